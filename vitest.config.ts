@@ -1,0 +1,24 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import manifest from './package.json' with { type: 'json' };
+
+/** `semel/sqlite` → src/stores/sqlite/index.ts: tests run the sources, not the last build. */
+const doors = Object.entries(manifest.exports).flatMap(([door, target]) => {
+  if (typeof target === 'string') return [];
+  const source = target.default.replace('./dist/', './src/').replace(/\.js$/, '.ts');
+  const specifier = door.replace('.', manifest.name);
+  return [
+    { find: new RegExp(`^${specifier}$`), replacement: fileURLToPath(new URL(source, import.meta.url)) },
+  ];
+});
+
+export default defineConfig({
+  resolve: { alias: doors },
+  test: {
+    include: ['test/**/*.test.ts', 'src/**/*.test.ts'],
+    // Tests start, stop and kill child processes; a worker of its own keeps signals and open handles apart.
+    pool: 'forks',
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+  },
+});
