@@ -1,0 +1,35 @@
+// Time and chance, injected everywhere so that the simulator can run the production code.
+
+import { randomBytes } from 'node:crypto';
+
+export interface Clock {
+  /** Wall clock in milliseconds since the epoch. */
+  now(): number;
+  /** Milliseconds of a clock that all processes of this boot share and no step of the wall clock moves. */
+  mono(): number;
+  /** Timers never keep a process alive: an attempt does, by its own promise. */
+  setTimeout(run: () => void, ms: number): unknown;
+  clearTimeout(timer: unknown): void;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  mono: () => {
+    const [seconds, nanoseconds] = process.hrtime();
+    return seconds * 1000 + nanoseconds / 1e6;
+  },
+  setTimeout: (run, ms) => setTimeout(run, ms).unref(),
+  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+};
+
+export interface Random {
+  /** Fresh for every claim; 64 bits, since it is only ever compared with the other tokens of one key. */
+  token(): string;
+  /** In [0, 1), for jitter. */
+  fraction(): number;
+}
+
+export const systemRandom: Random = {
+  token: () => randomBytes(8).toString('hex'),
+  fraction: () => Math.random(),
+};

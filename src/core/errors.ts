@@ -1,0 +1,127 @@
+// The closed list of error codes, and the one error class. A code says who may try again; a message says
+// what happened and what to do next. Nothing here decides anything.
+
+/** Who may try again: the same call at once, the same call after a delay, a person, or nobody. */
+export type Retry = 'call' | 'delay' | 'person' | 'nobody';
+
+interface CodeFacts {
+  readonly retry: Retry;
+  /** What to do next, where the thrower has nothing more precise to say. */
+  readonly next: string;
+}
+
+const facts = {
+  INVALID_ARGS: { retry: 'nobody', next: 'Correct the arguments and call again.' },
+  NOT_CANONICAL: { retry: 'nobody', next: 'Pass plain JSON values, or name the field in `volatile`.' },
+  NOT_PERMITTED: {
+    retry: 'person',
+    next: 'Ask whoever grants permissions, or pass `permissions` with the call.',
+  },
+  VERSION_MISMATCH: {
+    retry: 'nobody',
+    next: 'Ask for the version that is deployed, or deploy the one that is asked for.',
+  },
+  NO_IDENTITY: {
+    retry: 'nobody',
+    next: 'Wrap the call in `semel.within({ conversation, turn }, …)` or pass them as options.',
+  },
+  KEY_CONFLICT: { retry: 'nobody', next: 'Use another key for another intent.' },
+  IN_FLIGHT: { retry: 'delay', next: 'Call again later: the same call is being executed right now.' },
+  REENTRANT: { retry: 'nobody', next: 'Do not call a tool from inside its own run with the same identity.' },
+  IN_DOUBT: { retry: 'person', next: 'Look whether it landed, then `semel resolve` it.' },
+  LEASE_LOST: { retry: 'delay', next: 'Call again: the ledger knows who holds the key now.' },
+  FAILED: {
+    retry: 'person',
+    next: 'The target refused it. Change the request, or wait for the failure window to end.',
+  },
+  POISON: {
+    retry: 'person',
+    next: 'Find out what kills the process, then `semel.records.reopen` the record.',
+  },
+  PARTIAL_SUCCESS: { retry: 'person', next: 'Complete the rest by hand, then `semel resolve` the record.' },
+  UNRECORDED: { retry: 'nobody', next: 'It is done: do not repeat it. The value is on the error.' },
+  RESULT_OMITTED: { retry: 'nobody', next: 'It is done. Fetch the value from the target by its reference.' },
+  EXPIRED: { retry: 'nobody', next: 'It is too late for this call. Make a new one if it is still wanted.' },
+  STEP_CHANGED: { retry: 'person', next: 'Give the changed step another name.' },
+  RESOLVE_STALE: { retry: 'person', next: 'Look at the record as it is now, then decide again.' },
+  STORE_UNAVAILABLE: { retry: 'delay', next: 'Nothing was run. Call again when the store answers.' },
+  STORE_UNSAFE: { retry: 'person', next: 'Move the ledger to a place that keeps what it was told.' },
+  STORE_MOVED: { retry: 'person', next: 'Point this process at the new store.' },
+  CONTRACT_INVALID: { retry: 'nobody', next: 'Correct the contract.' },
+  ABORTED: { retry: 'call', next: 'Nothing was run. Call again if it is still wanted.' },
+} as const satisfies Record<string, CodeFacts>;
+
+export type ErrorCode = keyof typeof facts;
+
+export const errorCodes = Object.keys(facts) as ErrorCode[];
+
+/** Who may try again after an error of this code. */
+export function retryOf(code: ErrorCode): Retry {
+  return facts[code].retry;
+}
+
+export interface ErrorDetails {
+  /** What to do next, in one sentence; the code's own sentence unless given. */
+  readonly next?: string;
+  /** Where in the input it went wrong, for example `args.amount.minor`. */
+  readonly path?: string;
+  readonly retryAfterMs?: number;
+  /** What is known: key, attempts, dispatched at, the thrown error. Plain data, safe to show. */
+  readonly evidence?: Readonly<Record<string, unknown>>;
+  /** UNRECORDED and PARTIAL_SUCCESS carry what the effect returned. */
+  readonly value?: unknown;
+  readonly cause?: unknown;
+  /** Overrides the code's own answer to "may the same call be tried again?". */
+  readonly retriable?: boolean;
+}
+
+/** An error as a value, for a model or a program that must not get an exception. */
+export interface ErrorValue {
+  readonly code: ErrorCode;
+  readonly retriable: boolean;
+  readonly retryAfterMs?: number;
+  readonly message: string;
+  readonly correctiveAction: string;
+  readonly evidence?: Readonly<Record<string, unknown>>;
+}
+
+export class SemelError extends Error {
+  override readonly name = 'SemelError';
+  readonly code: ErrorCode;
+  readonly retriable: boolean;
+  readonly correctiveAction: string;
+  readonly retryAfterMs: number | undefined;
+  readonly path: string | undefined;
+  readonly evidence: Readonly<Record<string, unknown>> | undefined;
+  readonly value: unknown;
+  /** Where the code is explained. */
+  readonly docs: string;
+
+  constructor(code: ErrorCode, happened: string, details: ErrorDetails = {}) {
+    const next = details.next ?? facts[code].next;
+    super(`${happened} ${next}`, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.correctiveAction = next;
+    this.retriable = details.retriable ?? (facts[code].retry === 'call' || facts[code].retry === 'delay');
+    this.retryAfterMs = details.retryAfterMs;
+    this.path = details.path;
+    this.evidence = details.evidence;
+    this.value = details.value;
+    this.docs = `docs/errors.md#${code.toLowerCase()}`;
+  }
+
+  toJSON(): ErrorValue {
+    return {
+      code: this.code,
+      retriable: this.retriable,
+      ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
+      message: this.message,
+      correctiveAction: this.correctiveAction,
+      ...(this.evidence === undefined ? {} : { evidence: this.evidence }),
+    };
+  }
+}
+
+export function isSemelError(error: unknown, code?: ErrorCode): error is SemelError {
+  return error instanceof SemelError && (code === undefined || error.code === code);
+}

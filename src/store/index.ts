@@ -1,0 +1,36 @@
+// The seam: what a store promises, and the rules that every store applies.
+
+export { type MemoryStoreOptions, memoryStore } from './memory.ts';
+export { type Backend, ruleStore, type Transaction, type Urgency } from './rule-store.ts';
+export { contractOf, type Time } from './rules/state.ts';
+export type {
+  Act,
+  ClaimAnswer,
+  ClaimFor,
+  ClaimRequest,
+  ClearRequest,
+  CrossAnswer,
+  DispatchRequest,
+  EventType,
+  Held,
+  ListQuery,
+  News,
+  Page,
+  RecordError,
+  Refusal,
+  RenewAnswer,
+  RenewRequest,
+  ResolveAnswer,
+  ResolveRefusal,
+  ResolveRequest,
+  Retention,
+  Row,
+  Seen,
+  SettleAnswer,
+  SettleRequest,
+  Store,
+  StoredRecord,
+  StoredResult,
+  StoreEvent,
+  StoreFacts,
+} from './store.ts';

@@ -1,0 +1,79 @@
+// The reference store: rows in a Map, one step at a time. For tests, the simulator, and programs that accept
+// that a restart forgets.
+
+import { type Clock, systemClock } from '../core/clock.ts';
+import { type Backend, ruleStore, type Transaction } from './rule-store.ts';
+import { isRemovable, isTombstoneDue } from './rules/prune.ts';
+import { contractOf, isInDoubt, type Time } from './rules/state.ts';
+import type { ListQuery, Row, Store, StoreEvent } from './store.ts';
+
+export interface MemoryStoreOptions {
+  readonly clock?: Clock;
+  /** The store's own time; for simulations in which clocks disagree. */
+  readonly time?: () => Time;
+}
+
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  return ruleStore(memoryBackend(options));
+}
+
+function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptions): Backend {
+  const rows = new Map<string, Row>();
+  const events: StoreEvent[] = [];
+  let floor = 0;
+  const time = readTime ?? (() => ({ wall: clock.now(), mono: clock.mono(), boot: 'memory', steady: true }));
+  const at = (namespace: string, key: string) => `${namespace}\0${key}`;
+
+  return {
+    async open() {
+      return {
+        kind: 'memory',
+        location: 'memory',
+        forgets: 'This ledger is in memory: it forgets everything when the process ends.',
+        clockProblem: undefined,
+      };
+    },
+    async transact(_urgency, work) {
+      const now = time();
+      const transaction: Transaction = {
+        time: now,
+        floor,
+        get: (namespace, key) => rows.get(at(namespace, key)),
+        put: (row) => void rows.set(at(row.namespace, row.key), row),
+        remove: (row) => void rows.delete(at(row.namespace, row.key)),
+        raiseFloor: (fence) => {
+          floor = Math.max(floor, fence);
+        },
+        note: (event) => void events.push(event),
+        due: (limit) =>
+          [...rows.values()]
+            .filter((row) => isRemovable(row, now) || isTombstoneDue(row, now))
+            .slice(0, limit),
+      };
+      return work(transaction);
+    },
+    peek: (namespace, key) => ({ row: rows.get(at(namespace, key)), time: time() }),
+    list(query) {
+      const now = time();
+      const matching = [...rows.values()]
+        .filter((row) => matches(row, query, now))
+        .sort((a, b) => (a.key < b.key ? -1 : 1));
+      const page = matching.slice(0, query.limit);
+      return { rows: page, next: matching.length > page.length ? page.at(-1)?.key : undefined, time: now };
+    },
+    history: (namespace, key) => events.filter((event) => event.namespace === namespace && event.key === key),
+    async close() {},
+  };
+}
+
+function matches(row: Row, query: ListQuery, time: Time): boolean {
+  return (
+    row.namespace === query.namespace &&
+    (query.contract === undefined || contractOf(row.key) === query.contract) &&
+    (query.prefix === undefined || row.key.startsWith(query.prefix)) &&
+    (query.status === undefined || row.status === query.status) &&
+    (query.inDoubt === undefined || isInDoubt(row, time) === query.inDoubt) &&
+    (query.conversation === undefined || row.conversation === query.conversation) &&
+    (query.after === undefined || row.key > query.after)
+  );
+}

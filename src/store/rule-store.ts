@@ -1,0 +1,136 @@
+// A store whose backend can load and save rows synchronously inside one transaction: memory and SQLite. It adds
+// nothing to the rules; it applies them.
+
+import { claim, formOf } from './rules/claim.ts';
+import { clear, dispatch, renew } from './rules/cross.ts';
+import { isRemovable, isTombstoneDue, tombstone } from './rules/prune.ts';
+import { resolve } from './rules/resolve.ts';
+import { settle } from './rules/settle.ts';
+import { type Step, type Time, view } from './rules/state.ts';
+import type {
+  ClaimAnswer,
+  ClaimRequest,
+  ListQuery,
+  Page,
+  Row,
+  Store,
+  StoreEvent,
+  StoreFacts,
+} from './store.ts';
+
+/** What the rules see of a backend, while it holds its lock. */
+export interface Transaction {
+  readonly time: Time;
+  readonly floor: number;
+  get(namespace: string, key: string): Row | undefined;
+  put(row: Row): void;
+  remove(row: Row): void;
+  raiseFloor(fence: number): void;
+  note(event: StoreEvent): void;
+  /** Rows that retention might take, at most `limit`, oldest expiry first. */
+  due(limit: number): readonly Row[];
+}
+
+/** News about what is under way goes before new work, so that a full queue never costs a lease. */
+export type Urgency = 'holding' | 'claiming' | 'settling';
+
+export interface Backend {
+  open(): Promise<StoreFacts>;
+  /** Runs `work` in one atomic step and answers once it is durable; may share the step with others. */
+  transact<T>(urgency: Urgency, work: (transaction: Transaction) => T): Promise<T>;
+  /** Reads what is committed, without a lock. */
+  peek(namespace: string, key: string): { row: Row | undefined; time: Time };
+  list(query: ListQuery): { rows: readonly Row[]; next: string | undefined; time: Time };
+  history(namespace: string, key: string): readonly StoreEvent[];
+  close(): Promise<void>;
+}
+
+export function ruleStore(backend: Backend): Store {
+  return {
+    open: () => backend.open(),
+
+    async claim(request) {
+      await backend.open();
+      return (
+        lostAlready(backend, request) ??
+        (await backend.transact('claiming', (tx) => {
+          const forms = [request.key, ...request.olderKeys];
+          const rows = forms.map((key) => tx.get(request.namespace, key));
+          const form = formOf(rows, tx.time);
+          return apply(tx, claim(rows[form], { ...request, key: forms[form] as string }, tx.time, tx.floor));
+        }))
+      );
+    },
+    renew: (request) => step('holding', request, (row, tx) => renew(row, request, tx.time)),
+    dispatch: (request) => step('holding', request, (row, tx) => dispatch(row, request, tx.time)),
+    clear: (request) => step('holding', request, (row, tx) => clear(row, request, tx.time)),
+    settle: (request) => step('settling', request, (row, tx) => settle(row, request, tx.time)),
+    resolve: (request) => step('settling', request, (row, tx) => resolve(row, request, tx.time)),
+
+    async read(namespace, key) {
+      await backend.open();
+      const { row, time } = backend.peek(namespace, key);
+      return row && view(row, time);
+    },
+    async list(query): Promise<Page<ReturnType<typeof view>>> {
+      await backend.open();
+      const { rows, next, time } = backend.list(query);
+      return { items: rows.map((row) => view(row, time)), next };
+    },
+    async append(events) {
+      await backend.open();
+      await backend.transact('settling', (tx) => {
+        for (const event of events) tx.note({ ...event, at: tx.time.wall });
+      });
+    },
+    async history(namespace, key) {
+      await backend.open();
+      return backend.history(namespace, key);
+    },
+    async prune(limit) {
+      await backend.open();
+      return backend.transact('settling', (tx) => prune(tx, limit));
+    },
+    close: () => backend.close(),
+  };
+
+  async function step<Answer>(
+    urgency: Urgency,
+    { namespace, key }: { namespace: string; key: string },
+    rule: (row: Row | undefined, tx: Transaction) => Step<Answer>,
+  ): Promise<Answer> {
+    await backend.open();
+    return backend.transact(urgency, (tx) => apply(tx, rule(tx.get(namespace, key), tx)));
+  }
+}
+
+/** A claim that changes nothing needs no lock: what it lost to is committed. This is the whole path of a replay. */
+function lostAlready(backend: Backend, request: ClaimRequest): ClaimAnswer | undefined {
+  const forms = [request.key, ...request.olderKeys];
+  const found = forms.map((key) => backend.peek(request.namespace, key));
+  const time = found[0]?.time as Time;
+  const rows = found.map(({ row }) => row);
+  const form = formOf(rows, time);
+  if (rows[form] === undefined) return undefined;
+  const { row, answer } = claim(rows[form], { ...request, key: forms[form] as string }, time, 0);
+  return row === null ? answer : undefined;
+}
+
+function apply<Answer>(tx: Transaction, step: Step<Answer>): Answer {
+  if (step.row !== null) tx.put(step.row);
+  for (const event of step.events) tx.note(event);
+  return step.answer;
+}
+
+function prune(tx: Transaction, limit: number): number {
+  let pruned = 0;
+  for (const row of tx.due(limit)) {
+    if (isTombstoneDue(row, tx.time)) tx.put(tombstone(row));
+    else if (isRemovable(row, tx.time)) {
+      tx.raiseFloor(row.fence);
+      tx.remove(row);
+    } else continue;
+    pruned += 1;
+  }
+  return pruned;
+}

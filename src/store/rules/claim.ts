@@ -1,0 +1,218 @@
+// Who may act on a key. Wins, or changes nothing and tells whom it lost to (the one exception: a record whose
+// attempts keep dying before the line is closed as poisoned, so that it stops killing workers).
+
+import { stricter } from '../../core/words.ts';
+import type { ClaimAnswer, ClaimRequest, Row } from '../store.ts';
+import {
+  event,
+  isExpired,
+  isFree,
+  isInDoubt,
+  isLapsed,
+  isWithinWindow,
+  type Step,
+  type Time,
+  unchanged,
+  view,
+} from './state.ts';
+
+/**
+ * Which form of the key a claim acts on. Under any earlier form of the contract there may be a live record of
+ * the same intent: one that is not free decides; a free one is carried on; else the present form is used.
+ */
+export function formOf(rows: readonly (Row | undefined)[], time: Time): number {
+  const isLive = (row: Row | undefined): row is Row => row !== undefined && !isExpired(row, time);
+  const decided = rows.findIndex((row) => isLive(row) && !isFree(row, time));
+  if (decided >= 0) return decided;
+  return Math.max(0, rows.findIndex(isLive));
+}
+
+/** `floor` is the highest fence that pruning ever removed. */
+export function claim(
+  row: Row | undefined,
+  request: ClaimRequest,
+  time: Time,
+  floor: number,
+): Step<ClaimAnswer> {
+  if (row === undefined) return win(fresh(request, floor + 1, time), time);
+  if (row.token === request.token) return repeated(row, time);
+  if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
+
+  const sameIntent = row.fingerprint === request.fingerprint;
+  if (isFree(row, time)) {
+    if (!sameIntent) {
+      // With doubt kept, another intent may not wipe it out.
+      if (row.doubtSince !== null) return lose(row, time);
+      return win(fresh(request, row.fence + 1, time), time);
+    }
+    const lapsed = isLapsed(row, time);
+    if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
+    return win(
+      {
+        ...next(row, request, time),
+        // Whatever was dispatched before did not land, or its repetition was accepted: the provider's window
+        // starts anew.
+        firstDispatchedAt: null,
+        crashes: lapsed ? row.crashes + 1 : 0,
+      },
+      time,
+      lapsed ? row : undefined,
+      request,
+    );
+  }
+
+  if (sameIntent && isInDoubt(row, time) && mayTakeDoubt(row, request, time)) {
+    return win({ ...next(row, request, time), doubtSince: row.doubtSince ?? row.fence }, time, row, request);
+  }
+  return lose(row, time);
+}
+
+function mayTakeDoubt(row: Row, request: ClaimRequest, time: Time): boolean {
+  if (request.for === 'verify') return true;
+  return request.for === 'rerun' && isWithinWindow(row, request.rerunWithinMs, time);
+}
+
+/** A lost reply is asked again and answers "yours"; a token that was closed claims nothing more. */
+function repeated(row: Row, time: Time): Step<ClaimAnswer> {
+  return unchanged({ won: row.status === 'running', record: view(row, time), takeover: false });
+}
+
+function lose(row: Row, time: Time): Step<ClaimAnswer> {
+  return unchanged({ won: false, record: view(row, time), takeover: false });
+}
+
+function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<ClaimAnswer> {
+  const held = request === undefined ? row : crossAtClaim(row, request, time);
+  const events =
+    over === undefined
+      ? []
+      : [
+          event(held, time, 'takeover', {
+            from: over.owner,
+            fence: over.fence,
+            dispatched: over.dispatched,
+            for: request?.for,
+          }),
+        ];
+  return { row: held, answer: { won: true, record: view(held, time), takeover: over !== undefined }, events };
+}
+
+function poison(row: Row, time: Time): Step<ClaimAnswer> {
+  const crashes = row.crashes + 1;
+  const poisoned: Row = {
+    ...row,
+    status: 'failed',
+    fence: row.fence + 1,
+    token: '',
+    leaseBoot: null,
+    leaseUntil: null,
+    crashes,
+    error: {
+      code: 'POISON',
+      message: `${crashes} attempts died before they dispatched anything.`,
+      retriable: false,
+    },
+    settledAt: time.wall,
+    updatedAt: time.wall,
+    retention: row.retention && { ...row.retention, keep: false },
+    expiresAt: row.retention && time.wall + row.retention.failureWindowMs,
+  };
+  return {
+    row: poisoned,
+    answer: { won: false, record: view(poisoned, time), takeover: false },
+    events: [event(poisoned, time, 'poisoned', { crashes })],
+  };
+}
+
+/** A first claim: a new generation, named by its fence. */
+function fresh(request: ClaimRequest, fence: number, time: Time): Row {
+  const row: Row = {
+    namespace: request.namespace,
+    key: request.key,
+    generation: fence,
+    fence,
+    token: request.token,
+    status: 'running',
+    doubtSince: null,
+    dispatched: false,
+    attempts: 1,
+    crashes: 0,
+    version: request.version,
+    effect: request.effect,
+    keyed: request.keyed,
+    fingerprint: request.fingerprint,
+    owner: request.owner,
+    leaseBoot: time.boot,
+    leaseUntil: time.mono + request.leaseMs,
+    retention: request.retention,
+    args: request.args,
+    prepared: null,
+    content: request.content,
+    result: null,
+    error: null,
+    news: null,
+    createdAt: time.wall,
+    updatedAt: time.wall,
+    settledAt: null,
+    expiresAt: null,
+    firstDispatchedAt: null,
+    lastDispatchedAt: null,
+    quietAt: null,
+    tailMs: request.tailMs,
+    notAfter: request.notAfter,
+    conversation: request.conversation,
+    turn: request.turn,
+    toolCallId: request.toolCallId,
+    run: request.run,
+  };
+  return crossAtClaim(row, request, time);
+}
+
+/** A later claim of the same generation. */
+function next(row: Row, request: ClaimRequest, time: Time): Row {
+  // A target that honours our key compares the request too: what it may have seen must be sent again as it was.
+  const keepsFirstWording = row.keyed && row.lastDispatchedAt !== null;
+  return {
+    ...row,
+    fence: row.fence + 1,
+    token: request.token,
+    status: 'running',
+    dispatched: false,
+    attempts: row.attempts + 1,
+    version: request.version,
+    // A contract that was loosened meanwhile does not loosen what is open.
+    effect: stricter(row.effect, request.effect),
+    keyed: request.keyed,
+    owner: request.owner,
+    leaseBoot: time.boot,
+    leaseUntil: time.mono + request.leaseMs,
+    retention: request.retention,
+    args: keepsFirstWording ? row.args : request.args,
+    content: keepsFirstWording ? row.content : request.content,
+    updatedAt: time.wall,
+    settledAt: null,
+    expiresAt: null,
+    tailMs: request.tailMs,
+    notAfter: request.notAfter,
+    conversation: request.conversation,
+    turn: request.turn,
+    toolCallId: request.toolCallId,
+    run: request.run,
+  };
+}
+
+function crossAtClaim(row: Row, request: ClaimRequest, time: Time): Row {
+  return request.crossing && request.for !== 'verify' ? crossed(row, request.verifyAfterMs, time) : row;
+}
+
+/** The attempt has crossed the line: from now on its effect may land. */
+export function crossed(row: Row, verifyAfterMs: number, time: Time): Row {
+  return {
+    ...row,
+    dispatched: true,
+    firstDispatchedAt: row.firstDispatchedAt ?? time.wall,
+    lastDispatchedAt: time.wall,
+    quietAt: Math.max(row.quietAt ?? 0, time.wall + verifyAfterMs),
+    updatedAt: time.wall,
+  };
+}

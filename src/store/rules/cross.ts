@@ -1,0 +1,103 @@
+// What only the holder of the token may do while its attempt runs: renew the lease, cross the line, and clear
+// the doubt of earlier attempts after a verdict. Each acts iff the token is the record's and says so if not.
+
+import type {
+  ClearRequest,
+  CrossAnswer,
+  DispatchRequest,
+  Held,
+  Refusal,
+  RenewAnswer,
+  RenewRequest,
+  Row,
+} from '../store.ts';
+import { crossed } from './claim.ts';
+import {
+  event,
+  isLapsed,
+  isWithinWindow,
+  quietInMs,
+  type Step,
+  type Time,
+  unchanged,
+  view,
+} from './state.ts';
+
+/** Allowed after the lease is over, as long as nobody took the key: the claim is still the last one. */
+export function renew(row: Row | undefined, request: RenewRequest, time: Time): Step<RenewAnswer> {
+  if (!isHolder(row, request)) return unchanged({ held: false, record: row && view(row, time) });
+  const renewed: Row = {
+    ...row,
+    leaseBoot: time.boot,
+    leaseUntil: time.mono + request.leaseMs,
+    updatedAt: time.wall,
+  };
+  // Whoever looked at it while it was lapsed saw an attempt that had stopped sending. It goes on, so what they
+  // concluded must no longer match.
+  const resumed: Row =
+    row.dispatched && isLapsed(row, time) ? crossed(renewed, waitLeft(row), time) : renewed;
+  return { row: resumed, answer: { held: true, record: view(resumed, time) }, events: [] };
+}
+
+/** Crosses the line; repeated before every further try, so that a provider's window is judged each time. */
+export function dispatch(row: Row | undefined, request: DispatchRequest, time: Time): Step<CrossAnswer> {
+  const refusal = mayCross(row, request, time);
+  if (row === undefined || refusal !== undefined) return refuse(refusal ?? 'fenced', row, time);
+  if (!isWithinWindow(row, request.rerunWithinMs, time)) return refuse('window', row, time);
+  const sent = crossed({ ...row, prepared: row.prepared ?? request.prepared }, request.verifyAfterMs, time);
+  return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
+}
+
+/** "Not landed" speaks for every attempt before this claim, and the same claim goes on, with no release in between. */
+export function clear(row: Row | undefined, request: ClearRequest, time: Time): Step<CrossAnswer> {
+  const refusal = mayCross(row, request, time);
+  if (row === undefined || refusal !== undefined) return refuse(refusal ?? 'fenced', row, time);
+  if (row.doubtSince === null) return already(row, request, time);
+  if (quietInMs(row, time) > 0) return refuse('early', row, time);
+  // Within the provider's window the old key still protects against an older request that lands after all.
+  const newKey = request.freshKey || !isWithinWindow(row, request.rerunWithinMs, time);
+  const cleared: Row = {
+    ...row,
+    generation: newKey ? row.fence : row.generation,
+    doubtSince: null,
+    firstDispatchedAt: null,
+    updatedAt: time.wall,
+  };
+  const result = request.crossing ? crossed(cleared, request.verifyAfterMs, time) : cleared;
+  return {
+    row: result,
+    answer: { ok: true, record: view(result, time) },
+    events: [
+      event(result, time, 'cleared', { doubtSince: row.doubtSince, dispatchedAt: row.lastDispatchedAt }),
+    ],
+  };
+}
+
+/** A lost reply is asked again: a claim that took a doubt has none only if it was cleared. */
+function already(row: Row, request: ClearRequest, time: Time): Step<CrossAnswer> {
+  if (row.dispatched || !request.crossing) return unchanged({ ok: true, record: view(row, time) });
+  const sent = crossed(row, request.verifyAfterMs, time);
+  return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
+}
+
+export function isHolder(row: Row | undefined, held: Held): row is Row & { readonly status: 'running' } {
+  return row !== undefined && row.token === held.token && row.status === 'running';
+}
+
+function mayCross(row: Row | undefined, held: Held, time: Time): Refusal | undefined {
+  if (!isHolder(row, held)) return 'fenced';
+  if (row.news !== null) return 'landed';
+  if (isLapsed(row, time)) return 'lapsed';
+  return undefined;
+}
+
+function refuse(why: Refusal, row: Row | undefined, time: Time): Step<CrossAnswer> {
+  return unchanged({ ok: false, why, record: row && view(row, time) });
+}
+
+/** The contract's verify-after, as it was counted from the last dispatch. */
+function waitLeft(row: Row): number {
+  return row.quietAt === null || row.lastDispatchedAt === null
+    ? row.tailMs
+    : row.quietAt - row.lastDispatchedAt;
+}

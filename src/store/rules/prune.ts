@@ -1,0 +1,35 @@
+// What retention may take. Never what is running or in doubt: semel does not forget an open question.
+
+import type { Row } from '../store.ts';
+import { isExpired, isFree, isKept, isLapsed, isOver, isSettled, type Time } from './state.ts';
+
+export function isRemovable(row: Row, time: Time): boolean {
+  if (isExpired(row, time)) return true;
+  if (!isFree(row, time) || row.doubtSince !== null) return false;
+  // A worker that died before the line leaves a record that nobody released: it counts as released when it lapsed.
+  const freeSince = isLapsed(row, time)
+    ? row.updatedAt + (row.retention?.failureWindowMs ?? 0)
+    : row.expiresAt;
+  return isOver(freeSince, time);
+}
+
+/** `per: 'ever'`: the result goes, the key and what is known of it stay. */
+export function isTombstoneDue(row: Row, time: Time): boolean {
+  return isSettled(row) && isKept(row) && isOver(row.expiresAt, time);
+}
+
+export function tombstone(row: Row): Row {
+  return {
+    ...row,
+    args: null,
+    content: null,
+    prepared: null,
+    conversation: null,
+    turn: null,
+    toolCallId: null,
+    run: null,
+    news: null,
+    expiresAt: null,
+    result: row.result && { text: null, omitted: 'its window is over', remoteRef: row.result.remoteRef },
+  };
+}

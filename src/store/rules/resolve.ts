@@ -1,0 +1,93 @@
+// A person's (or their program's) recorded acts: verdicts about a record in doubt, and the two acts on settled
+// ones. Each compares what was looked at with what is there, takes the next fence, and is in the history.
+
+import type { ResolveAnswer, ResolveRefusal, ResolveRequest, Row } from '../store.ts';
+import { release, succeed } from './settle.ts';
+import {
+  event,
+  expiryOf,
+  forgotten,
+  isInDoubt,
+  isSettled,
+  quietInMs,
+  type Step,
+  type Time,
+  unchanged,
+  view,
+} from './state.ts';
+
+export function resolve(row: Row | undefined, request: ResolveRequest, time: Time): Step<ResolveAnswer> {
+  if (row?.token === request.token) return unchanged({ ok: true, record: view(row, time) });
+  const refusal = row === undefined ? 'gone' : refusalOf(row, request, time);
+  if (row === undefined || refusal !== undefined) {
+    return unchanged({ ok: false, why: refusal ?? 'gone', record: row && view(row, time) });
+  }
+  const acted: Row = { ...act(row, request, time), fence: row.fence + 1, token: request.token };
+  const detail = {
+    act: request.act.type,
+    by: request.by,
+    note: request.note,
+    force: request.force,
+    before: {
+      status: row.status,
+      fence: row.fence,
+      doubtSince: row.doubtSince,
+      dispatchedAt: row.lastDispatchedAt,
+    },
+    ...(request.act.type === 'abandon' ? { reason: request.act.reason } : {}),
+  };
+  return {
+    row: acted,
+    answer: { ok: true, record: view(acted, time) },
+    events: [event(acted, time, 'resolved', detail)],
+  };
+}
+
+function refusalOf(row: Row, request: ResolveRequest, time: Time): ResolveRefusal | undefined {
+  if (row.fence !== request.seen.fence || row.lastDispatchedAt !== request.seen.dispatchedAt) return 'stale';
+  const { act, force } = request;
+  if (act.type === 'forget') return isSettled(row) ? undefined : 'not settled';
+  if (act.type === 'reopen') return row.status === 'failed' ? undefined : 'not failed';
+  if (isInDoubt(row, time))
+    return act.type === 'notLanded' && !force && quietInMs(row, time) > 0 ? 'early' : undefined;
+  if (row.status === 'running') return force ? undefined : 'running';
+  return 'settled';
+}
+
+function act(row: Row, { act }: ResolveRequest, time: Time): Row {
+  switch (act.type) {
+    case 'landed':
+      return succeed(row, act.result, time);
+    case 'notLanded':
+      return { ...release(row, { error: row.error }, time), doubtSince: null };
+    case 'runAgain':
+      // The doubt stays: a later "connection refused" must not turn it into "did not land".
+      return {
+        ...release(row, { error: row.error }, time),
+        doubtSince: row.doubtSince ?? row.fence,
+        expiresAt: null,
+      };
+    case 'abandon':
+      // It may have landed, so it answers for its key as long as a success would.
+      return {
+        ...release(
+          row,
+          {
+            error: { code: 'FAILED', message: `Given up, may have landed: ${act.reason}`, retriable: false },
+          },
+          time,
+        ),
+        status: 'failed',
+        doubtSince: row.doubtSince ?? row.fence,
+        expiresAt: expiryOf(row, 'success', time),
+      };
+    case 'forget':
+      return { ...row, updatedAt: time.wall, retention: null, expiresAt: forgotten };
+    case 'reopen':
+      // What was given up goes back to being an open question. What was refused is free again, under a new key,
+      // since a provider may go on replaying its refusal under the old one.
+      return row.doubtSince === null
+        ? { ...release(row, { error: row.error }, time), generation: row.fence + 1, crashes: 0 }
+        : { ...row, status: 'unknown', updatedAt: time.wall, settledAt: null, expiresAt: null };
+  }
+}

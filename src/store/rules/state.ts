@@ -1,0 +1,118 @@
+// What can be said of a record at one moment: the derived words (lapsed, in doubt, free, expired) and the view
+// that leaves the store. Every rule is written in these words.
+
+import type { Row, StoredRecord, StoreEvent } from '../store.ts';
+
+/** The store's clock, read once per step and after its lock was taken. */
+export interface Time {
+  /** Wall clock, for windows and evidence. */
+  readonly wall: number;
+  /** Monotonic clock of this boot, for leases: steps of the wall clock do not move it. */
+  readonly mono: number;
+  /** A claim of another boot has lapsed: its processes are gone. */
+  readonly boot: string;
+  /** False while wall clock and uptime disagree: then nothing expires and no window is judged. */
+  readonly steady: boolean;
+}
+
+/** What a rule decides: the row to write (null: nothing changes), the answer, and what history should know. */
+export interface Step<Answer> {
+  readonly row: Row | null;
+  readonly answer: Answer;
+  readonly events: readonly StoreEvent[];
+}
+
+export function isLapsed(row: Row, time: Time): boolean {
+  return row.status === 'running' && leaseLeftMs(row, time) <= 0;
+}
+
+export function isInDoubt(row: Row, time: Time): boolean {
+  return row.status === 'unknown' || (isLapsed(row, time) && (row.dispatched || row.doubtSince !== null));
+}
+
+/**
+ * Anybody may run it. A released record with doubt exists only where somebody said "run it again" and accepted
+ * a possible second effect: it is free for that intent, and keeps the doubt.
+ */
+export function isFree(row: Row, time: Time): boolean {
+  return row.status === 'released' || (isLapsed(row, time) && !row.dispatched && row.doubtSince === null);
+}
+
+export function isSettled(row: Row): boolean {
+  return row.status === 'succeeded' || row.status === 'failed';
+}
+
+/** Expired by a person's act, whatever the clock says. */
+export const forgotten = 0;
+
+/** The record no longer answers for its key. What is running or in doubt never expires. */
+export function isExpired(row: Row, time: Time): boolean {
+  return isSettled(row) && !isKept(row) && isOver(row.expiresAt, time);
+}
+
+export function isOver(expiresAt: number | null, time: Time): boolean {
+  if (expiresAt === null) return false;
+  return expiresAt === forgotten || (time.steady && expiresAt <= time.wall);
+}
+
+/** `per: 'ever'`: the key stays for good, whatever happens to the result. */
+export function isKept(row: Row): boolean {
+  return row.retention?.keep === true;
+}
+
+export function leaseLeftMs(row: Row, time: Time): number {
+  if (row.status !== 'running' || row.leaseUntil === null || row.leaseBoot !== time.boot) return 0;
+  return Math.max(0, row.leaseUntil - time.mono);
+}
+
+/** How long until no request of any attempt so far can still be on its way. */
+export function quietInMs(row: Row, time: Time): number {
+  if (row.quietAt === null) return 0;
+  if (!time.steady) return Number.POSITIVE_INFINITY;
+  return Math.max(0, row.quietAt - time.wall);
+}
+
+/** A provider's memory of our key is judged from the first dispatch that was not accounted for. */
+export function isWithinWindow(row: Row, rerunWithinMs: number | null, time: Time): boolean {
+  if (rerunWithinMs === null || row.firstDispatchedAt === null) return true;
+  return time.steady && time.wall < row.firstDispatchedAt + rerunWithinMs;
+}
+
+export function expiryOf(row: Row, outcome: 'success' | 'failure', time: Time): number | null {
+  if (row.retention === null) return null;
+  if (outcome === 'failure') return time.wall + row.retention.failureWindowMs;
+  return Math.max(time.wall, row.retention.periodEndsAt ?? 0) + row.retention.windowMs;
+}
+
+/** A contract's name never holds a slash, so the key tells it. */
+export function contractOf(key: string): string {
+  return key.slice(0, key.indexOf('/'));
+}
+
+export function view(row: Row, time: Time): StoredRecord {
+  const { token: _token, leaseBoot: _boot, leaseUntil: _until, news: _news, ...visible } = row;
+  return {
+    ...visible,
+    contract: contractOf(row.key),
+    readAt: time.wall,
+    lapsed: isLapsed(row, time),
+    inDoubt: isInDoubt(row, time),
+    leaseLeftMs: leaseLeftMs(row, time),
+    quietInMs: quietInMs(row, time),
+  };
+}
+
+export function event(
+  row: Row,
+  time: Time,
+  type: StoreEvent['type'],
+  detail: StoreEvent['detail'],
+): StoreEvent {
+  const { namespace, key, generation, fence } = row;
+  return { at: time.wall, namespace, key, generation, fence, type, detail };
+}
+
+/** Nothing changes. */
+export function unchanged<Answer>(answer: Answer, events: readonly StoreEvent[] = []): Step<Answer> {
+  return { row: null, answer, events };
+}

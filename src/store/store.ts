@@ -1,0 +1,326 @@
+// The seam between semel and whatever keeps its records. A store has no policy: it applies the rules of
+// rules.ts atomically and durably, and answers with what it found. The ledger is its only caller.
+//
+//  1. Every method is one atomic, per-key linearizable step. Nothing is held while an effect runs.
+//  2. `claim` wins iff there is no live record; or the record is free; or it is in doubt, the fingerprint is
+//     the same and the caller says why it may (`rerun`, `verify`). Losing changes nothing and returns the
+//     record it lost to.
+//  3. Settled records are immutable until they expire; `unknown` is not settled and may improve.
+//  4. A token is random per claim and claims once. The fence grows and is never reused: pruning raises the floor.
+//  5. `renew`, `dispatch`, `clear` and `settle` act iff the token matches. Taking over a dispatched attempt sets
+//     doubt. Late news is still true, so lease expiry alone voids nothing, but crossing the line needs a live
+//     lease. A fenced attempt's success is never wasted. Verdicts compare what they saw.
+//  6. Every call is safe to repeat with the same token: a lost reply is asked again and answers "yours".
+//  7. Time is the store's: durations in, instants out.
+//  8. Correctness never depends on pruning; pruning never removes what is running or in doubt.
+//  9. A claim is durable before its answer is given.
+// 10. A store that cannot keep this refuses (STORE_UNSAFE) or fails (STORE_UNAVAILABLE); it never guesses.
+
+import type { Effect, Outcome, Status } from '../core/words.ts';
+
+/** How long a settled record answers for its key. Fixed at claim, so that settling needs no contract. */
+export interface Retention {
+  readonly windowMs: number;
+  readonly failureWindowMs: number;
+  /** `per: 'ever'`: the result goes after the window, the key stays for good. */
+  readonly keep: boolean;
+  /** Where the intent has a calendar period: the window starts at its end. */
+  readonly periodEndsAt: number | null;
+}
+
+export interface RecordError {
+  readonly code: string;
+  readonly message: string;
+  readonly retriable: boolean;
+}
+
+/** What an attempt that succeeded leaves behind. */
+export interface StoredResult {
+  /** The encoded value, or null where it was omitted. */
+  readonly text: string | null;
+  /** Why there is no value: not storable, too large, or only a reference was wanted. */
+  readonly omitted: string | null;
+  /** The provider's own id for what landed. */
+  readonly remoteRef: string | null;
+}
+
+/** A success that was reported by an attempt that no longer held the key. */
+export interface News {
+  readonly token: string;
+  readonly fence: number;
+  readonly result: StoredResult;
+}
+
+/** Everything a store keeps of one key. Instants are the store's wall clock in milliseconds. */
+export interface Row {
+  readonly namespace: string;
+  readonly key: string;
+  readonly generation: number;
+  readonly fence: number;
+  /** Of the claim or act that last changed hands; it closes every token before it. */
+  readonly token: string;
+  readonly status: Status;
+  /** The lowest fence of an attempt that was dispatched and never accounted for; null: no doubt. */
+  readonly doubtSince: number | null;
+  /** The attempt at this fence has crossed the line. */
+  readonly dispatched: boolean;
+  readonly attempts: number;
+  /** Takeovers in a row of attempts that died before the line. */
+  readonly crashes: number;
+  readonly version: string;
+  readonly effect: Effect;
+  /** The target honours our key, so a second request with it is no second effect. */
+  readonly keyed: boolean;
+  /** Null for derived keys, whose digest already holds the identity. */
+  readonly fingerprint: string | null;
+  readonly owner: string;
+  readonly leaseBoot: string | null;
+  readonly leaseUntil: number | null;
+  readonly retention: Retention | null;
+  readonly args: string | null;
+  readonly prepared: string | null;
+  /** One short digest per content field of the first dispatched wording. */
+  readonly content: string | null;
+  readonly result: StoredResult | null;
+  readonly error: RecordError | null;
+  /** A fenced attempt's success that arrived while another attempt was running. */
+  readonly news: News | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly settledAt: number | null;
+  readonly expiresAt: number | null;
+  readonly firstDispatchedAt: number | null;
+  readonly lastDispatchedAt: number | null;
+  /** From here on "not landed" may be believed of every attempt so far. */
+  readonly quietAt: number | null;
+  /** The verify-after of the contract less its timeout: what is left once an attempt has reported its end. */
+  readonly tailMs: number;
+  readonly notAfter: number | null;
+  readonly conversation: string | null;
+  readonly turn: string | null;
+  readonly toolCallId: string | null;
+  readonly run: string | null;
+}
+
+/** A row as it stood at one moment of the store's clock, without the token. */
+export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news'> {
+  readonly contract: string;
+  readonly readAt: number;
+  /** Running, lease over. */
+  readonly lapsed: boolean;
+  /** Unknown, or lapsed with the attempt dispatched or doubt set. */
+  readonly inDoubt: boolean;
+  /** How long a holder that is dead now would go on blocking. */
+  readonly leaseLeftMs: number;
+  /** How long until "not landed" may be believed; Infinity while the clock cannot be trusted. */
+  readonly quietInMs: number;
+}
+
+/** Why a claim may take a record that is in doubt. */
+export type ClaimFor = 'execute' | 'rerun' | 'verify';
+
+export interface ClaimRequest {
+  readonly namespace: string;
+  readonly key: string;
+  /** The key under earlier forms of the contract, oldest last: a live record of any of them stands for this one. */
+  readonly olderKeys: readonly string[];
+  readonly token: string;
+  readonly fingerprint: string | null;
+  readonly for: ClaimFor;
+  /** The claim itself is the line. */
+  readonly crossing: boolean;
+  readonly leaseMs: number;
+  /** A re-run counts only this long after the first dispatch; null: always. */
+  readonly rerunWithinMs: number | null;
+  readonly maxCrashes: number;
+  readonly verifyAfterMs: number;
+  readonly tailMs: number;
+  readonly version: string;
+  readonly effect: Effect;
+  readonly keyed: boolean;
+  readonly retention: Retention;
+  readonly owner: string;
+  readonly args: string | null;
+  readonly content: string | null;
+  readonly notAfter: number | null;
+  readonly conversation: string | null;
+  readonly turn: string | null;
+  readonly toolCallId: string | null;
+  readonly run: string | null;
+}
+
+export interface ClaimAnswer {
+  readonly won: boolean;
+  readonly record: StoredRecord;
+  /** The claim took an attempt's place that had lapsed or was in doubt. */
+  readonly takeover: boolean;
+}
+
+/** Names one attempt at one record; `fence` and `generation` are for news from an attempt that was fenced. */
+export interface Held {
+  readonly namespace: string;
+  readonly key: string;
+  readonly token: string;
+  readonly fence: number;
+  readonly generation: number;
+}
+
+export interface RenewRequest extends Held {
+  readonly leaseMs: number;
+}
+
+export interface RenewAnswer {
+  readonly held: boolean;
+  readonly record: StoredRecord | undefined;
+}
+
+export interface DispatchRequest extends Held {
+  readonly prepared: string | null;
+  readonly rerunWithinMs: number | null;
+  readonly verifyAfterMs: number;
+}
+
+/** Verify said "not landed" of everything up to this claim. */
+export interface ClearRequest extends Held {
+  readonly crossing: boolean;
+  /** The provider would go on replaying a stored error under the old key. */
+  readonly freshKey: boolean;
+  readonly rerunWithinMs: number | null;
+  readonly verifyAfterMs: number;
+}
+
+/** Why a line may not be crossed: not the holder · lease over · provider's window over · it landed · too early to say. */
+export type Refusal = 'fenced' | 'lapsed' | 'window' | 'landed' | 'early';
+
+export type CrossAnswer =
+  | { readonly ok: true; readonly record: StoredRecord }
+  | { readonly ok: false; readonly why: Refusal; readonly record: StoredRecord | undefined };
+
+export interface SettleRequest extends Held {
+  readonly outcome: Outcome;
+  readonly result: StoredResult | null;
+  readonly error: RecordError | null;
+  /** For news of a fenced attempt: only at an un-keyed target is a second success a second effect. */
+  readonly keyed: boolean;
+}
+
+export interface SettleAnswer {
+  /** The record now says what was asked, by this call or an earlier one with the same token. */
+  readonly settled: boolean;
+  /** What the record became; with doubt set, `failed` and `released` become `unknown`. */
+  readonly record: StoredRecord | undefined;
+  /** The news came from an attempt that no longer holds the key. */
+  readonly fenced: boolean;
+}
+
+/** What was looked at when the verdict was made. */
+export interface Seen {
+  readonly fence: number;
+  readonly dispatchedAt: number | null;
+}
+
+export type Act =
+  | { readonly type: 'landed'; readonly result: StoredResult }
+  | { readonly type: 'notLanded' }
+  | { readonly type: 'runAgain' }
+  | { readonly type: 'abandon'; readonly reason: string }
+  | { readonly type: 'forget' }
+  | { readonly type: 'reopen' };
+
+export interface ResolveRequest {
+  readonly namespace: string;
+  readonly key: string;
+  readonly seen: Seen;
+  readonly act: Act;
+  /** Random per act, so that an act whose reply was lost can be asked again. */
+  readonly token: string;
+  readonly by: string;
+  readonly note: string | null;
+  /** Also act on an attempt that still holds its lease, and before "not landed" can be known. */
+  readonly force: boolean;
+}
+
+export type ResolveRefusal =
+  | 'gone'
+  | 'stale'
+  | 'running'
+  | 'settled'
+  | 'not settled'
+  | 'early'
+  | 'not failed';
+
+export type ResolveAnswer =
+  | { readonly ok: true; readonly record: StoredRecord }
+  | { readonly ok: false; readonly why: ResolveRefusal; readonly record: StoredRecord | undefined };
+
+/** The exceptional part of a record's history; the ordinary part is in the record itself. */
+export type EventType =
+  | 'takeover'
+  | 'fenced'
+  | 'lateNews'
+  | 'duplicate'
+  | 'contradiction'
+  | 'cleared'
+  | 'resolved'
+  | 'poisoned'
+  | 'replayed'
+  | 'conflict'
+  | 'observed';
+
+export interface StoreEvent {
+  readonly at: number;
+  readonly namespace: string;
+  readonly key: string;
+  readonly generation: number;
+  readonly fence: number;
+  readonly type: EventType;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+export interface ListQuery {
+  readonly namespace: string;
+  readonly contract?: string;
+  /** Only keys that start so. */
+  readonly prefix?: string;
+  readonly status?: Status;
+  /** Only records in doubt. */
+  readonly inDoubt?: boolean;
+  readonly conversation?: string;
+  /** The `next` of the page before. */
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly next: string | undefined;
+}
+
+/** What is true of an opened store, for warnings and for `doctor`. */
+export interface StoreFacts {
+  readonly kind: string;
+  readonly location: string;
+  /** A sentence for the user where this store can forget by its nature. */
+  readonly forgets: string | undefined;
+  /** A sentence where the store's clock cannot be trusted now: nothing expires until it can. */
+  readonly clockProblem: string | undefined;
+}
+
+export interface Store {
+  /** Opens on first use; safe to call again. */
+  open(): Promise<StoreFacts>;
+  claim(request: ClaimRequest): Promise<ClaimAnswer>;
+  renew(request: RenewRequest): Promise<RenewAnswer>;
+  dispatch(request: DispatchRequest): Promise<CrossAnswer>;
+  clear(request: ClearRequest): Promise<CrossAnswer>;
+  settle(request: SettleRequest): Promise<SettleAnswer>;
+  resolve(request: ResolveRequest): Promise<ResolveAnswer>;
+  read(namespace: string, key: string): Promise<StoredRecord | undefined>;
+  list(query: ListQuery): Promise<Page<StoredRecord>>;
+  /** Audit events that no rule depends on. */
+  append(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void>;
+  history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
+  /** Removes at most `limit` expired records, and answers how many; 0: nothing is left to remove. */
+  prune(limit: number): Promise<number>;
+  close(): Promise<void>;
+}
