@@ -111,7 +111,7 @@ function lostAlready(backend: Backend, request: ClaimRequest): ClaimAnswer | und
   const time = found[0]?.time as Time;
   const rows = found.map(({ row }) => row);
   const form = formOf(rows, time);
-  if (rows[form] === undefined) return undefined;
+  if (rows[form] === undefined && request.generation === null) return undefined;
   const { row, answer } = claim(rows[form], { ...request, key: forms[form] as string }, time, 0);
   return row === null ? answer : undefined;
 }

@@ -127,6 +127,8 @@ export interface ClaimRequest {
   readonly token: string;
   readonly fingerprint: string | null;
   readonly for: ClaimFor;
+  /** A waiter acts only on the generation that it waited for; null: on any. */
+  readonly generation: number | null;
   /** The claim itself is the line. */
   readonly crossing: boolean;
   readonly leaseMs: number;
@@ -149,12 +151,18 @@ export interface ClaimRequest {
   readonly run: string | null;
 }
 
-export interface ClaimAnswer {
-  readonly won: boolean;
-  readonly record: StoredRecord;
-  /** The claim took an attempt's place that had lapsed or was in doubt. */
-  readonly takeover: boolean;
-}
+export type ClaimAnswer =
+  | {
+      readonly won: true;
+      readonly record: StoredRecord;
+      /** The claim took an attempt's place that had lapsed or was in doubt. */
+      readonly takeover: boolean;
+    }
+  | {
+      readonly won: false;
+      /** What it lost to; undefined only for a waiter whose generation is gone. */
+      readonly record: StoredRecord | undefined;
+    };
 
 /** Names one attempt at one record; `fence` and `generation` are for news from an attempt that was fenced. */
 export interface Held {

@@ -34,8 +34,10 @@ export function claim(
   time: Time,
   floor: number,
 ): Step<ClaimAnswer> {
+  if (request.generation !== null && row?.generation !== request.generation) return lose(row, time);
   if (row === undefined) return win(fresh(request, floor + 1, time), time);
   if (row.token === request.token) return repeated(row, time);
+  if (request.generation !== null && isExpired(row, time)) return lose(row, time);
   if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
 
   const sameIntent = row.fingerprint === request.fingerprint;
@@ -74,11 +76,12 @@ function mayTakeDoubt(row: Row, request: ClaimRequest, time: Time): boolean {
 
 /** A lost reply is asked again and answers "yours"; a token that was closed claims nothing more. */
 function repeated(row: Row, time: Time): Step<ClaimAnswer> {
-  return unchanged({ won: row.status === 'running', record: view(row, time), takeover: false });
+  if (row.status !== 'running') return lose(row, time);
+  return unchanged({ won: true, record: view(row, time), takeover: false });
 }
 
-function lose(row: Row, time: Time): Step<ClaimAnswer> {
-  return unchanged({ won: false, record: view(row, time), takeover: false });
+function lose(row: Row | undefined, time: Time): Step<ClaimAnswer> {
+  return unchanged({ won: false, record: row && view(row, time) });
 }
 
 function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<ClaimAnswer> {
@@ -119,7 +122,7 @@ function poison(row: Row, time: Time): Step<ClaimAnswer> {
   };
   return {
     row: poisoned,
-    answer: { won: false, record: view(poisoned, time), takeover: false },
+    answer: { won: false, record: view(poisoned, time) },
     events: [event(poisoned, time, 'poisoned', { crashes })],
   };
 }

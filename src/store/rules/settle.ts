@@ -58,6 +58,9 @@ function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleA
 function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const detail = { outcome: request.outcome, fence: request.fence, error: request.error?.message ?? null };
   if (row === undefined || row.generation !== request.generation) {
+    // A refusal that outlived its record tells nobody anything; a success does.
+    if (request.outcome !== 'succeeded')
+      return unchanged({ settled: false, record: row && view(row, time), fenced: true });
     const { namespace, key, generation, fence } = request;
     const orphan: StoreEvent = { at: time.wall, namespace, key, generation, fence, type: 'lateNews', detail };
     return unchanged({ settled: false, record: row && view(row, time), fenced: true }, [orphan]);
