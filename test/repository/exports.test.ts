@@ -1,6 +1,6 @@
 // The doors of the package: package.json, the sources, the build and tsconfig.json name the same ones, and what
 // each lets out is written down in doors.json. To accept a change: UPDATE_DOORS=1 npx vitest run test/repository
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
@@ -39,6 +39,12 @@ test('each door lets out the names of doors.json', () => {
   const names = Object.fromEntries(doors.map((door) => [door.name, namesIn(door.source)]));
   if (process.env.UPDATE_DOORS) writeFileSync(snapshot, `${JSON.stringify(names, null, 2)}\n`);
   expect(names).toEqual(JSON.parse(readFileSync(snapshot, 'utf8')));
+});
+
+test('what is written to be imported has a door', () => {
+  const forUsers = ['index.ts', '{stores,adapters}/*/index.ts', '{outbox,mcp,server,testing}/index.ts'];
+  const written = globSync(forUsers, { cwd: join(root, 'src') }).map((file) => `./src/${file}`);
+  expect(doors.map((door) => door.source)).toEqual(expect.arrayContaining(written));
 });
 
 test('tsconfig.json leads each door to its source', () => {
