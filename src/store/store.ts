@@ -57,6 +57,8 @@ export interface Row {
   readonly key: string;
   readonly generation: number;
   readonly fence: number;
+  /** Names the key that goes to the provider: the generation, until a verdict asks for a fresh one. */
+  readonly keyFence: number;
   /** Of the claim or act that last changed hands; it closes every token before it. */
   readonly token: string;
   readonly status: Status;
@@ -219,6 +221,8 @@ export interface SettleAnswer {
   readonly record: StoredRecord | undefined;
   /** The news came from an attempt that no longer holds the key. */
   readonly fenced: boolean;
+  /** What history was told, if this was no ordinary ending. */
+  readonly noted: EventType | undefined;
 }
 
 /** What was looked at when the verdict was made. */

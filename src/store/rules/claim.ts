@@ -134,6 +134,7 @@ function fresh(request: ClaimRequest, fence: number, time: Time): Row {
     key: request.key,
     generation: fence,
     fence,
+    keyFence: fence,
     token: request.token,
     status: 'running',
     doubtSince: null,

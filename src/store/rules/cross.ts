@@ -58,7 +58,7 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
   const newKey = request.freshKey || !isWithinWindow(row, request.rerunWithinMs, time);
   const cleared: Row = {
     ...row,
-    generation: newKey ? row.fence : row.generation,
+    keyFence: newKey ? row.fence : row.keyFence,
     doubtSince: null,
     firstDispatchedAt: null,
     updatedAt: time.wall,

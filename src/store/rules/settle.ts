@@ -4,7 +4,7 @@
 
 import type { Row, SettleAnswer, SettleRequest, StoredResult, StoreEvent } from '../store.ts';
 import { isHolder } from './cross.ts';
-import { event, expiryOf, type Step, type Time, unchanged, view } from './state.ts';
+import { event, expiryOf, type Step, type Time, view } from './state.ts';
 
 export function settle(row: Row | undefined, request: SettleRequest, time: Time): Step<SettleAnswer> {
   if (isHolder(row, request)) return settleHeld(row, request, time);
@@ -15,18 +15,17 @@ export function settle(row: Row | undefined, request: SettleRequest, time: Time)
 function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { news } = row;
   if (request.outcome === 'succeeded') {
-    const surplus = news !== null && !request.keyed;
-    return done(
-      succeed(row, request.result, time),
-      time,
-      surplus ? [event(row, time, 'duplicate', { fence: news.fence })] : [],
-    );
+    const surplus =
+      news !== null && !request.keyed ? event(row, time, 'duplicate', { fence: news.fence }) : undefined;
+    return done(succeed(row, request.result, time), time, surplus);
   }
   if (news !== null) {
     const landed = { ...succeed(row, news.result, time), token: news.token };
-    return done(landed, time, [
+    return done(
+      landed,
+      time,
       event(landed, time, 'lateNews', { fence: news.fence, instead: request.outcome }),
-    ]);
+    );
   }
   if (row.doubtSince !== null || request.outcome === 'unknown') return done(doubt(row, request, time), time);
   return done(request.outcome === 'failed' ? fail(row, request, time) : release(row, request, time), time);
@@ -35,18 +34,16 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
 /** The same token once more: a lost reply, or news that is better than what was known. */
 function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { outcome } = request;
-  if (row.status === outcome) return unchanged({ settled: true, record: view(row, time), fenced: false });
+  if (row.status === outcome) return answered(null, row, time, { settled: true, fenced: false });
   const isOpen = row.status === 'unknown' || row.status === 'released';
   if (outcome === 'succeeded' && isOpen) return done(succeed(row, request.result, time), time);
   if (outcome === 'succeeded' && row.status === 'failed') {
-    return unchanged({ settled: false, record: view(row, time), fenced: false }, [
-      event(row, time, 'contradiction', { outcome, fence: request.fence }),
-    ]);
+    const contradiction = event(row, time, 'contradiction', { outcome, fence: request.fence });
+    return answered(null, row, time, { settled: false, fenced: false }, contradiction);
   }
-  if (row.status !== 'unknown') return unchanged({ settled: false, record: view(row, time), fenced: false });
+  if (row.status !== 'unknown') return answered(null, row, time, { settled: false, fenced: false });
   // Only where no earlier attempt is unaccounted for does this attempt's ending speak for the record.
-  if (row.doubtSince !== row.fence)
-    return unchanged({ settled: true, record: view(row, time), fenced: false });
+  if (row.doubtSince !== row.fence) return answered(null, row, time, { settled: true, fenced: false });
   const accounted = { ...row, doubtSince: null };
   return done(
     outcome === 'failed' ? fail(accounted, request, time) : release(accounted, request, time),
@@ -56,56 +53,58 @@ function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleA
 
 /** The attempt was taken over, resolved or pruned away. */
 function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Step<SettleAnswer> {
-  const detail = { outcome: request.outcome, fence: request.fence, error: request.error?.message ?? null };
-  if (row === undefined || row.generation !== request.generation) {
+  const { namespace, key, generation, fence, outcome } = request;
+  const detail = { outcome, fence, error: request.error?.message ?? null };
+  const told = (type: StoreEvent['type']): StoreEvent => ({
+    at: time.wall,
+    namespace,
+    key,
+    generation,
+    fence,
+    type,
+    detail,
+  });
+  const fenced = { settled: false, fenced: true };
+
+  if (row === undefined || row.generation !== generation) {
     // A refusal that outlived its record tells nobody anything; a success does.
-    if (request.outcome !== 'succeeded')
-      return unchanged({ settled: false, record: row && view(row, time), fenced: true });
-    const { namespace, key, generation, fence } = request;
-    const orphan: StoreEvent = { at: time.wall, namespace, key, generation, fence, type: 'lateNews', detail };
-    return unchanged({ settled: false, record: row && view(row, time), fenced: true }, [orphan]);
+    return answered(null, row, time, fenced, outcome === 'succeeded' ? told('lateNews') : undefined);
   }
-  if (row.news?.token === request.token)
-    return unchanged({ settled: false, record: view(row, time), fenced: true });
-  if (request.outcome !== 'succeeded') return noted('fenced');
+  if (row.news?.token === request.token) return answered(null, row, time, fenced);
+  if (outcome !== 'succeeded') return answered(null, row, time, fenced, told('fenced'));
 
   const result = request.result ?? noValue;
   if (row.status === 'unknown' || row.status === 'released') {
     // The token goes with the success, so that the same news asked again is not taken for a second effect.
     const landed = { ...succeed(row, result, time), token: request.token };
-    return {
-      row: landed,
-      answer: { settled: true, record: view(landed, time), fenced: true },
-      events: [event(landed, time, 'lateNews', detail)],
-    };
+    return answered(landed, landed, time, { settled: true, fenced: true }, told('lateNews'));
   }
   if (row.status === 'running') {
-    const told: Row = {
-      ...row,
-      news: { token: request.token, fence: request.fence, result },
-      updatedAt: time.wall,
-    };
-    return {
-      row: told,
-      answer: { settled: false, record: view(told, time), fenced: true },
-      events: [event(row, time, 'lateNews', detail)],
-    };
+    const informed: Row = { ...row, news: { token: request.token, fence, result }, updatedAt: time.wall };
+    return answered(informed, informed, time, fenced, told('lateNews'));
   }
-  if (row.status === 'failed') return noted('contradiction');
-  return noted(request.keyed ? 'fenced' : 'duplicate');
-
-  function noted(type: 'fenced' | 'contradiction' | 'duplicate'): Step<SettleAnswer> {
-    const found = row as Row;
-    return unchanged({ settled: false, record: view(found, time), fenced: true }, [
-      event(found, time, type, detail),
-    ]);
-  }
+  if (row.status === 'failed') return answered(null, row, time, fenced, told('contradiction'));
+  return answered(null, row, time, fenced, told(request.keyed ? 'fenced' : 'duplicate'));
 }
 
 const noValue: StoredResult = { text: null, omitted: 'no value was reported', remoteRef: null };
 
-function done(row: Row, time: Time, events: readonly StoreEvent[] = []): Step<SettleAnswer> {
-  return { row, answer: { settled: true, record: view(row, time), fenced: false }, events };
+function done(row: Row, time: Time, noted?: StoreEvent): Step<SettleAnswer> {
+  return answered(row, row, time, { settled: true, fenced: false }, noted);
+}
+
+function answered(
+  write: Row | null,
+  shown: Row | undefined,
+  time: Time,
+  { settled, fenced }: { settled: boolean; fenced: boolean },
+  noted?: StoreEvent,
+): Step<SettleAnswer> {
+  return {
+    row: write,
+    answer: { settled, fenced, record: shown && view(shown, time), noted: noted?.type },
+    events: noted === undefined ? [] : [noted],
+  };
 }
 
 function ended(row: Row, time: Time): Row {
