@@ -146,7 +146,7 @@ const refused: readonly (readonly [name: string, value: unknown, kind: RegExp, n
   ['a RegExp', /x/, /is a RegExp/, /source/],
   ['a URL', new URL('https://x.example'), /is a URL/, /href/],
   ['a Promise', Promise.resolve(), /is a Promise/, /Await/],
-  ['an Error', new TypeError('x'), /is an Error/, /message/],
+  ['an Error', new Error('x'), /is an Error/, /message/],
   ['a typed array', new Uint8Array(2), /is a typed array/, /base64/],
   ['a Buffer', Buffer.from('x'), /is a typed array/, /base64/],
   ['a DataView', new DataView(new ArrayBuffer(1)), /is a DataView/, /base64/],

@@ -26,7 +26,7 @@ interface Walk {
   readonly root: string;
   readonly maxDepth: number;
   readonly maxBytes: number;
-  /** Where the walk stands: one step per container it is in. */
+  /** Where the walk stands; a throw leaves it there. */
   readonly steps: Step[];
   readonly ancestors: object[];
 }
@@ -91,42 +91,37 @@ function writeContainer(walk: Walk, value: object): void {
   }
 
   walk.ancestors.push(value);
-  walk.steps.push(0);
   if (isArray) writeArray(walk, value);
   else writeObject(walk, value as Record<string, unknown>);
-  walk.steps.pop();
   walk.ancestors.pop();
 }
 
 function writeArray(walk: Walk, array: readonly unknown[]): void {
-  const { steps } = walk;
-  const top = steps.length - 1;
   const keys = Object.keys(array);
   if (!areDenseKeys(keys, array.length)) throw notDense(walk, array, keys);
   walk.text += '[';
   for (let index = 0; index < array.length; index++) {
     if (index > 0) walk.text += ',';
-    steps[top] = index;
+    walk.steps.push(index);
     write(walk, array[index]);
+    walk.steps.pop();
   }
   walk.text += ']';
 }
 
 function writeObject(walk: Walk, object: Readonly<Record<string, unknown>>): void {
-  const { steps } = walk;
-  const top = steps.length - 1;
+  if (typeof object.toJSON === 'function')
+    throw refusal(walk, 'has its own toJSON', 'Pass what toJSON() returns.');
   let separator = '{';
   for (const key of sorted(Object.keys(object))) {
-    steps[top] = key;
+    walk.steps.push(key);
     const member = object[key];
-    if (member === undefined) continue;
-    walk.text += `${separator}${quote(walk, key)}:`;
-    separator = ',';
-    if (key === 'toJSON' && typeof member === 'function') {
-      steps.pop();
-      throw refusal(walk, 'has its own toJSON', 'Pass what toJSON() returns.');
+    if (member !== undefined) {
+      walk.text += `${separator}${quote(walk, key)}:`;
+      separator = ',';
+      write(walk, member);
     }
-    write(walk, member);
+    walk.steps.pop();
   }
   walk.text += separator === '{' ? '{}' : '}';
 }
@@ -155,7 +150,7 @@ function quote(walk: Walk, text: string): string {
 
 function notDense(walk: Walk, array: readonly unknown[], keys: readonly string[]): SemelError {
   const hole = array.findIndex((_, index) => !Object.hasOwn(array, index));
-  walk.steps[walk.steps.length - 1] = hole === -1 ? (keys[array.length] as string) : hole;
+  walk.steps.push(hole === -1 ? (keys[array.length] as string) : hole);
   return hole === -1
     ? refusal(walk, 'is a named member of an array', 'Pass an object with the array beside it.')
     : refusal(walk, 'is a hole in an array', 'Pass null where there is no value.');

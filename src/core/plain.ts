@@ -61,18 +61,28 @@ export function kindOf(value: unknown): string {
   }
 }
 
-const familiar = [Date, Map, Set, RegExp, Promise, URL, WeakMap, WeakSet] as const;
+const familiar = [
+  Date,
+  Map,
+  Set,
+  RegExp,
+  URL,
+  Promise,
+  Error,
+  ArrayBuffer,
+  DataView,
+  WeakMap,
+  WeakSet,
+] as const;
 const boxes = [String, Number, Boolean, BigInt, Symbol] as const;
 
 function kindOfObject(value: object): string {
-  if (ArrayBuffer.isView(value)) return value instanceof DataView ? 'a DataView' : 'a typed array';
-  if (value instanceof ArrayBuffer) return 'an ArrayBuffer';
-  if (value instanceof Error) return 'an Error';
+  const prototype: object | null = Object.getPrototypeOf(value);
+  const known = familiar.find((kind) => kind.prototype === prototype);
+  if (known !== undefined) return /^[AE]/.test(known.name) ? `an ${known.name}` : `a ${known.name}`;
+  if (isPlainPrototype(prototype)) return 'an object';
+  if (ArrayBuffer.isView(value)) return 'a typed array';
   if (boxes.some((box) => value instanceof box)) return 'a boxed primitive';
-  const known = familiar.find((kind) => value instanceof kind);
-  if (known !== undefined) return `a ${known.name}`;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (isPlainPrototype(prototype as object | null)) return 'an object';
   const name: unknown = (value.constructor as { name?: unknown } | undefined)?.name;
   return typeof name === 'string' && name !== '' ? `an instance of ${name}` : 'an instance of a class';
 }
