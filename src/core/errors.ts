@@ -30,6 +30,7 @@ const facts = {
   REENTRANT: { retry: 'nobody', next: 'Do not call a tool from inside its own run with the same identity.' },
   IN_DOUBT: { retry: 'person', next: 'Look whether it landed, then `semel resolve` it.' },
   LEASE_LOST: { retry: 'delay', next: 'Call again: the ledger knows who holds the key now.' },
+  NOT_LANDED: { retry: 'call', next: 'It definitely did not land: the same call may be tried again.' },
   FAILED: {
     retry: 'person',
     next: 'The target refused it. Change the request, or wait for the failure window to end.',

@@ -1,0 +1,107 @@
+// What an attempt's ending means. The outcome is the join of everything that the attempt did, never its last
+// error: the mail may be out although the database refused.
+
+import { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from './signals.ts';
+import type { Outcome } from './words.ts';
+
+/** What became of one request: never left · refused · refused for now · landed · nobody knows. */
+export type RequestFate = 'not sent' | 'refused' | 'denied' | 'landed' | 'ambiguous';
+
+/** What a contract's `classify` may answer about an error of its own request. */
+export type Classified = 'notLanded' | 'rejected' | 'maybeLanded' | AlreadyLanded;
+
+export type Ending =
+  | { readonly outcome: 'succeeded'; readonly value: unknown }
+  | { readonly outcome: Exclude<Outcome, 'succeeded'>; readonly because: string };
+
+export interface Thrown {
+  readonly error: unknown;
+  /** The line was crossed before it was thrown. */
+  readonly dispatched: boolean;
+  /** The effect is declared harmless to repeat. */
+  readonly repeatable: boolean;
+  /** The answer of the contract's or the provider's own classifier. */
+  readonly classified: Classified | undefined;
+  /** The requests that were made through `ctx.fetch`. */
+  readonly requests: readonly RequestFate[];
+}
+
+export function classify({ error, dispatched, repeatable, classified, requests }: Thrown): Ending {
+  if (!dispatched) return { outcome: 'released', because: 'it was thrown before anything was dispatched' };
+  return (
+    said(error) ??
+    said(classified) ??
+    byRequests(requests) ??
+    (repeatable
+      ? { outcome: 'released', because: 'the effect is declared harmless to repeat' }
+      : { outcome: 'unknown', because: 'it was thrown after the line, and nothing says what it means' })
+  );
+}
+
+function said(word: unknown): Ending | undefined {
+  if (word instanceof NotLanded || word === 'notLanded')
+    return { outcome: 'released', because: 'the tool says it did not land' };
+  if (word instanceof Rejected || word === 'rejected')
+    return { outcome: 'failed', because: 'the tool says it was refused' };
+  if (word instanceof AlreadyLanded) return { outcome: 'succeeded', value: word.value };
+  if (word instanceof MaybeLanded || word === 'maybeLanded')
+    return { outcome: 'unknown', because: 'the tool cannot tell' };
+  if (word instanceof PartialSuccess) return { outcome: 'unknown', because: 'only part of it landed' };
+  return undefined;
+}
+
+/** A definite answer only where every request has one. */
+function byRequests(requests: readonly RequestFate[]): Ending | undefined {
+  if (requests.length === 0) return undefined;
+  if (requests.some((fate) => fate === 'landed' || fate === 'ambiguous')) return undefined;
+  if (requests.some((fate) => fate === 'refused'))
+    return { outcome: 'failed', because: 'every request was refused' };
+  return { outcome: 'released', because: 'no request was sent, or it was turned away for now' };
+}
+
+/** Tries inside one attempt join: one that nobody knows about, and no success, is unknown whatever came later. */
+export function join(tries: readonly Ending[]): Ending {
+  const last = tries.at(-1);
+  if (last === undefined) throw new Error('An attempt has at least one try.');
+  if (last.outcome === 'succeeded') return last;
+  return tries.find(({ outcome }) => outcome === 'unknown') ?? last;
+}
+
+/** What a response says about its own request. 409 and 425 may mean that the first request is still at work. */
+export function fateOfStatus(status: number): RequestFate {
+  if (status >= 200 && status < 300) return 'landed';
+  if (status === 401 || status === 403 || status === 407 || status === 429) return 'denied';
+  if (status === 408 || status === 409 || status === 425) return 'ambiguous';
+  return status >= 400 && status < 500 ? 'refused' : 'ambiguous';
+}
+
+const beforeTheConnection = new Set(['connect', 'getaddrinfo', undefined]);
+
+const neverSent = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/** What a failed `fetch` says about its own request: sure only where the connection was never made. */
+export function fateOfError(error: unknown): RequestFate {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
+    const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
+    // The same codes can end a connection on which the request is out already: only `connect` is sure.
+    if (typeof code === 'string' && neverSent.has(code) && beforeTheConnection.has(syscall as string))
+      return 'not sent';
+    // Several addresses were tried and none answered.
+    if (cause instanceof AggregateError && cause.errors.length > 0) {
+      return cause.errors.every((each) => fateOfError(each) === 'not sent') ? 'not sent' : 'ambiguous';
+    }
+  }
+  return 'ambiguous';
+}

@@ -1,0 +1,363 @@
+// How one tool's effect may be repeated. A contract that promises what it cannot keep is refused here, at
+// construction, with the field and what to do.
+
+import type { Classified } from './classify.ts';
+import { type Duration, durationMs, formatDuration } from './duration.ts';
+import { SemelError } from './errors.ts';
+import type { Normaliser } from './identity.ts';
+import { type CalendarPeriod, isCalendarPeriod, type Per } from './period.ts';
+import { type Effect, effects, isRepeatable } from './words.ts';
+
+/** What an outside API honours. `semel/providers` has rows for the common ones. */
+export interface Provider {
+  readonly name: string;
+  /** How long it remembers a key, at the least. */
+  readonly window: Duration;
+  /** Our UUID in the form that it wants. */
+  readonly format?: (uuid: string) => string;
+  /** The header that `ctx.fetch` puts the key into. @default 'Idempotency-Key' */
+  readonly header?: string;
+  /** The hosts that may see the key; `ctx.fetch` never sends it to strangers. */
+  readonly hosts?: readonly string[];
+  /** It answers a key with its stored error: after a verdict "not landed" a new key is needed. */
+  readonly replaysErrors?: boolean;
+  /** What its own errors mean. */
+  readonly classify?: (error: unknown) => Classified | undefined;
+}
+
+export type IfBusy = 'wait' | 'fail' | 'skip';
+export type Mode = 'enforce' | 'observe';
+export type OnDoubt = 'hold' | 'rerun';
+
+export interface RetryPolicy {
+  /** How often one call tries, the first time included. */
+  readonly tries: number;
+  readonly backoff?: Duration;
+  readonly maxBackoff?: Duration;
+}
+
+/** An earlier form of the contract, under which live records may exist. */
+export interface EarlierForm {
+  readonly name?: string;
+  readonly identity?: readonly string[];
+  readonly content?: readonly string[];
+  readonly volatile?: readonly string[];
+  readonly per?: Per;
+}
+
+/** The part of a tool's definition that says how its effect may be repeated. */
+export interface ContractDefinition {
+  readonly name: string;
+  readonly version?: string;
+  readonly effect: Effect;
+  readonly stakes?: 'normal' | 'high';
+  readonly per?: Per;
+  readonly identity?: readonly string[];
+  readonly content?: readonly string[];
+  readonly volatile?: readonly string[];
+  readonly normalize?: Readonly<Record<string, Normaliser | undefined>>;
+  readonly window?: Duration;
+  readonly failureWindow?: Duration;
+  readonly lease?: Duration;
+  readonly timeout?: Duration | 'none';
+  readonly ifBusy?: IfBusy;
+  readonly wait?: Duration;
+  readonly retry?: RetryPolicy;
+  readonly maxAttempts?: number;
+  readonly provider?: Provider;
+  readonly verifyAfter?: Duration;
+  readonly dispatch?: 'claim' | 'explicit';
+  readonly result?: 'value' | 'reference';
+  readonly redact?: readonly string[];
+  readonly permissions?: readonly string[];
+  readonly was?: readonly EarlierForm[];
+  readonly mode?: Mode;
+  readonly onDoubt?: OnDoubt;
+  /** Accept an identity that an adapter could only guess. */
+  readonly weak?: 'accept';
+}
+
+export interface Traits {
+  readonly hasVerify: boolean;
+  readonly hasPrepare: boolean;
+}
+
+export interface ContractDefaults {
+  readonly mode?: Mode;
+  readonly onDoubt?: OnDoubt;
+  readonly lease?: Duration;
+  readonly timeout?: Duration | 'none';
+  readonly ifBusy?: IfBusy;
+}
+
+export interface FieldLists {
+  readonly identity: readonly string[] | undefined;
+  readonly content: readonly string[];
+  readonly volatile: readonly string[];
+}
+
+export interface Contract {
+  readonly name: string;
+  readonly version: string;
+  readonly effect: Effect;
+  readonly per: Per;
+  readonly fields: FieldLists;
+  readonly normalize: Readonly<Record<string, Normaliser>>;
+  readonly windowMs: number;
+  readonly failureWindowMs: number;
+  readonly leaseMs: number;
+  readonly timeoutMs: number;
+  readonly ifBusy: IfBusy;
+  readonly waitMs: number;
+  readonly retry: { readonly tries: number; readonly backoffMs: number; readonly maxBackoffMs: number };
+  readonly maxAttempts: number;
+  readonly provider: Provider | undefined;
+  /** A re-run with the provider's key counts only this long after the first dispatch. */
+  readonly rerunWithinMs: number | null;
+  readonly verifyAfterMs: number;
+  readonly tailMs: number;
+  /** Where the line is: at the claim, between `prepare` and `run`, or where `run` says. */
+  readonly dispatch: 'claim' | 'prepared' | 'explicit';
+  readonly result: 'value' | 'reference';
+  readonly redact: readonly string[];
+  readonly permissions: readonly string[];
+  readonly was: readonly { readonly name: string; readonly per: Per; readonly fields: FieldLists }[];
+  readonly mode: Mode;
+  readonly onDoubt: OnDoubt;
+  readonly acceptsWeak: boolean;
+}
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+/** A request that left is taken for gone this long after its attempt could last send. */
+const inTheNetworkMs = 60_000;
+
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+export function defineContract(
+  definition: ContractDefinition,
+  traits: Traits,
+  defaults: ContractDefaults = {},
+): Contract {
+  const { name, effect } = definition;
+  if (typeof name !== 'string' || !namePattern.test(name)) {
+    const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 80)) : typeof name;
+    refuse(
+      'name',
+      `A contract's name is 1 to 64 letters, digits, dots, dashes or underscores, not ${shown}.`,
+      'Rename it.',
+    );
+  }
+  if (!effects.includes(effect)) {
+    refuse(
+      'effect',
+      `${name}: ${JSON.stringify(effect)} is no effect class.`,
+      `Use one of ${effects.join(', ')}.`,
+    );
+  }
+  const remembered = !isRepeatable(effect);
+  if (remembered && definition.per === undefined) {
+    refuse(
+      'per',
+      `${name}: a ${effect} needs \`per\`: what bounds one intent.`,
+      "Say 'turn', 'conversation', 'run', day('Europe/Paris'), 'ever', …",
+    );
+  }
+  const per = checkPer(name, definition.per ?? 'ever');
+  const fields = checkFields(name, definition);
+  const windowMs = remembered ? windowOf(definition) : 0;
+  const timeout = definition.timeout ?? defaults.timeout ?? '10m';
+  const timeoutMs = timeout === 'none' ? Number.POSITIVE_INFINITY : durationMs(timeout, 'timeout');
+  const leaseMs = positive(durationMs(definition.lease ?? defaults.lease ?? '60s', 'lease'), 'lease', name);
+  const verifyAfterMs =
+    definition.verifyAfter === undefined
+      ? (Number.isFinite(timeoutMs) ? timeoutMs : leaseMs) + inTheNetworkMs
+      : durationMs(definition.verifyAfter, 'verifyAfter');
+  const failureWindowMs = remembered
+    ? Math.min(durationMs(definition.failureWindow ?? '1h', 'failureWindow'), windowMs)
+    : 0;
+
+  return {
+    name,
+    version: checkVersion(name, definition.version ?? '1'),
+    effect,
+    per,
+    fields,
+    normalize: checkNormalisers(name, definition.normalize ?? {}),
+    windowMs,
+    failureWindowMs,
+    leaseMs,
+    timeoutMs,
+    ifBusy: oneOf(name, 'ifBusy', definition.ifBusy ?? defaults.ifBusy ?? 'wait', ['wait', 'fail', 'skip']),
+    waitMs: definition.wait === undefined ? timeoutMs : durationMs(definition.wait, 'wait'),
+    retry: checkRetry(name, definition.retry),
+    maxAttempts: whole(name, 'maxAttempts', definition.maxAttempts ?? 10),
+    provider: definition.provider,
+    rerunWithinMs: providerWindow(name, definition, traits, windowMs, timeoutMs),
+    verifyAfterMs,
+    tailMs: Math.max(0, verifyAfterMs - (Number.isFinite(timeoutMs) ? timeoutMs : leaseMs)),
+    dispatch: lineOf(name, definition, traits),
+    result: oneOf(name, 'result', definition.result ?? 'value', ['value', 'reference']),
+    redact: definition.redact ?? [],
+    permissions: definition.permissions ?? [],
+    was: (definition.was ?? []).map((form) => ({
+      name: form.name ?? name,
+      per: checkPer(name, form.per ?? per),
+      fields: form.identity || form.content || form.volatile ? checkFields(name, form) : fields,
+    })),
+    mode: oneOf(name, 'mode', definition.mode ?? defaults.mode ?? 'enforce', ['enforce', 'observe']),
+    onDoubt: oneOf(name, 'onDoubt', definition.onDoubt ?? defaults.onDoubt ?? 'hold', ['hold', 'rerun']),
+    acceptsWeak: definition.weak === 'accept',
+  };
+}
+
+/** Identity fields whose names look re-worded or fresh: the usual reason for a second key and a second effect. */
+export function suspiciousFields({ identity }: FieldLists, seen: readonly string[]): readonly string[] {
+  const fresh =
+    /^(reason|body|text|message|subject|description|comment|note|summary|timestamp|now|date|time|trace_?id|request_?id|nonce|uuid|random)$/i;
+  return (identity ?? seen).filter((path) => fresh.test(path.slice(path.lastIndexOf('.') + 1)));
+}
+
+function windowOf({ effect, stakes, window }: ContractDefinition): number {
+  if (window !== undefined) return durationMs(window, 'window');
+  if (effect === 'irreversible') return 30 * dayMs;
+  return stakes === 'high' ? 7 * dayMs : dayMs;
+}
+
+function providerWindow(
+  name: string,
+  { provider, effect }: ContractDefinition,
+  { hasVerify }: Traits,
+  windowMs: number,
+  timeoutMs: number,
+): number | null {
+  if (provider === undefined) return null;
+  const rememberedMs = durationMs(provider.window, 'provider.window');
+  if (!isRepeatable(effect) && rememberedMs < windowMs && !hasVerify) {
+    refuse(
+      'provider',
+      `${name}: ${provider.name} remembers a key for ${formatDuration(rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
+      'Add `verify`, or shorten `window`.',
+    );
+  }
+  const marginMs = (Number.isFinite(timeoutMs) ? timeoutMs : 0) + inTheNetworkMs;
+  return Math.max(0, rememberedMs - marginMs);
+}
+
+function lineOf(name: string, { dispatch }: ContractDefinition, { hasPrepare }: Traits): Contract['dispatch'] {
+  if (dispatch === undefined) return hasPrepare ? 'prepared' : 'claim';
+  if (dispatch === 'claim' && hasPrepare) {
+    refuse('dispatch', `${name}: with \`prepare\`, the claim cannot be the line.`, 'Leave `dispatch` out.');
+  }
+  return oneOf(name, 'dispatch', dispatch, ['claim', 'explicit']);
+}
+
+function checkPer(name: string, per: Per): Per {
+  if (per === 'turn' || per === 'conversation' || per === 'run' || per === 'ever') return per;
+  if (isCalendarPeriod(per)) return per as CalendarPeriod;
+  return refuse(
+    'per',
+    `${name}: ${JSON.stringify(per)} is no period.`,
+    "Use 'turn', 'conversation', 'run', 'ever', or hour(), day(), week(), month() with a time zone.",
+  );
+}
+
+function checkFields(name: string, { identity, content = [], volatile = [] }: EarlierForm): FieldLists {
+  const lists = { identity: identity ?? [], content, volatile };
+  const seenIn = new Map<string, string>();
+  for (const [list, paths] of Object.entries(lists)) {
+    if (!Array.isArray(paths))
+      refuse(list, `${name}: \`${list}\` is a list of field paths.`, `Write ${list}: ['field'].`);
+    for (const path of paths) {
+      if (typeof path !== 'string' || path === '')
+        refuse(list, `${name}: \`${list}\` holds something that is no field path.`, 'Name fields.');
+      const other = seenIn.get(path);
+      if (other !== undefined) {
+        refuse(
+          list,
+          `${name}: ${JSON.stringify(path)} is in \`${other}\` and in \`${list}\`.`,
+          'A field is one of identity, content, volatile.',
+        );
+      }
+      seenIn.set(path, list);
+    }
+  }
+  if (identity !== undefined && identity.length === 0) {
+    refuse(
+      'identity',
+      `${name}: with no identity field all calls would be one.`,
+      'Name at least one field, or leave `identity` out.',
+    );
+  }
+  return { identity, content, volatile };
+}
+
+function checkNormalisers(
+  name: string,
+  normalize: Readonly<Record<string, Normaliser | undefined>>,
+): Record<string, Normaliser> {
+  const checked: Record<string, Normaliser> = Object.create(null);
+  for (const [path, normaliser] of Object.entries(normalize)) {
+    if (normaliser === undefined) continue;
+    if (typeof normaliser !== 'function' && !normaliserNames.includes(normaliser)) {
+      refuse(
+        `normalize.${path}`,
+        `${name}: ${JSON.stringify(normaliser)} is no normaliser.`,
+        `Use one of ${normaliserNames.join(', ')}, or a function.`,
+      );
+    }
+    checked[path] = normaliser;
+  }
+  return checked;
+}
+
+const normaliserNames: readonly string[] = ['email', 'e164', 'money', 'trim', 'nfc', 'lower'];
+
+function checkRetry(name: string, retry: RetryPolicy | undefined): Contract['retry'] {
+  if (retry === undefined) return { tries: 1, backoffMs: 0, maxBackoffMs: 0 };
+  return {
+    tries: whole(name, 'retry.tries', retry.tries),
+    backoffMs: durationMs(retry.backoff ?? '500ms', 'retry.backoff'),
+    maxBackoffMs: durationMs(retry.maxBackoff ?? '30s', 'retry.maxBackoff'),
+  };
+}
+
+function checkVersion(name: string, version: string): string {
+  if (typeof version !== 'string' || !/^[0-9A-Za-z][0-9A-Za-z.+-]{0,31}$/.test(version)) {
+    refuse('version', `${name}: ${JSON.stringify(version)} is no version.`, "Write it like '2' or '2.1.0'.");
+  }
+  return version;
+}
+
+/** Calls and records agree as long as this part of the version does. */
+export function majorOf(version: string): string {
+  return version.split('.', 1)[0] as string;
+}
+
+function oneOf<T extends string>(name: string, field: string, value: T, allowed: readonly T[]): T {
+  if (allowed.includes(value)) return value;
+  return refuse(
+    field,
+    `${name}: ${JSON.stringify(value)} is no \`${field}\`.`,
+    `Use one of ${allowed.join(', ')}.`,
+  );
+}
+
+function whole(name: string, field: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value;
+  return refuse(
+    field,
+    `${name}: \`${field}\` is a whole number from 1, not ${String(value)}.`,
+    'Correct it.',
+  );
+}
+
+function positive(ms: number, field: string, name: string): number {
+  if (ms > 0) return ms;
+  return refuse(field, `${name}: \`${field}\` must be longer than nothing.`, "Write it like '60s'.");
+}
+
+function refuse(path: string, happened: string, next: string): never {
+  throw new SemelError('CONTRACT_INVALID', happened, { path, next });
+}

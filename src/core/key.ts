@@ -1,0 +1,99 @@
+// The identity of an intent: how a call becomes a key. Frozen by vectors: a change of these rules is `semel/v2`.
+
+import { createHash, hash } from 'node:crypto';
+
+const rules = 'semel/v1';
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** sha256 over length-prefixed parts, so that no two different lists can meet; 160 bits in 32 characters. */
+export function digest(...parts: readonly string[]): string {
+  return base32(sha256(parts).subarray(0, 20));
+}
+
+/** 50 bits, for names that people read and type. */
+export function shortDigest(...parts: readonly string[]): string {
+  return digest(...parts).slice(0, 10);
+}
+
+function sha256(parts: readonly string[]): Buffer {
+  let text = '';
+  for (const part of parts) text += `${Buffer.byteLength(part)}:${part}`;
+  return hash('sha256', text, 'buffer');
+}
+
+function base32(bytes: Uint8Array): string {
+  let text = '';
+  let bits = 0;
+  let value = 0;
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += alphabet[(value >>> bits) & 31];
+    }
+    value &= (1 << bits) - 1;
+  }
+  return text;
+}
+
+/** What bounds the intent: `text` stands in the key, `exact` in the digest. */
+export interface PeriodPart {
+  readonly text: string;
+  readonly exact: string;
+}
+
+export interface KeyParts {
+  readonly namespace: string;
+  readonly contract: string;
+  readonly period: PeriodPart;
+  /** Canonical JSON of the identity args. */
+  readonly identity: string;
+  /** Why it is done once more on purpose. */
+  readonly again?: string | undefined;
+}
+
+/** `<contract>/<period>/<digest>`: readable, and sorted by time where the intent has one. */
+export function deriveKey({ namespace, contract, period, identity, again }: KeyParts): string {
+  const parts = [rules, namespace, contract, period.exact, identity];
+  if (again !== undefined) parts.push('again', again);
+  return `${contract}/${period.text}/${digest(...parts)}`;
+}
+
+/** A caller's own key. No derived period starts with `=`, so the two kinds never meet. */
+export function callerKey(contract: string, key: string, again?: string): string {
+  const escaped = encodeURIComponent(key);
+  return again === undefined
+    ? `${contract}/=${escaped}`
+    : `${contract}/=${escaped}/${shortDigest(rules, 'again', again)}`;
+}
+
+/** Only a caller's own key can meet other identity args than its first: then this differs. */
+export function fingerprint(identity: string): string {
+  return digest(rules, 'fingerprint', identity);
+}
+
+/**
+ * The key that goes to a provider: never the caller's own, and another one for each generation, so that a
+ * provider with a longer memory than ours does not answer today's call with yesterday's result.
+ * A UUID with version 4 bits: the one format that nearly all providers accept.
+ */
+export function providerKey(namespace: string, key: string, generation: number, part?: string): string {
+  const parts = [rules, 'provider', namespace, key, String(generation)];
+  if (part !== undefined) parts.push(part);
+  const bytes = sha256(parts).subarray(0, 16);
+  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
+  const hex = bytes.toString('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** A record's short name, for people: `semel resolve <id>@<fence> …`. */
+export function recordId(namespace: string, key: string): string {
+  return shortDigest(rules, 'record', namespace, key);
+}
+
+/** One 64-bit digest per content field, salted by the key, so that equal texts of two records do not show. */
+export function contentDigest(key: string, field: string, encoded: string): string {
+  return createHash('sha256').update(`${key}\0${field}\0${encoded}`).digest('base64url').slice(0, 11);
+}

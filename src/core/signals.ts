@@ -1,0 +1,36 @@
+// What a tool can say about its own effect by throwing: the only errors that speak for themselves.
+
+/** Definitely did not land: the same call may be tried again. */
+export class NotLanded extends Error {
+  override readonly name = 'NotLanded';
+}
+
+/** The target definitely refused it: trying the same again is no use. */
+export class Rejected extends Error {
+  override readonly name = 'Rejected';
+}
+
+/** It had landed already (a duplicate id, a unique key): that is a success, with this value. */
+export class AlreadyLanded<Value = unknown> extends Error {
+  override readonly name = 'AlreadyLanded';
+  readonly value: Value;
+  constructor(value: Value, message = 'It had landed already.') {
+    super(message);
+    this.value = value;
+  }
+}
+
+/** Nobody knows whether it landed. */
+export class MaybeLanded extends Error {
+  override readonly name = 'MaybeLanded';
+}
+
+/** Part of it landed; `landed` tells which. */
+export class PartialSuccess<Value = unknown> extends Error {
+  override readonly name = 'PartialSuccess';
+  readonly landed: Value;
+  constructor(landed: Value, message = 'Only part of it landed.') {
+    super(message);
+    this.landed = landed;
+  }
+}

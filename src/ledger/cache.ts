@@ -1,0 +1,60 @@
+// Settled records of this process, so that a replay needs no store at all. Settled records are immutable until
+// they expire; what another process forgets or reopens is noticed after `maxAgeMs`.
+
+import type { StoredRecord } from '../store/store.ts';
+
+export interface CacheLimits {
+  readonly maxBytes: number;
+  readonly maxAgeMs: number;
+}
+
+interface Entry {
+  readonly record: StoredRecord;
+  readonly until: number;
+  readonly bytes: number;
+}
+
+export interface RecordCache {
+  get(namespace: string, key: string, mono: number): StoredRecord | undefined;
+  put(record: StoredRecord, mono: number): void;
+  drop(namespace: string, key: string): void;
+}
+
+export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
+  const entries = new Map<string, Entry>();
+  let bytes = 0;
+
+  function remove(at: string): void {
+    const entry = entries.get(at);
+    if (entry === undefined) return;
+    bytes -= entry.bytes;
+    entries.delete(at);
+  }
+
+  return {
+    get(namespace, key, mono) {
+      const at = `${namespace}\0${key}`;
+      const entry = entries.get(at);
+      if (entry === undefined) return undefined;
+      if (mono < entry.until) return entry.record;
+      remove(at);
+      return undefined;
+    },
+    put(record, mono) {
+      if (record.status !== 'succeeded' && record.status !== 'failed') return;
+      const livesMs =
+        record.expiresAt === null ? maxAgeMs : Math.min(maxAgeMs, record.expiresAt - record.readAt);
+      if (livesMs <= 0 || maxBytes === 0) return;
+      const at = `${record.namespace}\0${record.key}`;
+      remove(at);
+      const size = 500 + (record.result?.text?.length ?? 0) + (record.args?.length ?? 0);
+      entries.set(at, { record, until: mono + livesMs, bytes: size });
+      bytes += size;
+      for (const oldest of entries.keys()) {
+        if (bytes <= maxBytes) break;
+        remove(oldest);
+      }
+    },
+    drop: (namespace, key) => remove(`${namespace}\0${key}`),
+  };
+}

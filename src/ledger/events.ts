@@ -1,0 +1,88 @@
+// What semel tells the program around it, as it happens: typed listeners and `diagnostics_channel`. Listeners
+// observe; nothing that they do or throw reaches the path of a call.
+
+import { channel } from 'node:diagnostics_channel';
+import type { Outcome } from '../core/words.ts';
+
+interface About {
+  readonly namespace: string;
+  readonly contract: string;
+  readonly key: string;
+  readonly fence: number;
+}
+
+export interface SemelEvents {
+  claimed: About & { readonly attempt: number };
+  replayed: About & { readonly settledAt: number | null };
+  busy: About & { readonly owner: string; readonly leaseLeftMs: number };
+  conflict: About;
+  dispatched: About;
+  settled: About & { readonly outcome: Outcome };
+  released: About & { readonly error: string | undefined };
+  /** A record is in doubt now. */
+  doubt: About & { readonly error: string | undefined };
+  takeover: About & { readonly from: 'lapsed' | 'doubt' };
+  /** News from an attempt that no longer holds the key was kept as evidence. */
+  fenced: About & { readonly outcome: Outcome };
+  lateNews: About & { readonly outcome: Outcome };
+  /** Two attempts landed at a target that does not honour keys. */
+  duplicate: About;
+  /** An attempt landed that the record says was refused or given up. */
+  contradiction: About;
+  leaseLost: About;
+  resolved: About & { readonly act: string; readonly by: string };
+  storeDown: { readonly error: string };
+  storeUp: { readonly downForMs: number };
+}
+
+export type EventName = keyof SemelEvents;
+
+export const eventNames: readonly EventName[] = [
+  'claimed',
+  'replayed',
+  'busy',
+  'conflict',
+  'dispatched',
+  'settled',
+  'released',
+  'doubt',
+  'takeover',
+  'fenced',
+  'lateNews',
+  'duplicate',
+  'contradiction',
+  'leaseLost',
+  'resolved',
+  'storeDown',
+  'storeUp',
+];
+
+export interface EventHub {
+  on<Name extends EventName>(name: Name, listener: (event: SemelEvents[Name]) => void): () => void;
+  emit<Name extends EventName>(name: Name, event: SemelEvents[Name]): void;
+}
+
+export function createEvents(): EventHub {
+  const listeners = new Map<EventName, Set<(event: never) => void>>();
+  const channels = new Map(eventNames.map((name) => [name, channel(`semel:${name}`)]));
+
+  return {
+    on(name, listener) {
+      const set = listeners.get(name) ?? new Set();
+      listeners.set(name, set);
+      set.add(listener);
+      return () => void set.delete(listener);
+    },
+    emit(name, event) {
+      const published = channels.get(name);
+      if (published?.hasSubscribers) published.publish(event);
+      for (const listener of listeners.get(name) ?? []) {
+        try {
+          listener(event as never);
+        } catch (error) {
+          process.emitWarning(`A semel listener for "${name}" threw: ${String(error)}`);
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,180 @@
+// The only caller of a store: turns claims into verdicts, asks again where a reply was lost, and is the one
+// place where events and audit notes are made.
+
+import type { Clock, Random } from '../core/clock.ts';
+import type {
+  ClaimRequest,
+  ClearRequest,
+  CrossAnswer,
+  DispatchRequest,
+  ListQuery,
+  Page,
+  RenewAnswer,
+  RenewRequest,
+  ResolveAnswer,
+  ResolveRequest,
+  SettleAnswer,
+  SettleRequest,
+  Store,
+  StoredRecord,
+  StoreEvent,
+  StoreFacts,
+} from '../store/store.ts';
+import { createAudit } from './audit.ts';
+import { type CacheLimits, createCache } from './cache.ts';
+import { decide, type Lost, type Verdict } from './decide.ts';
+import { createEvents, type EventHub } from './events.ts';
+import { createPatience } from './patience.ts';
+
+export interface LedgerOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly cache: CacheLimits;
+}
+
+/** Who asks, for the audit of a replay. */
+export type Asker = Readonly<Record<string, unknown>>;
+
+export interface Ledger {
+  readonly events: EventHub;
+  facts(): Promise<StoreFacts>;
+  /** The verdict about a call; `execute` means that the claim is won and durable. */
+  open(request: ClaimRequest, asker: Asker): Promise<Verdict>;
+  renew(request: RenewRequest): Promise<RenewAnswer>;
+  dispatch(request: DispatchRequest): Promise<CrossAnswer>;
+  clear(request: ClearRequest): Promise<CrossAnswer>;
+  settle(request: SettleRequest): Promise<SettleAnswer>;
+  resolve(request: ResolveRequest): Promise<ResolveAnswer>;
+  /** What a claim would be told, without claiming. */
+  look(asked: Pick<ClaimRequest, 'namespace' | 'key' | 'fingerprint' | 'generation'>): Promise<Lost>;
+  read(namespace: string, key: string): Promise<StoredRecord | undefined>;
+  list(query: ListQuery): Promise<Page<StoredRecord>>;
+  history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
+  /** What `observe` would have done instead. */
+  observe(record: StoredRecord, would: string): void;
+  prune(limit: number): Promise<number>;
+  close(): Promise<void>;
+}
+
+export function createLedger({ store, clock, random, cache: cacheLimits }: LedgerOptions): Ledger {
+  const events = createEvents();
+  const { ask } = createPatience(clock, random, events);
+  const audit = createAudit(store, clock);
+  const cache = createCache(cacheLimits);
+
+  return {
+    events,
+    facts: () => ask(() => store.open()),
+
+    async open(request, asker) {
+      const cached = cache.get(request.namespace, request.key, clock.mono());
+      if (cached !== undefined) return told(decide(cached, request), asker);
+      const answer = await ask(() => store.claim(request));
+      if (answer.won) {
+        const { record, takeover } = answer;
+        events.emit('claimed', { ...about(record), attempt: record.attempts });
+        if (takeover) {
+          events.emit('takeover', {
+            ...about(record),
+            from: record.doubtSince === null ? 'lapsed' : 'doubt',
+          });
+        }
+        if (record.dispatched) events.emit('dispatched', about(record));
+        return { kind: 'execute', record, takeover };
+      }
+      if (answer.record !== undefined) cache.put(answer.record, clock.mono());
+      return told(decide(answer.record, request), asker);
+    },
+
+    renew: (request) => ask(() => store.renew(request)),
+    async dispatch(request) {
+      return crossing(await ask(() => store.dispatch(request)));
+    },
+    async clear(request) {
+      return crossing(await ask(() => store.clear(request)));
+    },
+    async settle(request) {
+      const answer = await ask(() => store.settle(request));
+      const { record, noted, settled, fenced } = answer;
+      if (record !== undefined) {
+        if (settled) cache.put(record, clock.mono());
+        if (settled && !fenced) announce(record);
+      }
+      if (noted === 'fenced' || noted === 'lateNews') {
+        events.emit(noted, { ...aboutRequest(request), outcome: request.outcome });
+      } else if (noted === 'duplicate' || noted === 'contradiction') {
+        events.emit(noted, aboutRequest(request));
+      }
+      return answer;
+    },
+    async resolve(request) {
+      cache.drop(request.namespace, request.key);
+      const answer = await ask(() => store.resolve(request));
+      if (answer.ok)
+        events.emit('resolved', { ...about(answer.record), act: request.act.type, by: request.by });
+      return answer;
+    },
+
+    async look(asked) {
+      return decide(await ask(() => store.read(asked.namespace, asked.key)), asked);
+    },
+    read: (namespace, key) => ask(() => store.read(namespace, key)),
+    list: (query) => ask(() => store.list(query)),
+    async history(namespace, key) {
+      await audit.flush();
+      return ask(() => store.history(namespace, key));
+    },
+    observe(record, would) {
+      audit.note(noteOf(record, 'observed', { would }));
+    },
+    prune: (limit) => ask(() => store.prune(limit)),
+    async close() {
+      await audit.flush();
+      await store.close();
+    },
+  };
+
+  function told(verdict: Verdict, asker: Asker): Verdict {
+    if (verdict.kind === 'replay') {
+      events.emit('replayed', { ...about(verdict.record), settledAt: verdict.record.settledAt });
+      audit.note(noteOf(verdict.record, 'replayed', asker));
+    } else if (verdict.kind === 'conflict') {
+      events.emit('conflict', about(verdict.record));
+      audit.note(noteOf(verdict.record, 'conflict', asker));
+    } else if (verdict.kind === 'busy') {
+      const { owner, leaseLeftMs } = verdict.record;
+      events.emit('busy', { ...about(verdict.record), owner, leaseLeftMs });
+    } else if (verdict.kind === 'in doubt' && verdict.record.lapsed) {
+      // Nobody settled it: this caller is the first to know.
+      events.emit('doubt', { ...about(verdict.record), error: verdict.record.error?.message });
+    }
+    return verdict;
+  }
+
+  function crossing(answer: CrossAnswer): CrossAnswer {
+    if (answer.ok && answer.record.dispatched) events.emit('dispatched', about(answer.record));
+    return answer;
+  }
+
+  function announce(record: StoredRecord): void {
+    if (record.status === 'running') return;
+    events.emit('settled', { ...about(record), outcome: record.status });
+    const error = record.error?.message;
+    if (record.status === 'released') events.emit('released', { ...about(record), error });
+    if (record.status === 'unknown') events.emit('doubt', { ...about(record), error });
+  }
+}
+
+function about({ namespace, contract, key, fence }: StoredRecord) {
+  return { namespace, contract, key, fence };
+}
+
+function aboutRequest({ namespace, key, fence }: SettleRequest) {
+  return { namespace, contract: key.slice(0, key.indexOf('/')), key, fence };
+}
+
+function noteOf(record: StoredRecord, type: StoreEvent['type'], detail: Asker): Omit<StoreEvent, 'at'> {
+  const { namespace, key, generation, fence } = record;
+  return { namespace, key, generation, fence, type, detail };
+}

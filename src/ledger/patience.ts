@@ -1,0 +1,52 @@
+// How the ledger asks a store that may not answer: again, with the same token, for a bounded time. A store's
+// every method is safe to repeat, so a lost reply costs nothing but the question.
+
+import type { Clock, Random } from '../core/clock.ts';
+import { isSemelError, SemelError } from '../core/errors.ts';
+import type { EventHub } from './events.ts';
+
+export interface Patience {
+  ask<Answer>(question: () => Promise<Answer>): Promise<Answer>;
+}
+
+const tries = 4;
+const firstPauseMs = 20;
+
+export function createPatience(clock: Clock, random: Random, events: EventHub): Patience {
+  let downSince: number | undefined;
+
+  async function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const answer = await question();
+        if (downSince !== undefined) {
+          events.emit('storeUp', { downForMs: clock.mono() - downSince });
+          downSince = undefined;
+        }
+        return answer;
+      } catch (thrown) {
+        const error = asStoreError(thrown);
+        if (!error.retriable) throw error;
+        if (downSince === undefined) {
+          downSince = clock.mono();
+          events.emit('storeDown', { error: error.message });
+        }
+        if (attempt >= tries) throw error;
+        await pause(clock, firstPauseMs * 2 ** attempt * (0.5 + random.fraction()));
+      }
+    }
+  }
+
+  return { ask };
+}
+
+/** A store of one's own may throw anything: nothing was recorded, so nothing may run. */
+function asStoreError(thrown: unknown): SemelError {
+  if (isSemelError(thrown)) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new SemelError('STORE_UNAVAILABLE', `The store failed: ${message}.`, { cause: thrown });
+}
+
+export function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.setTimeout(resolve, ms));
+}

@@ -1,0 +1,230 @@
+// One execution under a claim: holds the lease, knows the line, and ends exactly once in the ledger.
+
+import type { Clock } from '../core/clock.ts';
+import { decodeResult, encodeResult } from '../core/codec.ts';
+import { SemelError } from '../core/errors.ts';
+import type { Ledger } from '../ledger/index.ts';
+import type { Held, Refusal, StoredRecord } from '../store/store.ts';
+import type { Call } from './call.ts';
+import { type AttemptContext, contextFor, type RequestLog } from './context.ts';
+import { startHeartbeat } from './heartbeat.ts';
+
+export interface Attempt {
+  readonly call: Call;
+  readonly held: Held;
+  /** The record as this attempt last saw it. */
+  readonly record: StoredRecord;
+  /** The args to run with: the first wording, where a provider may have seen it. */
+  readonly args: unknown;
+  readonly dispatched: boolean;
+  readonly remoteRef: string | undefined;
+  readonly signal: AbortSignal;
+  /** Resolves when the attempt must end whatever its effect does: its time is over, or the process is. */
+  readonly over: Promise<SemelError>;
+  readonly hasPrepared: boolean;
+  prepare(output: unknown): void;
+  /** Before the effect: makes sure that the lease is held, however long it took to get here. */
+  ready(): Promise<void>;
+  cross(): Promise<void>;
+  /** Before a further try: the provider's window is judged again. */
+  rejudge(): Promise<void>;
+  /** Verify said "not landed" of every earlier attempt. */
+  clear(): Promise<Refusal | undefined>;
+  abort(reason: SemelError): void;
+  context(): { ctx: AttemptContext; log: RequestLog };
+  stop(): void;
+}
+
+export interface AttemptOptions {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly call: Call;
+  readonly record: StoredRecord;
+  readonly token: string;
+  /** When the claim was asked for, on this process's monotonic clock. */
+  readonly askedAt: number;
+}
+
+export function startAttempt({
+  ledger,
+  clock,
+  call,
+  record: claimed,
+  token,
+  askedAt,
+}: AttemptOptions): Attempt {
+  const { contract } = call.tool;
+  let record = claimed;
+  const held: Held = {
+    namespace: record.namespace,
+    key: record.key,
+    token,
+    fence: record.fence,
+    generation: record.generation,
+  };
+  const aborting = new AbortController();
+  let end: (reason: SemelError) => void = () => undefined;
+  const over = new Promise<SemelError>((resolve) => {
+    end = resolve;
+  });
+  let remoteRef: string | undefined;
+  let prepared: { readonly output: unknown; readonly text: string | null } | undefined =
+    record.prepared === null ? undefined : { output: decodeResult(record.prepared), text: record.prepared };
+
+  const heartbeat = startHeartbeat({
+    clock,
+    leaseMs: contract.leaseMs,
+    askedAt,
+    renew: () => ledger.renew({ ...held, leaseMs: contract.leaseMs }),
+    onLost: () => {
+      const { namespace, key, fence } = held;
+      ledger.events.emit('leaseLost', { namespace, contract: contract.name, key, fence });
+      aborting.abort(leaseLost());
+    },
+  });
+  const timer = Number.isFinite(contract.timeoutMs)
+    ? clock.setTimeout(() => abortAndEnd(timedOut()), contract.timeoutMs)
+    : undefined;
+
+  function abortAndEnd(reason: SemelError): void {
+    heartbeat.stop();
+    aborting.abort(reason);
+    end(reason);
+  }
+
+  async function ready(): Promise<void> {
+    if (aborting.signal.aborted) throw aborting.signal.reason;
+    // The event loop may have been blocked, or the claim's answer late: then the lease is older than it seems.
+    if (heartbeat.leftMs() < contract.leaseMs / 2 && !(await heartbeat.renew())) throw leaseLost();
+  }
+
+  async function send(): Promise<void> {
+    await ready();
+    const answer = await ledger.dispatch({
+      ...held,
+      prepared: prepared?.text ?? null,
+      rerunWithinMs: contract.rerunWithinMs,
+      verifyAfterMs: contract.verifyAfterMs,
+    });
+    if (!answer.ok) throw crossRefused(contract.name, answer.why);
+    record = answer.record;
+  }
+
+  return {
+    call,
+    held,
+    get record() {
+      return record;
+    },
+    args: keptFirstWording(call, claimed) ? decodeResult(claimed.args as string) : call.args,
+    get dispatched() {
+      return record.dispatched;
+    },
+    get remoteRef() {
+      return remoteRef;
+    },
+    signal: aborting.signal,
+    over,
+    get hasPrepared() {
+      return prepared !== undefined;
+    },
+    prepare(output) {
+      const encoded = encodeResult(output, { maxBytes: maxPreparedBytes });
+      if (!encoded.ok) {
+        throw new SemelError(
+          'CONTRACT_INVALID',
+          `${contract.name}: what \`prepare\` returned cannot be stored (${encoded.detail}).`,
+          {
+            next: 'Return plain data from `prepare`: a retry must send the same.',
+          },
+        );
+      }
+      prepared = { output, text: encoded.text };
+    },
+    ready,
+    async cross() {
+      if (record.dispatched) return aborting.signal.throwIfAborted();
+      await send();
+    },
+    async rejudge() {
+      if (contract.rerunWithinMs !== null && record.dispatched) await send();
+    },
+    async clear() {
+      await ready();
+      const answer = await ledger.clear({
+        ...held,
+        crossing: contract.dispatch === 'claim',
+        freshKey: contract.provider?.replaysErrors === true,
+        rerunWithinMs: contract.rerunWithinMs,
+        verifyAfterMs: contract.verifyAfterMs,
+      });
+      if (!answer.ok) return answer.why;
+      record = answer.record;
+      return undefined;
+    },
+    abort: abortAndEnd,
+    context: () =>
+      contextFor({
+        namespace: held.namespace,
+        recordKey: held.key,
+        keyFence: () => record.keyFence,
+        provider: contract.provider,
+        fence: held.fence,
+        attempt: record.attempts,
+        signal: aborting.signal,
+        cross: async () => {
+          if (!record.dispatched) await send();
+          else aborting.signal.throwIfAborted();
+        },
+        note: (ref) => {
+          remoteRef = String(ref).slice(0, maxRefLength);
+        },
+        prepared: () => prepared?.output,
+      }),
+    stop() {
+      heartbeat.stop();
+      clock.clearTimeout(timer);
+    },
+  };
+
+  function leaseLost(): SemelError {
+    return new SemelError('LEASE_LOST', `${contract.name}: another worker has taken this call over.`);
+  }
+
+  function timedOut(): SemelError {
+    return new SemelError(
+      'ABORTED',
+      `${contract.name} ran longer than its timeout of ${contract.timeoutMs} ms.`,
+      {
+        next: 'Give the contract a longer `timeout`, or find out what hangs.',
+      },
+    );
+  }
+}
+
+/** The claim was given back the args of an attempt that a provider may have seen. */
+function keptFirstWording(call: Call, claimed: StoredRecord): boolean {
+  return claimed.args !== null && claimed.args !== call.storedArgs && call.tool.contract.redact.length === 0;
+}
+
+const maxPreparedBytes = 1_048_576;
+const maxRefLength = 1_000;
+
+function crossRefused(name: string, why: Refusal): SemelError {
+  if (why === 'window') {
+    return new SemelError(
+      'LEASE_LOST',
+      `${name}: the provider may have forgotten the key by now, so sending again could double it.`,
+      {
+        next: 'The record is in doubt: verify or resolve it.',
+        retriable: false,
+      },
+    );
+  }
+  if (why === 'landed') {
+    return new SemelError('LEASE_LOST', `${name}: an earlier attempt reported that it landed.`, {
+      next: 'Call again: the ledger has its value.',
+    });
+  }
+  return new SemelError('LEASE_LOST', `${name}: the lease was over before anything was dispatched.`);
+}

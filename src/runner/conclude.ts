@@ -1,0 +1,221 @@
+// How an attempt's ending reaches the ledger and the caller. The record decides what the caller hears: an
+// ending that is sure of itself may meet a record that is not.
+
+import type { Clock } from '../core/clock.ts';
+import { encodeResult } from '../core/codec.ts';
+import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
+import { driftOf } from '../core/identity.ts';
+import { PartialSuccess } from '../core/signals.ts';
+import { isRepeatable } from '../core/words.ts';
+import { type Ledger, pause } from '../ledger/index.ts';
+import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
+import type { Attempt } from './attempt.ts';
+import type { Call } from './call.ts';
+import { inDoubt, type Receipt, type Result, receiptOf, recordedError, refused } from './receipt.ts';
+import { replay } from './replay.ts';
+import type { Try } from './tries.ts';
+
+export interface Concluding {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly maxResultBytes: number;
+  /** Settling that goes on after the caller was answered. */
+  readonly inBackground: (work: Promise<unknown>) => void;
+  readonly isClosed: () => boolean;
+}
+
+export async function conclude(deps: Concluding, attempt: Attempt, { ending, thrown }: Try): Promise<Result> {
+  const { call } = attempt;
+  const request = settleRequest(deps, attempt, { ending, thrown });
+  const answer = await settleSurely(deps, request);
+  const executed = ending.outcome === 'succeeded' || attempt.dispatched;
+  const more: Partial<Receipt> = {
+    executed,
+    drift: driftOf(attempt.record.content, call.content),
+    acceptedRepeat:
+      executed &&
+      attempt.record.doubtSince !== null &&
+      !attempt.record.keyed &&
+      !isRepeatable(attempt.record.effect),
+  };
+
+  if (answer === undefined) return unrecorded(attempt, { ending, thrown }, more);
+  const { record } = answer;
+  if (ending.outcome === 'succeeded') {
+    if (answer.fenced && record?.status === 'succeeded' && !answer.settled) return replay(call, record, more);
+    return {
+      ok: true,
+      value: ending.value,
+      receipt: receiptOf(call, record ?? attempt.record, landedReceipt(request, more)),
+    };
+  }
+  if (record?.status === 'succeeded') return replay(call, record, more);
+  if (answer.fenced || record === undefined)
+    return refused(call, record ?? attempt.record, taken(call, thrown), more);
+  return fromRecord(call, record, { ending, thrown }, more);
+}
+
+/** What the caller hears of an attempt that did not succeed. */
+function fromRecord(
+  call: Call,
+  record: StoredRecord,
+  { ending, thrown }: Try,
+  more: Partial<Receipt>,
+): Result {
+  if (record.status === 'unknown') {
+    const because = thrown === undefined && 'because' in ending ? ending.because : undefined;
+    const doubt = inDoubt(call, record, { cause: thrown, because });
+    return { ...doubt, receipt: { ...doubt.receipt, ...more } };
+  }
+  if (record.status === 'released' && isRepeatable(record.effect)) {
+    const message = `${call.tool.contract.name} threw: ${messageOf(thrown)}.`;
+    return refused(
+      call,
+      record,
+      new SemelError('FAILED', message, {
+        cause: thrown,
+        retriable: true,
+        next: 'It is declared harmless to repeat: call again.',
+      }),
+      more,
+    );
+  }
+  return refused(call, record, recordedError(record, thrown), more);
+}
+
+function taken(call: Call, cause: unknown): SemelError {
+  return new SemelError(
+    'LEASE_LOST',
+    `${call.tool.contract.name}: another worker took this call over while it ran.`,
+    { cause },
+  );
+}
+
+/** Done or not, the ledger does not know it yet: never acknowledged, never repeated, settled as soon as possible. */
+function unrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Receipt>): Result {
+  const { call, record } = attempt;
+  const name = call.tool.contract.name;
+  const error =
+    ending.outcome === 'succeeded'
+      ? new SemelError('UNRECORDED', `${name} is done, but the store did not take the record.`, {
+          value: ending.value,
+        })
+      : new SemelError(
+          'STORE_UNAVAILABLE',
+          `${name} ended (${messageOf(thrown)}), and the store did not take the record.`,
+          {
+            cause: thrown,
+            next: 'The record is settled as soon as the store answers; call again then.',
+          },
+        );
+  return refused(call, record, error, more);
+}
+
+function settleRequest(
+  { maxResultBytes }: Concluding,
+  attempt: Attempt,
+  { ending, thrown }: Try,
+): SettleRequest {
+  const { contract } = attempt.call.tool;
+  const keyed = contract.rerunWithinMs !== null;
+  if (ending.outcome !== 'succeeded') {
+    return {
+      ...attempt.held,
+      outcome: ending.outcome,
+      result: null,
+      error: errorOf(ending.outcome, thrown),
+      keyed,
+    };
+  }
+  return {
+    ...attempt.held,
+    outcome: 'succeeded',
+    result: resultOf(ending.value, attempt.remoteRef, contract.result, maxResultBytes),
+    error: null,
+    keyed,
+  };
+}
+
+export function resultOf(
+  value: unknown,
+  remoteRef: string | undefined,
+  keep: 'value' | 'reference',
+  maxBytes: number,
+): StoredResult {
+  const reference = remoteRef ?? null;
+  if (keep === 'reference')
+    return { text: null, omitted: 'only the reference is kept', remoteRef: reference };
+  const encoded = encodeResult(value, { maxBytes });
+  if (encoded.ok) return { text: encoded.text, omitted: null, remoteRef: reference };
+  return { text: null, omitted: encoded.detail, remoteRef: reference };
+}
+
+function landedReceipt({ result }: SettleRequest, more: Partial<Receipt>): Partial<Receipt> {
+  return {
+    ...more,
+    executed: true,
+    remoteRef: result?.remoteRef ?? undefined,
+    omitted: result?.omitted ?? undefined,
+  };
+}
+
+/** Null where nothing was thrown: then the record keeps the error that it has. */
+function errorOf(outcome: 'failed' | 'released' | 'unknown', thrown: unknown): RecordError | null {
+  if (thrown === undefined) return null;
+  const fallback: Record<typeof outcome, ErrorCode> = {
+    failed: 'FAILED',
+    released: 'NOT_LANDED',
+    unknown: 'IN_DOUBT',
+  };
+  const code =
+    thrown instanceof PartialSuccess
+      ? 'PARTIAL_SUCCESS'
+      : isSemelError(thrown)
+        ? thrown.code
+        : fallback[outcome];
+  return { code, message: messageOf(thrown), retriable: outcome === 'released' };
+}
+
+const maxMessageLength = 500;
+
+/** Stored text is shown to people: it must not steer a terminal or forge a log line. */
+const controlCharacters = /\p{Cc}+/gu;
+
+/** One line, short, with the error's own code in front. */
+export function messageOf(thrown: unknown): string {
+  const code =
+    thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? `${thrown.code}: ` : '';
+  const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+  const line = `${text.includes(code.slice(0, -2)) ? '' : code}${text}`
+    .replace(controlCharacters, ' ')
+    .trim();
+  return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
+}
+
+/** Tries as long as the ledger has patience; then goes on in the background for as long as the process lives. */
+export async function settleSurely(
+  deps: Concluding,
+  request: SettleRequest,
+): Promise<SettleAnswer | undefined> {
+  try {
+    return await deps.ledger.settle(request);
+  } catch {
+    deps.inBackground(settleLater(deps, request));
+    return undefined;
+  }
+}
+
+export async function settleLater(
+  { ledger, clock, isClosed }: Concluding,
+  request: SettleRequest,
+): Promise<void> {
+  for (let waitMs = 250; !isClosed(); waitMs = Math.min(waitMs * 2, 30_000)) {
+    await pause(clock, waitMs);
+    try {
+      await ledger.settle(request);
+      return;
+    } catch {
+      // The store is still away.
+    }
+  }
+}

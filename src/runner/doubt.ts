@@ -1,0 +1,63 @@
+// What may be done about a record in doubt, without a person: run it again where class, provider or contract
+// make that no blind repetition; else ask `verify`; else hold it and say so.
+
+import { majorOf } from '../core/contract.ts';
+import { isRepeatable, stricter } from '../core/words.ts';
+import type { ClaimFor, StoredRecord } from '../store/store.ts';
+import type { Attempt } from './attempt.ts';
+import type { Call, VerifyContext } from './call.ts';
+import type { Verification } from './verification.ts';
+
+/** The ways out, in the order in which they are tried. */
+export function waysOut(call: Call, record: StoredRecord): readonly ClaimFor[] {
+  const ways: ClaimFor[] = [];
+  if (mayRerun(call, record)) ways.push('rerun');
+  if (call.tool.verify !== undefined) ways.push('verify');
+  return ways;
+}
+
+function mayRerun(call: Call, record: StoredRecord): boolean {
+  const { contract } = call.tool;
+  if (isRepeatable(stricter(contract.effect, record.effect))) return true;
+  if (contract.onDoubt === 'rerun') return true;
+  // What the provider may have seen must be sent again as it was: not without its args, nor by other code.
+  const canRepeatExactly =
+    record.args !== null &&
+    contract.redact.length === 0 &&
+    majorOf(record.version) === majorOf(contract.version);
+  return contract.rerunWithinMs !== null && record.keyed && canRepeatExactly;
+}
+
+/** How long after the first dispatch a re-run counts; null where it may always be done. */
+export function rerunWithin(call: Call, record: StoredRecord): number | null {
+  const { contract } = call.tool;
+  const always = isRepeatable(stricter(contract.effect, record.effect)) || contract.onDoubt === 'rerun';
+  return always ? null : contract.rerunWithinMs;
+}
+
+/** Asks the tool whether it landed. A throw or no answer in time decides nothing. */
+export async function verify(attempt: Attempt): Promise<Verification> {
+  const { tool } = attempt.call;
+  const { record } = attempt;
+  const { ctx } = attempt.context();
+  const at = (instant: number | null) => (instant === null ? undefined : new Date(instant));
+  const context: VerifyContext = {
+    key: ctx.key,
+    keyFor: ctx.keyFor,
+    remoteRef: record.result?.remoteRef ?? undefined,
+    firstDispatchedAt: at(record.firstDispatchedAt),
+    lastDispatchedAt: at(record.lastDispatchedAt),
+    attempts: record.attempts,
+    signal: attempt.signal,
+  };
+  try {
+    const answer = tool.verify?.(attempt.args as never, context);
+    const verification = await Promise.race([
+      answer,
+      attempt.over.then((error) => ({ verdict: 'unsure' as const, because: error.message })),
+    ]);
+    return verification ?? { verdict: 'unsure', because: 'it gave no answer' };
+  } catch (error) {
+    return { verdict: 'unsure', because: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,78 @@
+// Running without the guarantee: reads, repeatable effects while the store is away, and observe mode, in which
+// every call runs as it did before semel and the records say what semel would have done.
+
+import type { Clock } from '../core/clock.ts';
+import type { Ledger, Verdict } from '../ledger/index.ts';
+import type { ClaimFor, StoredRecord } from '../store/store.ts';
+import type { Attempt } from './attempt.ts';
+import type { Call } from './call.ts';
+import { contextFor } from './context.ts';
+import { type Receipt, type Result, receiptOf } from './receipt.ts';
+import type { Body } from './runner.ts';
+import type { Try } from './tries.ts';
+
+/** No record, no claim: the tool's own error passes as it is. */
+export async function runUnguarded(call: Call, more: Partial<Receipt>, keyFence = 0): Promise<Result> {
+  const { ctx } = contextFor({
+    namespace: call.namespace,
+    recordKey: call.key,
+    keyFence: () => keyFence,
+    provider: call.tool.contract.provider,
+    fence: 0,
+    attempt: 1,
+    signal: call.signal ?? new AbortController().signal,
+    cross: async () => undefined,
+    note: () => undefined,
+    prepared: () => prepared,
+  });
+  const args = call.args as never;
+  const prepared: unknown = await call.tool.prepare?.(args, ctx);
+  const value = await call.tool.run(args, ctx);
+  return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, ...more }) };
+}
+
+interface Claimed {
+  readonly verdict: Verdict;
+  readonly token: string;
+  readonly askedAt: number;
+}
+
+interface Observing {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly open: (call: Call, purpose: ClaimFor, generation: null, withinMs: null) => Promise<Claimed>;
+  readonly execute: (call: Call, claimed: Claimed, record: StoredRecord, body: Body) => Promise<Result>;
+}
+
+export async function observe(call: Call, { open, execute, ledger, clock }: Observing): Promise<Result> {
+  const claimed = await open(call, 'execute', null, null).catch(() => undefined);
+  if (claimed === undefined) return runUnguarded(call, { observed: 'refuse: the store is away' });
+  const { verdict } = claimed;
+  if (verdict.kind === 'execute')
+    return observed(call, (body) => execute(call, claimed, verdict.record, body));
+  if (verdict.kind !== 'gone') ledger.observe(verdict.record, verdict.kind);
+  // As before semel, nothing may tie this run to an earlier one, at the provider neither.
+  return runUnguarded(call, { observed: verdict.kind }, clock.now());
+}
+
+/** Records what the effect does, and gives the caller exactly what the effect gave. */
+async function observed(call: Call, execute: (body: Body) => Promise<Result>): Promise<Result> {
+  let outcome: { value: unknown } | { thrown: unknown } | undefined;
+  const body = async (attempt: Attempt): Promise<Try> => {
+    try {
+      const result = await runUnguarded(call, {}, attempt.record.keyFence);
+      outcome = { value: result.ok ? result.value : undefined };
+      return { ending: { outcome: 'succeeded', value: outcome.value }, thrown: undefined };
+    } catch (thrown) {
+      outcome = { thrown };
+      return {
+        ending: { outcome: attempt.dispatched ? 'unknown' : 'released', because: 'it threw' },
+        thrown,
+      };
+    }
+  };
+  const result = await execute(body);
+  if (outcome !== undefined && 'thrown' in outcome) throw outcome.thrown;
+  if (outcome === undefined || result.ok) return result;
+  return { ok: true, value: outcome.value, receipt: result.receipt };
+}

@@ -1,0 +1,150 @@
+// What the caller gets back besides the value, and the errors that come from a record.
+
+import { type ErrorCode, errorCodes, SemelError } from '../core/errors.ts';
+import { recordId } from '../core/key.ts';
+import type { StoredRecord } from '../store/store.ts';
+import type { Call } from './call.ts';
+
+export interface Receipt {
+  readonly contract: string;
+  readonly key: string;
+  /** The record's short name; `<id>@<fence>` is what a verdict names. */
+  readonly id: string;
+  readonly fence: number;
+  readonly generation: number;
+  readonly attempt: number;
+  /** This call ran the effect. */
+  readonly executed: boolean;
+  /** The value is that of an earlier execution: nothing was done again. */
+  readonly replayed: boolean;
+  /** Another execution is under way and `ifBusy` is 'skip'. */
+  readonly skipped: boolean;
+  /** When the execution that the value comes from was settled. */
+  readonly settledAt: Date | undefined;
+  /** Content fields whose wording differs from the one that was executed. */
+  readonly drift: readonly string[];
+  /** The provider's own id for what landed. */
+  readonly remoteRef: string | undefined;
+  /** Why the value was not stored, so that no replay can return it. */
+  readonly omitted: string | undefined;
+  /** It ran without the ledger, because the store was down and its class allows that. */
+  readonly unguarded: boolean;
+  /** A possible second effect was accepted, by `onDoubt: 'rerun'` or by a person. */
+  readonly acceptedRepeat: boolean;
+  /** The turn was guessed by an adapter. */
+  readonly weak: boolean;
+  /** In observe mode: what semel would have done instead of running it. */
+  readonly observed: string | undefined;
+}
+
+export type Result<Value = unknown> =
+  | { readonly ok: true; readonly value: Value; readonly receipt: Receipt }
+  | { readonly ok: false; readonly error: SemelError; readonly receipt: Receipt };
+
+export function receiptOf(
+  call: Call,
+  record: StoredRecord | undefined,
+  more: Partial<Receipt> = {},
+): Receipt {
+  return {
+    contract: call.tool.contract.name,
+    key: record?.key ?? call.key,
+    id: recordId(call.namespace, record?.key ?? call.key),
+    fence: record?.fence ?? 0,
+    generation: record?.generation ?? 0,
+    attempt: record?.attempts ?? 0,
+    executed: false,
+    replayed: false,
+    skipped: false,
+    settledAt: record?.settledAt == null ? undefined : new Date(record.settledAt),
+    drift: [],
+    remoteRef: record?.result?.remoteRef ?? undefined,
+    omitted: record?.result?.omitted ?? undefined,
+    unguarded: false,
+    acceptedRepeat: false,
+    weak: call.identity.weak === true,
+    observed: undefined,
+    ...more,
+  };
+}
+
+export function refused(
+  call: Call,
+  record: StoredRecord | undefined,
+  error: SemelError,
+  more: Partial<Receipt> = {},
+): Result {
+  return { ok: false, error, receipt: receiptOf(call, record, more) };
+}
+
+/** What is known of a record, as plain data for people and models. */
+export function evidenceOf(record: StoredRecord): Record<string, unknown> {
+  const at = (instant: number | null) => (instant === null ? undefined : new Date(instant).toISOString());
+  const evidence = {
+    record: `${recordId(record.namespace, record.key)}@${record.fence}`,
+    key: record.key,
+    attempts: record.attempts,
+    owner: record.owner,
+    firstDispatchedAt: at(record.firstDispatchedAt),
+    lastDispatchedAt: at(record.lastDispatchedAt),
+    error: record.error?.message,
+    remoteRef: record.result?.remoteRef ?? undefined,
+  };
+  return Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));
+}
+
+export function inDoubt(
+  call: Call,
+  record: StoredRecord,
+  more: { cause?: unknown; because?: string | undefined } = {},
+): Result {
+  const { contract, tool } = { contract: call.tool.contract, tool: call.tool };
+  const id = `${recordId(record.namespace, record.key)}@${record.fence}`;
+  const first = record.error?.message ?? 'the process that ran it ended without a word';
+  const cure =
+    tool.verify === undefined && contract.provider === undefined
+      ? ' Give the contract a `verify` or a `provider`, and it is decided without a person.'
+      : '';
+  const retryAfterMs =
+    Number.isFinite(record.quietInMs) && record.quietInMs > 0 && tool.verify !== undefined
+      ? record.quietInMs
+      : undefined;
+  const next =
+    `Look whether it landed, then run: semel resolve ${id} landed|not-landed --namespace ${record.namespace}.${cure}` +
+    (retryAfterMs === undefined
+      ? ''
+      : ` Or call again in ${Math.ceil(retryAfterMs / 1000)} s: \`verify\` can decide it then.`);
+  const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
+  return refused(
+    call,
+    record,
+    new SemelError(
+      code,
+      `${contract.name} may have landed (${first}).${more.because === undefined ? '' : ` Verify: ${more.because}.`} Nothing was done again.`,
+      {
+        next,
+        evidence: evidenceOf(record),
+        ...(retryAfterMs === undefined ? {} : { retryAfterMs, retriable: true }),
+        ...(more.cause === undefined ? {} : { cause: more.cause }),
+      },
+    ),
+  );
+}
+
+/** The error that a settled or released record answers with. */
+export function recordedError(record: StoredRecord, cause?: unknown): SemelError {
+  const message = record.error?.message ?? 'no reason was recorded';
+  const stored = record.error?.code as ErrorCode | undefined;
+  const known = stored !== undefined && errorCodes.includes(stored);
+  const details = { evidence: evidenceOf(record), ...(cause === undefined ? {} : { cause }) };
+  if (record.status === 'failed') {
+    const given =
+      record.doubtSince === null
+        ? `${record.contract} failed: ${message}.`
+        : `${record.contract}: ${message}.`;
+    return new SemelError(known ? stored : 'FAILED', given, details);
+  }
+  if (known && stored !== 'NOT_LANDED')
+    return new SemelError(stored, `${record.contract} did not land: ${message}.`, details);
+  return new SemelError('NOT_LANDED', `${record.contract} did not land: ${message}.`, details);
+}

@@ -1,0 +1,98 @@
+// Runs the effect, as often as the contract allows, always under the same key, and says what it all meant.
+
+import { type Classified, classify, type Ending, join } from '../core/classify.ts';
+import type { Clock, Random } from '../core/clock.ts';
+import { isRepeatable, stricter } from '../core/words.ts';
+import { pause } from '../ledger/index.ts';
+import type { Attempt } from './attempt.ts';
+import type { Tool } from './call.ts';
+
+/** An ending, and what was thrown. */
+export interface Try {
+  readonly ending: Ending;
+  readonly thrown: unknown;
+}
+
+export async function runTries(attempt: Attempt, clock: Clock, random: Random): Promise<Try> {
+  const { retry } = attempt.call.tool.contract;
+  const tries: Try[] = [];
+  for (;;) {
+    tries.push(await runOnce(attempt));
+    const joined = joinTries(tries);
+    if (tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
+    const backoffMs = Math.min(retry.maxBackoffMs, retry.backoffMs * 2 ** (tries.length - 1));
+    await pause(clock, backoffMs * (0.5 + random.fraction() / 2));
+    if (attempt.signal.aborted) return joined;
+    try {
+      await attempt.rejudge();
+    } catch {
+      return joined;
+    }
+  }
+}
+
+async function runOnce(attempt: Attempt): Promise<Try> {
+  const { tool } = attempt.call;
+  const { ctx, log } = attempt.context();
+  const args = attempt.args as never;
+  try {
+    await attempt.ready();
+  } catch (thrown) {
+    return { ending: { outcome: 'released', because: 'it was not started' }, thrown };
+  }
+  try {
+    if (tool.prepare !== undefined && !attempt.hasPrepared) attempt.prepare(await tool.prepare(args, ctx));
+    if (tool.contract.dispatch === 'prepared') await attempt.cross();
+    const value = await tool.run(args, ctx);
+    if (!attempt.dispatched) return neverCrossed(tool.contract.name);
+    return { ending: { outcome: 'succeeded', value }, thrown: undefined };
+  } catch (thrown) {
+    return { ending: meaningOf(attempt, thrown, log.fates), thrown };
+  }
+}
+
+export function meaningOf(
+  attempt: Attempt,
+  thrown: unknown,
+  fates: Parameters<typeof classify>[0]['requests'],
+): Ending {
+  const { tool } = attempt.call;
+  return classify({
+    error: thrown,
+    dispatched: attempt.dispatched,
+    repeatable: isRepeatable(stricter(tool.contract.effect, attempt.record.effect)),
+    classified: ask(tool.classify, thrown) ?? ask(tool.contract.provider?.classify, thrown),
+    requests: fates,
+  });
+}
+
+/** A classifier that throws has not recognised the error. */
+function ask(classifier: Tool['classify'], thrown: unknown): Classified | undefined {
+  try {
+    return classifier?.(thrown);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Only what did not land, or what class or provider make harmless. */
+function mayTryAgain(attempt: Attempt, ending: Ending): boolean {
+  if (attempt.signal.aborted) return false;
+  if (ending.outcome === 'released') return true;
+  const { contract } = attempt.call.tool;
+  return (
+    ending.outcome === 'unknown' && (isRepeatable(attempt.record.effect) || contract.rerunWithinMs !== null)
+  );
+}
+
+function joinTries(tries: readonly Try[]): Try {
+  const ending = join(tries.map((each) => each.ending));
+  return tries.find((each) => each.ending === ending) as Try;
+}
+
+function neverCrossed(name: string): Try {
+  const thrown = new Error(
+    `${name}: \`run\` returned without \`ctx.dispatch()\`, so nothing says whether its effect was meant to happen.`,
+  );
+  return { ending: { outcome: 'unknown', because: 'it never crossed the line' }, thrown };
+}

@@ -1,0 +1,88 @@
+// What a call does while another worker holds its key. A waiter shares the outcome of the generation that it
+// waits for, takes over only what is free, and never runs a newer generation.
+
+import type { Clock, Random } from '../core/clock.ts';
+import { SemelError } from '../core/errors.ts';
+import { type Ledger, pause } from '../ledger/index.ts';
+import type { StoredRecord } from '../store/store.ts';
+import type { Call } from './call.ts';
+import { evidenceOf, type Result, receiptOf, recordedError, refused } from './receipt.ts';
+import { replay } from './replay.ts';
+
+export interface Waiting {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The record is free: claim it, in its generation only. */
+  readonly goOn: (record: StoredRecord) => Promise<Result>;
+  readonly settleDoubt: (record: StoredRecord) => Promise<Result>;
+}
+
+const firstPauseMs = 10;
+const longestPauseMs = 1_000;
+
+export async function wait(call: Call, first: StoredRecord, deps: Waiting): Promise<Result> {
+  const { contract } = call.tool;
+  if (contract.ifBusy === 'skip')
+    return { ok: true, value: undefined, receipt: receiptOf(call, first, { skipped: true }) };
+  if (contract.ifBusy === 'fail') return inFlight(call, first);
+
+  const { ledger, clock, random } = deps;
+  const until = clock.mono() + contract.waitMs;
+  let running = first;
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
+    const left = until - clock.mono();
+    if (left <= 0) return inFlight(call, running);
+    await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)));
+    if (call.signal?.aborted)
+      return refused(
+        call,
+        running,
+        new SemelError('ABORTED', `${contract.name}: the caller gave up waiting.`),
+      );
+
+    const { namespace, fingerprint } = call;
+    const verdict = await ledger.look({
+      namespace,
+      key: running.key,
+      fingerprint,
+      generation: first.generation,
+    });
+    if (verdict.kind === 'gone') return gone(call);
+    if (verdict.kind === 'replay') return replay(call, verdict.record);
+    if (verdict.kind === 'in doubt') return deps.settleDoubt(verdict.record);
+    if (verdict.kind === 'conflict') return deps.goOn(verdict.record);
+    if (verdict.record.status === 'released') {
+      // The winner used up its tries: N waiters do not make N attempts of it. A verdict took the next fence,
+      // and whoever gave it wants the call to go on.
+      return verdict.record.fence === running.fence
+        ? refused(call, verdict.record, recordedError(verdict.record))
+        : deps.goOn(verdict.record);
+    }
+    if (verdict.record.lapsed) return deps.goOn(verdict.record);
+    running = verdict.record;
+  }
+}
+
+function inFlight(call: Call, record: StoredRecord): Result {
+  const error = new SemelError(
+    'IN_FLIGHT',
+    `${call.tool.contract.name} is being executed by ${record.owner}.`,
+    {
+      retryAfterMs: Math.max(100, Math.ceil(record.leaseLeftMs)),
+      evidence: evidenceOf(record),
+    },
+  );
+  return refused(call, record, error);
+}
+
+function gone(call: Call): Result {
+  const error = new SemelError(
+    'EXPIRED',
+    `${call.tool.contract.name}: the execution that this call waited for is over, and its record too.`,
+    {
+      next: 'Nothing was run. Call again if it is still wanted.',
+    },
+  );
+  return refused(call, undefined, error);
+}
