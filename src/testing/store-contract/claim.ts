@@ -1,0 +1,268 @@
+// Who may act on a key.
+
+import assert from 'node:assert/strict';
+import { claimRequest, lease, resultOf, theKey, theNamespace, verifyAfter } from './attempt.ts';
+import { behaviour, type Scene, unchanged } from './scene.ts';
+
+export const claimCases = [
+  behaviour(
+    'the first claim of a key wins and starts a generation that its fence names',
+    [],
+    async ({ take }) => {
+      const { record, takeover } = await take();
+      assert.equal(takeover, false);
+      assert.equal(record.status, 'running');
+      assert.ok(record.fence >= 1);
+      assert.equal(record.generation, record.fence);
+      assert.equal(record.keyFence, record.fence);
+      assert.equal(record.attempts, 1);
+      assert.equal(record.crashes, 0);
+      assert.equal(record.dispatched, false);
+      assert.equal(record.doubtSince, null);
+      assert.equal(record.firstDispatchedAt, null);
+      assert.equal(record.inDoubt, false);
+      assert.equal(record.lapsed, false);
+      assert.equal(record.expiresAt, null);
+      assert.equal(record.settledAt, null);
+      assert.ok(record.leaseLeftMs > 0 && record.leaseLeftMs <= lease);
+    },
+  ),
+
+  behaviour('a claim is told back as it was asked, and without its token', [], async ({ take, read }) => {
+    const asked = {
+      version: '2.1.0',
+      effect: 'irreversible' as const,
+      keyed: true,
+      fingerprint: 'f-1',
+      owner: 'host 7, pid 41',
+      args: '{"amount":"10.00"}',
+      content: '{"body":"9f2c"}',
+      notAfter: 1_900_000_000_000,
+      conversation: 'conversation-1',
+      turn: 'turn-1',
+      toolCallId: 'call_1',
+      run: 'run-1',
+      retention: {
+        windowMs: 1_000,
+        failureWindowMs: 100,
+        keep: true,
+        periodEndsAt: 1_900_000_000_000,
+      },
+    };
+    const { record, token } = await take(asked);
+    const found = await read();
+    for (const [field, value] of Object.entries(asked)) {
+      assert.deepEqual(record[field as keyof typeof record], value, field);
+      assert.deepEqual(found[field as keyof typeof found], value, field);
+    }
+    assert.equal(record.contract, 'mail.send');
+    assert.equal(JSON.stringify(found).includes(token), false, 'a token is its holder’s secret');
+  }),
+
+  behaviour('a claim that is the line has crossed it', [], async ({ take }) => {
+    const { record } = await take({ crossing: true });
+    assert.equal(record.dispatched, true);
+    assert.equal(record.firstDispatchedAt, record.readAt);
+    assert.equal(record.lastDispatchedAt, record.readAt);
+    assert.equal(record.quietInMs, verifyAfter);
+  }),
+
+  behaviour('a claim for verify never crosses the line', [], async ({ take }) => {
+    const { record } = await take({ crossing: true, for: 'verify' });
+    assert.equal(record.dispatched, false);
+    assert.equal(record.lastDispatchedAt, null);
+  }),
+
+  behaviour('a running record loses to no claim, whatever its reason', [], async (scene) => {
+    const holder = await scene.take({ crossing: true });
+    for (const reason of ['execute', 'rerun', 'verify'] as const) {
+      await unchanged(scene, async () => {
+        const record = await scene.lose({ for: reason });
+        assert.equal(record.fence, holder.fence);
+        assert.equal(record.status, 'running');
+      });
+    }
+  }),
+
+  behaviour('a claim on a succeeded record loses and gets its result', [], async (scene) => {
+    const holder = await scene.take();
+    await holder.settle('succeeded', { result: resultOf('{"id":7}', 'msg_7') });
+    for (const reason of ['execute', 'rerun', 'verify'] as const) {
+      await unchanged(scene, async () => {
+        const record = await scene.lose({ for: reason });
+        assert.equal(record.status, 'succeeded');
+        assert.deepEqual(record.result, resultOf('{"id":7}', 'msg_7'));
+      });
+    }
+  }),
+
+  behaviour('a claim on a failed record loses and gets its error', [], async (scene) => {
+    const holder = await scene.take();
+    await holder.settle('failed', { error: { code: 'FAILED', message: 'no such card', retriable: false } });
+    for (const reason of ['execute', 'rerun', 'verify'] as const) {
+      await unchanged(scene, async () => {
+        const record = await scene.lose({ for: reason });
+        assert.equal(record.status, 'failed');
+        assert.equal(record.error?.message, 'no such card');
+      });
+    }
+  }),
+
+  behaviour('a claim on an unknown record loses unless it says why it may', [], async (scene) => {
+    const holder = await scene.take({ crossing: true });
+    await holder.settle('unknown');
+    await unchanged(scene, async () => {
+      assert.equal((await scene.lose()).inDoubt, true);
+    });
+    assert.equal((await scene.take({ for: 'verify' })).record.doubtSince, holder.fence);
+  }),
+
+  behaviour('a released record is free: the next claim goes on with its generation', [], async (scene) => {
+    const first = await scene.take();
+    await first.settle('released');
+    const next = await scene.take();
+    assert.equal(next.generation, first.generation);
+    assert.equal(next.record.keyFence, first.record.keyFence);
+    assert.equal(next.fence, first.fence + 1);
+    assert.equal(next.record.attempts, 2);
+    assert.equal(next.takeover, false);
+    assert.equal(next.record.doubtSince, null);
+  }),
+
+  behaviour('a released record is free for another fingerprint, as a new generation', [], async (scene) => {
+    const first = await scene.take({ fingerprint: 'a', crossing: true });
+    await first.settle('released');
+    const next = await scene.take({ fingerprint: 'b', args: '{"to":"bob"}' });
+    assert.equal(next.generation, next.fence);
+    assert.ok(next.fence > first.fence);
+    assert.equal(next.record.keyFence, next.fence);
+    assert.equal(next.record.attempts, 1);
+    assert.equal(next.record.args, '{"to":"bob"}');
+    assert.equal(next.record.lastDispatchedAt, null);
+  }),
+
+  behaviour('another fingerprint loses to every record that is not free', [], async (scene) => {
+    const endings = ['running', 'succeeded', 'failed', 'unknown'] as const;
+    for (const ending of endings) {
+      const key = `mail.send/=${ending}`;
+      const holder = await scene.take({ key, fingerprint: 'a', crossing: true });
+      if (ending !== 'running') await holder.settle(ending);
+      for (const reason of ['execute', 'rerun', 'verify'] as const) {
+        await unchanged(
+          scene,
+          async () => {
+            const record = await scene.lose({ key, fingerprint: 'b', for: reason });
+            assert.equal(record.fingerprint, 'a');
+            assert.equal(record.status, ending);
+          },
+          key,
+        );
+      }
+    }
+  }),
+
+  behaviour('a claim for verify or for a re-run also wins where nothing is in doubt', [], async (scene) => {
+    const verifier = await scene.take({ for: 'verify' });
+    assert.equal(verifier.record.doubtSince, null);
+    await verifier.settle('released');
+    const again = await scene.take({ for: 'rerun', rerunWithinMs: 1 });
+    assert.equal(again.record.doubtSince, null);
+    assert.equal(again.takeover, false);
+  }),
+
+  behaviour('a contract that was loosened meanwhile does not loosen what is open', [], async (scene) => {
+    const first = await scene.take({ effect: 'irreversible' });
+    await first.settle('released');
+    const next = await scene.take({ effect: 'write-non-idempotent' });
+    assert.equal(next.record.effect, 'irreversible');
+  }),
+
+  behaviour('a waiter goes on with the generation that it waited for', [], async (scene) => {
+    const first = await scene.take();
+    await first.settle('released');
+    const waiter = await scene.take({ generation: first.generation });
+    assert.equal(waiter.generation, first.generation);
+  }),
+
+  behaviour('a waiter never runs another generation', [], async (scene) => {
+    const first = await scene.take({ fingerprint: 'a' });
+    await first.settle('released');
+    const other = await scene.take({ fingerprint: 'b' });
+    await other.settle('released');
+    const record = await scene.lose({ fingerprint: 'b', generation: first.generation });
+    assert.equal(record.generation, other.generation);
+  }),
+
+  behaviour('a waiter whose generation expired or is gone gets nothing to run', ['time'], async (scene) => {
+    const first = await scene.take();
+    await first.succeed();
+    await scene.advance(2 * 24 * 3_600_000);
+    await unchanged(scene, () => scene.lose({ generation: first.generation }));
+    await scene.pruneAll();
+    const answer = await scene.store.claim(claimRequest({ generation: first.generation }));
+    assert.equal(answer.won, false);
+    assert.equal(answer.record, undefined);
+    assert.equal(await scene.store.read(theNamespace, theKey), undefined);
+  }),
+
+  ...olderForms(),
+];
+
+function olderForms() {
+  const older = 'mail.sent/2026-06-19/older';
+  const oldest = 'mail.sent/2026-06-19/oldest';
+  const forms = { olderKeys: [older, oldest] };
+  const missing = async ({ store }: Scene, key: string) =>
+    assert.equal(await store.read(theNamespace, key), undefined);
+
+  return [
+    behaviour('a live record under an older form of the key stands for it', [], async (scene) => {
+      const before = await scene.take({ key: oldest, crossing: true });
+      assert.equal((await scene.lose(forms)).key, oldest);
+      await before.succeed('"then"');
+      const record = await scene.lose(forms);
+      assert.equal(record.key, oldest);
+      assert.equal(record.result?.text, '"then"');
+      await missing(scene, theKey);
+    }),
+
+    behaviour('a record in doubt under an older form is taken under that form', ['time'], async (scene) => {
+      const before = await scene.take({ key: older, crossing: true });
+      await scene.lapse();
+      await scene.lose(forms);
+      const verifier = await scene.take({ ...forms, for: 'verify' });
+      assert.equal(verifier.key, older);
+      assert.equal(verifier.record.doubtSince, before.fence);
+    }),
+
+    behaviour('a free record under an older form is carried on', [], async (scene) => {
+      const before = await scene.take({ key: older });
+      await before.settle('released');
+      const next = await scene.take(forms);
+      assert.equal(next.key, older);
+      assert.equal(next.generation, before.generation);
+      await missing(scene, theKey);
+    }),
+
+    behaviour('the form that is not free decides, wherever it stands', [], async (scene) => {
+      await (await scene.take({ key: theKey })).settle('released');
+      await (await scene.take({ key: oldest, crossing: true })).succeed();
+      assert.equal((await scene.lose(forms)).key, oldest);
+    }),
+
+    behaviour('an expired record under an older form stands for nothing', ['time'], async (scene) => {
+      await (await scene.take({ key: older })).succeed();
+      await scene.advance(2 * 24 * 3_600_000);
+      assert.equal((await scene.take(forms)).key, theKey);
+    }),
+
+    behaviour('a claim that won an older form is asked again and is still yours', [], async (scene) => {
+      await (await scene.take({ key: older })).settle('released');
+      const request = claimRequest(forms);
+      await scene.store.claim(request);
+      const again = await scene.store.claim(request);
+      assert.ok(again.won);
+      assert.equal(again.record.key, older);
+    }),
+  ];
+}

@@ -1,0 +1,160 @@
+// "Not landed", said by a verifier that holds the key: the doubt goes, the claim stays.
+
+import assert from 'node:assert/strict';
+import { hour, lease, minute, refusedBecause, tail, verifyAfter } from './attempt.ts';
+import { behaviour, type Scene, unchanged } from './scene.ts';
+
+/** An attempt lapsed after the line; a verifier holds the key, and the quiet time is over. */
+async function verifying(scene: Scene, over = {}) {
+  const dead = await scene.take({ crossing: true, ...over });
+  await scene.advance(verifyAfter);
+  const verifier = await scene.take({ for: 'verify', ...over });
+  return { dead, verifier };
+}
+
+export const clearCases = [
+  behaviour('a cleared doubt is gone and the same claim goes on', ['time'], async (scene) => {
+    const { dead, verifier } = await verifying(scene);
+    const record = await verifier.cleared();
+    assert.equal(record.status, 'running');
+    assert.equal(record.fence, verifier.fence);
+    assert.equal(record.generation, dead.generation);
+    assert.equal(record.doubtSince, null);
+    assert.equal(record.firstDispatchedAt, null);
+    const event = (await scene.events()).at(-1);
+    assert.equal(event?.type, 'cleared');
+    assert.equal(event.detail.doubtSince, dead.fence);
+    await verifier.send();
+    assert.equal((await verifier.succeed()).record?.status, 'succeeded');
+  }),
+
+  behaviour('nothing is free between the verdict and the execution', ['time'], async (scene) => {
+    const { verifier } = await verifying(scene);
+    await verifier.cleared();
+    await scene.lose();
+    await scene.lose({ for: 'rerun' });
+  }),
+
+  behaviour('"not landed" is not believed before it is quiet', ['time'], async (scene) => {
+    await scene.take({ crossing: true });
+    await scene.lapse();
+    const verifier = await scene.take({ for: 'verify', leaseMs: hour });
+    await scene.advance(verifyAfter - lease - 1);
+    assert.equal((await scene.read()).quietInMs, 1);
+    await unchanged(scene, async () => refusedBecause(await verifier.clear(), 'early'));
+    await scene.advance(1);
+    await verifier.cleared();
+  }),
+
+  behaviour('"not landed" waits for every attempt, not for the last', ['time'], async (scene) => {
+    const first = await scene.take({ crossing: true, verifyAfterMs: 2 * hour });
+    await scene.lapse();
+    await scene.take({ crossing: true, for: 'rerun', verifyAfterMs: minute });
+    await scene.advance(10 * minute);
+    const verifier = await scene.take({ for: 'verify', leaseMs: 3 * hour });
+    assert.equal(verifier.record.doubtSince, first.fence);
+    refusedBecause(await verifier.clear(), 'early');
+    await scene.advance(2 * hour);
+    await verifier.cleared();
+  }),
+
+  behaviour(
+    'an attempt that reported its end is waited for no longer than its tail',
+    ['time'],
+    async (scene) => {
+      await (await scene.take({ crossing: true })).settle('unknown');
+      const verifier = await scene.take({ for: 'verify', leaseMs: hour });
+      assert.equal(verifier.record.quietInMs, tail);
+      await scene.advance(tail);
+      await verifier.cleared();
+    },
+  ),
+
+  behaviour('a reported end does not shorten the wait for an earlier attempt', ['time'], async (scene) => {
+    await scene.take({ crossing: true, verifyAfterMs: 2 * hour });
+    await scene.lapse();
+    const rerun = await scene.take({ crossing: true, for: 'rerun' });
+    await rerun.settle('unknown');
+    assert.equal((await scene.read()).quietInMs, 2 * hour - lease);
+  }),
+
+  behaviour('a verifier that ends unsure leaves the waiting time as it was', ['time'], async (scene) => {
+    await scene.take({ crossing: true });
+    await scene.lapse();
+    await (await scene.take({ for: 'verify' })).settle('unknown');
+    assert.equal((await scene.read()).quietInMs, verifyAfter - lease);
+  }),
+
+  behaviour('under an unsteady clock it is never quiet', ['time', 'unsteady'], async (scene) => {
+    const { verifier } = await verifying(scene);
+    await scene.unsteady(true);
+    assert.equal((await scene.read()).quietInMs, Number.POSITIVE_INFINITY);
+    refusedBecause(await verifier.clear(), 'early');
+    await scene.unsteady(false);
+    await verifier.cleared();
+  }),
+
+  behaviour('clearing needs a live lease and the token', ['time'], async (scene) => {
+    const { dead, verifier } = await verifying(scene);
+    refusedBecause(await dead.clear(), 'fenced');
+    await scene.lapse();
+    await unchanged(scene, async () => refusedBecause(await verifier.clear(), 'lapsed'));
+    await verifier.renew();
+    await verifier.cleared();
+  }),
+
+  behaviour('clearing may cross the line in the same step', ['time'], async (scene) => {
+    const { verifier } = await verifying(scene);
+    const record = await verifier.cleared({ crossing: true });
+    assert.equal(record.dispatched, true);
+    assert.equal(record.firstDispatchedAt, record.readAt);
+    await scene.lapse();
+    assert.equal((await scene.read()).inDoubt, true);
+  }),
+
+  behaviour(
+    'a verifier that cleared and died before the line leaves the record free',
+    ['time'],
+    async (scene) => {
+      const { verifier } = await verifying(scene);
+      await verifier.cleared();
+      await scene.lapse();
+      const record = await scene.read();
+      assert.deepEqual([record.lapsed, record.inDoubt], [true, false]);
+      await scene.take();
+    },
+  ),
+
+  behaviour('after a clear, "released" and "failed" speak for the record again', ['time'], async (scene) => {
+    const { verifier } = await verifying(scene);
+    await verifier.cleared({ crossing: true });
+    assert.equal((await verifier.settle('released')).record?.status, 'released');
+    const next = await scene.take();
+    assert.equal(next.record.doubtSince, null);
+  }),
+
+  behaviour('inside the provider’s window a cleared attempt keeps the key', ['time'], async (scene) => {
+    const { dead, verifier } = await verifying(scene, { keyed: true, rerunWithinMs: hour });
+    assert.equal((await verifier.cleared()).keyFence, dead.record.keyFence);
+  }),
+
+  behaviour('after the provider’s window a cleared attempt gets a fresh key', ['time'], async (scene) => {
+    const { dead, verifier } = await verifying(scene, { keyed: true, rerunWithinMs: minute });
+    const record = await verifier.cleared();
+    assert.equal(record.keyFence, verifier.fence);
+    assert.equal(record.generation, dead.generation, 'late news must still find its record');
+    await verifier.send();
+  }),
+
+  behaviour('a fresh key can be asked for', ['time'], async (scene) => {
+    const { verifier } = await verifying(scene, { keyed: true, rerunWithinMs: hour });
+    assert.equal((await verifier.cleared({ freshKey: true })).keyFence, verifier.fence);
+  }),
+
+  behaviour('a claim that took no doubt may clear, and that is no event', [], async (scene) => {
+    const holder = await scene.take({ for: 'verify' });
+    const record = await holder.cleared({ crossing: true });
+    assert.equal(record.dispatched, true);
+    assert.deepEqual(await scene.told(), []);
+  }),
+];

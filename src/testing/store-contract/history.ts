@@ -1,0 +1,81 @@
+// The exceptional part of a record's life, and what was appended to it.
+
+import assert from 'node:assert/strict';
+import { theKey, theNamespace } from './attempt.ts';
+import { behaviour } from './scene.ts';
+
+export const historyCases = [
+  behaviour('an ordinary life leaves no events', [], async (scene) => {
+    const first = await scene.take();
+    await first.renew();
+    await first.settle('released');
+    const second = await scene.take();
+    await second.send();
+    await second.succeed();
+    await scene.lose();
+    assert.deepEqual(await scene.events(), []);
+  }),
+
+  behaviour('events are told in the order in which they happened', ['time'], async (scene) => {
+    const first = await scene.take({ crossing: true });
+    await scene.lapse();
+    const second = await scene.take({ for: 'verify' });
+    await first.settle('failed');
+    await second.settle('unknown');
+    await scene.advance(1_000);
+    await scene.resolved({ type: 'runAgain' });
+    await first.succeed();
+    const events = await scene.events();
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['takeover', 'fenced', 'resolved', 'lateNews'],
+    );
+    const instants = events.map(({ at }) => at);
+    assert.deepEqual(
+      instants,
+      instants.toSorted((a, b) => a - b),
+    );
+    for (const event of events) {
+      assert.deepEqual(
+        [event.namespace, event.key, event.generation],
+        [theNamespace, theKey, first.generation],
+      );
+    }
+  }),
+
+  behaviour('events can be appended, and get the store’s time', [], async (scene) => {
+    const { fence, generation, record } = await scene.take();
+    const about = { namespace: theNamespace, key: theKey, generation, fence };
+    await scene.store.append([
+      { ...about, type: 'replayed', detail: { pid: 7, conversation: 'c', nested: { list: [1, null] } } },
+      { ...about, type: 'conflict', detail: {} },
+    ]);
+    await scene.store.append([]);
+    const events = await scene.events();
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['replayed', 'conflict'],
+    );
+    assert.deepEqual(events[0]?.detail, { pid: 7, conversation: 'c', nested: { list: [1, null] } });
+    assert.ok((events[0]?.at ?? 0) >= record.readAt);
+  }),
+
+  behaviour('each key has its own history', [], async (scene) => {
+    const about = { namespace: theNamespace, generation: 1, fence: 1, detail: {} };
+    await scene.store.append([
+      { ...about, key: 'mail.send/=a', type: 'replayed' },
+      { ...about, key: 'mail.send/=b', type: 'conflict' },
+      { ...about, key: 'mail.send/=a', namespace: 'elsewhere', type: 'observed' },
+    ]);
+    assert.deepEqual(await scene.told('mail.send/=a'), ['replayed']);
+    assert.deepEqual(await scene.told('mail.send/=b'), ['conflict']);
+    assert.deepEqual(await scene.told('mail.send/=c'), []);
+  }),
+
+  behaviour('a history is the same from every handle', ['time'], async (scene) => {
+    await scene.take();
+    await scene.lapse();
+    await scene.take();
+    assert.deepEqual(await scene.elsewhere.history(theNamespace, theKey), await scene.events());
+  }),
+];

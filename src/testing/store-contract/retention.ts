@@ -1,0 +1,266 @@
+// How long a record answers for its key, and what may be removed. Nothing depends on removing it.
+
+import assert from 'node:assert/strict';
+import { day, failureWindow, hour, lease, resultOf, theKey, theNamespace, window } from './attempt.ts';
+import { behaviour, type Scene, unchanged } from './scene.ts';
+
+const ever = { windowMs: window, failureWindowMs: failureWindow, keep: true, periodEndsAt: null };
+const none = { windowMs: 0, failureWindowMs: 0, keep: false, periodEndsAt: null };
+
+async function gone({ store }: Scene, key = theKey): Promise<boolean> {
+  return (await store.read(theNamespace, key)) === undefined;
+}
+
+export const retentionCases = [
+  behaviour('a success answers until its window is over, pruned or not', ['time'], async (scene) => {
+    const first = await scene.take({ fingerprint: 'a' });
+    await first.succeed();
+    await scene.advance(window - 1);
+    await scene.lose({ fingerprint: 'a' });
+    await scene.lose({ fingerprint: 'b' });
+    await scene.advance(1);
+    const next = await scene.take({ fingerprint: 'b' });
+    assert.equal(next.generation, next.fence);
+    assert.ok(next.fence > first.fence);
+    assert.equal(next.record.result, null);
+    assert.equal(next.record.attempts, 1);
+    assert.equal(next.takeover, false);
+  }),
+
+  behaviour('a failure answers for its failure window only', ['time'], async (scene) => {
+    await (await scene.take({ crossing: true })).settle('failed');
+    await scene.advance(failureWindow - 1);
+    await scene.lose();
+    await scene.advance(1);
+    await scene.take();
+  }),
+
+  behaviour('where the intent has a period, the window starts at its end', ['time'], async (scene) => {
+    const { record } = await scene.take({ key: 'mail.send/=probe' });
+    const periodEndsAt = record.readAt + 3 * day;
+    await (await scene.take({ retention: { ...ever, keep: false, periodEndsAt } })).succeed();
+    assert.equal((await scene.read()).expiresAt, periodEndsAt + window);
+    await scene.advance(3 * day + window - 1);
+    await scene.lose();
+    await scene.advance(1);
+    await scene.take();
+  }),
+
+  behaviour('a period that is over already does not shorten the window', ['time'], async (scene) => {
+    const { record } = await scene.take({ key: 'mail.send/=probe' });
+    const periodEndsAt = record.readAt - 3 * day;
+    await (await scene.take({ retention: { ...ever, keep: false, periodEndsAt } })).succeed();
+    assert.equal((await scene.read()).expiresAt, record.readAt + window);
+  }),
+
+  behaviour('a record without a window never answers for its key', [], async (scene) => {
+    for (const outcome of ['succeeded', 'failed'] as const) {
+      const key = `mail.send/=${outcome}`;
+      const first = await scene.take({ key, retention: none, effect: 'write-idempotent' });
+      await first.settle(outcome);
+      const next = await scene.take({ key, retention: none, effect: 'write-idempotent' });
+      assert.ok(next.generation > first.generation);
+    }
+  }),
+
+  behaviour(
+    'a record without a window never answers, also under an unsteady clock',
+    ['unsteady'],
+    async (scene) => {
+      await scene.unsteady(true);
+      // Told "done already" instead of being written, the last of A, B, A would be lost.
+      await (await scene.take({ retention: none, effect: 'write-idempotent' })).succeed();
+      await (await scene.take({ retention: none, effect: 'write-idempotent' })).succeed();
+    },
+  ),
+
+  behaviour(
+    'while the clock is unsteady nothing expires and nothing is pruned',
+    ['time', 'unsteady'],
+    async (scene) => {
+      await (await scene.take()).succeed();
+      await scene.take({ key: 'mail.send/=lapsed' });
+      await (await scene.take({ key: 'mail.send/=released' })).settle('released');
+      await scene.unsteady(true, 400 * day);
+      await scene.lose();
+      assert.equal(await scene.pruneAll(), 0);
+      await scene.unsteady(false);
+      await scene.lose();
+      await scene.advance(window);
+      assert.equal(await scene.pruneAll(), 3);
+    },
+  ),
+
+  behaviour(
+    'what was settled under an unsteady clock does not expire by its wrong time',
+    ['time', 'unsteady'],
+    async (scene) => {
+      for (const offMs of [-2 * day, 2 * day]) {
+        const key = `mail.send/=${offMs}`;
+        await scene.unsteady(true, offMs);
+        await (await scene.take({ key, crossing: true })).succeed();
+        await scene.unsteady(false);
+        await scene.lose({ key });
+        await scene.pruneAll();
+        await scene.lose({ key });
+      }
+    },
+  ),
+
+  behaviour('what a person forgets is forgotten under an unsteady clock too', ['unsteady'], async (scene) => {
+    await (await scene.take()).succeed();
+    await scene.unsteady(true);
+    await scene.resolved({ type: 'forget' });
+    await scene.take();
+  }),
+
+  behaviour('a success that is kept for ever never expires', ['time'], async (scene) => {
+    await (await scene.take({ retention: ever, fingerprint: 'a' })).succeed();
+    await scene.advance(5000 * day);
+    await scene.lose({ fingerprint: 'a', retention: ever });
+    await scene.lose({ fingerprint: 'b', retention: ever });
+    await scene.pruneAll();
+    await scene.lose({ fingerprint: 'a', retention: ever });
+  }),
+
+  behaviour('a tombstone still tells what it knows', ['time'], async (scene) => {
+    const holder = await scene.take({ retention: ever, crossing: true, conversation: 'c', fingerprint: 'f' });
+    const result = resultOf(`"${'long '.repeat(1000)}"`, 'msg_1');
+    const { record: settled } = await holder.settle('succeeded', { result });
+    await scene.advance(window);
+    assert.equal(await scene.pruneAll(), 1);
+    const record = await scene.lose({ retention: ever, fingerprint: 'f' });
+    assert.equal(record.status, 'succeeded');
+    assert.equal(record.fence, holder.fence);
+    assert.equal(record.generation, holder.generation);
+    assert.equal(record.settledAt, settled?.settledAt);
+    assert.equal(record.lastDispatchedAt, settled?.lastDispatchedAt);
+    assert.equal(record.fingerprint, 'f');
+    assert.equal(record.result?.text, null);
+    assert.equal(record.result?.remoteRef, 'msg_1');
+    assert.ok(record.result?.omitted);
+    assert.deepEqual([record.args, record.prepared, record.conversation], [null, null, null]);
+    assert.equal(await scene.pruneAll(), 0, 'a tombstone is made once');
+  }),
+
+  behaviour('what was given up is kept for ever where a success would be', ['time'], async (scene) => {
+    await (await scene.take({ retention: ever, crossing: true })).settle('unknown');
+    await scene.resolved({ type: 'abandon', reason: 'no answer' });
+    await scene.advance(100 * day);
+    await scene.pruneAll();
+    assert.match((await scene.lose()).error?.message ?? '', /may have landed/);
+  }),
+
+  behaviour('a refusal is not kept for ever', ['time'], async (scene) => {
+    await (await scene.take({ retention: ever, crossing: true })).settle('failed');
+    await scene.advance(failureWindow);
+    await scene.take({ retention: ever });
+  }),
+
+  behaviour('pruning takes what expired, in small batches, and says how much', ['time'], async (scene) => {
+    for (let i = 0; i < 7; i += 1) await (await scene.take({ key: `mail.send/=${i}` })).succeed();
+    await scene.advance(window - 1);
+    assert.equal(await scene.store.prune(100), 0);
+    await scene.advance(1);
+    assert.equal(await scene.store.prune(3), 3);
+    assert.equal(await scene.store.prune(3), 3);
+    assert.equal(await scene.store.prune(3), 1);
+    assert.equal(await scene.store.prune(3), 0);
+    assert.deepEqual(await scene.all(), []);
+  }),
+
+  behaviour('pruning reaches what expired behind what stays', ['time'], async (scene) => {
+    const kept = ['running', 'unknown', 'lapsed', 'again', 'ever'];
+    for (const what of kept) {
+      const holder = await scene.take({
+        key: `a.kept/=${what}`,
+        crossing: true,
+        ...(what === 'running' ? { leaseMs: 100 * day } : {}),
+        ...(what === 'ever' ? { retention: ever } : {}),
+      });
+      if (what === 'unknown' || what === 'again') await holder.settle('unknown');
+      if (what === 'ever') await holder.succeed();
+      if (what === 'again') await scene.resolved({ type: 'runAgain' }, { key: 'a.kept/=again' });
+    }
+    for (let i = 0; i < 5; i += 1) await (await scene.take({ key: `b.gone/=${i}` })).succeed();
+    await scene.advance(2 * window);
+    assert.equal(await scene.pruneAll(1), 6, 'five records and the result of the one that is kept for ever');
+    assert.deepEqual(
+      (await scene.all()).map(({ key }) => key).sort(),
+      kept.map((what) => `a.kept/=${what}`).sort(),
+    );
+  }),
+
+  behaviour('what was released is removed after its failure window', ['time'], async (scene) => {
+    await (await scene.take({ crossing: true })).settle('released');
+    await scene.advance(failureWindow - 1);
+    assert.equal(await scene.pruneAll(), 0);
+    await scene.advance(1);
+    assert.equal(await scene.pruneAll(), 1);
+    assert.equal(await gone(scene), true);
+  }),
+
+  behaviour('what died before the line counts as released', ['time'], async (scene) => {
+    await scene.take();
+    await scene.advance(lease);
+    assert.equal(await scene.pruneAll(), 0);
+    await scene.advance(failureWindow);
+    assert.equal(await scene.pruneAll(), 1);
+    assert.equal(await gone(scene), true);
+  }),
+
+  behaviour('what runs is never removed, however long', ['time'], async (scene) => {
+    const holder = await scene.take({ leaseMs: 400 * day });
+    await scene.advance(399 * day);
+    assert.equal(await scene.pruneAll(), 0);
+    assert.equal((await holder.succeed()).settled, true);
+  }),
+
+  behaviour('no fence is used twice, also after its record was removed', ['time'], async (scene) => {
+    let last = 0;
+    for (let round = 0; round < 3; round += 1) {
+      let holder = await scene.take();
+      assert.ok(holder.fence > last);
+      for (let i = 0; i < 3; i += 1) {
+        await holder.settle('released');
+        holder = await scene.take();
+      }
+      await holder.succeed();
+      last = holder.fence;
+      await scene.advance(window);
+      assert.equal(await scene.pruneAll(), 1);
+    }
+  }),
+
+  behaviour('no fence is used twice, also after its record was forgotten and removed', [], async (scene) => {
+    const first = await scene.take();
+    await first.succeed();
+    const forgotten = await scene.resolved({ type: 'forget' });
+    assert.equal(await scene.pruneAll(), 1);
+    const next = await scene.take();
+    assert.ok(next.fence > forgotten.fence);
+    assert.equal(next.generation, next.fence);
+  }),
+
+  behaviour('a removed record gives its key back to any intent', ['time'], async (scene) => {
+    await (await scene.take({ fingerprint: 'a' })).succeed();
+    await scene.advance(window);
+    await scene.pruneAll();
+    await scene.take({ fingerprint: 'b' });
+  }),
+
+  behaviour(
+    'reading, listing and losing change nothing about when a record expires',
+    ['time'],
+    async (scene) => {
+      await (await scene.take()).succeed();
+      await scene.advance(window - hour);
+      await unchanged(scene, async () => {
+        await scene.lose();
+        await scene.all();
+      });
+      await scene.advance(hour);
+      await scene.take();
+    },
+  ),
+];

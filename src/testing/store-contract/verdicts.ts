@@ -1,0 +1,314 @@
+// A person's acts. Each compares what was looked at with what is there, and takes the next fence.
+
+import assert from 'node:assert/strict';
+import { hour, lease, refusedBecause, resultOf, verifyAfter, window } from './attempt.ts';
+import { behaviour, refusedAs, type Scene, seenIn, unchanged } from './scene.ts';
+
+const landed = { type: 'landed', result: resultOf('"seen"', 'msg_9') } as const;
+const notLanded = { type: 'notLanded' } as const;
+const runAgain = { type: 'runAgain' } as const;
+const abandon = { type: 'abandon', reason: 'the customer left' } as const;
+const forget = { type: 'forget' } as const;
+const reopen = { type: 'reopen' } as const;
+const onDoubt = [landed, notLanded, runAgain, abandon];
+
+async function inDoubt(scene: Scene, over = {}) {
+  const dead = await scene.take({ crossing: true, ...over });
+  await scene.advance(verifyAfter);
+  return dead;
+}
+
+export const verdictCases = [
+  behaviour('"landed" settles with what was seen', ['time'], async (scene) => {
+    const dead = await inDoubt(scene);
+    const record = await scene.resolved(landed);
+    assert.equal(record.status, 'succeeded');
+    assert.equal(record.doubtSince, null);
+    assert.equal(record.fence, dead.fence + 1);
+    assert.equal(record.generation, dead.generation);
+    assert.deepEqual((await scene.lose()).result, landed.result);
+    assert.equal((await dead.renew()).held, false);
+  }),
+
+  behaviour('"not landed" clears the doubt and frees the record', ['time'], async (scene) => {
+    const dead = await inDoubt(scene);
+    const record = await scene.resolved(notLanded);
+    assert.deepEqual([record.status, record.doubtSince], ['released', null]);
+    refusedBecause(await dead.dispatch(), 'fenced');
+    const next = await scene.take();
+    assert.equal(next.generation, dead.generation);
+    assert.equal((await next.settle('released')).record?.status, 'released');
+  }),
+
+  behaviour('"not landed" is not believed before it is quiet, unless forced', ['time'], async (scene) => {
+    const dead = await scene.take({ crossing: true });
+    await scene.lapse();
+    await unchanged(scene, async () => refusedAs(await scene.resolve(notLanded), 'early'));
+    await scene.advance(verifyAfter - lease - 1);
+    refusedAs(await scene.resolve(notLanded), 'early');
+    assert.equal((await scene.resolved(notLanded, { force: true })).status, 'released');
+    assert.equal((await dead.renew()).held, false);
+  }),
+
+  behaviour(
+    '"not landed" is not believed under an unsteady clock, unless forced',
+    ['time', 'unsteady'],
+    async (scene) => {
+      await inDoubt(scene);
+      await scene.unsteady(true);
+      refusedAs(await scene.resolve(notLanded), 'early');
+      assert.equal((await scene.resolved(notLanded, { force: true })).status, 'released');
+    },
+  ),
+
+  behaviour('the other verdicts need no quiet', ['time'], async (scene) => {
+    for (const act of [landed, runAgain, abandon]) {
+      const key = `mail.send/=${act.type}`;
+      await scene.take({ key, crossing: true });
+      await scene.lapse();
+      await scene.resolved(act, { key });
+    }
+  }),
+
+  behaviour('"run it again" frees the record and keeps the doubt', ['time'], async (scene) => {
+    const dead = await inDoubt(scene);
+    const record = await scene.resolved(runAgain);
+    assert.deepEqual([record.status, record.doubtSince, record.expiresAt], ['released', dead.fence, null]);
+    await scene.lose({ fingerprint: 'another' });
+    const again = await scene.take({ crossing: true });
+    assert.equal(again.record.doubtSince, dead.fence);
+    assert.equal((await again.settle('released')).record?.status, 'unknown');
+  }),
+
+  behaviour('"run it again" is never pruned and never expires', ['time'], async (scene) => {
+    await inDoubt(scene);
+    await scene.resolved(runAgain);
+    await scene.advance(1000 * window);
+    assert.equal(await scene.pruneAll(), 0);
+    await scene.take();
+  }),
+
+  behaviour('"run it again" can be thought better of', ['time'], async (scene) => {
+    for (const act of onDoubt) {
+      const key = `mail.send/=${act.type}`;
+      await inDoubt(scene, { key });
+      await scene.resolved(runAgain, { key });
+      await scene.resolved(act, { key });
+    }
+    // Without that, another intent under the same key would be shut out for good.
+    await scene.take({ key: 'mail.send/=notLanded', fingerprint: 'another' });
+  }),
+
+  behaviour('"run it again" starts the provider’s window anew', ['time'], async (scene) => {
+    await inDoubt(scene, { keyed: true, rerunWithinMs: 1 });
+    await scene.resolved(runAgain);
+    const again = await scene.take({ keyed: true, rerunWithinMs: hour });
+    await again.send();
+    await again.send();
+  }),
+
+  behaviour(
+    'what was given up answers as long as a success would, and may have landed',
+    ['time'],
+    async (scene) => {
+      const dead = await inDoubt(scene);
+      const record = await scene.resolved(abandon);
+      assert.equal(record.status, 'failed');
+      assert.equal(record.doubtSince, dead.fence);
+      assert.match(record.error?.message ?? '', /may have landed.*the customer left/);
+      await scene.advance(window - 1);
+      await scene.lose();
+      await scene.advance(1);
+      await scene.take();
+    },
+  ),
+
+  behaviour('a verdict on another fence is stale', ['time'], async (scene) => {
+    await inDoubt(scene);
+    const seen = seenIn(await scene.read());
+    await (await scene.take({ for: 'verify' })).settle('unknown');
+    await unchanged(scene, async () => {
+      for (const act of onDoubt) {
+        const answer = await scene.resolve(act, { seen, force: true });
+        refusedAs(answer, 'stale');
+        assert.equal(answer.record?.fence, seen.fence + 1, 'it tells what is there now');
+      }
+    });
+  }),
+
+  behaviour('a verdict on another dispatch of the same fence is stale', ['time'], async (scene) => {
+    const holder = await scene.take({ leaseMs: lease });
+    await holder.send();
+    await scene.lapse();
+    const seen = seenIn(await scene.read());
+    await holder.renew();
+    await holder.send();
+    await scene.advance(verifyAfter);
+    for (const act of onDoubt) {
+      refusedAs(await scene.resolve(act, { seen }), 'stale');
+      refusedAs(await scene.resolve(act, { seen, force: true }), 'stale');
+    }
+  }),
+
+  behaviour(
+    'a verdict on a holder that woke up is stale, though it has not sent again',
+    ['time'],
+    async (scene) => {
+      const holder = await scene.take({ crossing: true });
+      await scene.lapse();
+      const seen = seenIn(await scene.read());
+      await holder.renew();
+      refusedAs(await scene.resolve(landed, { seen }), 'stale');
+      await scene.advance(verifyAfter);
+      refusedAs(await scene.resolve(notLanded, { seen }), 'stale');
+    },
+  ),
+
+  behaviour('a verdict on a verifier that woke up is refused while it runs', ['time'], async (scene) => {
+    await inDoubt(scene);
+    const verifier = await scene.take({ for: 'verify' });
+    await scene.lapse();
+    const seen = seenIn(await scene.read());
+    await verifier.renew();
+    refusedAs(await scene.resolve(notLanded, { seen }), 'running');
+  }),
+
+  behaviour('of two verdicts on the same sight the second is stale', ['time'], async (scene) => {
+    await inDoubt(scene);
+    const seen = seenIn(await scene.read());
+    await scene.resolved(notLanded, { seen });
+    refusedAs(await scene.resolve(landed, { seen }), 'stale');
+    assert.equal((await scene.read()).status, 'released');
+  }),
+
+  behaviour('a running attempt is not resolved over its head', [], async (scene) => {
+    await scene.take({ crossing: true });
+    await unchanged(scene, async () => {
+      for (const act of onDoubt) refusedAs(await scene.resolve(act), 'running');
+      refusedAs(await scene.resolve(forget), 'not settled');
+      refusedAs(await scene.resolve(reopen), 'not failed');
+    });
+  }),
+
+  behaviour('a forced verdict fences the attempt that runs', [], async (scene) => {
+    for (const act of onDoubt) {
+      const key = `mail.send/=${act.type}`;
+      const holder = await scene.take({ key, crossing: true });
+      const record = await scene.resolved(act, { key, force: true });
+      assert.equal(record.fence, holder.fence + 1);
+      assert.equal((await holder.renew()).held, false);
+      refusedBecause(await holder.dispatch(), 'fenced');
+    }
+  }),
+
+  behaviour('a settled record has nothing to decide', [], async (scene) => {
+    for (const outcome of ['succeeded', 'failed', 'released'] as const) {
+      const key = `mail.send/=${outcome}`;
+      await (await scene.take({ key, crossing: true })).settle(outcome);
+      await unchanged(
+        scene,
+        async () => {
+          for (const act of onDoubt) {
+            refusedAs(await scene.resolve(act, { key }), 'settled');
+            refusedAs(await scene.resolve(act, { key, force: true }), 'settled');
+          }
+        },
+        key,
+      );
+    }
+  }),
+
+  behaviour('nothing can be decided about what is not there', [], async (scene) => {
+    for (const act of [...onDoubt, forget, reopen]) {
+      const answer = await scene.resolve(act);
+      refusedAs(answer, 'gone');
+      assert.equal(answer.record, undefined);
+    }
+  }),
+
+  behaviour('a forgotten record starts a new generation above its fence', [], async (scene) => {
+    for (const outcome of ['succeeded', 'failed'] as const) {
+      const key = `mail.send/=${outcome}`;
+      const holder = await scene.take({ key, crossing: true });
+      await holder.settle(outcome);
+      const forgotten = await scene.resolved(forget, { key });
+      assert.equal(forgotten.status, outcome);
+      const next = await scene.take({ key });
+      assert.equal(next.generation, next.fence);
+      assert.ok(next.fence > forgotten.fence);
+      assert.equal((await holder.settle('failed')).settled, false);
+    }
+  }),
+
+  behaviour('a key that is kept for ever can be forgotten', [], async (scene) => {
+    const ever = { windowMs: window, failureWindowMs: hour, keep: true, periodEndsAt: null };
+    await (await scene.take({ retention: ever })).succeed();
+    await scene.resolved(forget);
+    await scene.take({ retention: ever });
+  }),
+
+  behaviour('what is open cannot be forgotten', ['time'], async (scene) => {
+    await (await scene.take({ key: 'mail.send/=released' })).settle('released');
+    await (await scene.take({ key: 'mail.send/=unknown', crossing: true })).settle('unknown');
+    await inDoubt(scene, { key: 'mail.send/=lapsed' });
+    for (const state of ['released', 'unknown', 'lapsed']) {
+      refusedAs(await scene.resolve(forget, { key: `mail.send/=${state}`, force: true }), 'not settled');
+    }
+  }),
+
+  behaviour('only what failed can be reopened', ['time'], async (scene) => {
+    await (await scene.take({ key: 'mail.send/=succeeded' })).settle('succeeded');
+    await (await scene.take({ key: 'mail.send/=released' })).settle('released');
+    await inDoubt(scene, { key: 'mail.send/=lapsed' });
+    for (const state of ['succeeded', 'released', 'lapsed']) {
+      refusedAs(await scene.resolve(reopen, { key: `mail.send/=${state}`, force: true }), 'not failed');
+    }
+  }),
+
+  behaviour(
+    'a refusal that is reopened is free, under a fresh key and in the same generation',
+    [],
+    async (scene) => {
+      const holder = await scene.take({ keyed: true, crossing: true });
+      await holder.settle('failed');
+      const record = await scene.resolved(reopen);
+      assert.equal(record.status, 'released');
+      const next = await scene.take({ keyed: true, crossing: true });
+      assert.equal(next.generation, holder.generation);
+      assert.ok(next.record.keyFence > holder.record.keyFence);
+    },
+  ),
+
+  behaviour('a refusal that is reopened may be worded anew', [], async (scene) => {
+    const holder = await scene.take({ keyed: true, args: '{"body":"refused"}', content: 'refused' });
+    await holder.send({ prepared: '"refused"' });
+    await holder.settle('failed');
+    await scene.resolved(reopen);
+    const next = await scene.take({ keyed: true, args: '{"body":"corrected"}', content: 'corrected' });
+    assert.equal(next.record.args, '{"body":"corrected"}');
+    assert.equal(next.record.content, 'corrected');
+    assert.equal((await next.send({ prepared: '"corrected"' })).prepared, '"corrected"');
+  }),
+
+  behaviour('what was given up and is reopened is an open question again', ['time'], async (scene) => {
+    const dead = await inDoubt(scene);
+    await scene.resolved(abandon);
+    const record = await scene.resolved(reopen);
+    assert.deepEqual([record.status, record.doubtSince, record.inDoubt], ['unknown', dead.fence, true]);
+    assert.equal(record.expiresAt, null);
+    await scene.lose();
+    await scene.resolved(landed);
+  }),
+
+  behaviour('every verdict is in the history, with who, why and what was there', ['time'], async (scene) => {
+    const dead = await inDoubt(scene);
+    await scene.resolved(abandon, { by: 'ada', note: 'seen in the mailbox' });
+    const event = (await scene.events()).at(-1);
+    assert.equal(event?.type, 'resolved');
+    assert.equal(event.detail.act, 'abandon');
+    assert.equal(event.detail.by, 'ada');
+    assert.equal(event.detail.note, 'seen in the mailbox');
+    assert.equal(event.detail.reason, 'the customer left');
+    assert.equal((event.detail.before as { fence: number }).fence, dead.fence);
+  }),
+];
