@@ -1,8 +1,10 @@
-// Who may act on a key. Wins, or changes nothing and tells whom it lost to (the one exception: a record whose
-// attempts keep dying before the line is closed as poisoned, so that it stops killing workers).
+// Who may act on a key. Wins, or changes nothing and tells whom it lost to. Two exceptions: a record whose
+// attempts keep dying before the line is closed as poisoned, so that it stops killing workers; and one whose
+// holder lapsed with another attempt's success on file is settled with it.
 
 import { stricter } from '../../core/words.ts';
-import type { ClaimAnswer, ClaimRequest, Row } from '../store.ts';
+import type { ClaimAnswer, ClaimRequest, News, Row } from '../store.ts';
+import { landedBy } from './endings.ts';
 import {
   event,
   isExpired,
@@ -39,6 +41,8 @@ export function claim(
   if (row.token === request.token) return repeated(row, time);
   if (request.generation !== null && isExpired(row, time)) return lose(row, time);
   if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
+
+  if (row.news !== null && isLapsed(row, time)) return landed(row, row.news, time);
 
   const sameIntent = row.fingerprint === request.fingerprint;
   if (isFree(row, time)) {
@@ -98,6 +102,16 @@ function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<Cla
           }),
         ];
   return { row: held, answer: { won: true, record: view(held, time), takeover: over !== undefined }, events };
+}
+
+/** Taking over would repeat what is known to have landed. */
+function landed(row: Row, news: News, time: Time): Step<ClaimAnswer> {
+  const settled = landedBy(row, news, time);
+  return {
+    row: settled,
+    answer: { won: false, record: view(settled, time) },
+    events: [event(settled, time, 'lateNews', { fence: news.fence, instead: 'lapsed' })],
+  };
 }
 
 function poison(row: Row, time: Time): Step<ClaimAnswer> {

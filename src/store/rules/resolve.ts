@@ -2,7 +2,7 @@
 // ones. Each compares what was looked at with what is there, takes the next fence, and is in the history.
 
 import type { ResolveAnswer, ResolveRefusal, ResolveRequest, Row } from '../store.ts';
-import { release, succeed } from './settle.ts';
+import { landedBy, release, succeed } from './endings.ts';
 import {
   event,
   expiryOf,
@@ -21,6 +21,15 @@ export function resolve(row: Row | undefined, request: ResolveRequest, time: Tim
   const refusal = row === undefined ? 'gone' : refusalOf(row, request, time);
   if (row === undefined || refusal !== undefined) {
     return unchanged({ ok: false, why: refusal ?? 'gone', record: row && view(row, time) });
+  }
+  if (row.news !== null && row.status === 'running') {
+    // No verdict speaks against a success that is on file, and whoever ran beside it is fenced.
+    const settled = landedBy(row, row.news, time);
+    return {
+      row: settled,
+      answer: { ok: false, why: 'settled', record: view(settled, time) },
+      events: [event(settled, time, 'lateNews', { fence: row.news.fence, instead: request.act.type })],
+    };
   }
   const acted: Row = { ...act(row, request, time), fence: row.fence + 1, token: request.token };
   const detail = {

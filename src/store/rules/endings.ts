@@ -1,0 +1,77 @@
+// How a row looks once an attempt, a verdict or late news has ended what was under way.
+
+import type { News, Row, SettleRequest, StoredResult } from '../store.ts';
+import { expiryOf, type Time } from './state.ts';
+
+export const noValue: StoredResult = { text: null, omitted: 'no value was reported', remoteRef: null };
+
+/**
+ * A fenced attempt's success ends it. The token goes with the success, so that the same news asked again is not
+ * taken for a second effect.
+ */
+export function landedBy(row: Row, news: News, time: Time): Row {
+  return { ...succeed(row, news.result, time), token: news.token, news };
+}
+
+export function succeed(row: Row, result: StoredResult | null, time: Time): Row {
+  return {
+    ...ended(row, time),
+    status: 'succeeded',
+    doubtSince: null,
+    result: result ?? noValue,
+    error: null,
+    prepared: null,
+    quietAt: null,
+    tailMs: 0,
+    expiresAt: expiryOf(row, 'success', time),
+    // The windows have become an instant; only whether the key stays for good is still asked.
+    retention: row.retention && {
+      windowMs: 0,
+      failureWindowMs: 0,
+      keep: row.retention.keep,
+      periodEndsAt: null,
+    },
+  };
+}
+
+export function fail(row: Row, request: SettleRequest, time: Time): Row {
+  return {
+    ...ended(row, time),
+    status: 'failed',
+    error: request.error,
+    // A refusal is remembered for a while only, also where a success would be kept for good.
+    retention: row.retention && { ...row.retention, keep: false },
+    expiresAt: expiryOf(row, 'failure', time),
+  };
+}
+
+export function release(row: Row, request: Pick<SettleRequest, 'error'>, time: Time): Row {
+  return {
+    ...ended(row, time),
+    status: 'released',
+    error: request.error,
+    expiresAt: expiryOf(row, 'failure', time),
+  };
+}
+
+/** Nobody knows. Also the ending of an attempt that is sure of itself, where an earlier one is not accounted for. */
+export function doubt(row: Row, request: SettleRequest, time: Time): Row {
+  return {
+    ...ended(row, time),
+    status: 'unknown',
+    doubtSince: row.doubtSince ?? row.fence,
+    error: request.error ?? row.error,
+    // The attempt has reported its end, so it sends nothing more: what may still be on its way is the tail.
+    quietAt: row.dispatched ? Math.max(earlierQuiet(row), time.wall + row.tailMs) : row.quietAt,
+    expiresAt: null,
+  };
+}
+
+/** With an earlier attempt unaccounted for, its own waiting time stands. */
+function earlierQuiet(row: Row): number {
+  return row.doubtSince === null ? 0 : (row.quietAt ?? 0);
+}
+
+function ended(row: Row, time: Time): Row {
+  return { ...row, leaseBoot: null, leaseUntil: null, settledAt: time.wall, updatedAt: time.wall };
+}
