@@ -31,7 +31,13 @@ export function resolve(row: Row | undefined, request: ResolveRequest, time: Tim
       events: [event(settled, time, 'lateNews', { fence: row.news.fence, instead: request.act.type })],
     };
   }
-  const acted: Row = { ...act(row, request, time), fence: row.fence + 1, token: request.token };
+  const acted: Row = {
+    ...act(row, request, time),
+    fence: row.fence + 1,
+    token: request.token,
+    // Nothing crosses the line at an act's own fence.
+    dispatched: false,
+  };
   const detail = {
     act: request.act.type,
     by: request.by,

@@ -16,8 +16,8 @@ export function settle(row: Row | undefined, request: SettleRequest, time: Time)
 function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { news } = row;
   if (request.outcome === 'succeeded') {
-    const surplus =
-      news !== null && !request.keyed ? event(row, time, 'duplicate', { fence: news.fence }) : undefined;
+    const isSurplus = news !== null && row.dispatched && !isSameEffect(row, request, news.fence);
+    const surplus = isSurplus ? event(row, time, 'duplicate', { fence: news.fence }) : undefined;
     return done(succeed(row, request.result, time), time, surplus);
   }
   if (news !== null) {
@@ -74,17 +74,31 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
   if (row.news?.token === request.token) return answered(null, row, time, fenced);
   if (outcome !== 'succeeded') return answered(null, row, time, fenced, told('fenced'));
 
+  if (row.status === 'failed') return answered(null, row, time, fenced, told('contradiction'));
+  if (isFinding(row, request)) return answered(null, row, time, fenced, told('fenced'));
+  if (row.news !== null || (row.status === 'succeeded' && row.dispatched)) {
+    const sameEffect = isSameEffect(row, request, row.news?.fence ?? row.fence);
+    return answered(null, row, time, fenced, told(sameEffect ? 'fenced' : 'duplicate'));
+  }
   const news: News = { token: request.token, fence, result: request.result ?? noValue };
   if (row.status === 'unknown' || row.status === 'released' || isLapsed(row, time)) {
     const landed = landedBy(row, news, time);
     return answered(landed, landed, time, { settled: true, fenced: true }, told('lateNews'));
   }
-  if (row.status === 'running') {
-    const informed: Row = { ...row, news, updatedAt: time.wall };
-    return answered(informed, informed, time, fenced, told('lateNews'));
-  }
-  if (row.status === 'failed') return answered(null, row, time, fenced, told('contradiction'));
-  return answered(null, row, time, fenced, told(request.keyed ? 'fenced' : 'duplicate'));
+  // Beside a running attempt it waits for that one's end. Beside a success that a verifier or a person found, it
+  // tells whose that was: the first to report is no second effect, the next would be.
+  const informed: Row = row.status === 'running' ? { ...row, news, updatedAt: time.wall } : { ...row, news };
+  return answered(informed, informed, time, fenced, told('lateNews'));
+}
+
+/** The attempt at this fence never crossed the line: it tells of an effect that another one has reported. */
+function isFinding(row: Row, { fence }: SettleRequest): boolean {
+  return row.status === 'succeeded' && row.fence === fence && !row.dispatched;
+}
+
+/** The target honours keys and saw one from both attempts, so it did one thing. */
+function isSameEffect(row: Row, { fence, keyed }: SettleRequest, otherFence: number): boolean {
+  return keyed && Math.min(fence, otherFence) >= row.keyFence;
 }
 
 function done(row: Row, time: Time, noted?: StoreEvent): Step<SettleAnswer> {
