@@ -47,7 +47,13 @@ export const forgotten = 0;
 
 /** The record no longer answers for its key. What is running or in doubt never expires. */
 export function isExpired(row: Row, time: Time): boolean {
-  return isSettled(row) && !isKept(row) && isOver(row.expiresAt, time);
+  if (!isSettled(row) || isKept(row)) return false;
+  return isOver(row.expiresAt, time) || hasNoWindow(row);
+}
+
+/** It never answered for its key, so no clock has to be believed: the call always runs. */
+function hasNoWindow({ settledAt, expiresAt }: Row): boolean {
+  return expiresAt !== null && settledAt !== null && expiresAt <= settledAt;
 }
 
 export function isOver(expiresAt: number | null, time: Time): boolean {
