@@ -1,1 +1,59 @@
-export {};
+// The public names of `semel`, one by one.
+
+export type { Classified } from './core/classify.ts';
+export { type Clock, type Random, systemClock, systemRandom } from './core/clock.ts';
+export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, Provider, RetryPolicy } from './core/contract.ts';
+export type { Duration } from './core/duration.ts';
+export {
+  type ErrorCode,
+  type ErrorValue,
+  errorCodes,
+  isSemelError,
+  type Retry,
+  retryOf,
+  SemelError,
+} from './core/errors.ts';
+export type { Normaliser } from './core/identity.ts';
+export { type CalendarPeriod, day, hour, minute, month, type Per, week } from './core/period.ts';
+export { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from './core/signals.ts';
+export type { StandardSchema } from './core/standard-schema.ts';
+export type { Effect, Outcome, Status } from './core/words.ts';
+export { type EventName, eventNames, type SemelEvents } from './ledger/index.ts';
+export {
+  type AttemptContext,
+  landed,
+  notLanded,
+  type Receipt,
+  type Result,
+  unsure,
+  type Verification,
+  type VerifyContext,
+} from './runner/index.ts';
+export {
+  type ActOptions,
+  type Ambient,
+  type Begun,
+  type CallOptions,
+  type ClassifyTable,
+  createSemel,
+  type DoubtGroup,
+  type Doubts,
+  type Limits,
+  type OnceOptions,
+  type OpenAttempt,
+  type Path,
+  type RecordInfo,
+  type RecordQuery,
+  type Records,
+  type Replayed,
+  type Resolution,
+  type SchemaToolDefinition,
+  type Semel,
+  type SemelOptions,
+  type StoreChoice,
+  type SweepOptions,
+  type SweepReport,
+  type ToolDefinition,
+  type ToolFunction,
+} from './semel/index.ts';
+export type { Page, Store, StoreEvent, StoreFacts } from './store/store.ts';

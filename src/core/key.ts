@@ -1,6 +1,6 @@
 // The identity of an intent: how a call becomes a key. Frozen by vectors: a change of these rules is `semel/v2`.
 
-import { createHash, hash } from 'node:crypto';
+import crypto from 'node:crypto';
 
 const rules = 'semel/v1';
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -18,7 +18,7 @@ export function shortDigest(...parts: readonly string[]): string {
 function sha256(parts: readonly string[]): Buffer {
   let text = '';
   for (const part of parts) text += `${Buffer.byteLength(part)}:${part}`;
-  return hash('sha256', text, 'buffer');
+  return crypto.hash('sha256', text, 'buffer');
 }
 
 function base32(bytes: Uint8Array): string {
@@ -95,5 +95,5 @@ export function recordId(namespace: string, key: string): string {
 
 /** One 64-bit digest per content field, salted by the key, so that equal texts of two records do not show. */
 export function contentDigest(key: string, field: string, encoded: string): string {
-  return createHash('sha256').update(`${key}\0${field}\0${encoded}`).digest('base64url').slice(0, 11);
+  return crypto.hash('sha256', `${key}\0${field}\0${encoded}`, 'base64url').slice(0, 11);
 }

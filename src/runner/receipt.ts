@@ -46,25 +46,42 @@ export function receiptOf(
   record: StoredRecord | undefined,
   more: Partial<Receipt> = {},
 ): Receipt {
+  const key = record?.key ?? call.key;
   return {
-    contract: call.tool.contract.name,
-    key: record?.key ?? call.key,
-    id: recordId(call.namespace, record?.key ?? call.key),
+    ...emptyReceipt(call.tool.contract.name),
+    key,
+    id: recordId(call.namespace, key),
     fence: record?.fence ?? 0,
     generation: record?.generation ?? 0,
     attempt: record?.attempts ?? 0,
+    settledAt: record?.settledAt == null ? undefined : new Date(record.settledAt),
+    remoteRef: record?.result?.remoteRef ?? undefined,
+    omitted: record?.result?.omitted ?? undefined,
+    weak: call.identity.weak === true,
+    ...more,
+  };
+}
+
+/** Of a call that was refused before it had a key. */
+export function emptyReceipt(contract: string): Receipt {
+  return {
+    contract,
+    key: '',
+    id: '',
+    fence: 0,
+    generation: 0,
+    attempt: 0,
     executed: false,
     replayed: false,
     skipped: false,
-    settledAt: record?.settledAt == null ? undefined : new Date(record.settledAt),
+    settledAt: undefined,
     drift: [],
-    remoteRef: record?.result?.remoteRef ?? undefined,
-    omitted: record?.result?.omitted ?? undefined,
+    remoteRef: undefined,
+    omitted: undefined,
     unguarded: false,
     acceptedRepeat: false,
-    weak: call.identity.weak === true,
+    weak: false,
     observed: undefined,
-    ...more,
   };
 }
 

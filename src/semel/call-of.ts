@@ -1,0 +1,173 @@
+// From what a user passed to a call with a key. Everything that can be wrong with the input is found here,
+// before anything is claimed.
+
+import { encodeResult } from '../core/codec.ts';
+import { type Contract, majorOf } from '../core/contract.ts';
+import { SemelError } from '../core/errors.ts';
+import { contentOf, identityOf, redacted } from '../core/identity.ts';
+import { callerKey, deriveKey, fingerprint, type PeriodPart, shortDigest } from '../core/key.ts';
+import { calendarSlot, type Per } from '../core/period.ts';
+import type { StandardSchema } from '../core/standard-schema.ts';
+import type { Call, Identity, Tool } from '../runner/index.ts';
+import { ambient } from './ambient.ts';
+import type { CallOptions } from './definition.ts';
+import { validated } from './validation.ts';
+
+export interface CallLimits {
+  readonly maxArgsBytes: number;
+  readonly maxStoredArgsBytes: number;
+  readonly maxDepth: number;
+}
+
+export interface CallSource {
+  readonly namespace: string;
+  readonly limits: CallLimits;
+  readonly permissions: readonly string[];
+  readonly now: () => number;
+}
+
+export async function callOf(
+  { namespace, limits, permissions, now }: CallSource,
+  tool: Tool,
+  schema: StandardSchema | undefined,
+  input: unknown,
+  options: CallOptions,
+): Promise<Call> {
+  const { contract } = tool;
+  const around = ambient();
+  checkVersion(contract, options.version);
+  checkPermissions(contract, [...permissions, ...(around.permissions ?? []), ...(options.permissions ?? [])]);
+  const identity: Identity = {
+    conversation: text('conversation', options.conversation ?? around.conversation),
+    turn: text('turn', options.turn ?? around.turn),
+    run: text('run', options.run ?? around.run),
+    toolCallId: text('toolCallId', options.toolCallId),
+    weak: options.turn === undefined && around.weak === true,
+  };
+  const at = instant('at', options.at ?? around.at) ?? now();
+  const { args, defaults } =
+    schema === undefined ? { args: input, defaults: none } : await validated(schema, input, contract);
+  const again = text('again', options.again);
+  const caller = text('key', options.key);
+  const identityLimits = { maxDepth: limits.maxDepth, maxBytes: limits.maxArgsBytes };
+  const identityText = identityOf(args, contract.fields, contract.normalize, identityLimits, defaults);
+
+  const forms = [{ name: contract.name, per: contract.per, fields: contract.fields }, ...contract.was];
+  let periodEndsAt: number | null = null;
+  const keys = forms.map(({ name, per, fields }, form) => {
+    if (caller !== undefined) return callerKey(name, caller, again);
+    const { part, endsAt } = periodOf(per, identity, at, contract);
+    if (form === 0) periodEndsAt = endsAt;
+    const own =
+      fields === contract.fields
+        ? identityText
+        : identityOf(args, fields, contract.normalize, identityLimits, defaults);
+    return deriveKey({ namespace, contract: name, period: part, identity: own, again });
+  });
+  const [key, ...older] = keys as [string, ...string[]];
+  return {
+    tool,
+    namespace,
+    args,
+    key,
+    olderKeys: older.filter((each) => each !== key),
+    fingerprint: caller === undefined ? null : fingerprint(identityText),
+    content: contentOf(key, args, contract.fields),
+    storedArgs: storedArgs(args, contract, limits),
+    periodEndsAt,
+    identity,
+    notAfter: instant('notAfter', options.notAfter) ?? null,
+    signal: options.signal,
+  };
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** Args that are too large or no data stay with the caller; then nobody else can run the call again. */
+function storedArgs(args: unknown, { redact }: Contract, { maxStoredArgsBytes }: CallLimits): string | null {
+  const encoded = encodeResult(redact.length === 0 ? args : redacted(args, redact), {
+    maxBytes: maxStoredArgsBytes,
+  });
+  return encoded.ok ? encoded.text : null;
+}
+
+function periodOf(
+  per: Per,
+  identity: Identity,
+  at: number,
+  contract: Contract,
+): { part: PeriodPart; endsAt: number | null } {
+  const { conversation, turn, run } = identity;
+  if (per === 'ever') return { part: { text: '-', exact: 'ever' }, endsAt: null };
+  if (per === 'run') {
+    const id = run ?? missing(contract, 'run', "`per: 'run'` needs a run");
+    return { part: { text: `r${shortDigest('run', id)}`, exact: JSON.stringify(['run', id]) }, endsAt: null };
+  }
+  if (per === 'conversation' || per === 'turn') {
+    const id = conversation ?? missing(contract, 'conversation', `\`per: '${per}'\` needs a conversation`);
+    const words = `c${shortDigest('conversation', id)}`;
+    if (per === 'conversation')
+      return { part: { text: words, exact: JSON.stringify(['conversation', id]) }, endsAt: null };
+    const step = turn ?? missing(contract, 'turn', "`per: 'turn'` needs a turn");
+    if (identity.weak && contract.effect === 'irreversible' && !contract.acceptsWeak) {
+      missing(contract, 'turn', 'an irreversible effect needs a turn that is known, not guessed');
+    }
+    return { part: { text: words, exact: JSON.stringify(['turn', id, step]) }, endsAt: null };
+  }
+  const { slot, endsAt } = calendarSlot(per, at);
+  return { part: { text: slot, exact: JSON.stringify([per.unit, per.zone, slot]) }, endsAt };
+}
+
+function missing(contract: Contract, path: string, why: string): never {
+  throw new SemelError('NO_IDENTITY', `${contract.name}: ${why}, and none was given.`, { path });
+}
+
+function checkVersion(contract: Contract, asked: string | undefined): void {
+  if (asked === undefined || majorOf(asked) === majorOf(contract.version)) return;
+  throw new SemelError(
+    'VERSION_MISMATCH',
+    `${contract.name} has version ${contract.version}; the call asks for ${asked}.`,
+    { path: 'version' },
+  );
+}
+
+function checkPermissions(contract: Contract, granted: readonly string[]): void {
+  const lacking = contract.permissions.filter((each) => !granted.includes(each));
+  if (lacking.length === 0) return;
+  throw new SemelError(
+    'NOT_PERMITTED',
+    `${contract.name} needs ${lacking.join(', ')}, which this call does not have.`,
+    { path: 'permissions' },
+  );
+}
+
+const maxTextLength = 500;
+
+/** Names, keys and ids that people and stores will see. */
+export function text(path: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const refuse = (why: string, next: string): never => {
+    throw new SemelError('INVALID_ARGS', `\`${path}\` ${why}.`, { path, next });
+  };
+  if (typeof value !== 'string') refuse(`is a ${typeof value}, not a string`, 'Pass a string.');
+  if (value === '') refuse('is empty', 'Leave it out, or pass what it stands for.');
+  if (value.length > maxTextLength)
+    refuse(
+      `has ${value.length} characters; ${maxTextLength} is the most`,
+      'Shorten it, or pass a digest of it.',
+    );
+  if (/\p{Cc}/u.test(value)) refuse('holds control characters', 'Remove them.');
+  if (!value.isWellFormed()) refuse('holds half of a surrogate pair', 'Pass well-formed text.');
+  if (value === '__proto__') refuse('is `__proto__`', 'Use another name.');
+  return value;
+}
+
+function instant(path: string, value: Date | number | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const ms = Number(value);
+  if (Number.isFinite(ms)) return ms;
+  throw new SemelError('INVALID_ARGS', `\`${path}\` is no instant.`, {
+    path,
+    next: 'Pass a Date or milliseconds since the epoch.',
+  });
+}

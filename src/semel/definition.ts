@@ -1,0 +1,134 @@
+// What a user writes to define a tool, and the types that are inferred from it.
+
+import type { Classified } from '../core/classify.ts';
+import type { Contract, ContractDefinition, IfBusy } from '../core/contract.ts';
+import type { Normaliser } from '../core/identity.ts';
+import type { SchemaInput, SchemaOutput, StandardSchema } from '../core/standard-schema.ts';
+import type { AttemptContext, Result, Verification, VerifyContext } from '../runner/index.ts';
+
+type Leaf =
+  | string
+  | number
+  | boolean
+  | bigint
+  | symbol
+  | null
+  | undefined
+  | Date
+  | readonly unknown[]
+  | ((...args: never) => unknown);
+
+/** Dotted paths to the fields of the args, four levels deep; checked by the compiler. */
+export type Path<T, Depth extends readonly unknown[] = [0, 0, 0, 0]> = unknown extends T
+  ? string
+  : T extends Leaf
+    ? never
+    : Depth extends readonly [unknown, ...infer Rest]
+      ? {
+          [K in keyof T & string]:
+            | K
+            | (NonNullable<T[K]> extends Leaf ? never : `${K}.${Path<NonNullable<T[K]>, Rest>}`);
+        }[keyof T & string]
+      : never;
+
+/** What an error's own code means: `{ EAUTH: 'notLanded' }`. */
+export type ClassifyTable = Readonly<Record<string, Exclude<Classified, Error>>>;
+
+type Fields<Args> = readonly NoInfer<Path<Args>>[];
+
+interface Definition<Args, Value, Prepared, Busy extends IfBusy>
+  extends Omit<ContractDefinition, 'identity' | 'content' | 'volatile' | 'normalize' | 'redact' | 'ifBusy'> {
+  /** For models and people. */
+  readonly description?: string;
+  /** The fields that make the intent. All others are content. */
+  readonly identity?: Fields<Args>;
+  /** The fields that a model may word differently for the same intent. */
+  readonly content?: Fields<Args>;
+  /** The fields that mean nothing: timestamps, trace ids. */
+  readonly volatile?: Fields<Args>;
+  readonly normalize?: { readonly [P in NoInfer<Path<Args>>]?: Normaliser };
+  /** Fields that are never stored. A call with such fields cannot be run again without its caller. */
+  readonly redact?: Fields<Args>;
+  /** What a call does while the same call is being executed. @default 'wait' */
+  readonly ifBusy?: Busy;
+  /** Makes what is to be sent (the model writes the mail); stored, so that a retry sends the same. */
+  readonly prepare?: (args: Args, ctx: AttemptContext<undefined>) => Prepared | Promise<Prepared>;
+  /** The effect. */
+  readonly run: (args: Args, ctx: AttemptContext<NoInfer<Awaited<Prepared>>>) => Value | Promise<Value>;
+  /** Finds out whether it landed, for a record in doubt. */
+  readonly verify?: (
+    args: Args,
+    ctx: VerifyContext,
+  ) => Verification<NoInfer<Awaited<Value>>> | Promise<Verification<NoInfer<Awaited<Value>>>>;
+  /** What an error of the tool's own request means: a function, or a table by the error's `code`. */
+  readonly classify?: ((error: unknown) => Classified | undefined) | ClassifyTable;
+  /** Fetches the live value on a replay. */
+  readonly onReplay?: (
+    replayed: Replayed<Args, NoInfer<Awaited<Value>>>,
+  ) => NoInfer<Value> | Promise<NoInfer<Awaited<Value>>>;
+}
+
+export interface Replayed<Args, Value> {
+  readonly args: Args;
+  readonly remoteRef: string | undefined;
+  readonly settledAt: Date;
+  /** The stored value, if it was stored. */
+  readonly stored: Value | undefined;
+}
+
+export type ToolDefinition<Args, Value, Prepared = undefined, Busy extends IfBusy = 'wait'> = Definition<
+  Args,
+  Value,
+  Prepared,
+  Busy
+> & { readonly input?: undefined };
+
+export type SchemaToolDefinition<
+  Schema extends StandardSchema,
+  Value,
+  Prepared = undefined,
+  Busy extends IfBusy = 'wait',
+> = Definition<SchemaOutput<Schema>, Value, Prepared, Busy> & {
+  /** Any Standard Schema: zod, valibot, arktype, … */
+  readonly input: Schema;
+};
+
+/** A call that was skipped has no value. */
+export type Given<Value, Busy extends IfBusy> = Busy extends 'skip'
+  ? Awaited<Value> | undefined
+  : Awaited<Value>;
+
+export interface CallOptions {
+  readonly conversation?: string;
+  readonly turn?: string;
+  readonly run?: string;
+  /** The instant that a calendar period is taken from. @default now */
+  readonly at?: Date | number;
+  readonly toolCallId?: string;
+  /** The caller's own key, instead of one derived from the args. */
+  readonly key?: string;
+  /** Why it is done once more on purpose. Part of the key, and of the history. */
+  readonly again?: string;
+  /** An attempt that would start later is refused. */
+  readonly notAfter?: Date | number;
+  readonly signal?: AbortSignal;
+  /** Refused where the tool has another major version. */
+  readonly version?: string;
+  /** What the caller is allowed to do. */
+  readonly permissions?: readonly string[];
+}
+
+export interface ToolFunction<Input, Value> {
+  /** The value, or a SemelError. */
+  (args: Input, options?: CallOptions): Promise<Value>;
+  /** Never throws for what can be expected. */
+  try(args: Input, options?: CallOptions): Promise<Result<Value>>;
+  readonly contract: Contract;
+  readonly description: string | undefined;
+  readonly input: StandardSchema | undefined;
+}
+
+export type SchemaTool<Schema extends StandardSchema, Value, Busy extends IfBusy> = ToolFunction<
+  SchemaInput<Schema>,
+  Given<Value, Busy>
+>;

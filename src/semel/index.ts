@@ -1,0 +1,20 @@
+// The public object, built from everything below it.
+
+import './node-version.ts';
+
+export type { Ambient } from './ambient.ts';
+export type { Begun, OpenAttempt } from './begin.ts';
+export type {
+  CallOptions,
+  ClassifyTable,
+  Path,
+  Replayed,
+  SchemaToolDefinition,
+  ToolDefinition,
+  ToolFunction,
+} from './definition.ts';
+export type { RecordInfo } from './record-info.ts';
+export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records, Resolution } from './records.ts';
+export { createSemel, type Limits, type OnceOptions, type Semel, type SemelOptions } from './semel.ts';
+export type { StoreChoice } from './store-of.ts';
+export type { SweepOptions, SweepReport } from './sweep.ts';

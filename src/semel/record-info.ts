@@ -1,0 +1,98 @@
+// A record as people and programs see it: decoded, with dates, and with the reference that a verdict names.
+
+import { decodeResult } from '../core/codec.ts';
+import { recordId } from '../core/key.ts';
+import type { Effect, Status } from '../core/words.ts';
+import type { RecordError, StoredRecord } from '../store/store.ts';
+
+export interface RecordInfo {
+  /** The record's short name. */
+  readonly id: string;
+  /** What `doubts.resolve` takes: the record as it was looked at. */
+  readonly ref: string;
+  readonly namespace: string;
+  readonly contract: string;
+  readonly key: string;
+  readonly version: string;
+  readonly effect: Effect;
+  readonly status: Status;
+  readonly inDoubt: boolean;
+  /** Running, lease over. */
+  readonly lapsed: boolean;
+  /** Lapsed before anything was dispatched: free, and nobody came back for it. */
+  readonly abandoned: boolean;
+  /** An attempt was dispatched and never accounted for. */
+  readonly doubt: boolean;
+  readonly attempts: number;
+  readonly fence: number;
+  readonly generation: number;
+  readonly owner: string;
+  readonly args: unknown;
+  readonly value: unknown;
+  readonly omitted: string | undefined;
+  readonly remoteRef: string | undefined;
+  readonly error: RecordError | undefined;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly settledAt: Date | undefined;
+  readonly expiresAt: Date | undefined;
+  readonly firstDispatchedAt: Date | undefined;
+  readonly lastDispatchedAt: Date | undefined;
+  /** From here on "not landed" may be believed. */
+  readonly quietAt: Date | undefined;
+  readonly notAfter: Date | undefined;
+  readonly conversation: string | undefined;
+  readonly turn: string | undefined;
+  readonly toolCallId: string | undefined;
+  readonly run: string | undefined;
+}
+
+export function infoOf(record: StoredRecord): RecordInfo {
+  const at = (instant: number | null) => (instant === null ? undefined : new Date(instant));
+  return {
+    id: recordId(record.namespace, record.key),
+    ref: refOf(record),
+    namespace: record.namespace,
+    contract: record.contract,
+    key: record.key,
+    version: record.version,
+    effect: record.effect,
+    status: record.status,
+    inDoubt: record.inDoubt,
+    lapsed: record.lapsed,
+    abandoned: record.lapsed && !record.inDoubt,
+    doubt: record.doubtSince !== null,
+    attempts: record.attempts,
+    fence: record.fence,
+    generation: record.generation,
+    owner: record.owner,
+    args: record.args === null ? undefined : decodeResult(record.args),
+    value: record.result?.text == null ? undefined : decodeResult(record.result.text),
+    omitted: record.result?.omitted ?? undefined,
+    remoteRef: record.result?.remoteRef ?? undefined,
+    error: record.error ?? undefined,
+    createdAt: new Date(record.createdAt),
+    updatedAt: new Date(record.updatedAt),
+    settledAt: at(record.settledAt),
+    expiresAt: at(record.expiresAt),
+    firstDispatchedAt: at(record.firstDispatchedAt),
+    lastDispatchedAt: at(record.lastDispatchedAt),
+    quietAt: at(record.quietAt),
+    notAfter: at(record.notAfter),
+    conversation: record.conversation ?? undefined,
+    turn: record.turn ?? undefined,
+    toolCallId: record.toolCallId ?? undefined,
+    run: record.run ?? undefined,
+  };
+}
+
+/**
+ * `<id>@<fence>`; for a lapsed attempt also when it was last dispatched, because it may wake up, go on, and
+ * lapse again under the same fence.
+ */
+export function refOf(record: StoredRecord): string {
+  const ref = `${recordId(record.namespace, record.key)}@${record.fence}`;
+  return record.status === 'running' && record.lastDispatchedAt !== null
+    ? `${ref}.${record.lastDispatchedAt.toString(36).slice(-6)}`
+    : ref;
+}

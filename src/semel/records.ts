@@ -1,0 +1,245 @@
+// Looking at the ledger and deciding about what is in it: every act compares what was looked at and is recorded.
+
+import type { Random } from '../core/clock.ts';
+import { SemelError } from '../core/errors.ts';
+import { recordId } from '../core/key.ts';
+import type { Status } from '../core/words.ts';
+import type { Ledger } from '../ledger/index.ts';
+import { resultOf } from '../runner/index.ts';
+import type { Act, Page, ResolveRefusal, StoredRecord, StoreEvent } from '../store/store.ts';
+import { infoOf, type RecordInfo, refOf } from './record-info.ts';
+
+export interface RecordQuery {
+  readonly contract?: string;
+  /** Only keys that start so. */
+  readonly prefix?: string;
+  readonly status?: Status;
+  readonly inDoubt?: boolean;
+  readonly conversation?: string;
+  /** The `next` of the page before. */
+  readonly after?: string;
+  /** @default 100 */
+  readonly limit?: number;
+}
+
+export interface ActOptions {
+  /** Who decides. @default the user of this process */
+  readonly by?: string;
+  readonly note?: string;
+  /** Also while an attempt holds its lease, and before "not landed" can be known. */
+  readonly force?: boolean;
+}
+
+/** What somebody knows, or accepts, about a record in doubt. */
+export type Resolution =
+  | { readonly landed: unknown; readonly remoteRef?: string }
+  | 'notLanded'
+  | 'runAgain'
+  | { readonly abandon: string };
+
+export interface DoubtGroup {
+  readonly contract: string;
+  readonly error: string;
+  readonly refs: readonly string[];
+}
+
+export interface Records {
+  /** By key or by id. */
+  get(keyOrId: string): Promise<RecordInfo | undefined>;
+  list(query?: RecordQuery): Promise<Page<RecordInfo>>;
+  history(keyOrId: string): Promise<readonly StoreEvent[]>;
+  /** Ends the window of a settled record now: the next call executes. */
+  forget(keyOrId: string, options?: ActOptions): Promise<RecordInfo>;
+  /** Makes a failure free again, or a given-up record an open question. */
+  reopen(keyOrId: string, options?: ActOptions): Promise<RecordInfo>;
+  /** Removes expired records in small batches; answers how many. */
+  prune(options?: { readonly batch?: number }): Promise<number>;
+}
+
+export interface Doubts {
+  /** What is in doubt, and what died before it dispatched anything and was not called again. */
+  list(query?: Pick<RecordQuery, 'contract' | 'after' | 'limit'>): Promise<Page<RecordInfo>>;
+  /** The same by contract and error, largest first. */
+  groups(): Promise<readonly DoubtGroup[]>;
+  /** Each record under its own fence: `<id>@<fence>` as it was looked at. */
+  resolve(ref: string, resolution: Resolution, options?: ActOptions): Promise<RecordInfo>;
+}
+
+export interface RecordsSource {
+  readonly ledger: Ledger;
+  readonly namespace: string;
+  readonly random: Random;
+  readonly user: string;
+  readonly maxResultBytes: number;
+}
+
+export function createRecords({ ledger, namespace, random, user, maxResultBytes }: RecordsSource): {
+  records: Records;
+  doubts: Doubts;
+} {
+  async function* all(query: RecordQuery): AsyncGenerator<StoredRecord> {
+    for (let after: string | undefined; ; ) {
+      const page = await ledger.list({
+        ...query,
+        namespace,
+        limit: 500,
+        ...(after === undefined ? {} : { after }),
+      });
+      yield* page.items;
+      if (page.next === undefined) return;
+      after = page.next;
+    }
+  }
+
+  /** Open records first: they are few, and they are what people name by id. */
+  async function find(keyOrId: string): Promise<StoredRecord | undefined> {
+    if (keyOrId.includes('/')) return ledger.read(namespace, keyOrId);
+    const named = (record: StoredRecord) => recordId(namespace, record.key).startsWith(keyOrId);
+    for (const status of ['unknown', 'running', undefined] as const) {
+      const found: StoredRecord[] = [];
+      for await (const record of all(status === undefined ? {} : { status }))
+        if (named(record)) found.push(record);
+      if (found.length > 1)
+        throw new SemelError('INVALID_ARGS', `${found.length} records start with ${keyOrId}.`, {
+          path: 'id',
+          next: 'Write more of it.',
+        });
+      if (found[0] !== undefined) return found[0];
+    }
+    return undefined;
+  }
+
+  async function act(record: StoredRecord, what: Act, { by, note, force }: ActOptions): Promise<RecordInfo> {
+    const answer = await ledger.resolve({
+      namespace,
+      key: record.key,
+      seen: { fence: record.fence, dispatchedAt: record.lastDispatchedAt },
+      act: what,
+      token: random.token(),
+      by: by ?? user,
+      note: note ?? null,
+      force: force ?? false,
+    });
+    if (!answer.ok) throw refusal(record, answer.why, answer.record);
+    return infoOf(answer.record);
+  }
+
+  async function must(keyOrId: string): Promise<StoredRecord> {
+    const record = await find(keyOrId);
+    if (record === undefined)
+      throw new SemelError('INVALID_ARGS', `There is no record ${keyOrId} in ${namespace}.`, {
+        path: 'key',
+        next: 'Look at `semel.records.list()`.',
+      });
+    return record;
+  }
+
+  const records: Records = {
+    async get(keyOrId) {
+      const record = await find(keyOrId);
+      return record && infoOf(record);
+    },
+    async list(query = {}) {
+      const page = await ledger.list({ ...query, namespace, limit: query.limit ?? 100 });
+      return { items: page.items.map(infoOf), next: page.next };
+    },
+    async history(keyOrId) {
+      const record = keyOrId.includes('/') ? undefined : await must(keyOrId);
+      return ledger.history(namespace, record?.key ?? keyOrId);
+    },
+    forget: async (keyOrId, options = {}) => act(await must(keyOrId), { type: 'forget' }, options),
+    reopen: async (keyOrId, options = {}) => act(await must(keyOrId), { type: 'reopen' }, options),
+    async prune({ batch = 500 } = {}) {
+      let pruned = 0;
+      for (let last = -1; last !== 0; pruned += last) last = await ledger.prune(batch);
+      return pruned;
+    },
+  };
+
+  const doubts: Doubts = {
+    async list(query = {}) {
+      const limit = query.limit ?? 100;
+      const items: RecordInfo[] = [];
+      let next: string | undefined;
+      for await (const record of open(query.contract)) {
+        if (query.after !== undefined && record.key <= query.after) continue;
+        if (items.length === limit) {
+          next = items.at(-1)?.key;
+          break;
+        }
+        items.push(infoOf(record));
+      }
+      return { items, next };
+    },
+    async groups() {
+      const groups = new Map<string, { contract: string; error: string; refs: string[] }>();
+      for await (const record of open(undefined)) {
+        const error = record.error?.message ?? 'the process that ran it ended without a word';
+        const name = `${record.contract}\0${error}`;
+        const group = groups.get(name) ?? { contract: record.contract, error, refs: [] };
+        group.refs.push(refOf(record));
+        groups.set(name, group);
+      }
+      return [...groups.values()].sort((a, b) => b.refs.length - a.refs.length);
+    },
+    async resolve(ref, resolution, options = {}) {
+      const [id = '', seen = ''] = ref.split('@');
+      const record = await must(id);
+      const given = `${id}@${seen}`;
+      const now = refOf(record);
+      if (now.slice(now.indexOf('@')) !== given.slice(given.indexOf('@')))
+        throw refusal(record, 'stale', record);
+      return act(record, actOf(resolution, maxResultBytes), options);
+    },
+  };
+
+  async function* open(contract: string | undefined): AsyncGenerator<StoredRecord> {
+    const query = contract === undefined ? {} : { contract };
+    const found: StoredRecord[] = [];
+    for await (const record of all({ ...query, status: 'unknown' })) found.push(record);
+    for await (const record of all({ ...query, status: 'running' })) if (record.lapsed) found.push(record);
+    yield* found.sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  return { records, doubts };
+}
+
+function actOf(resolution: Resolution, maxResultBytes: number): Act {
+  if (resolution === 'notLanded' || resolution === 'runAgain') return { type: resolution };
+  if ('abandon' in resolution) return { type: 'abandon', reason: resolution.abandon };
+  return {
+    type: 'landed',
+    result: resultOf(resolution.landed, resolution.remoteRef, 'value', maxResultBytes),
+  };
+}
+
+function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {
+  const evidence = now === undefined ? {} : { status: now.status, ref: refOf(now), inDoubt: now.inDoubt };
+  const sentences: Record<ResolveRefusal, [string, string?]> = {
+    gone: ['is no more.'],
+    stale: ['has changed since it was looked at.'],
+    running: [
+      'is being executed right now.',
+      'Wait for it, or pass `force` to take the key away from its holder.',
+    ],
+    settled: [`is settled (${now?.status}): there is nothing to decide.`, 'To run it again, `forget` it.'],
+    'not settled': ['is not settled, so there is nothing to forget.', 'Resolve it instead.'],
+    'not failed': ['did not fail, so it cannot be reopened.', 'To run it again, `forget` it.'],
+    early: [
+      'may still land: a request of it can be on its way.',
+      `Decide in ${Math.ceil((now?.quietInMs ?? 0) / 1000)} s, or pass \`force\` if you are sure.`,
+    ],
+  };
+  const [happened, next] = sentences[why];
+  return new SemelError(
+    'RESOLVE_STALE',
+    `${seen.contract} ${recordId(seen.namespace, seen.key)} ${happened}`,
+    {
+      evidence,
+      ...(next === undefined ? {} : { next }),
+      ...(why === 'early' && Number.isFinite(now?.quietInMs)
+        ? { retryAfterMs: now?.quietInMs as number }
+        : {}),
+    },
+  );
+}

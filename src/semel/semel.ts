@@ -1,0 +1,279 @@
+// The public object: tools, one-liners, identity, and the ledger's doors.
+
+import { hostname, userInfo } from 'node:os';
+import { type Clock, type Random, systemClock, systemRandom } from '../core/clock.ts';
+import type { ContractDefaults, IfBusy, Mode, OnDoubt } from '../core/contract.ts';
+import type { Duration } from '../core/duration.ts';
+import { durationMs } from '../core/duration.ts';
+import { SemelError } from '../core/errors.ts';
+import type { Per } from '../core/period.ts';
+import type { StandardSchema } from '../core/standard-schema.ts';
+import { createLedger, type EventName, type SemelEvents } from '../ledger/index.ts';
+import { type AttemptContext, type Call, createRunner, type Result } from '../runner/index.ts';
+import type { StoreFacts } from '../store/store.ts';
+import { type Ambient, handoff, within } from './ambient.ts';
+import { type Begun, begin } from './begin.ts';
+import { callOf } from './call-of.ts';
+import type {
+  CallOptions,
+  Given,
+  SchemaTool,
+  SchemaToolDefinition,
+  ToolDefinition,
+  ToolFunction,
+} from './definition.ts';
+import { namespaceOf } from './namespace.ts';
+import { createRecords, type Doubts, type Records } from './records.ts';
+import { type StoreChoice, storeOf } from './store-of.ts';
+import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
+import { createToolbox, type KnownTool, type OneLinerOptions, unwrap } from './toolbox.ts';
+
+export interface SemelOptions {
+  /** A store, a database handle, or a URL: `sqlite:path`, `memory:`. @default SEMEL_STORE, else the ledger of this user */
+  readonly store?: StoreChoice;
+  /** The tenant or application. @default SEMEL_NAMESPACE, else the application's package name */
+  readonly namespace?: string;
+  /** `observe` runs every call as before, and records what semel would have done. @default 'enforce' */
+  readonly mode?: Mode;
+  /** `rerun` gives the guarantee up. @default 'hold' */
+  readonly onDoubt?: OnDoubt;
+  readonly defaults?: Omit<ContractDefaults, 'mode' | 'onDoubt'>;
+  readonly limits?: Partial<Limits>;
+  /** Settled records kept in this process; `false`: none. */
+  readonly cache?: false | { readonly maxBytes?: number; readonly maxAge?: Duration };
+  /** Permissions that every call of this process has. */
+  readonly permissions?: readonly string[];
+  /** Whether `read` and `write-idempotent` may run while the store is away. @default true */
+  readonly unguarded?: boolean;
+  /** Where warnings go. @default process.emitWarning */
+  readonly onWarning?: (message: string) => void;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export interface Limits {
+  /** @default 1 MiB */
+  readonly resultBytes: number;
+  /** @default 1 MiB */
+  readonly argsBytes: number;
+  /** Larger args are not stored, so that nobody else can run the call again. @default 64 KiB */
+  readonly storedArgsBytes: number;
+  /** @default 64 */
+  readonly depth: number;
+}
+
+export interface OnceOptions extends CallOptions {
+  /** @default 'ever' */
+  readonly per?: Per;
+  readonly window?: Duration;
+  readonly failureWindow?: Duration;
+  readonly lease?: Duration;
+  readonly timeout?: Duration | 'none';
+  readonly ifBusy?: 'wait' | 'fail';
+}
+
+export interface Semel extends AsyncDisposable {
+  readonly namespace: string;
+  /** Runs `effect` once for this name and id; later calls get the same value. */
+  once<Value>(
+    name: string,
+    id: unknown,
+    effect: (ctx: AttemptContext<undefined>) => Value | Promise<Value>,
+  ): Promise<Awaited<Value>>;
+  once<Value>(
+    name: string,
+    id: unknown,
+    options: OnceOptions,
+    effect: (ctx: AttemptContext<undefined>) => Value | Promise<Value>,
+  ): Promise<Awaited<Value>>;
+  /** A function whose effect lands once. */
+  tool<Schema extends StandardSchema, Value, Prepared = undefined, Busy extends IfBusy = 'wait'>(
+    definition: SchemaToolDefinition<Schema, Value, Prepared, Busy>,
+  ): SchemaTool<Schema, Value, Busy>;
+  tool<Args, Value, Prepared = undefined, Busy extends IfBusy = 'wait'>(
+    definition: ToolDefinition<Args, Value, Prepared, Busy>,
+  ): ToolFunction<Args, Given<Value, Busy>>;
+  /** The first half of a call; the attempt is settled by hand. */
+  begin<Input, Value>(
+    tool: ToolFunction<Input, Value>,
+    args: Input,
+    options?: CallOptions,
+  ): Promise<Begun<Value>>;
+  /** Calls made inside `work` belong to this conversation, turn or run. Takes a hand-off too. */
+  within<T>(identity: Ambient | string, work: () => T): T;
+  /** The identity of the code that runs now, for another process or agent. Holds no secrets. */
+  handoff(): string;
+  readonly records: Records;
+  readonly doubts: Doubts & {
+    /** Asks about what is in doubt, with the tools of this process. */
+    sweep(options?: SweepOptions): Promise<SweepReport>;
+  };
+  on<Name extends EventName>(name: Name, listener: (event: SemelEvents[Name]) => void): () => void;
+  /** Opens the store, and tells what is true of it. Calls open it by themselves. */
+  open(): Promise<StoreFacts>;
+  /** Lets running calls finish for `grace`, ends the others by what is known of them, closes the store. */
+  close(options?: { readonly grace?: Duration }): Promise<void>;
+}
+
+export function createSemel(options: SemelOptions = {}): Semel {
+  const clock = options.clock ?? systemClock;
+  const random = options.random ?? systemRandom;
+  const namespace = namespaceOf(options.namespace);
+  const warn = options.onWarning ?? ((message: string) => process.emitWarning(message, 'SemelWarning'));
+  const limits: Limits = {
+    resultBytes: 1_048_576,
+    argsBytes: 1_048_576,
+    storedArgsBytes: 65_536,
+    depth: 64,
+    ...options.limits,
+  };
+  const cache = options.cache === false ? { maxBytes: 0 } : (options.cache ?? {});
+  const ledger = createLedger({
+    store: storeOf(options.store, clock, random),
+    clock,
+    random,
+    cache: {
+      maxBytes: cache.maxBytes ?? 16_777_216,
+      maxAgeMs: durationMs(('maxAge' in cache ? cache.maxAge : undefined) ?? '5s', 'cache.maxAge'),
+    },
+  });
+  const runner = createRunner({
+    ledger,
+    clock,
+    random,
+    owner: `${hostname()}:${process.pid}`,
+    maxResultBytes: limits.resultBytes,
+    mayRunUnguarded: options.unguarded ?? true,
+  });
+  const defaults: ContractDefaults = {
+    ...options.defaults,
+    ...(options.mode === undefined ? {} : { mode: options.mode }),
+    ...(options.onDoubt === undefined ? {} : { onDoubt: options.onDoubt }),
+  };
+  const source = {
+    namespace,
+    permissions: options.permissions ?? [],
+    now: () => clock.now(),
+    limits: {
+      maxArgsBytes: limits.argsBytes,
+      maxStoredArgsBytes: limits.storedArgsBytes,
+      maxDepth: limits.depth,
+    },
+  };
+  const { records, doubts } = createRecords({
+    ledger,
+    namespace,
+    random,
+    user: userName(),
+    maxResultBytes: limits.resultBytes,
+  });
+  const said = new Set<string>();
+  let opened: Promise<StoreFacts> | undefined;
+
+  /** Warnings are said once: by the second time they are noise. */
+  function warnOnce(message: string): void {
+    if (said.has(message)) return;
+    said.add(message);
+    warn(message);
+  }
+
+  function open(): Promise<StoreFacts> {
+    opened ??= ledger.facts().then(
+      (facts) => {
+        for (const sentence of [facts.forgets, facts.clockProblem])
+          if (sentence !== undefined) warnOnce(sentence);
+        return facts;
+      },
+      (error: unknown) => {
+        opened = undefined;
+        throw error;
+      },
+    );
+    return opened;
+  }
+
+  const toolbox = createToolbox({ defaults, warnOnce, call });
+
+  async function call({ tool, schema }: KnownTool, args: unknown, callOptions: CallOptions): Promise<Result> {
+    const made = await callOf(source, tool, schema, args, callOptions);
+    await beforeFirstUse(made);
+    return runner.run(made);
+  }
+
+  async function beforeFirstUse({ tool, args, identity }: Call): Promise<void> {
+    const { contract } = tool;
+    if (contract.fields.identity === undefined) toolbox.warnOfIdentity(tool, args);
+    if (identity.weak) {
+      warnOnce(
+        `${contract.name}: the turn was guessed; pass one to \`semel.within\` so that retries are recognised.`,
+      );
+    }
+    // What is wrong with the store is told by the call itself, as its own error.
+    if (contract.effect !== 'read' && opened === undefined) await open().catch(() => undefined);
+  }
+
+  const semel: Semel = {
+    namespace,
+    async once(name: string, id: unknown, ...rest: unknown[]) {
+      const [onceOptions, effect] = rest.length === 1 ? [{}, rest[0]] : rest;
+      if (typeof effect !== 'function') {
+        throw new SemelError(
+          'INVALID_ARGS',
+          `once(${JSON.stringify(name)}, …) needs a function as its last argument.`,
+          {
+            path: 'effect',
+            next: 'Pass the effect.',
+          },
+        );
+      }
+      const { per, window, failureWindow, lease, timeout, ifBusy, ...callOptions } =
+        onceOptions as OnceOptions;
+      const contract = { per, window, failureWindow, lease, timeout, ifBusy } as OneLinerOptions;
+      const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
+      return unwrap(await call({ tool, schema: undefined }, id, callOptions)) as never;
+    },
+    tool: toolbox.define as unknown as Semel['tool'],
+    async begin(fn, args, callOptions = {}) {
+      const known = toolbox.find(fn.contract.name);
+      const problem =
+        known === undefined
+          ? 'is no tool of this semel'
+          : fn.contract.effect === 'read'
+            ? 'is a read, which is not recorded'
+            : undefined;
+      if (known === undefined || problem !== undefined) {
+        throw new SemelError('CONTRACT_INVALID', `${fn.contract.name} ${problem}.`, {
+          path: 'tool',
+          next: 'Pass what `semel.tool` returned, with an effect that is recorded.',
+        });
+      }
+      const made = await callOf(source, known.tool, known.schema, args, callOptions);
+      await beforeFirstUse(made);
+      return begin(runner, made);
+    },
+    within,
+    handoff,
+    records,
+    doubts: {
+      ...doubts,
+      sweep: (sweepOptions = {}) =>
+        sweep(ledger, runner, namespace, (contract) => toolbox.find(contract)?.tool, sweepOptions),
+    },
+    on: ledger.events.on,
+    open,
+    async close({ grace = '10s' } = {}) {
+      await runner.close(durationMs(grace, 'grace'));
+      await ledger.close();
+    },
+    [Symbol.asyncDispose]: () => semel.close(),
+  };
+  return semel;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'unknown';
+  }
+}

@@ -1,0 +1,65 @@
+// Which store is meant: an object, a database handle, a URL, `SEMEL_STORE`, or the ledger of the user.
+
+import type { Clock, Random } from '../core/clock.ts';
+import { SemelError } from '../core/errors.ts';
+import { memoryStore } from '../store/memory.ts';
+import type { Store } from '../store/store.ts';
+import type { SqliteLike } from '../stores/sqlite/index.ts';
+
+export type StoreChoice = Store | SqliteLike | string;
+
+export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
+  const chosen = choice ?? process.env.SEMEL_STORE ?? 'sqlite:';
+  if (typeof chosen === 'string') return fromUrl(chosen, clock, random);
+  if ('claim' in chosen) return chosen;
+  if ('prepare' in chosen)
+    return later(async () => (await sqlite()).sqliteStore({ database: chosen, clock, random }));
+  throw unknownStore('this object is neither a store nor a database handle');
+}
+
+function fromUrl(url: string, clock: Clock, random: Random): Store {
+  if (url === 'memory:') return memoryStore({ clock });
+  if (url.startsWith('sqlite:')) {
+    const path = url.slice('sqlite:'.length);
+    return later(async () =>
+      (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), clock, random }),
+    );
+  }
+  throw unknownStore(`${JSON.stringify(url.split(':', 1)[0])} is no kind of store`);
+}
+
+function unknownStore(why: string): SemelError {
+  return new SemelError('CONTRACT_INVALID', `The store cannot be used: ${why}.`, {
+    path: 'store',
+    next: "Pass 'sqlite:path/to/ledger.db', 'memory:', or a store.",
+  });
+}
+
+/** Loaded on first use, so that a program that brings its own store does not load SQLite. */
+const sqlite = () => import('../stores/sqlite/index.ts');
+
+/** A store that is made on first use. */
+function later(make: () => Promise<Store>): Store {
+  let made: Promise<Store> | undefined;
+  const store = () => {
+    made ??= make();
+    return made;
+  };
+  return {
+    open: async () => (await store()).open(),
+    claim: async (request) => (await store()).claim(request),
+    renew: async (request) => (await store()).renew(request),
+    dispatch: async (request) => (await store()).dispatch(request),
+    clear: async (request) => (await store()).clear(request),
+    settle: async (request) => (await store()).settle(request),
+    resolve: async (request) => (await store()).resolve(request),
+    read: async (namespace, key) => (await store()).read(namespace, key),
+    list: async (query) => (await store()).list(query),
+    append: async (events) => (await store()).append(events),
+    history: async (namespace, key) => (await store()).history(namespace, key),
+    prune: async (limit) => (await store()).prune(limit),
+    close: async () => {
+      if (made !== undefined) await (await made).close();
+    },
+  };
+}

@@ -1,0 +1,89 @@
+// Asks about open records that nobody called for again: `verify` where the tool has one, a re-run where the
+// provider honours the key. What cannot be decided stays where it is, listed.
+
+import { decodeResult } from '../core/codec.ts';
+import type { Ledger } from '../ledger/index.ts';
+import type { Call, Result, Runner, Tool } from '../runner/index.ts';
+import type { StoredRecord } from '../store/store.ts';
+
+export interface SweepReport {
+  /** Settled by this sweep, as landed. */
+  readonly landed: number;
+  /** Known not to have landed, or refused. */
+  readonly notLanded: number;
+  /** Still in doubt: no tool of this process can decide them. */
+  readonly open: number;
+}
+
+export interface SweepOptions {
+  /** Execute what is known not to have landed. @default true */
+  readonly execute?: boolean;
+  readonly contract?: string;
+}
+
+export async function sweep(
+  ledger: Ledger,
+  runner: Runner,
+  namespace: string,
+  toolOf: (contract: string) => Tool | undefined,
+  { execute = true, contract }: SweepOptions,
+): Promise<SweepReport> {
+  const report = { landed: 0, notLanded: 0, open: 0 };
+  for (let after: string | undefined; ; ) {
+    const page = await ledger.list({
+      namespace,
+      inDoubt: true,
+      limit: 100,
+      ...(contract === undefined ? {} : { contract }),
+      ...(after === undefined ? {} : { after }),
+    });
+    for (const record of page.items) {
+      const tool = toolOf(record.contract);
+      const call = tool && callOfRecord(tool, record);
+      const result = call && (await (execute ? runner.run(call) : runner.runWith(call, onlyAsk)));
+      report[meaning(result)] += 1;
+    }
+    if (page.next === undefined) return report;
+    after = page.next;
+  }
+}
+
+/** Reached only after `verify` said that nothing landed. */
+const onlyAsk = async () => ({
+  ending: { outcome: 'released' as const, because: 'the sweep does not execute' },
+  thrown: undefined,
+});
+
+function meaning(result: Result | undefined): keyof SweepReport {
+  if (result === undefined) return 'open';
+  if (result.ok) return 'landed';
+  return result.error.code === 'NOT_LANDED' ||
+    result.error.code === 'FAILED' ||
+    result.error.code === 'EXPIRED'
+    ? 'notLanded'
+    : 'open';
+}
+
+/** Only with the args that were stored whole can somebody else than the caller go on. */
+function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
+  if (record.args === null || tool.contract.redact.length > 0) return undefined;
+  return {
+    tool,
+    namespace: record.namespace,
+    args: decodeResult(record.args),
+    key: record.key,
+    olderKeys: [],
+    fingerprint: record.fingerprint,
+    content: record.content,
+    storedArgs: record.args,
+    periodEndsAt: record.retention?.periodEndsAt ?? null,
+    identity: {
+      conversation: record.conversation ?? undefined,
+      turn: record.turn ?? undefined,
+      run: record.run ?? undefined,
+      toolCallId: record.toolCallId ?? undefined,
+    },
+    notAfter: record.notAfter,
+    signal: undefined,
+  };
+}

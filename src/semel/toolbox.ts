@@ -1,0 +1,170 @@
+// The tools of one semel: definitions become functions, and one name stands for one contract.
+
+import { type ContractDefaults, defineContract, type IfBusy, suspiciousFields } from '../core/contract.ts';
+import { isSemelError, SemelError } from '../core/errors.ts';
+import type { StandardSchema } from '../core/standard-schema.ts';
+import { isRepeatable } from '../core/words.ts';
+import { type AttemptContext, emptyReceipt, type Result, type Tool } from '../runner/index.ts';
+import type {
+  CallOptions,
+  ClassifyTable,
+  SchemaToolDefinition,
+  ToolDefinition,
+  ToolFunction,
+} from './definition.ts';
+
+/** A tool, and what checks its args. */
+export interface KnownTool {
+  readonly tool: Tool;
+  readonly schema: StandardSchema | undefined;
+}
+
+export interface Toolbox {
+  define(definition: AnyDefinition): ToolFunction<unknown, unknown>;
+  /** A tool whose effect is another closure at each call. */
+  oneLiner(name: string, options: OneLinerOptions, effect: (ctx: AttemptContext<undefined>) => unknown): Tool;
+  find(name: string): KnownTool | undefined;
+  /** Says once what looks wrong with the identity of such calls. */
+  warnOfIdentity(tool: Tool, args: unknown): void;
+}
+
+export type AnyDefinition =
+  | ToolDefinition<unknown, unknown, unknown, IfBusy>
+  | SchemaToolDefinition<StandardSchema, unknown, unknown, IfBusy>;
+
+export type OneLinerOptions = Pick<
+  AnyDefinition,
+  'per' | 'window' | 'failureWindow' | 'lease' | 'timeout' | 'ifBusy'
+>;
+
+export interface ToolboxSource {
+  readonly defaults: ContractDefaults;
+  readonly warnOnce: (message: string) => void;
+  readonly call: (known: KnownTool, args: unknown, options: CallOptions) => Promise<Result>;
+}
+
+export function createToolbox({ defaults, warnOnce, call }: ToolboxSource): Toolbox {
+  const tools = new Map<string, KnownTool & { readonly shape: string }>();
+
+  function register(tool: Tool, schema: StandardSchema | undefined): KnownTool {
+    const { name } = tool.contract;
+    const shape = shapeOf(tool.contract);
+    const known = tools.get(name);
+    if (known !== undefined && known.shape !== shape) {
+      throw new SemelError('CONTRACT_INVALID', `${name} is defined twice, with different contracts.`, {
+        path: 'name',
+        next: 'Give one of them another name.',
+      });
+    }
+    tools.set(name, { shape, tool, schema });
+    return { tool, schema };
+  }
+
+  function warnOfIdentity({ contract }: Tool, args: unknown): void {
+    if (isRepeatable(contract.effect)) return;
+    const seen = typeof args === 'object' && args !== null ? Object.keys(args) : [];
+    const named = new Set([...contract.fields.content, ...contract.fields.volatile]);
+    for (const field of suspiciousFields(contract.fields, seen).filter((each) => !named.has(each))) {
+      warnOnce(
+        `${contract.name}: \`${field}\` is part of the identity. If it may be worded differently for the same intent, name it in \`content\`; if it is fresh each time, in \`volatile\`.`,
+      );
+    }
+  }
+
+  return {
+    define(definition) {
+      if (typeof definition.run !== 'function') {
+        throw new SemelError('CONTRACT_INVALID', `${String(definition.name)}: \`run\` is missing.`, {
+          path: 'run',
+          next: 'Give the tool a `run`.',
+        });
+      }
+      const traits = {
+        hasVerify: definition.verify !== undefined,
+        hasPrepare: definition.prepare !== undefined,
+      };
+      const contract = defineContract(definition, traits, defaults);
+      const known = register(
+        {
+          contract,
+          run: definition.run as Tool['run'],
+          prepare: definition.prepare as Tool['prepare'],
+          verify: definition.verify as Tool['verify'],
+          classify: classifier(definition.classify),
+          onReplay: definition.onReplay as Tool['onReplay'],
+        },
+        definition.input,
+      );
+      if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
+
+      const guarded = async (args: unknown, options: CallOptions = {}) =>
+        unwrap(await call(known, args, options));
+      const attempt = async (args: unknown, options: CallOptions = {}): Promise<Result> => {
+        try {
+          return await call(known, args, options);
+        } catch (error) {
+          return {
+            ok: false,
+            error: asSemelError(contract.name, error),
+            receipt: emptyReceipt(contract.name),
+          };
+        }
+      };
+      Object.defineProperty(guarded, 'name', { value: contract.name });
+      const { description, input } = definition;
+      return Object.assign(guarded, { try: attempt, contract, description, input });
+    },
+
+    oneLiner(name, options, effect) {
+      const traits = { hasVerify: false, hasPrepare: false };
+      const contract = defineContract(
+        { per: 'ever', ...given(options), name, effect: 'write-non-idempotent' },
+        traits,
+        defaults,
+      );
+      return register({ contract, run: (_args, ctx) => effect(ctx as AttemptContext<undefined>) }, undefined)
+        .tool;
+    },
+
+    find: (name) => tools.get(name),
+    warnOfIdentity,
+  };
+}
+
+export function unwrap(result: Result): unknown {
+  if (result.ok) return result.value;
+  throw Object.assign(result.error, { receipt: result.receipt });
+}
+
+/** Options that were spelt out as undefined are options that were not given. */
+function given<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** What two definitions of one name must agree on. */
+function shapeOf({ provider, normalize, ...plain }: Tool['contract']): string {
+  return JSON.stringify({
+    ...plain,
+    provider: provider?.name,
+    normalize: Object.keys(normalize),
+    timeoutMs: String(plain.timeoutMs),
+  });
+}
+
+function classifier(classify: Tool['classify'] | ClassifyTable): Tool['classify'] {
+  if (typeof classify !== 'object') return classify;
+  return (error) => {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    return code !== undefined && Object.hasOwn(classify, code) ? classify[code] : undefined;
+  };
+}
+
+function asSemelError(name: string, error: unknown): SemelError {
+  if (isSemelError(error)) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new SemelError('FAILED', `${name} threw: ${message}.`, {
+    cause: error,
+    next: 'It was not recorded: call again if it is worth it.',
+    retriable: true,
+  });
+}
