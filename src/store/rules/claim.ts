@@ -12,9 +12,11 @@ import {
   isInDoubt,
   isLapsed,
   isWithinWindow,
+  quietAfter,
   type Step,
   type Time,
   unchanged,
+  untold,
   view,
 } from './state.ts';
 
@@ -228,9 +230,9 @@ export function crossed(row: Row, verifyAfterMs: number, time: Time): Row {
   return {
     ...row,
     dispatched: true,
-    firstDispatchedAt: row.firstDispatchedAt ?? time.wall,
+    firstDispatchedAt: row.firstDispatchedAt ?? (time.steady ? time.wall : untold),
     lastDispatchedAt: time.wall,
-    quietAt: Math.max(row.quietAt ?? 0, time.wall + verifyAfterMs),
+    quietAt: quietAfter(verifyAfterMs, row.quietAt, time),
     updatedAt: time.wall,
   };
 }

@@ -1,7 +1,7 @@
 // How a row looks once an attempt, a verdict or late news has ended what was under way.
 
 import type { News, Row, SettleRequest, StoredResult } from '../store.ts';
-import { expiryOf, type Time } from './state.ts';
+import { expiryOf, quietAfter, type Time } from './state.ts';
 
 export const noValue: StoredResult = { text: null, omitted: 'no value was reported', remoteRef: null };
 
@@ -62,14 +62,14 @@ export function doubt(row: Row, request: SettleRequest, time: Time): Row {
     doubtSince: row.doubtSince ?? row.fence,
     error: request.error ?? row.error,
     // The attempt has reported its end, so it sends nothing more: what may still be on its way is the tail.
-    quietAt: row.dispatched ? Math.max(earlierQuiet(row), time.wall + row.tailMs) : row.quietAt,
+    quietAt: row.dispatched ? quietAfter(row.tailMs, earlierQuiet(row), time) : row.quietAt,
     expiresAt: null,
   };
 }
 
 /** With an earlier attempt unaccounted for, its own waiting time stands. */
-function earlierQuiet(row: Row): number {
-  return row.doubtSince === null ? 0 : (row.quietAt ?? 0);
+function earlierQuiet(row: Row): number | null {
+  return row.doubtSince === null ? null : row.quietAt;
 }
 
 function ended(row: Row, time: Time): Row {

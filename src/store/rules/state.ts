@@ -71,12 +71,23 @@ export function leaseLeftMs(row: Row, time: Time): number {
   return Math.max(0, row.leaseUntil - time.mono);
 }
 
+/** Nobody can tell when a request that left under an unsteady clock is no longer on its way. */
+const neverQuiet = Number.MAX_SAFE_INTEGER;
+
+/** From when on nothing that left until now, or was waited for before, can still be on its way. */
+export function quietAfter(waitMs: number, before: number | null, time: Time): number {
+  return time.steady ? Math.min(neverQuiet, Math.max(before ?? 0, time.wall + waitMs)) : neverQuiet;
+}
+
 /** How long until no request of any attempt so far can still be on its way. */
 export function quietInMs(row: Row, time: Time): number {
   if (row.quietAt === null) return 0;
-  if (!time.steady) return Number.POSITIVE_INFINITY;
+  if (!time.steady || row.quietAt === neverQuiet) return Number.POSITIVE_INFINITY;
   return Math.max(0, row.quietAt - time.wall);
 }
+
+/** Before every provider's window: its first dispatch was at an instant that nobody can tell. */
+export const untold = 0;
 
 /** A provider's memory of our key is judged from the first dispatch that was not accounted for. */
 export function isWithinWindow(row: Row, rerunWithinMs: number | null, time: Time): boolean {
@@ -87,7 +98,9 @@ export function isWithinWindow(row: Row, rerunWithinMs: number | null, time: Tim
 export function expiryOf(row: Row, outcome: 'success' | 'failure', time: Time): number | null {
   if (row.retention === null) return null;
   if (outcome === 'failure') return time.wall + row.retention.failureWindowMs;
-  return Math.max(time.wall, row.retention.periodEndsAt ?? 0) + row.retention.windowMs;
+  const expiresAt = Math.max(time.wall, row.retention.periodEndsAt ?? 0) + row.retention.windowMs;
+  // By a wrong clock it might end too soon, and the effect be repeated: it then stays until somebody forgets it.
+  return time.steady || expiresAt <= time.wall ? expiresAt : null;
 }
 
 /** A contract's name never holds a slash, so the key tells it. */

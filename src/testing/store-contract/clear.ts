@@ -1,7 +1,7 @@
 // "Not landed", said by a verifier that holds the key: the doubt goes, the claim stays.
 
 import assert from 'node:assert/strict';
-import { hour, lease, minute, refusedBecause, tail, verifyAfter } from './attempt.ts';
+import { day, hour, lease, minute, refusedBecause, tail, verifyAfter } from './attempt.ts';
 import { behaviour, type Scene, unchanged } from './scene.ts';
 
 /** An attempt lapsed after the line; a verifier holds the key, and the quiet time is over. */
@@ -93,6 +93,20 @@ export const clearCases = [
     await scene.unsteady(false);
     await verifier.cleared();
   }),
+
+  behaviour(
+    'a request that left under an unsteady clock is quiet once its attempt has reported',
+    ['time', 'unsteady'],
+    async (scene) => {
+      await scene.unsteady(true, -2 * day);
+      const sender = await scene.take({ crossing: true });
+      await scene.unsteady(false);
+      await scene.lapse();
+      assert.equal((await scene.read()).quietInMs, Number.POSITIVE_INFINITY);
+      await sender.settle('unknown');
+      assert.equal((await scene.read()).quietInMs, tail);
+    },
+  ),
 
   behaviour('clearing needs a live lease and the token', ['time'], async (scene) => {
     const { dead, verifier } = await verifying(scene);
