@@ -71,7 +71,7 @@ export interface Row {
   readonly crashes: number;
   readonly version: string;
   readonly effect: Effect;
-  /** The target honours our key, so a second request with it is no second effect. */
+  /** The target honours our key, and every dispatch that is not accounted for carried it: a second is no second effect. */
   readonly keyed: boolean;
   /** Null for derived keys, whose digest already holds the identity. */
   readonly fingerprint: string | null;

@@ -55,18 +55,10 @@ export function claim(
     }
     const lapsed = isLapsed(row, time);
     if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
-    return win(
-      {
-        ...next(row, request, time),
-        // Whatever was dispatched before did not land, or its repetition was accepted: the provider's window
-        // starts anew.
-        firstDispatchedAt: null,
-        crashes: lapsed ? row.crashes + 1 : 0,
-      },
-      time,
-      lapsed ? row : undefined,
-      request,
-    );
+    // Whatever was dispatched before did not land, or its repetition was accepted: the provider's window starts
+    // anew.
+    const restarted = { ...row, firstDispatchedAt: null, crashes: lapsed ? row.crashes + 1 : 0 };
+    return win(next(restarted, request, time), time, lapsed ? row : undefined, request);
   }
 
   if (sameIntent && isInDoubt(row, time) && mayTakeDoubt(row, request, time)) {
@@ -202,7 +194,8 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
     version: request.version,
     // A contract that was loosened meanwhile does not loosen what is open.
     effect: stricter(row.effect, request.effect),
-    keyed: request.keyed,
+    // A contract that sends a key now does not cover a request that went without one.
+    keyed: request.keyed && (row.keyed || row.firstDispatchedAt === null),
     owner: request.owner,
     leaseBoot: time.boot,
     leaseUntil: time.mono + request.leaseMs,

@@ -59,6 +59,8 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
   const cleared: Row = {
     ...row,
     keyFence: newKey ? row.fence : row.keyFence,
+    // What went without a key is accounted for; only a contract that sends one judges by a window.
+    keyed: row.keyed || request.rerunWithinMs !== null,
     doubtSince: null,
     firstDispatchedAt: null,
     updatedAt: time.wall,

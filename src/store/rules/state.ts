@@ -89,10 +89,13 @@ export function quietInMs(row: Row, time: Time): number {
 /** Before every provider's window: its first dispatch was at an instant that nobody can tell. */
 export const untold = 0;
 
-/** A provider's memory of our key is judged from the first dispatch that was not accounted for. */
+/**
+ * A provider's memory of our key is judged from the first dispatch that was not accounted for; it has none of a
+ * request that carried no key.
+ */
 export function isWithinWindow(row: Row, rerunWithinMs: number | null, time: Time): boolean {
   if (rerunWithinMs === null || row.firstDispatchedAt === null) return true;
-  return time.steady && time.wall < row.firstDispatchedAt + rerunWithinMs;
+  return row.keyed && time.steady && time.wall < row.firstDispatchedAt + rerunWithinMs;
 }
 
 export function expiryOf(row: Row, outcome: 'success' | 'failure', time: Time): number | null {

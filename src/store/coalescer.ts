@@ -1,0 +1,121 @@
+// Group commit: what comes while the store is at work goes out together as the next batch. No timer: when idle, a
+// call goes through at once. A batch is an optimisation, never a unit of fate: every answer is given after the
+// commit, and a batch that fails is halved until the guilty piece stands alone.
+
+import type { Urgency } from './rule-store.ts';
+
+export interface CoalescerOptions<Piece, Answer> {
+  /**
+   * Does one batch and answers once it is durable, in the order of the pieces. `take` is called once, when the
+   * store is ready to work, so that what came while it was waiting joins.
+   */
+  readonly flush: (take: () => readonly Piece[]) => Promise<readonly Answer[]>;
+  /** What the caller is told of a failure, and whether the failure says nothing of a single piece. */
+  readonly judge: (error: unknown) => { readonly error: unknown; readonly concernsAll: boolean };
+  /** When to start from idle: late enough for the callers of one tick, and for the ones just answered, to join. */
+  readonly soon?: (run: () => void) => void;
+  /** @default 256 */
+  readonly cap?: number;
+}
+
+export interface Coalescer<Piece, Answer> {
+  add(urgency: Urgency, piece: Piece): Promise<Answer>;
+  /** Resolves when nothing is queued or under way. */
+  drained(): Promise<void>;
+}
+
+interface Entry<Piece, Answer> {
+  readonly piece: Piece;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export function coalescer<Piece, Answer>({
+  flush,
+  judge,
+  soon = setImmediate,
+  cap = 256,
+}: CoalescerOptions<Piece, Answer>): Coalescer<Piece, Answer> {
+  const queues: Record<Urgency, Entry<Piece, Answer>[]> = { holding: [], claiming: [], settling: [] };
+  let waiters: (() => void)[] = [];
+  let active = false;
+
+  return {
+    add(urgency, piece) {
+      return new Promise((resolve, reject) => {
+        queues[urgency].push({ piece, resolve, reject });
+        if (active) return;
+        active = true;
+        soon(start);
+      });
+    },
+    async drained() {
+      if (active) await new Promise<void>((resolve) => waiters.push(resolve));
+    },
+  };
+
+  function start(): void {
+    void work().then(() => {
+      // The callers just answered have asked for their next step by now: it goes out without further delay.
+      if (waiting() > 0) return soon(start);
+      active = false;
+      const told = waiters;
+      waiters = [];
+      for (const tell of told) tell();
+    });
+  }
+
+  async function work(): Promise<void> {
+    let batch: Entry<Piece, Answer>[] | undefined;
+    const takeBatch = () => {
+      batch ??= next();
+      return batch.map(({ piece }) => piece);
+    };
+    try {
+      const answers = await flush(takeBatch);
+      deliver(batch ?? [], answers);
+    } catch (error) {
+      // The store never got as far as taking anything: whoever waits for it is told.
+      await divide(batch ?? everything(), error);
+    }
+  }
+
+  async function divide(batch: readonly Entry<Piece, Answer>[], error: unknown): Promise<void> {
+    const verdict = judge(error);
+    if (batch.length === 1 || verdict.concernsAll) {
+      for (const { reject } of batch) reject(verdict.error);
+      return;
+    }
+    const middle = batch.length >> 1;
+    for (const half of [batch.slice(0, middle), batch.slice(middle)]) {
+      try {
+        deliver(half, await flush(() => half.map(({ piece }) => piece)));
+      } catch (again) {
+        await divide(half, again);
+      }
+    }
+  }
+
+  function waiting(): number {
+    return queues.holding.length + queues.claiming.length + queues.settling.length;
+  }
+
+  /** In the order of urgency; but a flood of claims leaves a quarter of each batch to those who want to settle. */
+  function next(): Entry<Piece, Answer>[] {
+    const { holding, claiming, settling } = queues;
+    const batch = holding.splice(0, cap);
+    const reserved = Math.min(settling.length, cap >> 2);
+    batch.push(...claiming.splice(0, Math.max(0, cap - batch.length - reserved)));
+    batch.push(...settling.splice(0, cap - batch.length));
+    return batch;
+  }
+
+  function everything(): Entry<Piece, Answer>[] {
+    const { holding, claiming, settling } = queues;
+    return [...holding.splice(0), ...claiming.splice(0), ...settling.splice(0)];
+  }
+}
+
+function deliver<Piece, Answer>(batch: readonly Entry<Piece, Answer>[], answers: readonly Answer[]): void {
+  for (const [index, entry] of batch.entries()) entry.resolve(answers[index] as Answer);
+}
