@@ -63,7 +63,9 @@ function refusalOf(row: Row, request: ResolveRequest, time: Time): ResolveRefusa
   const { act, force } = request;
   if (act.type === 'forget') return isSettled(row) ? undefined : 'not settled';
   if (act.type === 'reopen') return row.status === 'failed' ? undefined : 'not failed';
-  if (isInDoubt(row, time))
+  // Freed to run again, it is still an open question: whoever said so may think better of it.
+  const toRunAgain = row.status === 'released' && row.doubtSince !== null;
+  if (isInDoubt(row, time) || toRunAgain)
     return act.type === 'notLanded' && !force && quietInMs(row, time) > 0 ? 'early' : undefined;
   if (row.status === 'running') return force ? undefined : 'running';
   return 'settled';
