@@ -183,7 +183,8 @@ function fresh(request: ClaimRequest, fence: number, time: Time): Row {
 /** A later claim of the same generation. */
 function next(row: Row, request: ClaimRequest, time: Time): Row {
   // A target that honours our key compares the request too: what it may have seen must be sent again as it was.
-  const keepsFirstWording = row.keyed && row.lastDispatchedAt !== null;
+  // And what was prepared stays with the words from which it was.
+  const keepsFirstWording = row.lastDispatchedAt !== null && (row.keyed || row.prepared !== null);
   return {
     ...row,
     fence: row.fence + 1,

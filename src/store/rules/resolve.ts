@@ -104,7 +104,14 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
       // What was given up goes back to being an open question. What was refused is free again, under a new key,
       // since a provider may go on replaying its refusal under the old one.
       return row.doubtSince === null
-        ? { ...release(row, { error: row.error }, time), keyFence: row.fence + 1, crashes: 0 }
+        ? {
+            ...release(row, { error: row.error }, time),
+            keyFence: row.fence + 1,
+            crashes: 0,
+            // Under the fresh key nothing was sent yet, so what was refused may be worded anew.
+            lastDispatchedAt: null,
+            prepared: null,
+          }
         : { ...row, status: 'unknown', updatedAt: time.wall, settledAt: null, expiresAt: null };
   }
 }

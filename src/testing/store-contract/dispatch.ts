@@ -80,6 +80,17 @@ export const dispatchCases = [
     assert.equal((await rerun.send({ prepared: '"third"' })).prepared, '"first"');
   }),
 
+  behaviour('what was prepared stays with the words from which it was', [], async (scene) => {
+    const first = await scene.take({ args: '{"body":"first"}', content: 'first' });
+    await first.send({ prepared: '"first"' });
+    await first.settle('released');
+    const { record } = await scene.take({ args: '{"body":"second"}', content: 'second' });
+    assert.deepEqual(
+      [record.args, record.content, record.prepared],
+      ['{"body":"first"}', 'first', '"first"'],
+    );
+  }),
+
   behaviour('the provider’s window is judged at every dispatch, from the first', ['time'], async (scene) => {
     const holder = await scene.take({ keyed: true, rerunWithinMs: 10 * minute, leaseMs: hour });
     await scene.advance(20 * minute);
