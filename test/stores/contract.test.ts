@@ -6,7 +6,7 @@ import { movableTime } from './movable-time.ts';
 
 const stores: Record<string, () => StoreHarness> = {
   memory() {
-    const { time, advance, unsteady } = movableTime();
+    const { time, advance, unsteady, reboot } = movableTime();
     let store = memoryStore({ time });
     return {
       clock: 'movable',
@@ -17,6 +17,7 @@ const stores: Record<string, () => StoreHarness> = {
       second: async () => store,
       advance,
       unsteady,
+      reboot,
     };
   },
 };

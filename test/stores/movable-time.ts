@@ -10,6 +10,7 @@ export interface MovableTime {
   time(): Time;
   advance(ms: number): void;
   unsteady(on: boolean, offMs: number): void;
+  reboot(): void;
 }
 
 export function movableTime(): MovableTime {
@@ -17,6 +18,7 @@ export function movableTime(): MovableTime {
   let mono = 1_000_000;
   let off = 0;
   let steady = true;
+  let boots = 1;
   return {
     clock: {
       now: () => wall + off,
@@ -25,7 +27,7 @@ export function movableTime(): MovableTime {
       setTimeout: (run, ms) => setTimeout(run, ms).unref(),
       clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
     },
-    time: () => ({ wall: wall + off, mono, boot: 'this boot', steady }),
+    time: () => ({ wall: wall + off, mono, boot: `boot ${boots}`, steady }),
     advance(ms) {
       wall += ms;
       mono += ms;
@@ -33,6 +35,11 @@ export function movableTime(): MovableTime {
     unsteady(on, offMs) {
       steady = !on;
       off = on ? offMs : 0;
+    },
+    reboot() {
+      boots += 1;
+      mono = 5_000;
+      wall += 30_000;
     },
   };
 }

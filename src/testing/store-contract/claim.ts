@@ -127,6 +127,36 @@ export const claimCases = [
     assert.equal(next.record.attempts, 2);
     assert.equal(next.takeover, false);
     assert.equal(next.record.doubtSince, null);
+    assert.deepEqual([next.record.settledAt, next.record.expiresAt], [null, null]);
+  }),
+
+  behaviour('each claim brings its own words, contract and asker', ['time'], async (scene) => {
+    await (await scene.take({ effect: 'write-idempotent', crossing: true })).settle('released');
+    await scene.advance(1_000);
+    const asked = {
+      version: '3.0.0',
+      effect: 'irreversible' as const,
+      keyed: true,
+      owner: 'another',
+      args: '{"to":"bob"}',
+      content: 'other words',
+      notAfter: 1_900_000_000_000,
+      conversation: 'conversation-2',
+      turn: 'turn-2',
+      toolCallId: 'call_2',
+      run: 'run-2',
+      tailMs: 7_000,
+      retention: { windowMs: 5_000, failureWindowMs: 50, keep: true, periodEndsAt: null },
+    };
+    const holder = await scene.take({ ...asked, crossing: true });
+    for (const [field, value] of Object.entries(asked)) {
+      assert.deepEqual(holder.record[field as keyof typeof holder.record], value, field);
+    }
+    assert.equal(holder.record.updatedAt, holder.record.readAt);
+    assert.equal(holder.record.createdAt, holder.record.readAt - 1_000);
+    assert.equal((await holder.settle('unknown')).record?.quietInMs, asked.tailMs);
+    const { record } = await holder.succeed();
+    assert.equal(record?.expiresAt, (record?.readAt ?? 0) + 5_000);
   }),
 
   behaviour('a released record is free for another fingerprint, as a new generation', [], async (scene) => {
@@ -248,6 +278,14 @@ function olderForms() {
       await (await scene.take({ key: theKey })).settle('released');
       await (await scene.take({ key: oldest, crossing: true })).succeed();
       assert.equal((await scene.lose(forms)).key, oldest);
+    }),
+
+    behaviour('of two forms that are not free the present one decides', [], async (scene) => {
+      await (await scene.take({ key: older, crossing: true })).succeed();
+      const present = await scene.take({ crossing: true });
+      assert.equal((await scene.lose(forms)).key, theKey);
+      await present.succeed('"now"');
+      assert.equal((await scene.lose(forms)).result?.text, '"now"');
     }),
 
     behaviour('an expired record under an older form stands for nothing', ['time'], async (scene) => {

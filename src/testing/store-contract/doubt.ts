@@ -42,8 +42,16 @@ export const doubtCases = [
   behaviour('an attempt that learns better speaks only for itself', ['time'], async (scene) => {
     const { dead, rerun } = await rerunning(scene);
     await rerun.settle('unknown');
-    const { record } = await rerun.settle('released');
-    assert.deepEqual([record?.status, record?.doubtSince], ['unknown', dead.fence]);
+    const { fenced, record } = await rerun.settle('released');
+    assert.deepEqual([fenced, record?.status, record?.doubtSince], [false, 'unknown', dead.fence]);
+  }),
+
+  behaviour('an ending without an error keeps the evidence of the one before', [], async (scene) => {
+    await (await scene.take({ crossing: true })).settle('unknown');
+    const verifier = await scene.take({ for: 'verify' });
+    const { record } = await verifier.settle('unknown', { error: null });
+    assert.equal(record?.error?.message, 'the target said no');
+    assert.equal((await verifier.succeed()).record?.error, null);
   }),
 
   behaviour('a success ends the doubt of all attempts', ['time'], async (scene) => {

@@ -17,10 +17,12 @@ export interface StoreHarness {
    * disagrees with the monotonic one.
    */
   unsteady?(on: boolean, offMs: number): void | Promise<void>;
+  /** The machine starts anew: every process is gone, and the monotonic clock begins somewhere else. */
+  reboot?(): void | Promise<void>;
 }
 
 /** What a case cannot do without. */
-export type Need = 'time' | 'unsteady' | 'second';
+export type Need = 'time' | 'unsteady' | 'reboot';
 
 export interface ContractCase {
   /** A sentence of behaviour. */
@@ -36,7 +38,7 @@ export function whySkipped({ needs }: ContractCase, harness: StoreHarness): stri
     return "this store's clock cannot be moved";
   if (needs.includes('unsteady') && harness.unsteady === undefined)
     return "this store's clock cannot be made to disagree with itself";
-  if (needs.includes('second') && harness.second === undefined)
-    return 'this store has no second handle on the same data';
+  if (needs.includes('reboot') && harness.reboot === undefined)
+    return 'the machine of this store cannot be made to start anew';
   return undefined;
 }

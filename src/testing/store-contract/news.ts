@@ -24,6 +24,54 @@ export const newsCases = [
     assert.equal((await scene.lose()).result?.text, '"late"');
   }),
 
+  behaviour('a late success without a value says so', ['time'], async (scene) => {
+    const { zombie, holder } = await fencedBy(scene);
+    await holder.settle('unknown');
+    const { record } = await zombie.settle('succeeded', { result: null });
+    assert.equal(record?.status, 'succeeded');
+    assert.ok(record.result?.omitted);
+  }),
+
+  behaviour('a late success on file is never pruned away', ['time'], async (scene) => {
+    const zombie = await scene.take();
+    await scene.lapse();
+    await scene.take();
+    await zombie.succeed('"late"');
+    await scene.advance(10 * day);
+    assert.equal(await scene.pruneAll(), 0);
+    assert.equal((await scene.lose()).result?.text, '"late"');
+  }),
+
+  behaviour(
+    'a verifier that finds what was reported meanwhile tells nothing new',
+    ['time'],
+    async (scene) => {
+      const zombie = await scene.take({ crossing: true });
+      await scene.lapse();
+      const verifier = await scene.take({ for: 'verify' });
+      await scene.lapse();
+      await zombie.succeed('"late"');
+      await unchanged(scene, async () => {
+        const { settled, fenced, noted } = await verifier.succeed('"found"');
+        assert.deepEqual([settled, fenced, noted], [false, true, 'fenced']);
+      });
+      assert.equal((await zombie.succeed()).noted, undefined);
+    },
+  ),
+
+  behaviour(
+    'an attempt that landed beside the one that was reported is a duplicate',
+    ['time'],
+    async (scene) => {
+      const zombie = await scene.take({ crossing: true });
+      await scene.lapse();
+      const rerun = await scene.take({ crossing: true, for: 'rerun' });
+      await scene.lapse();
+      await zombie.succeed('"first"');
+      assert.equal((await rerun.succeed('"second"')).noted, 'duplicate');
+    },
+  ),
+
   behaviour('a late success settles a record that was said not to have landed', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
     await scene.advance(verifyAfter);

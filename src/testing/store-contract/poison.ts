@@ -18,6 +18,8 @@ export const poisonCases = [
     assert.equal(record.status, 'failed');
     assert.equal(record.error?.code, 'POISON');
     assert.equal(record.crashes, 3);
+    assert.equal(record.settledAt, record.readAt);
+    assert.ok(record.fence > record.generation + 2, 'closing it is an act of its own');
     assert.equal((await scene.told()).at(-1), 'poisoned');
     assert.equal((await scene.lose({ maxCrashes: 3 })).fence, record.fence);
   }),

@@ -24,6 +24,7 @@ export interface Scene {
   /** Lets the lease of whoever claimed last run out. */
   lapse(): Promise<void>;
   unsteady(on: boolean, offMs?: number): Promise<void>;
+  reboot(): Promise<void>;
   take(over?: Partial<ClaimRequest>): Promise<Attempt>;
   lose(over?: Partial<ClaimRequest>): Promise<StoredRecord>;
   read(key?: string): Promise<StoredRecord>;
@@ -75,6 +76,9 @@ function sceneOf(harness: StoreHarness, store: Store, elsewhere: Store): Scene {
     lapse: () => scene.advance(lease),
     async unsteady(on, offMs = 2 * day) {
       await harness.unsteady?.(on, offMs);
+    },
+    async reboot() {
+      await harness.reboot?.();
     },
     take: (over) => take(store, over),
     lose: (over) => lose(store, over),

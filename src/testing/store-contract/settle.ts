@@ -100,8 +100,8 @@ export const settleCases = [
         await unchanged(
           scene,
           async () => {
-            const { settled, record } = await holder.settle(outcome);
-            assert.deepEqual([settled, record?.status], [false, first]);
+            const { settled, fenced, record } = await holder.settle(outcome);
+            assert.deepEqual([settled, fenced, record?.status], [false, false, first]);
           },
           key,
         );
@@ -121,8 +121,8 @@ export const settleCases = [
     const holder = await scene.take({ crossing: true });
     await holder.settle('failed');
     await unchanged(scene, async () => {
-      const { settled, noted } = await holder.succeed();
-      assert.deepEqual([settled, noted], [false, 'contradiction']);
+      const { settled, fenced, noted } = await holder.succeed();
+      assert.deepEqual([settled, fenced, noted], [false, false, 'contradiction']);
     });
     assert.deepEqual(await scene.told(), ['contradiction']);
   }),

@@ -5,6 +5,26 @@ import { day, hour, lease, refusedBecause, window } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 
 export const takeoverCases = [
+  behaviour('a claim of another boot has lapsed, whatever its lease said', ['reboot'], async (scene) => {
+    await scene.take({ key: 'mail.send/=free', leaseMs: 1000 * day });
+    const sent = await scene.take({ crossing: true, leaseMs: 1000 * day });
+    await scene.reboot();
+    assert.equal((await scene.take({ key: 'mail.send/=free' })).takeover, true);
+    assert.equal((await scene.lose()).inDoubt, true);
+    const verifier = await scene.take({ for: 'verify' });
+    assert.equal(verifier.record.doubtSince, sent.fence);
+    assert.ok(verifier.record.leaseLeftMs > 0);
+    await scene.lose({ for: 'verify' });
+  }),
+
+  behaviour('a lease of this boot that was renewed after another holds', ['reboot'], async (scene) => {
+    const holder = await scene.take({ crossing: true });
+    await scene.reboot();
+    assert.equal((await holder.renew()).held, true);
+    assert.equal((await scene.read()).lapsed, false);
+    await scene.lose({ for: 'verify' });
+  }),
+
   behaviour('a lease that is over to the millisecond is over', ['time'], async (scene) => {
     await scene.take();
     await scene.advance(lease - 1);
@@ -27,7 +47,12 @@ export const takeoverCases = [
     const [event] = await scene.events();
     assert.equal(event?.type, 'takeover');
     assert.equal(event.fence, next.fence);
-    assert.equal(event.detail.from, 'the first');
+    assert.deepEqual(event.detail, {
+      from: 'the first',
+      fence: dead.fence,
+      dispatched: false,
+      for: 'execute',
+    });
   }),
 
   behaviour('an attempt that lapsed before the line is free for another intent', ['time'], async (scene) => {

@@ -309,6 +309,12 @@ export const verdictCases = [
     assert.equal(event.detail.by, 'ada');
     assert.equal(event.detail.note, 'seen in the mailbox');
     assert.equal(event.detail.reason, 'the customer left');
-    assert.equal((event.detail.before as { fence: number }).fence, dead.fence);
+    assert.equal(event.detail.force, false);
+    assert.deepEqual(event.detail.before, {
+      status: 'running',
+      fence: dead.fence,
+      doubtSince: null,
+      dispatchedAt: dead.record.lastDispatchedAt,
+    });
   }),
 ];
