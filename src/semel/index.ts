@@ -13,6 +13,7 @@ export type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
+export { playedBy, type Rebuild, type Rebuilding, rebuildOf, type Sibling } from './rebuild.ts';
 export type { RecordInfo } from './record-info.ts';
 export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records, Resolution } from './records.ts';
 export { createSemel, type Limits, type OnceOptions, type Semel, type SemelOptions } from './semel.ts';

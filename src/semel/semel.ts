@@ -23,10 +23,17 @@ import type {
   ToolFunction,
 } from './definition.ts';
 import { namespaceOf } from './namespace.ts';
+import { playedBy, type Rebuilding, type Sibling } from './rebuild.ts';
 import { createRecords, type Doubts, type Records } from './records.ts';
 import { type StoreChoice, storeOf } from './store-of.ts';
 import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
-import { createToolbox, type KnownTool, type OneLinerOptions, unwrap } from './toolbox.ts';
+import {
+  type AnyDefinition,
+  createToolbox,
+  type KnownTool,
+  type OneLinerOptions,
+  unwrap,
+} from './toolbox.ts';
 
 export interface SemelOptions {
   /** A store, a database handle, or a URL: `sqlite:path`, `memory:`. @default SEMEL_STORE, else the ledger of this user */
@@ -128,8 +135,9 @@ export function createSemel(options: SemelOptions = {}): Semel {
     ...options.limits,
   };
   const cache = options.cache === false ? { maxBytes: 0 } : (options.cache ?? {});
+  const store = storeOf(options.store, clock, random);
   const ledger = createLedger({
-    store: storeOf(options.store, clock, random),
+    store,
     clock,
     random,
     cache: {
@@ -192,7 +200,19 @@ export function createSemel(options: SemelOptions = {}): Semel {
     return opened;
   }
 
-  const toolbox = createToolbox({ defaults, warnOnce, call });
+  const toolbox = createToolbox({ defaults, warnOnce, call, rebuild });
+
+  function rebuild(definition: AnyDefinition, change: Rebuilding): Sibling {
+    const other = createSemel({
+      ...options,
+      namespace,
+      store: playedBy(change.store?.(store) ?? store, { close: async () => undefined }),
+      clock: change.clock?.(clock) ?? clock,
+      onWarning: () => undefined,
+    });
+    const same = change.definition?.(definition) ?? definition;
+    return { semel: other, tool: other.tool(same as ToolDefinition<unknown, unknown>) };
+  }
 
   async function call({ tool, schema }: KnownTool, args: unknown, callOptions: CallOptions): Promise<Result> {
     const made = await callOf(source, tool, schema, args, callOptions);

@@ -12,6 +12,7 @@ import type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
+import { type Rebuild, type Rebuilding, rebuildKey, type Sibling } from './rebuild.ts';
 
 /** A tool, and what checks its args. */
 export interface KnownTool {
@@ -41,9 +42,10 @@ export interface ToolboxSource {
   readonly defaults: ContractDefaults;
   readonly warnOnce: (message: string) => void;
   readonly call: (known: KnownTool, args: unknown, options: CallOptions) => Promise<Result>;
+  readonly rebuild: (definition: AnyDefinition, change: Rebuilding) => Sibling;
 }
 
-export function createToolbox({ defaults, warnOnce, call }: ToolboxSource): Toolbox {
+export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSource): Toolbox {
   const tools = new Map<string, KnownTool & { readonly shape: string }>();
 
   function register(tool: Tool, schema: StandardSchema | undefined): KnownTool {
@@ -111,6 +113,8 @@ export function createToolbox({ defaults, warnOnce, call }: ToolboxSource): Tool
         }
       };
       Object.defineProperty(guarded, 'name', { value: contract.name });
+      const again: Rebuild = (change) => rebuild(definition, change);
+      Object.defineProperty(guarded, rebuildKey, { value: again });
       const { description, input } = definition;
       return Object.assign(guarded, { try: attempt, contract, description, input });
     },
