@@ -1,0 +1,24 @@
+// Names the time since the machine was last started. Leases are counted in it: after another start they have lapsed.
+
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { uptime } from 'node:os';
+
+/** The kernel's own name for this boot, or the minute of the boot where it has none. */
+export function bootId(): string {
+  try {
+    if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    if (process.platform === 'darwin') {
+      return execFileSync('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' }).trim();
+    }
+  } catch {
+    // A sandbox may hide it.
+  }
+  return `minute ${Math.round((Date.now() - uptime() * 1000) / 60_000)}`;
+}
+
+/** As it is written into each lease: short, and still never the same for two boots of one machine. */
+export function shortBoot(id: string): string {
+  return createHash('sha256').update(id).digest('hex').slice(0, 12);
+}

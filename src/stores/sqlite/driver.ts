@@ -1,0 +1,88 @@
+// The database library, seen by its shape: node:sqlite, or a better-sqlite3 handle that the user brings.
+
+import type { DatabaseSync as NodeDatabase } from 'node:sqlite';
+import { SemelError } from '../../core/errors.ts';
+
+export type SqliteValue = string | number | null | Uint8Array;
+
+export interface SqliteStatement {
+  run(...values: SqliteValue[]): unknown;
+  get(...values: SqliteValue[]): unknown;
+  all(...values: SqliteValue[]): unknown[];
+  /** node:sqlite: rows as arrays. */
+  setReturnArrays?(enabled: boolean): void;
+  /** better-sqlite3: rows as arrays. */
+  raw?(enabled: boolean): unknown;
+}
+
+/** What an open SQLite database must be able to do; `node:sqlite` and `better-sqlite3` both can. */
+export interface SqliteLike {
+  prepare(sql: string): SqliteStatement;
+  exec(sql: string): unknown;
+  close(): unknown;
+  /** node:sqlite: a transaction is open. */
+  readonly isTransaction?: boolean;
+  /** better-sqlite3: a transaction is open. */
+  readonly inTransaction?: boolean;
+}
+
+/** A prepared read whose rows are arrays: no names are built for columns that are known anyway. */
+export interface Query {
+  get(...values: SqliteValue[]): readonly SqliteValue[] | undefined;
+  all(...values: SqliteValue[]): readonly (readonly SqliteValue[])[];
+}
+
+export function query(database: SqliteLike, sql: string): Query {
+  const statement = database.prepare(sql);
+  if (statement.setReturnArrays) statement.setReturnArrays(true);
+  else if (statement.raw) statement.raw(true);
+  else {
+    throw new SemelError('STORE_UNSAFE', 'The database handle cannot return rows as arrays.', {
+      next: 'Pass a handle of node:sqlite or better-sqlite3.',
+    });
+  }
+  return statement as unknown as Query;
+}
+
+/** One value: the first column of the first row. */
+export function single(database: SqliteLike, sql: string, ...values: SqliteValue[]): SqliteValue | undefined {
+  return query(database, sql).get(...values)?.[0];
+}
+
+export function isInTransaction(database: SqliteLike): boolean {
+  return (database.isTransaction ?? database.inTransaction) === true;
+}
+
+/** Opens a file with node:sqlite; with no waiting of its own, since that would block the event loop. */
+export async function connect(path: string): Promise<SqliteLike> {
+  const { DatabaseSync } = await load();
+  return new DatabaseSync(path, { timeout: 0 });
+}
+
+let loading: Promise<{ DatabaseSync: typeof NodeDatabase }> | undefined;
+
+function load(): Promise<{ DatabaseSync: typeof NodeDatabase }> {
+  loading ??= withoutExperimentalWarning(() => import('node:sqlite')).catch((cause) => {
+    loading = undefined;
+    throw new SemelError('STORE_UNSAFE', `Node ${process.version} cannot load node:sqlite.`, {
+      next: 'Use Node ^22.22.3 or >=24.15.0, or pass a better-sqlite3 handle as `database`.',
+      cause,
+    });
+  });
+  return loading;
+}
+
+/** Older Nodes warn about node:sqlite when it is loaded. Only that warning is left out, and only meanwhile. */
+async function withoutExperimentalWarning<T>(run: () => Promise<T>): Promise<T> {
+  const emitWarning = process.emitWarning;
+  const filtered = (warning: string | Error, ...rest: never[]) => {
+    if (/SQLite is an experimental feature/.test(String(warning))) return;
+    emitWarning.call(process, warning as string, ...rest);
+  };
+  process.emitWarning = filtered as typeof process.emitWarning;
+  try {
+    return await run();
+  } finally {
+    if (process.emitWarning === (filtered as typeof process.emitWarning)) process.emitWarning = emitWarning;
+  }
+}

@@ -1,0 +1,82 @@
+// Is this still the ledger that was here? A file beside it, `<ledger>.id`, remembers which one it was, so that a
+// ledger that was lost, emptied or swapped is not taken for a new one: a new one would do everything once more.
+
+import { closeSync, fchmodSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { storeError } from './failure.ts';
+
+export function idPath(path: string): string {
+  return `${path}.id`;
+}
+
+/** Undefined where there was no ledger yet, or where a person removed the id to accept what is there. */
+export function rememberedId(path: string): string | undefined {
+  try {
+    return readFileSync(idPath(path), 'utf8').trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Before SQLite sees the file: it takes an empty file for a new database, and would delete its log. */
+export function refuseLost(path: string): void {
+  const size = sizeOf(path);
+  if (size !== undefined && size > 0) return;
+  const remembered = rememberedId(path);
+  const hasLog = (sizeOf(`${path}-wal`) ?? 0) > 0;
+  if (remembered === undefined && !hasLog) return;
+  const sign = remembered === undefined ? `${path}-wal` : idPath(path);
+  throw storeError(
+    'STORE_UNSAFE',
+    `The ledger ${path} is ${size === undefined ? 'missing' : 'empty'}, but ${sign} says that there was one.`,
+    {
+      next: `Put the ledger back from a backup. To start with an empty one, which may repeat everything that was done, delete ${sign}.`,
+      evidence: { path, remembered },
+    },
+  );
+}
+
+/** The file is there before SQLite opens it, so that it and its side files are for this user only. */
+export function createPrivate(path: string): void {
+  if (sizeOf(path) !== undefined) return;
+  const file = openSync(path, 'a', 0o600);
+  try {
+    fchmodSync(file, 0o600);
+  } finally {
+    closeSync(file);
+  }
+}
+
+export function confirmId(path: string, incarnation: string): void {
+  const remembered = rememberedId(path);
+  if (remembered === incarnation) return;
+  if (remembered === undefined) {
+    // By rename, so that nobody reads half of it.
+    const draft = `${idPath(path)}.${process.pid}`;
+    writeFileSync(draft, `${incarnation}\n`, { mode: 0o600 });
+    renameSync(draft, idPath(path));
+    return;
+  }
+  throw storeError('STORE_UNSAFE', `${path} is another ledger than the one that was here.`, {
+    next: `Put the right one back. To go on with this one, which does not know what was done meanwhile, delete ${idPath(path)}.`,
+    evidence: { path, remembered, found: incarnation },
+  });
+}
+
+/**
+ * Tells whether the files under these names are still the ones that are open: after `rm` or `mv`, claims would go
+ * into a file that no other process sees.
+ */
+export function watch(path: string): () => boolean {
+  const names = [path, `${path}-wal`];
+  const nodes = names.map(nodeOf);
+  return () => names.every((name, index) => nodeOf(name) === nodes[index]);
+}
+
+function nodeOf(path: string): string | number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.ino;
+}
+
+function sizeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.size;
+}

@@ -1,0 +1,6 @@
+// The door of the SQLite store.
+
+export type { SqliteLike, SqliteStatement, SqliteValue } from './driver.ts';
+export type { Machine } from './machine.ts';
+export { defaultPath } from './place.ts';
+export { type SqliteStore, type SqliteStoreOptions, sqliteStore } from './store.ts';

@@ -1,0 +1,32 @@
+// What the store asks of the machine it runs on, in one place, so that tests can give other answers.
+
+import { statfsSync } from 'node:fs';
+import { uptime } from 'node:os';
+import { bootId } from './boot.ts';
+import { connect, type SqliteLike } from './driver.ts';
+
+export interface Machine {
+  /** Another one after every start of the machine. */
+  bootId(): string;
+  /** Since the machine was started, with the time it slept, in milliseconds. */
+  uptimeMs(): number;
+  /** The magic number of the file system; undefined where the platform has none. */
+  fileSystem(path: string): number | undefined;
+  /** The effective user; undefined where the platform has none. */
+  user(): number | undefined;
+  connect(path: string): Promise<SqliteLike>;
+}
+
+let thisBoot: string | undefined;
+
+export const thisMachine: Machine = {
+  bootId() {
+    // A process does not outlive a boot.
+    thisBoot ??= bootId();
+    return thisBoot;
+  },
+  uptimeMs: () => uptime() * 1000,
+  fileSystem: (path) => (process.platform === 'linux' ? statfsSync(path).type >>> 0 : undefined),
+  user: () => process.geteuid?.(),
+  connect,
+};

@@ -1,0 +1,146 @@
+// Opens a ledger file so that what it is told is kept, or refuses with what is wrong and what to do. Never deletes.
+
+import { statSync } from 'node:fs';
+import { query, type SqliteLike, single } from './driver.ts';
+import { storeError } from './failure.ts';
+import { confirmId, createPrivate, refuseLost, watch } from './identity.ts';
+import type { Machine } from './machine.ts';
+import { prepare } from './place.ts';
+import { type Description, isCurrent, migrate } from './schema.ts';
+
+export interface OpenOptions {
+  readonly path: string;
+  /** The user's own handle; it is not ours to close. */
+  readonly database: SqliteLike | undefined;
+  readonly shared: boolean;
+  readonly machine: Machine;
+  /** For a ledger that is new. */
+  readonly describe: () => Description;
+  /** Runs what may find the database locked, again until it is not. */
+  readonly unlocked: <T>(run: () => T) => Promise<T>;
+}
+
+export interface Connection {
+  readonly database: SqliteLike;
+  readonly path: string;
+  readonly forgets: string | undefined;
+  /** The open files are still the ones under their names. */
+  readonly isInPlace: () => boolean;
+  readonly isOurs: boolean;
+}
+
+export async function openLedger(options: OpenOptions): Promise<Connection> {
+  const { machine, describe, unlocked, shared } = options;
+  const wanted = options.database === undefined ? options.path : fileOf(options.database);
+  const { path, forgets } = prepare(wanted, machine, shared);
+  refuseLost(path);
+  if (options.database === undefined) createPrivate(path);
+  const database = options.database ?? (await machine.connect(path));
+  try {
+    refuseOldSqlite(database);
+    database.exec('PRAGMA busy_timeout = 0');
+    await unlocked(() => refuseTruncated(database, path));
+    if (!(await unlocked(() => isCurrent(database))))
+      await unlocked(() => migrate(database, path, describe()));
+    await unlocked(() => makeDurable(database, path));
+    await unlocked(() => confirmId(path, incarnationOf(database, path)));
+  } catch (error) {
+    if (options.database === undefined) database.close();
+    throw error;
+  }
+  return { database, path, forgets, isInPlace: watch(path), isOurs: options.database === undefined };
+}
+
+function fileOf(database: SqliteLike): string {
+  const file = query(database, 'PRAGMA database_list').get()?.[2];
+  if (typeof file === 'string' && file !== '') return file;
+  throw storeError('STORE_UNSAFE', 'The database handle is not on a file.', {
+    next: 'Open it on a file, or use `memoryStore()` where forgetting is accepted.',
+  });
+}
+
+/** Earlier ones can corrupt a database in WAL mode when a checkpoint and a reset meet. */
+const oldest = [3, 51, 3] as const;
+
+function refuseOldSqlite(database: SqliteLike): void {
+  const version = String(single(database, 'SELECT sqlite_version()'));
+  const parts = version.split('.').map(Number);
+  const difference = oldest.map((part, index) => (parts[index] ?? 0) - part).find((step) => step !== 0) ?? 0;
+  if (difference >= 0) return;
+  throw storeError(
+    'STORE_UNSAFE',
+    `This SQLite is ${version}; before ${oldest.join('.')} it can damage a database that several processes write.`,
+    {
+      next: 'Use Node ^22.22.3 or >=24.15.0, or a newer better-sqlite3.',
+      evidence: { version },
+    },
+  );
+}
+
+/**
+ * SQLite itself notices a file that is shorter than it should be, except where part of it is still in the log. A
+ * page that is in neither is gone.
+ */
+function refuseTruncated(database: SqliteLike, path: string): void {
+  const pages = single(database, 'PRAGMA page_count') as number;
+  const pageSize = single(database, 'PRAGMA page_size') as number;
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  const logged = Math.max(0, Math.floor((log - 32) / (pageSize + 24)));
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (size / pageSize + logged >= pages) return;
+  throw storeError('STORE_UNSAFE', `The ledger ${path} is cut off: ${size} bytes of ${pages * pageSize}.`, {
+    next: 'Stop all programs that use it, keep a copy, and restore a backup. Nothing was deleted.',
+    evidence: { path, size, expected: pages * pageSize },
+  });
+}
+
+/** What was asked for is read back: a file system or a build that cannot do it says nothing otherwise. */
+function makeDurable(database: SqliteLike, path: string): void {
+  const mode = single(database, 'PRAGMA journal_mode = WAL');
+  if (mode !== 'wal') refuse(`keeps its log as "${mode}", not as "wal"`);
+  database.exec('PRAGMA synchronous = FULL');
+  const synchronous = single(database, 'PRAGMA synchronous');
+  if (synchronous !== 2) refuse(`has synchronous = ${synchronous}, not 2 (FULL)`);
+  // On a Mac, a plain fsync leaves the data in the drive's memory.
+  database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
+  database.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
+
+  function refuse(what: string): never {
+    throw storeError('STORE_UNSAFE', `The ledger ${path} ${what}: a power cut could lose what was told.`, {
+      next: 'Name a place on a local disk by `path`.',
+      evidence: { path, mode, synchronous: single(database, 'PRAGMA synchronous') },
+    });
+  }
+}
+
+function incarnationOf(database: SqliteLike, path: string): string {
+  const [incarnation, movedTo] = query(database, 'SELECT incarnation, moved_to FROM meta').get() ?? [];
+  if (typeof incarnation !== 'string') throw lostDescription(path);
+  if (typeof movedTo === 'string') throw moved(path, movedTo);
+  return incarnation;
+}
+
+export function moved(path: string, to: string): Error {
+  return storeError('STORE_MOVED', `The ledger ${path} has moved to ${to}.`, {
+    next: `Point this process at ${to}.`,
+    evidence: { path, to },
+  });
+}
+
+export function lostDescription(path: string): Error {
+  return storeError('STORE_UNSAFE', `The ledger ${path} has lost its own description.`, {
+    next: 'Stop all programs that use it, keep a copy, and restore a backup. Nothing was deleted.',
+    evidence: { path },
+  });
+}
+
+export function replaced(path: string): Error {
+  return storeError(
+    'STORE_UNSAFE',
+    `The ledger ${path} was deleted or replaced while this process used it.`,
+    {
+      next: 'Put the right file back, then start this process again.',
+      evidence: { path },
+    },
+  );
+}

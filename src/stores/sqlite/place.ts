@@ -1,0 +1,145 @@
+// Where the ledger lies, and whether that place keeps what it is told. Refuses places that do not; deletes nothing.
+
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { storeError } from './failure.ts';
+import type { Machine } from './machine.ts';
+
+/** One per user, the same from cron, shell and editor; never by working directory. */
+export function defaultPath(): string {
+  const state = process.env.XDG_STATE_HOME;
+  return join(state?.startsWith('/') ? state : join(homedir(), '.local', 'state'), 'semel', 'ledger.db');
+}
+
+export interface Place {
+  readonly path: string;
+  /** A sentence where this place forgets by its nature. */
+  readonly forgets: string | undefined;
+}
+
+/** Makes the folder if it is missing, and looks at everything that can be seen without opening the file. */
+export function prepare(wanted: string, machine: Machine, shared: boolean): Place {
+  const path = madeFolder(resolve(wanted));
+  const folder = dirname(path);
+  const file = statSync(path, { throwIfNoEntry: false });
+  if (!shared) {
+    refuseOtherUsers(folder, statSync(folder), machine);
+    if (file !== undefined) refuseOtherUsers(path, file, machine);
+  }
+  if (file !== undefined) {
+    if (!file.isFile()) {
+      throw storeError('STORE_UNSAFE', `${path} is ${file.isDirectory() ? 'a folder' : 'no regular file'}.`, {
+        next: 'Name a file for the ledger by `path`.',
+        evidence: { path },
+      });
+    }
+  }
+  refuseReadOnly(file === undefined ? folder : path, path);
+  refuseReadOnly(folder, path);
+  return { path, forgets: judgeFileSystem(path, folder, machine) };
+}
+
+/** SQLite names its side files after the real file, so that is what all processes must agree on. */
+function madeFolder(path: string): string {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path));
+  } catch (cause) {
+    throw storeError('STORE_UNSAFE', `The folder of the ledger ${path} cannot be made (${message(cause)}).`, {
+      next: 'Make it for this user, or name another place by `path`.',
+      evidence: { path },
+      cause,
+    });
+  }
+}
+
+/** Files of two users in one ledger end with one of them locked out; and whoever owns the folder can swap the file. */
+function refuseOtherUsers(what: string, { uid }: Stats, machine: Machine): void {
+  const user = machine.user();
+  if (user === undefined || uid === user || uid === 0) return;
+  throw storeError('STORE_UNSAFE', `${what} belongs to another user (${uid}, this process is ${user}).`, {
+    next: 'Run as that user, name another place by `path`, or accept it with `shared: true`.',
+    evidence: { path: what, owner: uid, user },
+  });
+}
+
+function refuseReadOnly(what: string, path: string): void {
+  try {
+    accessSync(what, constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    throw storeError('STORE_UNSAFE', `This user may not write ${what} (${message(cause)}).`, {
+      next: 'Give this user the right to, or name another place by `path`.',
+      evidence: { path },
+      cause,
+    });
+  }
+}
+
+const networks: Readonly<Record<number, string>> = {
+  26985: 'NFS',
+  20859: 'SMB',
+  4283649346: 'CIFS',
+  4266872130: 'SMB2',
+  16914839: '9P',
+  1397113167: 'AFS',
+  1799439955: 'AFS',
+  1937076805: 'Coda',
+  12805120: 'Ceph',
+  198183888: 'Lustre',
+  1196443219: 'GPFS',
+  18225520: 'GFS2',
+  1952539503: 'OCFS2',
+  428016422: 'BeeGFS',
+  3133910204: 'VMware shared folders',
+  2020557398: 'VirtualBox shared folders',
+};
+
+const fuse = 0x65735546;
+const memories: Readonly<Record<number, string>> = { 16914836: 'tmpfs', 2240043254: 'ramfs' };
+const overlay = 0x794c7630;
+
+function judgeFileSystem(path: string, folder: string, machine: Machine): string | undefined {
+  const type = machine.fileSystem(existsSync(path) ? path : folder);
+  if (type === undefined) return undefined;
+  const network = networks[type] ?? (type === fuse && !isLocalFuse(folder) ? 'FUSE' : undefined);
+  if (network !== undefined) {
+    throw storeError('STORE_UNSAFE', `The ledger ${path} would lie on a network file system (${network}).`, {
+      next: 'SQLite cannot lock and share memory there: name a place on a local disk by `path`, or use a server store.',
+      evidence: { path, fileSystem: network },
+    });
+  }
+  if (memories[type] !== undefined) {
+    return `The ledger ${path} is on ${memories[type]}: it forgets everything when the machine is started again. Keep it on a disk.`;
+  }
+  if (type === overlay) {
+    return `The ledger ${path} is on a container's own file system: it forgets everything when the container is replaced. Keep it on a volume.`;
+  }
+  return undefined;
+}
+
+/** A local disk that is driven from user space (ntfs-3g, exfat) is called fuseblk; sshfs, s3fs and their like are not. */
+function isLocalFuse(folder: string): boolean {
+  try {
+    const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .map((line) => ({ point: line.split(' ')[4] ?? '', type: line.split(' - ')[1]?.split(' ')[0] }))
+      .filter(({ point }) => folder === point || folder.startsWith(point === '/' ? '/' : `${point}/`));
+    return mounts.sort((a, b) => b.point.length - a.point.length)[0]?.type === 'fuseblk';
+  } catch {
+    return false;
+  }
+}
+
+export function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,158 @@
+// The tables, and how a file of an earlier schema becomes one of this. test/stores/schema.sql shows the result.
+
+import type { Anchor } from '../../store/anchor.ts';
+import { isInTransaction, query, type SqliteLike, single } from './driver.ts';
+import { storeError } from './failure.ts';
+import { openStatuses } from './rows.ts';
+
+/** 'smel', at byte 68 of the file: `file ledger.db` shows it. */
+export const applicationId = 0x73_6d_65_6c;
+
+/** One list of statements per version; a list that was released never changes. */
+export const migrations: readonly (readonly string[])[] = [
+  [
+    // One row. `schema` is read in every transaction: a program that an upgrade has left behind must notice.
+    `CREATE TABLE meta (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  schema INTEGER NOT NULL,
+  incarnation TEXT NOT NULL,
+  floor INTEGER NOT NULL DEFAULT 0,
+  moved_to TEXT,
+  anchor_boot TEXT,
+  anchor_wall INTEGER,
+  anchor_uptime INTEGER,
+  anchor_seen INTEGER
+) STRICT`,
+    // A key starts with its contract and a slash. Both are here once, and a small number in each record.
+    `CREATE TABLE scopes (
+  id INTEGER PRIMARY KEY,
+  namespace TEXT NOT NULL,
+  contract TEXT NOT NULL,
+  UNIQUE (namespace, contract)
+) STRICT`,
+    // created: milliseconds since the epoch. settled, expires: milliseconds since created.
+    `CREATE TABLE records (
+  scope INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  status INTEGER NOT NULL,
+  flags INTEGER NOT NULL,
+  fence INTEGER NOT NULL,
+  token BLOB,
+  version TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  settled INTEGER,
+  expires INTEGER,
+  args TEXT,
+  content TEXT,
+  result TEXT,
+  asker TEXT,
+  more TEXT,
+  PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX open_records ON records (scope, key) WHERE status IN (${openStatuses})`,
+    // Where retention has to look, and from when: an entry per hour and period instead of one per record, since an
+    // index entry would hold the whole key again.
+    `CREATE TABLE expiry (
+  hour INTEGER NOT NULL,
+  scope INTEGER NOT NULL,
+  prefix TEXT NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  PRIMARY KEY (hour, scope, prefix)
+) STRICT, WITHOUT ROWID`,
+    `CREATE TABLE events (
+  scope INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  n INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  fence INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  PRIMARY KEY (scope, key, n)
+) STRICT, WITHOUT ROWID`,
+  ],
+];
+
+export const schemaVersion: number = migrations.length;
+
+/** Needs no lock: true is final, and false is asked again under the lock. */
+export function isCurrent(database: SqliteLike): boolean {
+  return (
+    single(database, 'PRAGMA application_id') === applicationId &&
+    single(database, 'PRAGMA user_version') === schemaVersion
+  );
+}
+
+/** What a new ledger says of itself. */
+export interface Description {
+  /** No two ledgers have the same. */
+  readonly incarnation: string;
+  readonly anchor: Anchor;
+}
+
+/** Takes the write lock at once, or throws busy. */
+export function migrate(
+  database: SqliteLike,
+  path: string,
+  { incarnation, anchor }: Description,
+  lists: readonly (readonly string[])[] = migrations,
+): void {
+  // What is not ours is refused before it is locked.
+  versionOf(database, path, lists.length);
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const from = versionOf(database, path, lists.length);
+    for (const list of lists.slice(from)) for (const statement of list) database.exec(statement);
+    if (from === 0) {
+      const { boot, wall, uptime, seen } = anchor;
+      database
+        .prepare(
+          `INSERT INTO meta (one, schema, incarnation, anchor_boot, anchor_wall, anchor_uptime, anchor_seen)
+           VALUES (1, ?, ?, ?, ?, ?, ?)`,
+        )
+        .run(lists.length, incarnation, boot, wall, uptime, seen);
+      database.exec(`PRAGMA application_id = ${applicationId}`);
+    }
+    database.prepare('UPDATE meta SET schema = ?').run(lists.length);
+    database.exec(`PRAGMA user_version = ${lists.length}`);
+    database.exec('COMMIT');
+  } catch (error) {
+    if (isInTransaction(database)) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** Which schema the file has; 0: it is new and empty. Refuses what is not ours. */
+function versionOf(database: SqliteLike, path: string, known: number): number {
+  const id = single(database, 'PRAGMA application_id') as number;
+  const version = single(database, 'PRAGMA user_version') as number;
+  if (id !== applicationId) {
+    const tables = query(
+      database,
+      "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+    );
+    const found = tables.all().map(([name]) => String(name));
+    if (id === 0 && version === 0 && found.length === 0) return 0;
+    const signs = found.length === 0 ? `application id ${id}` : `it holds ${found.slice(0, 3).join(', ')}`;
+    throw storeError('STORE_UNSAFE', `${path} is a database of another program (${signs}).`, {
+      next: 'Name a file of its own for the ledger by `path`. Nothing was changed.',
+      evidence: { path, applicationId: id, tables: found.slice(0, 10) },
+    });
+  }
+  refuseNewer(version, known, path);
+  return version;
+}
+
+export function refuseNewer(version: number, known: number, path: string): void {
+  if (version <= known) return;
+  throw storeError(
+    'STORE_UNSAFE',
+    `The ledger ${path} has schema ${version}; this version of semel knows up to ${known}.`,
+    {
+      next: 'Upgrade semel here and start this program again. Nothing was changed.',
+      evidence: { path, schema: version, known },
+    },
+  );
+}

@@ -1,0 +1,253 @@
+// The embedded store: one SQLite file, many processes. Transactions are short and shared (group commit), nothing
+// waits inside the driver, and every answer is given after its commit is on the disk.
+
+import { resolve } from 'node:path';
+import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
+import { isSemelError } from '../../core/errors.ts';
+import { coalescer } from '../../store/coalescer.ts';
+import { type Backend, ruleStore, type Transaction, type Urgency } from '../../store/rule-store.ts';
+import type { Store, StoreFacts } from '../../store/store.ts';
+import { isInTransaction, type SqliteLike } from './driver.ts';
+import { breaksConnection, explain, kindOf, storeError } from './failure.ts';
+import { listRows } from './list.ts';
+import { type Machine, thisMachine } from './machine.ts';
+import { type Connection, lostDescription, moved, openLedger, replaced } from './open.ts';
+import { patience, readUnlocked } from './patience.ts';
+import { defaultPath } from './place.ts';
+import { refuseNewer, schemaVersion } from './schema.ts';
+import { type Tables, tables } from './tables.ts';
+import { timekeeper } from './time.ts';
+import { transaction } from './transaction.ts';
+
+export interface SqliteStoreOptions {
+  /** @default $XDG_STATE_HOME/semel/ledger.db, else ~/.local/state/semel/ledger.db */
+  readonly path?: string;
+  /** An open handle of node:sqlite or better-sqlite3 on the ledger's file, for this store alone; yours to close. */
+  readonly database?: SqliteLike;
+  /** Accepts a folder or file that belongs to another user. */
+  readonly shared?: boolean;
+  /** How long a ledger that another process has locked is waited for, in milliseconds. @default 10_000 */
+  readonly busyMs?: number;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  readonly machine?: Partial<Machine>;
+}
+
+export interface SqliteStore extends Store {
+  /** A person says that the wall clock is right as it is: windows end by it again from now on. */
+  acceptClock(): Promise<void>;
+}
+
+export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
+  const { backend, acceptClock } = sqliteBackend(options);
+  return { ...ruleStore(backend), acceptClock };
+}
+
+type Work = (transaction: Transaction) => unknown;
+
+/** An open connection and its statements. */
+interface Session {
+  readonly connection: Connection;
+  readonly tables: Tables;
+}
+
+function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptClock(): Promise<void> } {
+  const { clock = systemClock, random = systemRandom, busyMs = 10_000, shared = false } = options;
+  const machine: Machine = {
+    ...thisMachine,
+    // A clock that is not the machine's own has no other uptime than its own.
+    ...(options.clock === undefined ? {} : { uptimeMs: () => clock.mono() }),
+    ...options.machine,
+  };
+  const path = resolve(options.path ?? defaultPath());
+  const unlocked = patience({ clock, random, busyMs });
+  const time = timekeeper(clock, machine);
+  const queue = coalescer<Work, unknown>({ flush, judge });
+  let session: Session | undefined;
+  let opening: Promise<StoreFacts> | undefined;
+  let facts: StoreFacts | undefined;
+  let closing: Promise<void> | undefined;
+  /** What no later call can cure: the file under this name is not the one that was opened. */
+  let refusal: unknown;
+
+  const backend: Backend = {
+    open: () => (closing === undefined ? ready() : Promise.reject(isClosed(path))),
+    transact<T>(urgency: Urgency, work: (transaction: Transaction) => T) {
+      if (closing !== undefined) return Promise.reject(isClosed(path));
+      return queue.add(urgency, work) as Promise<T>;
+    },
+    peek: (namespace, key) => reading(({ get }) => ({ row: get(namespace, key), time: time.now() })),
+    list: (query) =>
+      reading((tables) => {
+        const now = time.now();
+        return { ...listRows(tables, query, now), time: now };
+      }),
+    history: (namespace, key) => reading(({ events }) => events(namespace, key)),
+    close() {
+      closing ??= shut();
+      return closing;
+    },
+  };
+
+  return {
+    backend,
+    async acceptClock() {
+      await backend.open();
+      const anchor = await backend.transact('settling', () => {
+        const now = time.anchorNow();
+        session?.tables.setAnchor(now);
+        return now;
+      });
+      time.nowBy(anchor);
+    },
+  };
+
+  /** Opens on first use, and again after the connection broke. */
+  function ready(): Promise<StoreFacts> {
+    if (opening === undefined) {
+      opening = start();
+      opening.catch(() => {
+        opening = undefined;
+      });
+    } else if (facts !== undefined && facts.clockProblem !== time.problem()) {
+      facts = { ...facts, clockProblem: time.problem() };
+      opening = Promise.resolve(facts);
+    }
+    return opening;
+  }
+
+  async function start(): Promise<StoreFacts> {
+    try {
+      if (refusal !== undefined) throw refusal;
+      const { database } = options;
+      const describe = () => ({ incarnation: random.token() + random.token(), anchor: time.anchorNow() });
+      const connection = await openLedger({ path, database, shared, machine, describe, unlocked });
+      const prepared = tables(connection.database);
+      time.nowBy(readUnlocked(prepared.meta)?.anchor);
+      session = { connection, tables: prepared };
+      facts = {
+        kind: 'sqlite',
+        location: connection.path,
+        forgets: connection.forgets,
+        clockProblem: time.problem(),
+      };
+      return facts;
+    } catch (error) {
+      throw explain(error, path);
+    }
+  }
+
+  async function flush(take: () => readonly Work[]): Promise<readonly unknown[]> {
+    await ready();
+    return unlocked(() => {
+      if (session === undefined) throw isClosed(path);
+      return commit(session, take);
+    });
+  }
+
+  /** One transaction, from lock to disk, without a pause in it. */
+  function commit({ connection, tables }: Session, take: () => readonly Work[]): readonly unknown[] {
+    const { database } = connection;
+    if (isInTransaction(database)) throw handleIsBusy();
+    tables.begin.run();
+    try {
+      if (!connection.isInPlace()) {
+        refusal = replaced(path);
+        throw refusal;
+      }
+      const meta = tables.meta();
+      if (meta === undefined) throw lostDescription(path);
+      if (meta.movedTo !== null) throw moved(path, meta.movedTo);
+      refuseNewer(meta.schema, schemaVersion, path);
+      // Read now: whoever waited for the lock judges by the time at which it got it.
+      const now = time.nowBy(meta.anchor);
+      const correction = time.correction();
+      if (correction !== undefined) tables.setAnchor(correction);
+      const shared = transaction(tables, now, meta.floor);
+      const answers = take().map((work) => work(shared));
+      tables.commit.run();
+      return answers;
+    } catch (error) {
+      undo(tables, database);
+      giveUpIfBroken(error);
+      throw error;
+    }
+  }
+
+  function undo(tables: Tables, database: SqliteLike): void {
+    tables.forgetScopes();
+    try {
+      if (isInTransaction(database)) tables.rollback.run();
+    } catch {
+      // SQLite has rolled back by itself, or the connection is beyond it.
+    }
+  }
+
+  function giveUpIfBroken(error: unknown): void {
+    const kind = kindOf(error);
+    if (refusal === undefined && (kind === undefined || !breaksConnection(kind))) return;
+    const broken = session;
+    session = undefined;
+    opening = undefined;
+    if (broken !== undefined) disconnect(broken.connection);
+  }
+
+  function judge(error: unknown): { error: unknown; concernsAll: boolean } {
+    const kind = kindOf(error);
+    // A full disk may still hold the smaller half.
+    const concernsAll = isSemelError(error) || (kind !== undefined && kind !== 'full');
+    return { error: explain(error, path), concernsAll };
+  }
+
+  function reading<T>(read: (tables: Tables) => T): T {
+    if (session === undefined) throw isClosed(path);
+    const { tables } = session;
+    try {
+      return readUnlocked(() => read(tables));
+    } catch (error) {
+      giveUpIfBroken(error);
+      throw explain(error, path);
+    }
+  }
+
+  async function shut(): Promise<void> {
+    await opening?.catch(() => {});
+    await queue.drained();
+    const last = session;
+    session = undefined;
+    if (last === undefined || !last.connection.isOurs) return;
+    for (const tidy of ['PRAGMA optimize', 'PRAGMA wal_checkpoint(PASSIVE)']) {
+      try {
+        last.connection.database.exec(tidy);
+      } catch {
+        // Somebody else is writing, or the disk is full: it is for the next one to tidy up.
+      }
+    }
+    disconnect(last.connection);
+  }
+}
+
+/**
+ * A connection to a file that was swapped is left open on purpose: closing it would remove the log by its name, and
+ * that name belongs to another file now.
+ */
+function disconnect({ database, isOurs, isInPlace }: Connection): void {
+  if (!isOurs || !isInPlace()) return;
+  try {
+    database.close();
+  } catch {
+    // It is beyond closing.
+  }
+}
+
+function isClosed(path: string): Error {
+  return storeError('STORE_UNAVAILABLE', `The store of the ledger ${path} is closed.`, {
+    next: 'Nothing was run. Make a new store.',
+    retriable: false,
+  });
+}
+
+/** Counts as locked: whoever opened the transaction will end it. */
+function handleIsBusy(): Error {
+  return Object.assign(new Error('the handle is inside a transaction of its owner'), { errcode: 5 });
+}

@@ -1,0 +1,79 @@
+// The store's time (rule 7): leases by the boot's monotonic clock, windows by the wall clock while it can be trusted.
+
+import type { Clock } from '../../core/clock.ts';
+import { type Anchor, anchorAt, judge, type Reading } from '../../store/anchor.ts';
+import type { Time } from '../../store/rules/state.ts';
+import { shortBoot } from './boot.ts';
+import type { Machine } from './machine.ts';
+
+export interface Timekeeper {
+  /** Outside a transaction: by the anchor that was seen last. */
+  now(): Time;
+  /** Inside a transaction, after the lock was taken: by the anchor that is stored. */
+  nowBy(stored: Anchor | undefined): Time;
+  /** What the stored anchor should become; undefined where it stands. */
+  correction(): Anchor | undefined;
+  /** Where wall clock and uptime stand now, whatever was believed before. */
+  anchorNow(): Anchor;
+  /** A sentence while the wall clock cannot be trusted. */
+  problem(): string | undefined;
+}
+
+/** A step of the wall clock shows as a change of its distance to the monotonic clock. */
+const stepMs = 1000;
+const judgeEveryMs = 30_000;
+
+const advice =
+  'Until they agree again nothing expires. Correct the clock, or accept it as it is with `acceptClock()`.';
+
+export function timekeeper(clock: Clock, machine: Machine): Timekeeper {
+  let bootId: string | undefined;
+  let boot = '';
+  let stored: Anchor | undefined;
+  let verdict: ReturnType<typeof judge> | undefined;
+  let judgedAt = 0;
+  let distance = 0;
+
+  return {
+    now,
+    nowBy(anchor) {
+      if (!isSame(anchor, stored)) {
+        stored = anchor;
+        verdict = undefined;
+      }
+      return now();
+    },
+    correction: () => (verdict === undefined || verdict.anchor === stored ? undefined : verdict.anchor),
+    anchorNow: () => anchorAt(read(Math.floor(clock.now()))),
+    problem() {
+      now();
+      return verdict?.problem && `${verdict.problem} ${advice}`;
+    },
+  };
+
+  function now(): Time {
+    const wall = Math.floor(clock.now());
+    const mono = clock.mono();
+    // The uptime is a file to read, so it is asked for only where the answer can have changed.
+    const isStale = Math.abs(wall - mono - distance) > stepMs || mono - judgedAt > judgeEveryMs;
+    if (verdict === undefined || isStale) {
+      verdict = judge(stored, read(wall));
+      judgedAt = mono;
+      distance = wall - mono;
+    }
+    return { wall, mono, boot, steady: verdict.steady };
+  }
+
+  function read(wall: number): Reading {
+    const id = machine.bootId();
+    if (id !== bootId) {
+      bootId = id;
+      boot = shortBoot(id);
+    }
+    return { boot, wall, uptime: Math.floor(machine.uptimeMs()) };
+  }
+}
+
+function isSame(a: Anchor | undefined, b: Anchor | undefined): boolean {
+  return a?.boot === b?.boot && a?.wall === b?.wall && a?.uptime === b?.uptime && a?.seen === b?.seen;
+}
