@@ -7,8 +7,8 @@ export interface Clock {
   now(): number;
   /** Milliseconds of a clock that all processes of this boot share and no step of the wall clock moves. */
   mono(): number;
-  /** Timers never keep a process alive: an attempt does, by its own promise. */
-  setTimeout(run: () => void, ms: number): unknown;
+  /** A timer that somebody waits for keeps the process alive; one in the background does not. */
+  setTimeout(run: () => void, ms: number, background?: 'background'): unknown;
   clearTimeout(timer: unknown): void;
 }
 
@@ -18,7 +18,10 @@ export const systemClock: Clock = {
     const [seconds, nanoseconds] = process.hrtime();
     return seconds * 1000 + nanoseconds / 1e6;
   },
-  setTimeout: (run, ms) => setTimeout(run, ms).unref(),
+  setTimeout: (run, ms, background) => {
+    const timer = setTimeout(run, ms);
+    return background === undefined ? timer : timer.unref();
+  },
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 };
 

@@ -5,7 +5,7 @@ import type { Classified } from './classify.ts';
 import { type Duration, durationMs, formatDuration } from './duration.ts';
 import { SemelError } from './errors.ts';
 import type { Normaliser } from './identity.ts';
-import { type CalendarPeriod, isCalendarPeriod, type Per } from './period.ts';
+import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
 
 /** What an outside API honours. `semel/providers` has rows for the common ones. */
@@ -245,7 +245,11 @@ function providerWindow(
   return Math.max(0, rememberedMs - marginMs);
 }
 
-function lineOf(name: string, { dispatch }: ContractDefinition, { hasPrepare }: Traits): Contract['dispatch'] {
+function lineOf(
+  name: string,
+  { dispatch }: ContractDefinition,
+  { hasPrepare }: Traits,
+): Contract['dispatch'] {
   if (dispatch === undefined) return hasPrepare ? 'prepared' : 'claim';
   if (dispatch === 'claim' && hasPrepare) {
     refuse('dispatch', `${name}: with \`prepare\`, the claim cannot be the line.`, 'Leave `dispatch` out.');
@@ -255,7 +259,10 @@ function lineOf(name: string, { dispatch }: ContractDefinition, { hasPrepare }: 
 
 function checkPer(name: string, per: Per): Per {
   if (per === 'turn' || per === 'conversation' || per === 'run' || per === 'ever') return per;
-  if (isCalendarPeriod(per)) return per as CalendarPeriod;
+  if (isCalendarPeriod(per)) {
+    calendarSlot(per, 0);
+    return per;
+  }
   return refuse(
     'per',
     `${name}: ${JSON.stringify(per)} is no period.`,

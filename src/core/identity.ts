@@ -54,10 +54,20 @@ export function contentOf(key: string, args: unknown, fields: FieldLists): strin
   const digests: Record<string, string> = {};
   for (const [path, value] of contentFields(args, fields)) {
     if (value === undefined) continue;
-    const encoded = encodeResult(value, { maxBytes: Number.MAX_SAFE_INTEGER });
-    if (encoded.ok) digests[path] = contentDigest(key, path, encoded.text);
+    const encoded = encodedContent(value);
+    if (encoded !== undefined) digests[path] = contentDigest(key, path, encoded);
   }
   return Object.keys(digests).length === 0 ? null : JSON.stringify(digests);
+}
+
+/** The order of members is no wording; content that is no JSON is compared as the codec writes it. */
+function encodedContent(value: unknown): string | undefined {
+  try {
+    return canonicalJson(value, { maxBytes: Number.MAX_SAFE_INTEGER });
+  } catch {
+    const encoded = encodeResult(value, { maxBytes: Number.MAX_SAFE_INTEGER });
+    return encoded.ok ? encoded.text : undefined;
+  }
 }
 
 /** The content fields whose wording differs from what was stored. */
@@ -126,15 +136,13 @@ function place(target: Fields, [name, ...rest]: readonly string[], value: unknow
 function without(value: unknown, paths: readonly string[]): unknown {
   if (paths.length === 0 || !isObject(value)) return value;
   const cut = new Set(paths.filter((path) => !path.includes('.')));
-  const rest: Fields = Object.create(null);
-  for (const name of Object.keys(value)) {
-    if (cut.has(name)) continue;
-    const inner = paths
-      .filter((path) => path.startsWith(`${name}.`))
-      .map((path) => path.slice(name.length + 1));
-    rest[name] = without(value[name], inner);
-  }
-  return rest;
+  const rest = Object.keys(value).filter((name) => !cut.has(name));
+  // fromEntries makes own members of all names, `__proto__` too.
+  return Object.fromEntries(rest.map((name) => [name, without(value[name], inside(paths, name))]));
+}
+
+function inside(paths: readonly string[], name: string): readonly string[] {
+  return paths.filter((path) => path.startsWith(`${name}.`)).map((path) => path.slice(name.length + 1));
 }
 
 function normalised(value: unknown, normalize: Readonly<Record<string, Normaliser>>): unknown {

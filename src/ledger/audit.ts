@@ -28,7 +28,7 @@ export function createAudit(store: Store, clock: Clock): Audit {
     note(event) {
       if (waiting.length >= maxWaiting) return;
       waiting.push(event);
-      timer ??= clock.setTimeout(() => void flush(), delayMs);
+      timer ??= clock.setTimeout(() => void flush(), delayMs, 'background');
     },
     flush,
   };

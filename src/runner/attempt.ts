@@ -30,7 +30,11 @@ export interface Attempt {
   rejudge(): Promise<void>;
   /** Verify said "not landed" of every earlier attempt. */
   clear(): Promise<Refusal | undefined>;
-  abort(reason: SemelError): void;
+  /** Tells the effect to stop; its ending is still waited for. */
+  cancel(reason: SemelError): void;
+  /** Ends the attempt now, by what is known of it. */
+  end(reason: SemelError): void;
+  note(remoteRef: string): void;
   context(): { ctx: AttemptContext; log: RequestLog };
   stop(): void;
 }
@@ -63,10 +67,7 @@ export function startAttempt({
     generation: record.generation,
   };
   const aborting = new AbortController();
-  let end: (reason: SemelError) => void = () => undefined;
-  const over = new Promise<SemelError>((resolve) => {
-    end = resolve;
-  });
+  const { promise: over, resolve: end } = Promise.withResolvers<SemelError>();
   let remoteRef: string | undefined;
   let prepared: { readonly output: unknown; readonly text: string | null } | undefined =
     record.prepared === null ? undefined : { output: decodeResult(record.prepared), text: record.prepared };
@@ -83,13 +84,17 @@ export function startAttempt({
     },
   });
   const timer = Number.isFinite(contract.timeoutMs)
-    ? clock.setTimeout(() => abortAndEnd(timedOut()), contract.timeoutMs)
+    ? clock.setTimeout(() => abortAndEnd(timedOut()), contract.timeoutMs, 'background')
     : undefined;
 
   function abortAndEnd(reason: SemelError): void {
     heartbeat.stop();
     aborting.abort(reason);
     end(reason);
+  }
+
+  function note(ref: string): void {
+    remoteRef = String(ref).slice(0, maxRefLength);
   }
 
   async function ready(): Promise<void> {
@@ -162,7 +167,9 @@ export function startAttempt({
       record = answer.record;
       return undefined;
     },
-    abort: abortAndEnd,
+    cancel: (reason) => aborting.abort(reason),
+    end: abortAndEnd,
+    note,
     context: () =>
       contextFor({
         namespace: held.namespace,
@@ -176,9 +183,7 @@ export function startAttempt({
           if (!record.dispatched) await send();
           else aborting.signal.throwIfAborted();
         },
-        note: (ref) => {
-          remoteRef = String(ref).slice(0, maxRefLength);
-        },
+        note,
         prepared: () => prepared?.output,
       }),
     stop() {

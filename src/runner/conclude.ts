@@ -12,6 +12,7 @@ import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResu
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { inDoubt, type Receipt, type Result, receiptOf, recordedError, refused } from './receipt.ts';
+import { takenOver } from './refusals.ts';
 import { replay } from './replay.ts';
 import type { Try } from './tries.ts';
 
@@ -24,13 +25,18 @@ export interface Concluding {
   readonly isClosed: () => boolean;
 }
 
-export async function conclude(deps: Concluding, attempt: Attempt, { ending, thrown }: Try): Promise<Result> {
+export async function conclude(
+  deps: Concluding,
+  attempt: Attempt,
+  { ending, thrown, verified }: Try,
+): Promise<Result> {
   const { call } = attempt;
   const request = settleRequest(deps, attempt, { ending, thrown });
   const answer = await settleSurely(deps, request);
-  const executed = ending.outcome === 'succeeded' || attempt.dispatched;
+  const executed = verified === undefined && ending.outcome !== 'released';
   const more: Partial<Receipt> = {
     executed,
+    replayed: verified === true && ending.outcome === 'succeeded',
     drift: driftOf(attempt.record.content, call.content),
     acceptedRepeat:
       executed &&
@@ -51,7 +57,7 @@ export async function conclude(deps: Concluding, attempt: Attempt, { ending, thr
   }
   if (record?.status === 'succeeded') return replay(call, record, more);
   if (answer.fenced || record === undefined)
-    return refused(call, record ?? attempt.record, taken(call, thrown), more);
+    return refused(call, record ?? attempt.record, takenOver(call, thrown), more);
   return fromRecord(call, record, { ending, thrown }, more);
 }
 
@@ -81,14 +87,6 @@ function fromRecord(
     );
   }
   return refused(call, record, recordedError(record, thrown), more);
-}
-
-function taken(call: Call, cause: unknown): SemelError {
-  return new SemelError(
-    'LEASE_LOST',
-    `${call.tool.contract.name}: another worker took this call over while it ran.`,
-    { cause },
-  );
 }
 
 /** Done or not, the ledger does not know it yet: never acknowledged, never repeated, settled as soon as possible. */

@@ -25,7 +25,7 @@ export interface HeartbeatOptions {
 export function startHeartbeat({ clock, leaseMs, askedAt, renew, onLost }: HeartbeatOptions): Heartbeat {
   let until = askedAt + leaseMs;
   let stopped = false;
-  let timer = clock.setTimeout(beat, leaseMs / 3);
+  let timer = clock.setTimeout(beat, leaseMs / 3, 'background');
 
   async function renewOnce(): Promise<boolean> {
     const asked = clock.mono();
@@ -43,7 +43,7 @@ export function startHeartbeat({ clock, leaseMs, askedAt, renew, onLost }: Heart
       // A store that does not answer now may answer at the next beat; the lease runs out by itself.
       .catch(() => undefined)
       .finally(() => {
-        if (!stopped) timer = clock.setTimeout(beat, leaseMs / 3);
+        if (!stopped) timer = clock.setTimeout(beat, leaseMs / 3, 'background');
       });
   }
 

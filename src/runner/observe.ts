@@ -2,13 +2,13 @@
 // every call runs as it did before semel and the records say what semel would have done.
 
 import type { Clock } from '../core/clock.ts';
-import type { Ledger, Verdict } from '../ledger/index.ts';
-import type { ClaimFor, StoredRecord } from '../store/store.ts';
+import type { Ledger } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
+import { first, type OpenClaim } from './claims.ts';
 import { contextFor } from './context.ts';
+import type { Body, Executions } from './execution.ts';
 import { type Receipt, type Result, receiptOf } from './receipt.ts';
-import type { Body } from './runner.ts';
 import type { Try } from './tries.ts';
 
 /** No record, no claim: the tool's own error passes as it is. */
@@ -31,21 +31,15 @@ export async function runUnguarded(call: Call, more: Partial<Receipt>, keyFence 
   return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, ...more }) };
 }
 
-interface Claimed {
-  readonly verdict: Verdict;
-  readonly token: string;
-  readonly askedAt: number;
-}
-
 interface Observing {
   readonly ledger: Ledger;
   readonly clock: Clock;
-  readonly open: (call: Call, purpose: ClaimFor, generation: null, withinMs: null) => Promise<Claimed>;
-  readonly execute: (call: Call, claimed: Claimed, record: StoredRecord, body: Body) => Promise<Result>;
+  readonly open: OpenClaim;
+  readonly execute: Executions['execute'];
 }
 
 export async function observe(call: Call, { open, execute, ledger, clock }: Observing): Promise<Result> {
-  const claimed = await open(call, 'execute', null, null).catch(() => undefined);
+  const claimed = await open(call, first).catch(() => undefined);
   if (claimed === undefined) return runUnguarded(call, { observed: 'refuse: the store is away' });
   const { verdict } = claimed;
   if (verdict.kind === 'execute')

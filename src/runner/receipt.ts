@@ -94,11 +94,22 @@ export function refused(
   return { ok: false, error, receipt: receiptOf(call, record, more) };
 }
 
+/**
+ * What a verdict names: `<id>@<fence>`; for a lapsed attempt also when it was last dispatched, because it may wake
+ * up, go on, and lapse again under the same fence.
+ */
+export function refOf(record: StoredRecord): string {
+  const ref = `${recordId(record.namespace, record.key)}@${record.fence}`;
+  return record.status === 'running' && record.lastDispatchedAt !== null
+    ? `${ref}.${record.lastDispatchedAt.toString(36).slice(-6)}`
+    : ref;
+}
+
 /** What is known of a record, as plain data for people and models. */
 export function evidenceOf(record: StoredRecord): Record<string, unknown> {
   const at = (instant: number | null) => (instant === null ? undefined : new Date(instant).toISOString());
   const evidence = {
-    record: `${recordId(record.namespace, record.key)}@${record.fence}`,
+    record: refOf(record),
     key: record.key,
     attempts: record.attempts,
     owner: record.owner,
@@ -116,7 +127,6 @@ export function inDoubt(
   more: { cause?: unknown; because?: string | undefined } = {},
 ): Result {
   const { contract, tool } = { contract: call.tool.contract, tool: call.tool };
-  const id = `${recordId(record.namespace, record.key)}@${record.fence}`;
   const first = record.error?.message ?? 'the process that ran it ended without a word';
   const cure =
     tool.verify === undefined && contract.provider === undefined
@@ -127,7 +137,7 @@ export function inDoubt(
       ? record.quietInMs
       : undefined;
   const next =
-    `Look whether it landed, then run: semel resolve ${id} landed|not-landed --namespace ${record.namespace}.${cure}` +
+    `Look whether it landed, then run: semel resolve ${refOf(record)} landed|not-landed --namespace ${record.namespace}.${cure}` +
     (retryAfterMs === undefined
       ? ''
       : ` Or call again in ${Math.ceil(retryAfterMs / 1000)} s: \`verify\` can decide it then.`);

@@ -11,6 +11,8 @@ import type { Tool } from './call.ts';
 export interface Try {
   readonly ending: Ending;
   readonly thrown: unknown;
+  /** It was found out by asking, not by executing. */
+  readonly verified?: true;
 }
 
 export async function runTries(attempt: Attempt, clock: Clock, random: Random): Promise<Try> {

@@ -2,11 +2,11 @@
 // waits for, takes over only what is free, and never runs a newer generation.
 
 import type { Clock, Random } from '../core/clock.ts';
-import { SemelError } from '../core/errors.ts';
 import { type Ledger, pause } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { evidenceOf, type Result, receiptOf, recordedError, refused } from './receipt.ts';
+import { type Result, receiptOf, recordedError, refused } from './receipt.ts';
+import { aborted, gone, inFlight } from './refusals.ts';
 import { replay } from './replay.ts';
 
 export interface Waiting {
@@ -25,21 +25,16 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
   const { contract } = call.tool;
   if (contract.ifBusy === 'skip')
     return { ok: true, value: undefined, receipt: receiptOf(call, first, { skipped: true }) };
-  if (contract.ifBusy === 'fail') return inFlight(call, first);
+  if (contract.ifBusy === 'fail') return refused(call, first, inFlight(call, first));
 
   const { ledger, clock, random } = deps;
   const until = clock.mono() + contract.waitMs;
   let running = first;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     const left = until - clock.mono();
-    if (left <= 0) return inFlight(call, running);
+    if (left <= 0) return refused(call, running, inFlight(call, running));
     await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)));
-    if (call.signal?.aborted)
-      return refused(
-        call,
-        running,
-        new SemelError('ABORTED', `${contract.name}: the caller gave up waiting.`),
-      );
+    if (call.signal?.aborted) return refused(call, running, aborted(call));
 
     const { namespace, fingerprint } = call;
     const verdict = await ledger.look({
@@ -48,7 +43,7 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
       fingerprint,
       generation: first.generation,
     });
-    if (verdict.kind === 'gone') return gone(call);
+    if (verdict.kind === 'gone') return refused(call, undefined, gone(call));
     if (verdict.kind === 'replay') return replay(call, verdict.record);
     if (verdict.kind === 'in doubt') return deps.settleDoubt(verdict.record);
     if (verdict.kind === 'conflict') return deps.goOn(verdict.record);
@@ -62,27 +57,4 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     if (verdict.record.lapsed) return deps.goOn(verdict.record);
     running = verdict.record;
   }
-}
-
-function inFlight(call: Call, record: StoredRecord): Result {
-  const error = new SemelError(
-    'IN_FLIGHT',
-    `${call.tool.contract.name} is being executed by ${record.owner}.`,
-    {
-      retryAfterMs: Math.max(100, Math.ceil(record.leaseLeftMs)),
-      evidence: evidenceOf(record),
-    },
-  );
-  return refused(call, record, error);
-}
-
-function gone(call: Call): Result {
-  const error = new SemelError(
-    'EXPIRED',
-    `${call.tool.contract.name}: the execution that this call waited for is over, and its record too.`,
-    {
-      next: 'Nothing was run. Call again if it is still wanted.',
-    },
-  );
-  return refused(call, undefined, error);
 }

@@ -3,6 +3,7 @@
 import { decodeResult } from '../core/codec.ts';
 import { recordId } from '../core/key.ts';
 import type { Effect, Status } from '../core/words.ts';
+import { refOf } from '../runner/index.ts';
 import type { RecordError, StoredRecord } from '../store/store.ts';
 
 export interface RecordInfo {
@@ -84,15 +85,4 @@ export function infoOf(record: StoredRecord): RecordInfo {
     toolCallId: record.toolCallId ?? undefined,
     run: record.run ?? undefined,
   };
-}
-
-/**
- * `<id>@<fence>`; for a lapsed attempt also when it was last dispatched, because it may wake up, go on, and
- * lapse again under the same fence.
- */
-export function refOf(record: StoredRecord): string {
-  const ref = `${recordId(record.namespace, record.key)}@${record.fence}`;
-  return record.status === 'running' && record.lastDispatchedAt !== null
-    ? `${ref}.${record.lastDispatchedAt.toString(36).slice(-6)}`
-    : ref;
 }

@@ -5,9 +5,9 @@ import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
 import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
-import { resultOf } from '../runner/index.ts';
+import { refOf, resultOf } from '../runner/index.ts';
 import type { Act, Page, ResolveRefusal, StoredRecord, StoreEvent } from '../store/store.ts';
-import { infoOf, type RecordInfo, refOf } from './record-info.ts';
+import { infoOf, type RecordInfo } from './record-info.ts';
 
 export interface RecordQuery {
   readonly contract?: string;

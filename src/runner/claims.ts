@@ -1,0 +1,87 @@
+// One claim under one token: from a call to a verdict.
+
+import type { Clock, Random } from '../core/clock.ts';
+import { isSemelError } from '../core/errors.ts';
+import type { Ledger, Verdict } from '../ledger/index.ts';
+import type { ClaimFor, ClaimRequest } from '../store/store.ts';
+import type { Call } from './call.ts';
+
+export interface Claimed {
+  readonly verdict: Verdict;
+  readonly purpose: ClaimFor;
+  readonly token: string;
+  /** When it was asked for: the lease is counted from here. */
+  readonly askedAt: number;
+}
+
+export interface ClaimTerms {
+  readonly purpose: ClaimFor;
+  /** Only this generation; null: any. */
+  readonly generation: number | null;
+  readonly rerunWithinMs: number | null;
+}
+
+/** The claim of a call that knows nothing yet. */
+export const first: ClaimTerms = { purpose: 'execute', generation: null, rerunWithinMs: null };
+
+export interface ClaimsOptions {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly owner: string;
+  /** The claim may or may not have been made: whoever asked is gone, so it is given back when the store answers. */
+  readonly giveBack: (token: string, call: Call) => void;
+}
+
+export type OpenClaim = (call: Call, terms: ClaimTerms) => Promise<Claimed>;
+
+export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsOptions): OpenClaim {
+  return async (call, terms) => {
+    const token = random.token();
+    const askedAt = clock.mono();
+    try {
+      const verdict = await ledger.open(requestFor(call, terms, token, owner), { ...call.identity, owner });
+      return { verdict, purpose: terms.purpose, token, askedAt };
+    } catch (error) {
+      if (isSemelError(error, 'STORE_UNAVAILABLE')) giveBack(token, call);
+      throw error;
+    }
+  };
+}
+
+function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string): ClaimRequest {
+  const { contract } = call.tool;
+  const { conversation, turn, toolCallId, run } = call.identity;
+  return {
+    namespace: call.namespace,
+    key: call.key,
+    olderKeys: call.olderKeys,
+    token,
+    fingerprint: call.fingerprint,
+    for: terms.purpose,
+    generation: terms.generation,
+    crossing: contract.dispatch === 'claim',
+    leaseMs: contract.leaseMs,
+    rerunWithinMs: terms.rerunWithinMs,
+    maxCrashes: contract.maxAttempts,
+    verifyAfterMs: contract.verifyAfterMs,
+    tailMs: contract.tailMs,
+    version: contract.version,
+    effect: contract.effect,
+    keyed: contract.rerunWithinMs !== null,
+    retention: {
+      windowMs: contract.windowMs,
+      failureWindowMs: contract.failureWindowMs,
+      keep: contract.per === 'ever' && contract.windowMs > 0,
+      periodEndsAt: call.periodEndsAt,
+    },
+    owner,
+    args: call.storedArgs,
+    content: call.content,
+    notAfter: call.notAfter,
+    conversation: conversation ?? null,
+    turn: turn ?? null,
+    toolCallId: toolCallId ?? null,
+    run: run ?? null,
+  };
+}

@@ -1,0 +1,126 @@
+// Runs what a won claim allows: the effect, or first the question whether it landed. Knows every attempt of this
+// process, so that a closing process can end them by what is known of them.
+
+import type { Clock } from '../core/clock.ts';
+import { SemelError } from '../core/errors.ts';
+import type { Ledger } from '../ledger/index.ts';
+import type { StoredRecord } from '../store/store.ts';
+import { type Attempt, startAttempt } from './attempt.ts';
+import type { Call } from './call.ts';
+import type { Claimed } from './claims.ts';
+import { type Concluding, conclude } from './conclude.ts';
+import { verify } from './doubt.ts';
+import type { Result } from './receipt.ts';
+import { aborted, interrupted, tooLate } from './refusals.ts';
+import type { Try } from './tries.ts';
+
+/** Executes under an attempt, and says how it ended. */
+export type Body = (attempt: Attempt) => Promise<Try>;
+
+export interface ExecutionOptions {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly concluding: Concluding;
+  /** Somebody else in this process waits for the same call, so one caller's signal does not end it. */
+  readonly isShared: (call: Call) => boolean;
+  readonly onStart: (call: Call, attempt: Attempt) => void;
+}
+
+export interface Executions {
+  execute(call: Call, claimed: Claimed, record: StoredRecord, body: Body): Promise<Result>;
+  /** A claim for verify: asks first, and executes only what did not land. */
+  verifyFirst(call: Call, claimed: Claimed, record: StoredRecord, body: Body): Promise<Result>;
+  /** Resolves when none is left. */
+  finished(): Promise<unknown>;
+  interrupt(): void;
+}
+
+export function createExecutions({
+  ledger,
+  clock,
+  concluding,
+  isShared,
+  onStart,
+}: ExecutionOptions): Executions {
+  const running = new Map<Attempt, Promise<Result>>();
+
+  function withAttempt(
+    call: Call,
+    { token, askedAt }: Claimed,
+    record: StoredRecord,
+    work: Body,
+  ): Promise<Result> {
+    const attempt = startAttempt({ ledger, clock, call, record, token, askedAt });
+    onStart(call, attempt);
+    const unlisten = endWithCaller(call, attempt);
+    const result = work(attempt)
+      .then((ended) => conclude(concluding, attempt, ended))
+      .finally(() => {
+        unlisten();
+        attempt.stop();
+        running.delete(attempt);
+      });
+    running.set(attempt, result);
+    return result;
+  }
+
+  /** The effect, or the end of its time; what it says afterwards is still told to the ledger. */
+  async function bounded(attempt: Attempt, body: Body): Promise<Try> {
+    const { notAfter } = attempt.call;
+    if (notAfter !== null && clock.now() > notAfter) return unstarted(tooLate(attempt.call));
+    const effect = body(attempt);
+    const ended = await Promise.race([effect, attempt.over]);
+    if (!(ended instanceof SemelError)) return ended;
+    concluding.inBackground(effect.then((news) => conclude(concluding, attempt, news)));
+    return {
+      ending: { outcome: attempt.dispatched ? 'unknown' : 'released', because: ended.message },
+      thrown: ended,
+    };
+  }
+
+  async function askThenRun(attempt: Attempt, body: Body): Promise<Try> {
+    const answer = await verify(attempt);
+    if (answer.verdict === 'landed') {
+      if (answer.remoteRef !== undefined) attempt.note(answer.remoteRef);
+      return { ending: { outcome: 'succeeded', value: answer.value }, thrown: undefined, verified: true };
+    }
+    if (answer.verdict === 'unsure') return undecided(answer.because ?? 'unsure');
+    const refusal = await attempt.clear();
+    if (refusal === 'early') return undecided('it says "not landed", but a request may still be on its way');
+    if (refusal !== undefined) return undecided(`the claim was ${refusal}`);
+    return bounded(attempt, body);
+  }
+
+  /** Before the line nothing is lost by ending it. After it, the effect is told to stop and heard out. */
+  function endWithCaller(call: Call, attempt: Attempt): () => void {
+    const { signal } = call;
+    if (signal === undefined) return () => undefined;
+    const giveUp = () => {
+      if (isShared(call)) return;
+      if (attempt.dispatched) attempt.cancel(aborted(call));
+      else attempt.end(aborted(call));
+    };
+    if (signal.aborted) giveUp();
+    signal.addEventListener('abort', giveUp, { once: true });
+    return () => signal.removeEventListener('abort', giveUp);
+  }
+
+  return {
+    execute: (call, claimed, record, body) =>
+      withAttempt(call, claimed, record, (attempt) => bounded(attempt, body)),
+    verifyFirst: (call, claimed, record, body) =>
+      withAttempt(call, claimed, record, (attempt) => askThenRun(attempt, body)),
+    finished: () => Promise.allSettled(running.values()),
+    interrupt() {
+      for (const attempt of running.keys()) attempt.end(interrupted());
+    },
+  };
+}
+
+function undecided(because: string): Try {
+  return { ending: { outcome: 'unknown', because }, thrown: undefined, verified: true };
+}
+
+function unstarted(error: SemelError): Try {
+  return { ending: { outcome: 'released', because: error.message }, thrown: error };
+}

@@ -1,0 +1,72 @@
+// What a call is told when it may not go on: one sentence of what happened, one of what to do.
+
+import { SemelError } from '../core/errors.ts';
+import type { StoredRecord } from '../store/store.ts';
+import type { Call } from './call.ts';
+import { evidenceOf } from './receipt.ts';
+
+export function closed(): SemelError {
+  return new SemelError('STORE_UNAVAILABLE', 'This semel is closed.', {
+    next: 'Create a new one.',
+    retriable: false,
+  });
+}
+
+export function conflict({ tool }: Call, record: StoredRecord): SemelError {
+  return new SemelError('KEY_CONFLICT', `${tool.contract.name}: this key stands for other identity args.`, {
+    evidence: evidenceOf(record),
+  });
+}
+
+/** A waiter's generation is no more. */
+export function gone({ tool }: Call): SemelError {
+  return new SemelError(
+    'EXPIRED',
+    `${tool.contract.name}: the execution that this call waited for is over, and its record too.`,
+    { next: 'Nothing was run. Call again if it is still wanted.' },
+  );
+}
+
+export function tooLate({ tool, notAfter }: Call): SemelError {
+  const limit = new Date(notAfter ?? 0).toISOString();
+  return new SemelError('EXPIRED', `${tool.contract.name} was not to start after ${limit}.`);
+}
+
+export function reentrant({ tool }: Call): SemelError {
+  return new SemelError(
+    'REENTRANT',
+    `${tool.contract.name} was called from inside its own run, with the same identity.`,
+  );
+}
+
+export function inFlight({ tool }: Call, record: StoredRecord): SemelError {
+  return new SemelError('IN_FLIGHT', `${tool.contract.name} is being executed by ${record.owner}.`, {
+    retryAfterMs: Math.max(100, Math.ceil(record.leaseLeftMs)),
+    evidence: evidenceOf(record),
+  });
+}
+
+export function takenOver({ tool }: Call, cause: unknown): SemelError {
+  return new SemelError(
+    'LEASE_LOST',
+    `${tool.contract.name}: another worker took this call over while it ran.`,
+    { cause },
+  );
+}
+
+/** Before anything was dispatched. */
+export function aborted({ tool, signal }: Call): SemelError {
+  return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up.`, { cause: signal?.reason });
+}
+
+/** After the line, or while others wait: the execution goes on without this caller. */
+export function leftBehind({ tool, signal }: Call): SemelError {
+  return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up while it was being executed.`, {
+    cause: signal?.reason,
+    next: 'It may land. Call again to learn how it ended.',
+  });
+}
+
+export function interrupted(): SemelError {
+  return new SemelError('ABORTED', 'interrupted: the process is closing.');
+}
