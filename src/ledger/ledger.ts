@@ -33,12 +33,17 @@ export interface LedgerOptions {
   readonly cache: CacheLimits;
 }
 
+/** What a verdict is about. */
+export type Asked = Pick<ClaimRequest, 'namespace' | 'key' | 'fingerprint' | 'generation'>;
+
 /** Who asks, for the audit of a replay. */
 export type Asker = Readonly<Record<string, unknown>>;
 
 export interface Ledger {
   readonly events: EventHub;
   facts(): Promise<StoreFacts>;
+  /** The settled record that answers, if this process remembers it: no store is asked. */
+  remembered(asked: Asked, asker: Asker): StoredRecord | undefined;
   /** The verdict about a call; `execute` means that the claim is won and durable. */
   open(request: ClaimRequest, asker: Asker): Promise<Verdict>;
   renew(request: RenewRequest): Promise<RenewAnswer>;
@@ -47,7 +52,7 @@ export interface Ledger {
   settle(request: SettleRequest): Promise<SettleAnswer>;
   resolve(request: ResolveRequest): Promise<ResolveAnswer>;
   /** What a claim would be told, without claiming. */
-  look(asked: Pick<ClaimRequest, 'namespace' | 'key' | 'fingerprint' | 'generation'>): Promise<Lost>;
+  look(asked: Asked): Promise<Lost>;
   read(namespace: string, key: string): Promise<StoredRecord | undefined>;
   list(query: ListQuery): Promise<Page<StoredRecord>>;
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
@@ -67,9 +72,16 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     events,
     facts: () => ask(() => store.open()),
 
+    remembered(asked, asker) {
+      const cached = cache.get(asked.namespace, asked.key, clock.mono());
+      if (cached === undefined) return undefined;
+      const verdict = decide(cached, asked);
+      if (verdict.kind !== 'replay') return undefined;
+      told(verdict, asker);
+      return verdict.record;
+    },
+
     async open(request, asker) {
-      const cached = cache.get(request.namespace, request.key, clock.mono());
-      if (cached !== undefined) return told(decide(cached, request), asker);
       const answer = await ask(() => store.claim(request));
       if (answer.won) {
         const { record, takeover } = answer;
@@ -135,7 +147,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     },
   };
 
-  function told(verdict: Verdict, asker: Asker): Verdict {
+  function told(verdict: Lost, asker: Asker): Lost {
     if (verdict.kind === 'replay') {
       events.emit('replayed', { ...about(verdict.record), settledAt: verdict.record.settledAt });
       audit.note(noteOf(verdict.record, 'replayed', asker));

@@ -3,7 +3,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError } from '../core/errors.ts';
 import type { Ledger, Verdict } from '../ledger/index.ts';
-import type { ClaimFor, ClaimRequest } from '../store/store.ts';
+import type { ClaimFor, ClaimRequest, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 
 export interface Claimed {
@@ -35,17 +35,33 @@ export interface ClaimsOptions {
 
 export type OpenClaim = (call: Call, terms: ClaimTerms) => Promise<Claimed>;
 
-export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsOptions): OpenClaim {
-  return async (call, terms) => {
+export interface Claims {
+  open: OpenClaim;
+  /** The settled record of this call, if this process remembers it. */
+  remembered(call: Call): StoredRecord | undefined;
+}
+
+export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsOptions): Claims {
+  const askerOf = (call: Call) => ({ ...call.identity, owner });
+
+  async function open(call: Call, terms: ClaimTerms): Promise<Claimed> {
     const token = random.token();
     const askedAt = clock.mono();
     try {
-      const verdict = await ledger.open(requestFor(call, terms, token, owner), { ...call.identity, owner });
+      const verdict = await ledger.open(requestFor(call, terms, token, owner), askerOf(call));
       return { verdict, purpose: terms.purpose, token, askedAt };
     } catch (error) {
       if (isSemelError(error, 'STORE_UNAVAILABLE')) giveBack(token, call);
       throw error;
     }
+  }
+
+  return {
+    open,
+    remembered(call) {
+      const { namespace, key, fingerprint } = call;
+      return ledger.remembered({ namespace, key, fingerprint, generation: null }, askerOf(call));
+    },
   };
 }
 

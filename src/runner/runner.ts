@@ -68,7 +68,7 @@ export function createRunner({
     isShared: (call) => flights.isShared(call),
     onStart: (call, attempt) => flights.started(call, attempt),
   });
-  const open = createClaims({
+  const { open, remembered } = createClaims({
     ledger,
     clock,
     random,
@@ -96,6 +96,8 @@ export function createRunner({
     if (problem !== undefined) return refused(call, undefined, problem);
     if (contract.mode === 'observe')
       return observe(call, { open, execute: executions.execute, ledger, clock });
+    const settled = remembered(call);
+    if (settled !== undefined) return replay(call, settled);
     return flights.join(call) ?? flights.lead(call, () => guarded(call, runTool));
   }
 

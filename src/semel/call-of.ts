@@ -65,6 +65,8 @@ export async function callOf(
     return deriveKey({ namespace, contract: name, period: part, identity: own, again });
   });
   const [key, ...older] = keys as [string, ...string[]];
+  let content: { readonly text: string | null } | undefined;
+  let stored: { readonly text: string | null } | undefined;
   return {
     tool,
     namespace,
@@ -72,8 +74,15 @@ export async function callOf(
     key,
     olderKeys: older.filter((each) => each !== key),
     fingerprint: caller === undefined ? null : fingerprint(identityText),
-    content: contentOf(key, args, contract.fields),
-    storedArgs: storedArgs(args, contract, limits),
+    // A replay from memory needs neither.
+    get content() {
+      content ??= { text: contentOf(key, args, contract.fields) };
+      return content.text;
+    },
+    get storedArgs() {
+      stored ??= { text: storedArgs(args, contract, limits) };
+      return stored.text;
+    },
     periodEndsAt,
     identity,
     notAfter: instant('notAfter', options.notAfter) ?? null,

@@ -24,6 +24,7 @@ export interface Toolbox {
   define(definition: AnyDefinition): ToolFunction<unknown, unknown>;
   /** A tool whose effect is another closure at each call. */
   oneLiner(name: string, options: OneLinerOptions, effect: (ctx: AttemptContext<undefined>) => unknown): Tool;
+  /** Not one-liners: their effect is gone with its call. */
   find(name: string): KnownTool | undefined;
   /** Says once what looks wrong with the identity of such calls. */
   warnOfIdentity(tool: Tool, args: unknown): void;
@@ -46,20 +47,20 @@ export interface ToolboxSource {
 }
 
 export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSource): Toolbox {
-  const tools = new Map<string, KnownTool & { readonly shape: string }>();
+  const shapes = new Map<string, string>();
+  const tools = new Map<string, KnownTool>();
+  const oneLiners = new Map<string, Tool['contract']>();
 
-  function register(tool: Tool, schema: StandardSchema | undefined): KnownTool {
-    const { name } = tool.contract;
-    const shape = shapeOf(tool.contract);
-    const known = tools.get(name);
-    if (known !== undefined && known.shape !== shape) {
+  function claimName(contract: Tool['contract']): void {
+    const { name } = contract;
+    const shape = shapeOf(contract);
+    if ((shapes.get(name) ?? shape) !== shape) {
       throw new SemelError('CONTRACT_INVALID', `${name} is defined twice, with different contracts.`, {
         path: 'name',
         next: 'Give one of them another name.',
       });
     }
-    tools.set(name, { shape, tool, schema });
-    return { tool, schema };
+    shapes.set(name, shape);
   }
 
   function warnOfIdentity({ contract }: Tool, args: unknown): void {
@@ -86,8 +87,10 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
         hasPrepare: definition.prepare !== undefined,
       };
       const contract = defineContract(definition, traits, defaults);
-      const known = register(
-        {
+      claimName(contract);
+      const known: KnownTool = {
+        schema: definition.input,
+        tool: {
           contract,
           run: definition.run as Tool['run'],
           prepare: definition.prepare as Tool['prepare'],
@@ -95,8 +98,8 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
           classify: classifier(definition.classify),
           onReplay: definition.onReplay as Tool['onReplay'],
         },
-        definition.input,
-      );
+      };
+      tools.set(contract.name, known);
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
 
       const guarded = async (args: unknown, options: CallOptions = {}) =>
@@ -120,14 +123,20 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     },
 
     oneLiner(name, options, effect) {
+      const run: Tool['run'] = (_args, ctx) => effect(ctx as AttemptContext<undefined>);
+      // The contract of a one-liner is the same at each call: only its effect is new.
+      const shape = `${name}\0${JSON.stringify(options)}`;
+      const known = oneLiners.get(shape);
+      if (known !== undefined) return { contract: known, run };
       const traits = { hasVerify: false, hasPrepare: false };
       const contract = defineContract(
         { per: 'ever', ...given(options), name, effect: 'write-non-idempotent' },
         traits,
         defaults,
       );
-      return register({ contract, run: (_args, ctx) => effect(ctx as AttemptContext<undefined>) }, undefined)
-        .tool;
+      claimName(contract);
+      oneLiners.set(shape, contract);
+      return { contract, run };
     },
 
     find: (name) => tools.get(name),
