@@ -88,9 +88,10 @@ export function providerKey(namespace: string, key: string, generation: number, 
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** A record's short name, for people: `semel resolve <id>@<fence> …`. */
+/** A record's short name, for people: `semel resolve <id>@<fence> …`. A derived key holds a digest already. */
 export function recordId(namespace: string, key: string): string {
-  return shortDigest(rules, 'record', namespace, key);
+  const isCallers = key[key.indexOf('/') + 1] === '=';
+  return isCallers ? shortDigest(rules, 'record', namespace, key) : key.slice(-32, -22);
 }
 
 /** One 64-bit digest per content field, salted by the key, so that equal texts of two records do not show. */
