@@ -56,7 +56,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
   const machine: Machine = {
     ...thisMachine,
     // A clock that is not the machine's own has no other uptime than its own.
-    ...(options.clock === undefined ? {} : { uptimeMs: () => clock.mono() }),
+    ...(clock === systemClock ? {} : { uptimeMs: () => clock.mono() }),
     ...options.machine,
   };
   const path = resolve(options.path ?? defaultPath());
