@@ -12,6 +12,8 @@ export interface Claimed {
   readonly token: string;
   /** When it was asked for: the lease is counted from here. */
   readonly askedAt: number;
+  /** The record in doubt that the claim was made for, as it was before. */
+  readonly inDoubt?: StoredRecord;
 }
 
 export interface ClaimTerms {

@@ -1,6 +1,7 @@
 // What may be done about a record in doubt, without a person: run it again where class, provider or contract
 // make that no blind repetition; else ask `verify`; else hold it and say so.
 
+import { decodeResult } from '../core/codec.ts';
 import { majorOf } from '../core/contract.ts';
 import { isRepeatable, stricter } from '../core/words.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
@@ -36,7 +37,7 @@ export function rerunWithin(call: Call, record: StoredRecord): number | null {
 }
 
 /** Asks the tool whether it landed. A throw or no answer in time decides nothing. */
-export async function verify(attempt: Attempt): Promise<Verification> {
+export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined): Promise<Verification> {
   const { tool } = attempt.call;
   const { record } = attempt;
   const { ctx } = attempt.context();
@@ -51,13 +52,30 @@ export async function verify(attempt: Attempt): Promise<Verification> {
     signal: attempt.signal,
   };
   try {
-    const answer = tool.verify?.(attempt.args as never, context);
+    const answer = tool.verify?.(argsInDoubt(attempt, inDoubt) as never, context);
     const verification = await Promise.race([
       answer,
       attempt.over.then((error) => ({ verdict: 'unsure' as const, because: error.message })),
     ]);
-    return verification ?? { verdict: 'unsure', because: 'it gave no answer' };
+    return isVerification(verification) ? verification : noAnswer;
   } catch (error) {
     return { verdict: 'unsure', because: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** What was sent is looked for in its own words, not in those of whoever asks. */
+function argsInDoubt({ args, call }: Attempt, inDoubt: StoredRecord | undefined): unknown {
+  const stored = call.tool.contract.redact.length === 0 ? inDoubt?.args : undefined;
+  return stored == null ? args : decodeResult(stored);
+}
+
+/** Whatever is none of the three answers is no answer: `true` may mean either. */
+const noAnswer: Verification = {
+  verdict: 'unsure',
+  because: 'it answered none of landed(), notLanded() or unsure()',
+};
+
+function isVerification(answer: unknown): answer is Verification {
+  const verdict = (answer as Partial<Verification> | null | undefined)?.verdict;
+  return verdict === 'landed' || verdict === 'notLanded' || verdict === 'unsure';
 }

@@ -78,8 +78,8 @@ export function createExecutions({
     };
   }
 
-  async function askThenRun(attempt: Attempt, body: Body): Promise<Try> {
-    const answer = await verify(attempt);
+  async function askThenRun(attempt: Attempt, { inDoubt }: Claimed, body: Body): Promise<Try> {
+    const answer = await verify(attempt, inDoubt);
     if (answer.verdict === 'landed') {
       if (answer.remoteRef !== undefined) attempt.note(answer.remoteRef);
       return { ending: { outcome: 'succeeded', value: answer.value }, thrown: undefined, verified: true };
@@ -109,7 +109,7 @@ export function createExecutions({
     execute: (call, claimed, record, body) =>
       withAttempt(call, claimed, record, (attempt) => bounded(attempt, body)),
     verifyFirst: (call, claimed, record, body) =>
-      withAttempt(call, claimed, record, (attempt) => askThenRun(attempt, body)),
+      withAttempt(call, claimed, record, (attempt) => askThenRun(attempt, claimed, body)),
     finished: () => Promise.allSettled(running.values()),
     interrupt() {
       for (const attempt of running.keys()) attempt.end(interrupted());

@@ -154,7 +154,7 @@ export function createRunner({
     if (purpose === undefined) return inDoubt(call, record);
     const { generation } = record;
     const claimed = await open(call, { purpose, generation, rerunWithinMs: rerunWithin(call, record) });
-    return follow(call, claimed, body, [...tried, purpose]);
+    return follow(call, { ...claimed, inDoubt: record }, body, [...tried, purpose]);
   }
 
   /** What is wrong with a call before anything is claimed. */
