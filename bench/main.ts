@@ -1,0 +1,34 @@
+// npm run bench [-- sqlite|keys] [--rows N] [--rounds N] [--evidence]
+
+import { parseArgs } from 'node:util';
+import { keys } from './keys.ts';
+import { print, type Section, writeEvidence } from './report.ts';
+import { sqlite } from './sqlite.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rows: { type: 'string', default: '1000000' },
+    rounds: { type: 'string', default: '7' },
+    evidence: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h' },
+  },
+});
+
+if (values.help) {
+  process.stdout.write(`npm run bench [-- sqlite|keys] [--rows N] [--rounds N] [--evidence]
+
+  sqlite, keys   only this part (default: both)
+  --rows N       rows of the large ledger (default 1000000)
+  --rounds N     interleaved rounds, of which the median counts (default 7)
+  --evidence     write docs/evidence/bench.md
+`);
+} else {
+  const rounds = Number(values.rounds);
+  const wanted = (name: string) => positionals.length === 0 || positionals.includes(name);
+  const sections: Section[] = [];
+  if (wanted('keys')) sections.push(...(await keys(rounds)));
+  if (wanted('sqlite')) sections.push(...(await sqlite({ rounds, few: 10_000, many: Number(values.rows) })));
+  print(sections);
+  if (values.evidence) writeEvidence(sections, `npm run bench -- ${process.argv.slice(2).join(' ')}`, rounds);
+}

@@ -1,0 +1,64 @@
+// What a bench says: figures, ratios against goals, exact counters; as a table in the terminal and as evidence.
+
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { cpus, totalmem } from 'node:os';
+import type { Figure } from './measure.ts';
+
+export interface Ratio {
+  readonly what: string;
+  readonly value: number;
+  /** At least, or at most. */
+  readonly goal: number;
+  readonly direction: 'at least' | 'at most';
+}
+
+export interface Section {
+  readonly title: string;
+  readonly figures: readonly Figure[];
+  readonly ratios: readonly Ratio[];
+}
+
+export function print(sections: readonly Section[]): void {
+  process.stdout.write(`${markdown(sections)}\n`);
+}
+
+export function isReached({ value, goal, direction }: Ratio): boolean {
+  return direction === 'at least' ? value >= goal : value <= goal;
+}
+
+function markdown(sections: readonly Section[]): string {
+  return sections
+    .map(({ title, figures, ratios }) => {
+      const rates = figures.map(
+        (f) => `| ${f.name} | ${whole(f.perSecond)} | ${whole(f.lowest)}–${whole(f.highest)} |`,
+      );
+      const table =
+        rates.length === 0 ? [] : ['| | per second | lowest–highest |', '|---|---:|---:|', ...rates, ''];
+      const goals = ratios.map(
+        (r) =>
+          `- ${r.what}: **${r.value.toFixed(2)}** (goal: ${r.direction} ${r.goal}; ${isReached(r) ? 'reached' : 'NOT reached'})`,
+      );
+      return [`## ${title}`, '', ...table, ...goals, ''].join('\n');
+    })
+    .join('\n');
+}
+
+export function writeEvidence(sections: readonly Section[], command: string, rounds: number): void {
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  const machine = `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
+  const head = [
+    '# Bench',
+    '',
+    `Written by \`${command}\` at commit ${commit} on ${new Date().toISOString().slice(0, 10)}: ${machine}. Medians of ${rounds} interleaved rounds.`,
+    '',
+  ];
+  writeFileSync(
+    new URL('../docs/evidence/bench.md', import.meta.url),
+    `${head.join('\n')}\n${markdown(sections)}`,
+  );
+}
+
+function whole(value: number): string {
+  return Math.round(value).toLocaleString('en-US');
+}
