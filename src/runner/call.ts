@@ -59,4 +59,6 @@ export interface Call {
   readonly identity: Identity;
   readonly notAfter: number | null;
   readonly signal: AbortSignal | undefined;
+  /** Only `verify` may settle a doubt: nothing is to be run. */
+  readonly asksOnly?: boolean;
 }

@@ -73,19 +73,6 @@ function fromRecord(
     const doubt = inDoubt(call, record, { cause: thrown, because });
     return { ...doubt, receipt: { ...doubt.receipt, ...more } };
   }
-  if (record.status === 'released' && isRepeatable(record.effect)) {
-    const message = `${call.tool.contract.name} threw: ${messageOf(thrown)}.`;
-    return refused(
-      call,
-      record,
-      new SemelError('FAILED', message, {
-        cause: thrown,
-        retriable: true,
-        next: 'It is declared harmless to repeat: call again.',
-      }),
-      more,
-    );
-  }
   return refused(call, record, recordedError(record, thrown), more);
 }
 
@@ -151,7 +138,6 @@ export function resultOf(
 function landedReceipt({ result }: SettleRequest, more: Partial<Receipt>): Partial<Receipt> {
   return {
     ...more,
-    executed: true,
     remoteRef: result?.remoteRef ?? undefined,
     omitted: result?.omitted ?? undefined,
   };

@@ -12,7 +12,7 @@ import type { Verification } from './verification.ts';
 /** The ways out, in the order in which they are tried. */
 export function waysOut(call: Call, record: StoredRecord): readonly ClaimFor[] {
   const ways: ClaimFor[] = [];
-  if (mayRerun(call, record)) ways.push('rerun');
+  if (!call.asksOnly && mayRerun(call, record)) ways.push('rerun');
   if (call.tool.verify !== undefined) ways.push('verify');
   return ways;
 }

@@ -2,8 +2,11 @@
 
 import { type ErrorCode, errorCodes, SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
+import { PartialSuccess } from '../core/signals.ts';
+import { isRepeatable } from '../core/words.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
+import { rerunWithin, waysOut } from './doubt.ts';
 
 export interface Receipt {
   readonly contract: string;
@@ -126,22 +129,13 @@ export function inDoubt(
   record: StoredRecord,
   more: { cause?: unknown; because?: string | undefined } = {},
 ): Result {
-  const { contract, tool } = { contract: call.tool.contract, tool: call.tool };
+  const { contract } = call.tool;
   const first = record.error?.message ?? 'the process that ran it ended without a word';
-  const cure =
-    tool.verify === undefined && contract.provider === undefined
-      ? ' Give the contract a `verify` or a `provider`, and it is decided without a person.'
-      : '';
-  const retryAfterMs =
-    Number.isFinite(record.quietInMs) && record.quietInMs > 0 && tool.verify !== undefined
-      ? record.quietInMs
-      : undefined;
-  const next =
-    `Look whether it landed, then run: semel resolve ${refOf(record)} landed|not-landed --namespace ${record.namespace}.${cure}` +
-    (retryAfterMs === undefined
-      ? ''
-      : ` Or call again in ${Math.ceil(retryAfterMs / 1000)} s: \`verify\` can decide it then.`);
   const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
+  const { sentence, ...retry } = whoDecides(call, record);
+  const next =
+    `Look whether it landed, then run: semel resolve ${refOf(record)} landed|not-landed ` +
+    `--namespace ${record.namespace}.${sentence}`;
   return refused(
     call,
     record,
@@ -151,11 +145,44 @@ export function inDoubt(
       {
         next,
         evidence: evidenceOf(record),
-        ...(retryAfterMs === undefined ? {} : { retryAfterMs, retriable: true }),
+        ...retry,
         ...(more.cause === undefined ? {} : { cause: more.cause }),
+        ...(more.cause instanceof PartialSuccess ? { value: more.cause.landed } : {}),
       },
     ),
   );
+}
+
+/** What decides it without a person, and when; or the line of the contract that would have. */
+function whoDecides(
+  call: Call,
+  record: StoredRecord,
+): { sentence: string; retriable?: true; retryAfterMs?: number } {
+  const ways = waysOut(call, record);
+  if (ways.includes('rerun') && isInTime(call, record))
+    return { sentence: ' Or call again: a repetition lands only once, or is accepted.', retriable: true };
+  if (ways.includes('verify')) {
+    const { quietInMs } = record;
+    if (quietInMs === 0 || !Number.isFinite(quietInMs)) return { sentence: '' };
+    const sentence = ` Or call again in ${Math.ceil(quietInMs / 1000)} s: \`verify\` can decide it then.`;
+    return { sentence, retriable: true, retryAfterMs: quietInMs };
+  }
+  const errorCode = /^([A-Z][A-Z0-9_]{2,}):/.exec(record.error?.message ?? '')?.[1];
+  const sentences = [
+    call.tool.contract.provider === undefined
+      ? ' Give the contract a `verify` or a `provider`, and it is decided without a person.'
+      : ' Give the contract a `verify`, and it is decided without a person.',
+    errorCode === undefined
+      ? ''
+      : ` If ${errorCode} always means that nothing was sent, add: classify: { ${errorCode}: 'notLanded' }.`,
+  ];
+  return { sentence: sentences.join('') };
+}
+
+function isInTime(call: Call, record: StoredRecord): boolean {
+  const { firstDispatchedAt, readAt } = record;
+  const withinMs = rerunWithin(call, record);
+  return withinMs === null || firstDispatchedAt === null || readAt < firstDispatchedAt + withinMs;
 }
 
 /** The error that a settled or released record answers with. */
@@ -164,12 +191,20 @@ export function recordedError(record: StoredRecord, cause?: unknown): SemelError
   const stored = record.error?.code as ErrorCode | undefined;
   const known = stored !== undefined && errorCodes.includes(stored);
   const details = { evidence: evidenceOf(record), ...(cause === undefined ? {} : { cause }) };
-  if (record.status === 'failed') {
-    const given =
-      record.doubtSince === null
-        ? `${record.contract} failed: ${message}.`
-        : `${record.contract}: ${message}.`;
-    return new SemelError(known ? stored : 'FAILED', given, details);
+  if (record.status === 'failed' && record.doubtSince !== null) {
+    const next =
+      'Somebody decided to leave it at that; `semel.records.reopen` makes it an open question again.';
+    return new SemelError('FAILED', `${record.contract}: ${message}.`, { ...details, next });
+  }
+  if (record.status === 'failed')
+    return new SemelError(known ? stored : 'FAILED', `${record.contract} failed: ${message}.`, details);
+  if (isRepeatable(record.effect)) {
+    const next = 'It is declared harmless to repeat: call again.';
+    return new SemelError('FAILED', `${record.contract} threw: ${message}.`, {
+      ...details,
+      next,
+      retriable: true,
+    });
   }
   if (known && stored !== 'NOT_LANDED')
     return new SemelError(stored, `${record.contract} did not land: ${message}.`, details);

@@ -94,6 +94,11 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
   /** Open records first: they are few, and they are what people name by id. */
   async function find(keyOrId: string): Promise<StoredRecord | undefined> {
     if (keyOrId.includes('/')) return ledger.read(namespace, keyOrId);
+    if (keyOrId === '')
+      throw new SemelError('INVALID_ARGS', 'No record was named.', {
+        path: 'key',
+        next: 'Pass its key or id.',
+      });
     const named = (record: StoredRecord) => recordId(namespace, record.key).startsWith(keyOrId);
     for (const status of ['unknown', 'running', undefined] as const) {
       const found: StoredRecord[] = [];
@@ -183,13 +188,17 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
       return [...groups.values()].sort((a, b) => b.refs.length - a.refs.length);
     },
     async resolve(ref, resolution, options = {}) {
-      const [id = '', seen = ''] = ref.split('@');
+      const what = actOf(resolution, maxResultBytes);
+      const [id = '', seen] = ref.split('@');
       const record = await must(id);
-      const given = `${id}@${seen}`;
       const now = refOf(record);
-      if (now.slice(now.indexOf('@')) !== given.slice(given.indexOf('@')))
-        throw refusal(record, 'stale', record);
-      return act(record, actOf(resolution, maxResultBytes), options);
+      if (seen === undefined)
+        throw new SemelError('INVALID_ARGS', `${ref} does not say which state of the record was looked at.`, {
+          path: 'ref',
+          next: `If it was the present one, write ${now}.`,
+        });
+      if (now.slice(now.indexOf('@') + 1) !== seen) throw refusal(record, 'stale', record);
+      return act(record, what, options);
     },
   };
 
@@ -206,11 +215,16 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
 
 function actOf(resolution: Resolution, maxResultBytes: number): Act {
   if (resolution === 'notLanded' || resolution === 'runAgain') return { type: resolution };
-  if ('abandon' in resolution) return { type: 'abandon', reason: resolution.abandon };
-  return {
-    type: 'landed',
-    result: resultOf(resolution.landed, resolution.remoteRef, 'value', maxResultBytes),
-  };
+  const decision: object = typeof resolution === 'object' && resolution !== null ? resolution : {};
+  if ('abandon' in decision) return { type: 'abandon', reason: String(decision.abandon) };
+  if ('landed' in decision) {
+    const { landed, remoteRef } = decision as { landed: unknown; remoteRef?: string };
+    return { type: 'landed', result: resultOf(landed, remoteRef, 'value', maxResultBytes) };
+  }
+  throw new SemelError('INVALID_ARGS', `${JSON.stringify(resolution)} is no decision about a record.`, {
+    path: 'resolution',
+    next: "Pass { landed: value }, 'notLanded', 'runAgain' or { abandon: 'why' }.",
+  });
 }
 
 function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {

@@ -40,7 +40,8 @@ export async function sweep(
     for (const record of page.items) {
       const tool = toolOf(record.contract);
       const call = tool && callOfRecord(tool, record);
-      const result = call && (await (execute ? runner.run(call) : runner.runWith(call, onlyAsk)));
+      const isLate = record.notAfter !== null && record.readAt > record.notAfter;
+      const result = call && (await (execute && !isLate ? runner.run(call) : justAsk(runner, call)));
       report[meaning(result)] += 1;
     }
     if (page.next === undefined) return report;
@@ -48,15 +49,17 @@ export async function sweep(
   }
 }
 
-/** Reached only after `verify` said that nothing landed. */
-const onlyAsk = async () => ({
-  ending: { outcome: 'released' as const, because: 'the sweep does not execute' },
-  thrown: undefined,
-});
+/** Whether it landed may be asked at any time, also when it is too late to run it. */
+function justAsk(runner: Runner, call: Call): Promise<Result> {
+  return runner.runWith({ ...call, notAfter: null, asksOnly: true }, async () => ({
+    ending: { outcome: 'released', because: 'the sweep does not execute' },
+    thrown: undefined,
+  }));
+}
 
 function meaning(result: Result | undefined): keyof SweepReport {
   if (result === undefined) return 'open';
-  if (result.ok) return 'landed';
+  if (result.ok) return result.receipt.skipped ? 'open' : 'landed';
   return result.error.code === 'NOT_LANDED' ||
     result.error.code === 'FAILED' ||
     result.error.code === 'EXPIRED'
@@ -67,6 +70,8 @@ function meaning(result: Result | undefined): keyof SweepReport {
 /** Only with the args that were stored whole can somebody else than the caller go on. */
 function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
   if (record.args === null || tool.contract.redact.length > 0) return undefined;
+  // An observed tool runs whatever the ledger says, so it is not for the ledger to start it.
+  if (tool.contract.mode === 'observe') return undefined;
   return {
     tool,
     namespace: record.namespace,

@@ -24,7 +24,7 @@ export interface Toolbox {
   define(definition: AnyDefinition): ToolFunction<unknown, unknown>;
   /** A tool whose effect is another closure at each call. */
   oneLiner(name: string, options: OneLinerOptions, effect: (ctx: AttemptContext<undefined>) => unknown): Tool;
-  /** Not one-liners: their effect is gone with its call. */
+  /** By its name, or by one that it had before. Not one-liners: their effect is gone with its call. */
   find(name: string): KnownTool | undefined;
   /** Says once what looks wrong with the identity of such calls. */
   warnOfIdentity(tool: Tool, args: unknown): void;
@@ -139,7 +139,10 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       return { contract, run };
     },
 
-    find: (name) => tools.get(name),
+    find(name) {
+      const isEarlierName = ({ tool }: KnownTool) => tool.contract.was.some((form) => form.name === name);
+      return tools.get(name) ?? [...tools.values()].find(isEarlierName);
+    },
     warnOfIdentity,
   };
 }

@@ -1,0 +1,564 @@
+// A record in doubt: who may decide it, with what, and what everybody is told meanwhile.
+
+import { createSemel, landed, notLanded, type SemelError, unsure } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { type Rig, rest, rig } from './support.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+/** Throws after its effect as often as `fails` says. */
+function mailer(fails = 1) {
+  const sent: unknown[] = [];
+  let left = fails;
+  const send = (args: unknown) => {
+    sent.push(args);
+    if (left-- > 0) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+    return { id: `m-${sent.length}` };
+  };
+  return { sent, send };
+}
+
+interface Mail {
+  to: string;
+  body?: string;
+}
+
+const mail = { name: 'mail.send', effect: 'write-non-idempotent', per: 'ever', identity: ['to'] } as const;
+
+async function errorOf(promise: Promise<unknown>): Promise<SemelError> {
+  return promise.then(
+    () => expect.fail('it should have been refused'),
+    (error) => error as SemelError,
+  );
+}
+
+async function theDoubt({ semel }: Rig) {
+  const { items } = await semel.doubts.list();
+  expect(items).toHaveLength(1);
+  return items[0]!;
+}
+
+describe('what IN_DOUBT says', () => {
+  test('the thrown error comes before everything else, then the command that resolves it, then the line that would have decided it', async () => {
+    const { semel } = rig();
+    const { send } = mailer();
+    const tool = semel.tool({ ...mail, run: (args: Mail) => send(args) });
+    const error = await errorOf(tool({ to: 'ann' }));
+    const id = (await semel.doubts.list()).items[0]!.ref;
+    expect(error.code).toBe('IN_DOUBT');
+    expect(error.retriable).toBe(false);
+    expect(error.message).toMatch(/^mail\.send may have landed \(ECONNRESET: socket hang up\)\./);
+    expect(error.correctiveAction).toContain(`semel resolve ${id} landed|not-landed --namespace test`);
+    expect(error.correctiveAction).toContain("classify: { ECONNRESET: 'notLanded' }");
+    expect(error.correctiveAction).toMatch(/`verify`/);
+    expect(error.evidence).toMatchObject({ attempts: 1, error: 'ECONNRESET: socket hang up' });
+    expect((error.cause as Error).message).toBe('socket hang up');
+  });
+
+  test('a record whose holder died names itself in a way that resolve takes', async () => {
+    const made = rig();
+    const { semel, clock } = made;
+    const tool = semel.tool({
+      ...mail,
+      lease: '10s',
+      timeout: '1h',
+      run: () => new Promise(() => undefined),
+    });
+    void tool.try({ to: 'ann' }).catch(() => undefined);
+    await rest();
+    clock.jump(11_000);
+    const second = made.another().tool({ ...mail, lease: '10s', timeout: '1h', run: () => 'never' });
+    const error = await errorOf(second({ to: 'ann' }));
+    const ref = /semel resolve (\S+)/.exec(error.message)![1]!;
+    const resolved = await semel.doubts.resolve(ref, { landed: 'seen' });
+    expect(resolved.status).toBe('succeeded');
+    expect(await second({ to: 'ann' })).toBe('seen');
+  });
+
+  test('nothing is run while it is in doubt, however often it is called', async () => {
+    const { semel } = rig();
+    const { sent, send } = mailer();
+    const tool = semel.tool({ ...mail, run: (args: Mail) => send(args) });
+    for (let call = 0; call < 5; call += 1) expect((await tool.try({ to: 'ann' })).ok).toBe(false);
+    expect(sent).toHaveLength(1);
+  });
+});
+
+describe('a provider that honours the key', () => {
+  const provider = { name: 'mailer', window: '48h', hosts: ['127.0.0.1'] } as const;
+
+  test('inside its window the call runs again, with the first args and the same key, and the drift is noted', async () => {
+    const { semel, clock } = rig();
+    const { sent, send } = mailer();
+    const keys: string[] = [];
+    const tool = semel.tool({
+      ...mail,
+      provider,
+      run: (args: Mail, ctx) => {
+        keys.push(ctx.key);
+        return send(args);
+      },
+    });
+    const first = await errorOf(tool({ to: 'ann', body: 'first wording' }));
+    expect(first.code).toBe('IN_DOUBT');
+    expect(first.retriable).toBe(true);
+    await clock.advance(20 * hour);
+    const again = await tool.try({ to: 'ann', body: 'second wording' });
+    expect(again).toMatchObject({
+      ok: true,
+      value: { id: 'm-2' },
+      receipt: { executed: true, drift: ['body'], acceptedRepeat: false, attempt: 2 },
+    });
+    expect(sent).toEqual([
+      { to: 'ann', body: 'first wording' },
+      { to: 'ann', body: 'first wording' },
+    ]);
+    expect(keys[1]).toBe(keys[0]);
+  });
+
+  test('past its window the call is held', async () => {
+    const { semel, clock } = rig();
+    const { sent, send } = mailer();
+    const tool = semel.tool({ ...mail, provider, run: (args: Mail) => send(args) });
+    await errorOf(tool({ to: 'ann' }));
+    await clock.advance(48 * hour);
+    const error = await errorOf(tool({ to: 'ann' }));
+    expect(error.code).toBe('IN_DOUBT');
+    expect(error.retriable).toBe(false);
+    expect(sent).toHaveLength(1);
+  });
+
+  test('the window is counted from the first dispatch, not from the last', async () => {
+    const { semel, clock } = rig();
+    const { sent, send } = mailer(9);
+    const tool = semel.tool({ ...mail, provider, run: (args: Mail) => send(args) });
+    await errorOf(tool({ to: 'ann' }));
+    await clock.advance(30 * hour);
+    await errorOf(tool({ to: 'ann' }));
+    expect(sent).toHaveLength(2);
+    await clock.advance(30 * hour);
+    await errorOf(tool({ to: 'ann' }));
+    expect(sent).toHaveLength(2);
+  });
+
+  test('past its window `verify` is asked', async () => {
+    const { semel, clock } = rig();
+    const { sent, send } = mailer();
+    const tool = semel.tool({
+      ...mail,
+      provider,
+      run: (args: Mail) => send(args),
+      verify: () => landed({ id: 'found' }),
+    });
+    await errorOf(tool({ to: 'ann' }));
+    await clock.advance(48 * hour);
+    expect(await tool({ to: 'ann' })).toEqual({ id: 'found' });
+    expect(sent).toHaveLength(1);
+  });
+
+  test('args that may not be stored make a re-run impossible', async () => {
+    const { semel } = rig();
+    const { sent, send } = mailer();
+    const tool = semel.tool({ ...mail, provider, redact: ['body'], run: (args: Mail) => send(args) });
+    await errorOf(tool({ to: 'ann', body: 'secret' }));
+    expect((await errorOf(tool({ to: 'ann', body: 'secret' }))).code).toBe('IN_DOUBT');
+    expect(sent).toHaveLength(1);
+    const record = (await semel.doubts.list()).items[0]!;
+    expect(record.args).toEqual({ to: 'ann' });
+  });
+
+  test('another major version of the tool does not repeat what the first one sent', async () => {
+    const made = rig();
+    const { send, sent } = mailer();
+    const v1 = made.semel.tool({ ...mail, provider, version: '1.4', run: (args: Mail) => send(args) });
+    await errorOf(v1({ to: 'ann' }));
+    const v2 = made.another().tool({ ...mail, provider, version: '2.0', run: (args: Mail) => send(args) });
+    expect((await errorOf(v2({ to: 'ann' }))).code).toBe('IN_DOUBT');
+    expect(sent).toHaveLength(1);
+  });
+});
+
+describe('verify', () => {
+  test('"landed" settles with its value and its reference, and says that nothing was executed', async () => {
+    const { semel } = rig();
+    const { sent, send } = mailer();
+    const tool = semel.tool({
+      ...mail,
+      run: (args: Mail) => send(args),
+      verify: () => landed({ id: 'found' }, 'msg_77'),
+    });
+    await errorOf(tool({ to: 'ann' }));
+    const found = await tool.try({ to: 'ann' });
+    expect(found).toMatchObject({
+      ok: true,
+      value: { id: 'found' },
+      receipt: { executed: false, replayed: true, remoteRef: 'msg_77' },
+    });
+    expect(sent).toHaveLength(1);
+    expect(await tool({ to: 'ann' })).toEqual({ id: 'found' });
+  });
+
+  test('"not landed" is not believed while a request may be on its way; later it executes', async () => {
+    const { semel, clock } = rig();
+    const { sent, send } = mailer();
+    const tool = semel.tool({
+      ...mail,
+      timeout: '2m',
+      run: (args: Mail) => send(args),
+      verify: () => notLanded(),
+    });
+    await errorOf(tool({ to: 'ann' }));
+    const early = await errorOf(tool({ to: 'ann' }));
+    expect(early).toMatchObject({ code: 'IN_DOUBT', retriable: true });
+    expect(early.retryAfterMs).toBeGreaterThan(50_000);
+    expect(early.retryAfterMs).toBeLessThanOrEqual(minute);
+    expect(sent).toHaveLength(1);
+    await clock.advance(early.retryAfterMs!);
+    const second = await tool.try({ to: 'ann' });
+    expect(second).toMatchObject({
+      ok: true,
+      value: { id: 'm-2' },
+      receipt: { executed: true, acceptedRepeat: false },
+    });
+    expect(sent).toHaveLength(2);
+  });
+
+  test.each([
+    [
+      '"unsure" says why',
+      () => unsure('the API lists nothing older than a minute'),
+      /the API lists nothing older/,
+    ],
+    [
+      'a throw decides nothing',
+      () => {
+        throw new Error('502 from the search');
+      },
+      /502 from the search/,
+    ],
+    ['no answer decides nothing', () => undefined as never, /Verify:/],
+    ['`true` decides nothing', () => true as never, /landed\(\), notLanded\(\) or unsure\(\)/],
+    ['`false` decides nothing', () => false as never, /landed\(\), notLanded\(\) or unsure\(\)/],
+    ['a word decides nothing', () => 'notLanded' as never, /landed\(\), notLanded\(\) or unsure\(\)/],
+  ])('%s, and the record stays in doubt', async (_title, verify, message) => {
+    const made = rig();
+    const { semel, clock } = made;
+    const { sent, send } = mailer();
+    const tool = semel.tool({ ...mail, run: (args: Mail) => send(args), verify });
+    await errorOf(tool({ to: 'ann' }));
+    await clock.advance(hour);
+    const error = await errorOf(tool({ to: 'ann' }));
+    expect(error.code).toBe('IN_DOUBT');
+    expect(error.message).toMatch(message);
+    expect(error.message).toMatch(/ECONNRESET/);
+    expect(sent).toHaveLength(1);
+    expect((await theDoubt(made)).inDoubt).toBe(true);
+  });
+
+  test('it is asked about what was sent, not about the wording of whoever asks', async () => {
+    const { semel, clock } = rig();
+    const { send } = mailer();
+    const asked: unknown[] = [];
+    const tool = semel.tool({
+      ...mail,
+      run: (args: Mail) => send(args),
+      verify: (args, ctx) => {
+        asked.push(args.body, ctx.attempts, ctx.lastDispatchedAt instanceof Date, ctx.key.length);
+        return landed({ id: 'found' });
+      },
+    });
+    await errorOf(tool({ to: 'ann', body: 'first wording' }));
+    await clock.advance(hour);
+    await tool({ to: 'ann', body: 'second wording' });
+    expect(asked).toEqual(['first wording', 2, true, 36]);
+  });
+
+  test('two callers at once ask once', async () => {
+    const made = rig();
+    const { semel, clock } = made;
+    const { send } = mailer();
+    let asked = 0;
+    const definition = {
+      ...mail,
+      run: (args: Mail) => send(args),
+      verify: async () => {
+        asked += 1;
+        await rest();
+        return landed({ id: 'found' });
+      },
+    };
+    const here = semel.tool(definition);
+    const there = made.another().tool(definition);
+    await errorOf(here({ to: 'ann' }));
+    await clock.advance(hour);
+    const both = Promise.all([here({ to: 'ann' }), there({ to: 'ann' }), here({ to: 'ann' })]);
+    expect(await clock.until(both)).toEqual([{ id: 'found' }, { id: 'found' }, { id: 'found' }]);
+    expect(asked).toBe(1);
+  });
+});
+
+test("`onDoubt: 'rerun'` runs it again and names that in the receipt", async () => {
+  const { semel } = rig({ onDoubt: 'rerun' });
+  const { sent, send } = mailer();
+  const tool = semel.tool({ ...mail, run: (args: Mail) => send(args) });
+  await errorOf(tool({ to: 'ann' }));
+  const again = await tool.try({ to: 'ann' });
+  expect(again).toMatchObject({ ok: true, receipt: { executed: true, acceptedRepeat: true } });
+  expect(sent).toHaveLength(2);
+});
+
+describe('resolve', () => {
+  async function inDoubt() {
+    const made = rig();
+    const { sent, send } = mailer();
+    const tool = made.semel.tool({ ...mail, run: (args: Mail) => send(args) });
+    await errorOf(tool({ to: 'ann' }));
+    return { ...made, made, tool, sent, ref: (await theDoubt(made)).ref };
+  }
+
+  test('landed: the value is replayed', async () => {
+    const { semel, tool, sent, ref } = await inDoubt();
+    const info = await semel.doubts.resolve(ref, { landed: { id: 'x' }, remoteRef: 'r-1' }, { by: 'ann' });
+    expect(info).toMatchObject({ status: 'succeeded', value: { id: 'x' }, remoteRef: 'r-1', doubt: false });
+    expect(await tool({ to: 'ann' })).toEqual({ id: 'x' });
+    expect(sent).toHaveLength(1);
+  });
+
+  test('not landed: too early without force, then it runs again and nothing is in doubt', async () => {
+    const { semel, clock, tool, sent, ref } = await inDoubt();
+    const early = await errorOf(semel.doubts.resolve(ref, 'notLanded'));
+    expect(early.code).toBe('RESOLVE_STALE');
+    expect(early.message).toMatch(/may still land.*force/);
+    expect(early.retryAfterMs).toBeGreaterThan(0);
+    await clock.advance(early.retryAfterMs!);
+    expect(await semel.doubts.resolve(ref, 'notLanded')).toMatchObject({ status: 'released', doubt: false });
+    const second = await tool.try({ to: 'ann' });
+    expect(second).toMatchObject({ ok: true, receipt: { acceptedRepeat: false } });
+    expect(sent).toHaveLength(2);
+  });
+
+  test('not landed with force: believed at once', async () => {
+    const { semel, ref } = await inDoubt();
+    expect(await semel.doubts.resolve(ref, 'notLanded', { force: true })).toMatchObject({
+      status: 'released',
+    });
+  });
+
+  test('run again: accepts a second effect, keeps the doubt, and the receipt says so', async () => {
+    const { semel, tool, sent, ref } = await inDoubt();
+    expect(await semel.doubts.resolve(ref, 'runAgain')).toMatchObject({ status: 'released', doubt: true });
+    const second = await tool.try({ to: 'ann' });
+    expect(second).toMatchObject({ ok: true, receipt: { executed: true, acceptedRepeat: true } });
+    expect(sent).toHaveLength(2);
+  });
+
+  test('abandon: given up, never told as refused, and reopened it is an open question again', async () => {
+    const { semel, tool, sent, ref } = await inDoubt();
+    await semel.doubts.resolve(ref, { abandon: 'customer left' });
+    const error = await errorOf(tool({ to: 'ann' }));
+    expect(error.code).toBe('FAILED');
+    expect(error.message).toMatch(/Given up, may have landed: customer left/);
+    expect(error.message).not.toMatch(/refused it/);
+    const reopened = await semel.records.reopen(ref.split('@')[0]!);
+    expect(reopened.inDoubt).toBe(true);
+    expect(sent).toHaveLength(1);
+  });
+
+  test('a reference that is no longer true is refused, and shows what is there now', async () => {
+    const { semel, ref } = await inDoubt();
+    await semel.doubts.resolve(ref, { landed: 1 });
+    const error = await errorOf(semel.doubts.resolve(ref, 'runAgain'));
+    expect(error).toMatchObject({ code: 'RESOLVE_STALE', evidence: { status: 'succeeded' } });
+    expect(error.message).toMatch(/has changed since it was looked at/);
+  });
+
+  test.each(['', 'nobody', 'nobody@1', '@1'])('the reference %j is refused as one', async (ref) => {
+    const { semel } = await inDoubt();
+    const error = await errorOf(semel.doubts.resolve(ref, 'runAgain'));
+    expect(error.code).toBe('INVALID_ARGS');
+  });
+
+  test('a reference without its fence is refused, with the one to write', async () => {
+    const { semel, ref } = await inDoubt();
+    const error = await errorOf(semel.doubts.resolve(ref.split('@')[0]!, { landed: 1 }));
+    expect(error.code).toBe('INVALID_ARGS');
+    expect(error.message).toContain(ref);
+  });
+
+  test('a decision that is none of the four is refused', async () => {
+    const { semel, ref } = await inDoubt();
+    for (const wrong of ['landed', 'not-landed', {}, undefined, null]) {
+      const error = await errorOf(semel.doubts.resolve(ref, wrong as never));
+      expect(error.code).toBe('INVALID_ARGS');
+    }
+    expect((await semel.doubts.list()).items).toHaveLength(1);
+  });
+
+  test('what is running needs force, which fences its holder', async () => {
+    const made = rig();
+    const { semel } = made;
+    let end: (value: string) => void = () => undefined;
+    const tool = semel.tool({
+      ...mail,
+      run: () =>
+        new Promise<string>((resolve) => {
+          end = resolve;
+        }),
+    });
+    const running = tool.try({ to: 'ann' });
+    await rest();
+    const record = (await semel.records.list()).items[0]!;
+    const refused = await errorOf(semel.doubts.resolve(record.ref, 'runAgain'));
+    expect(refused.message).toMatch(/being executed right now.*force/s);
+    await semel.doubts.resolve(record.ref, { landed: 'by hand' }, { force: true });
+    end('by itself');
+    expect(await running).toMatchObject({ ok: true, value: 'by hand' });
+  });
+
+  test('every decision is in the history, with who made it and why', async () => {
+    const { semel, ref } = await inDoubt();
+    await semel.doubts.resolve(ref, { landed: 1 }, { by: 'ann', note: 'seen in the outbox' });
+    const history = await semel.records.history(ref.split('@')[0]!);
+    expect(history.find(({ type }) => type === 'resolved')?.detail).toMatchObject({
+      act: 'landed',
+      by: 'ann',
+      note: 'seen in the outbox',
+    });
+  });
+});
+
+test('doubts are grouped by contract and error, largest first, each record with its own reference', async () => {
+  const { semel } = rig();
+  const { send } = mailer(99);
+  const tool = semel.tool({ ...mail, run: (args: Mail) => send(args) });
+  const other = semel.tool({
+    ...mail,
+    name: 'sms.send',
+    run: () => {
+      throw new Error('no credit');
+    },
+  });
+  for (const to of ['a', 'b', 'c']) await tool.try({ to });
+  await other.try({ to: 'a' });
+  const groups = await semel.doubts.groups();
+  expect(groups.map(({ contract, error, refs }) => [contract, error, refs.length])).toEqual([
+    ['mail.send', 'ECONNRESET: socket hang up', 3],
+    ['sms.send', 'no credit', 1],
+  ]);
+  for (const ref of groups[0]!.refs) await semel.doubts.resolve(ref, { landed: null });
+  expect((await semel.doubts.list()).items).toHaveLength(1);
+});
+
+describe('sweep', () => {
+  test('asks `verify` about what nobody called for again, and executes what did not land', async () => {
+    const { semel, clock } = rig();
+    const { sent, send } = mailer(2);
+    const tool = semel.tool({
+      ...mail,
+      run: (args: Mail) => send(args),
+      verify: ({ to }) => (to === 'ann' ? landed({ id: 'found' }) : notLanded()),
+    });
+    await tool.try({ to: 'ann' });
+    await tool.try({ to: 'bob' });
+    await clock.advance(hour);
+    expect(await semel.doubts.sweep()).toEqual({ landed: 2, notLanded: 0, open: 0 });
+    expect(sent).toEqual([{ to: 'ann' }, { to: 'bob' }, { to: 'bob' }]);
+  });
+
+  test('without `execute` it only asks', async () => {
+    const { semel, clock } = rig();
+    const { sent, send } = mailer(2);
+    const tool = semel.tool({
+      ...mail,
+      provider: { name: 'mailer', window: '48h' },
+      run: (args: Mail) => send(args),
+      verify: ({ to }) => (to === 'ann' ? landed({ id: 'found' }) : notLanded()),
+    });
+    await tool.try({ to: 'ann' });
+    await tool.try({ to: 'bob' });
+    await clock.advance(hour);
+    expect(await semel.doubts.sweep({ execute: false })).toEqual({ landed: 1, notLanded: 1, open: 0 });
+    expect(sent).toHaveLength(2);
+    expect((await semel.records.list()).items.map(({ status }) => status).sort()).toEqual([
+      'released',
+      'succeeded',
+    ]);
+  });
+
+  test('leaves open what no tool of this process can decide, and says how many', async () => {
+    const { semel } = rig();
+    const { sent, send } = mailer(2);
+    const tool = semel.tool({ ...mail, run: (args: Mail) => send(args) });
+    await tool.try({ to: 'ann' });
+    await semel.once('sms.send', 1, () => send(0)).catch(() => undefined);
+    expect(await semel.doubts.sweep()).toEqual({ landed: 0, notLanded: 0, open: 2 });
+    expect(sent).toHaveLength(2);
+  });
+
+  test('never runs a one-liner: its effect was a closure of another call', async () => {
+    const { semel } = rig({ onDoubt: 'rerun' });
+    const ran: string[] = [];
+    for (const lead of ['ann', 'bob']) {
+      await semel
+        .once('mail.send', { lead }, () => {
+          ran.push(lead);
+          if (lead === 'ann') throw new Error('reset');
+        })
+        .catch(() => undefined);
+    }
+    expect(await semel.doubts.sweep()).toEqual({ landed: 0, notLanded: 0, open: 1 });
+    expect(ran).toEqual(['ann', 'bob']);
+  });
+
+  test('runs nothing in observe mode', async () => {
+    const made = rig();
+    const { send, sent } = mailer();
+    await made.semel.tool({ ...mail, run: (args: Mail) => send(args) }).try({ to: 'ann' });
+    const observing = made.another({ mode: 'observe' });
+    observing.tool({ ...mail, run: (args: Mail) => send(args) });
+    expect(await observing.doubts.sweep()).toEqual({ landed: 0, notLanded: 0, open: 1 });
+    expect(sent).toHaveLength(1);
+  });
+
+  test('finds the tool of a record that was made under its earlier name', async () => {
+    const made = rig();
+    const { send } = mailer();
+    await made.semel.tool({ ...mail, run: (args: Mail) => send(args) }).try({ to: 'ann' });
+    const renamed = made.another();
+    renamed.tool({
+      ...mail,
+      name: 'mail.deliver',
+      was: [{ name: 'mail.send' }],
+      run: (args: Mail) => send(args),
+      verify: () => landed({ id: 'found' }),
+    });
+    expect(await renamed.doubts.sweep()).toEqual({ landed: 1, notLanded: 0, open: 0 });
+  });
+});
+
+test('what died before it dispatched anything is listed beside the doubts, as abandoned', async () => {
+  const made = rig();
+  const { semel, clock } = made;
+  const tool = semel.tool({
+    ...mail,
+    dispatch: 'explicit',
+    lease: '10s',
+    timeout: '1h',
+    run: () => new Promise(() => undefined),
+  });
+  void tool.try({ to: 'ann' });
+  await rest();
+  clock.jump(11_000);
+  const { items } = await made.another().doubts.list();
+  expect(items).toMatchObject([{ status: 'running', lapsed: true, abandoned: true, inDoubt: false }]);
+});
+
+test('a stored memory of semel can be opened by anybody who has the store', async () => {
+  const made = rig();
+  const { send } = mailer();
+  await made.semel.tool({ ...mail, run: (args: Mail) => send(args) }).try({ to: 'ann' });
+  const operator = createSemel({ store: made.store, namespace: 'test', onWarning: () => undefined });
+  const { items } = await operator.doubts.list({ contract: 'mail.send', limit: 1 });
+  expect(items).toHaveLength(1);
+});
