@@ -1,0 +1,111 @@
+// Does the effect of this tool land once, whatever happens around it? Plays each row on the user's own tool and
+// store, and says which one failed and what to change. Knows no test runner: it returns, or it throws.
+
+import { randomBytes } from 'node:crypto';
+import { rebuildOf, type ToolFunction } from '../../semel/index.ts';
+import { fixFor } from './fix.ts';
+import { judge } from './judge.ts';
+import type { LandsOnceOptions } from './options.ts';
+import { type Row, rows } from './rows.ts';
+import { openScene, type Scene, type Subject } from './scene.ts';
+import { LandsOnceError, type LandsOnceRow, type LandsOnceTable, tableOf } from './table.ts';
+import type { Definition } from './watch.ts';
+
+/**
+ * Plays retries, races, lost replies and a crash on `tool`, which is what `semel.tool` returned.
+ * `args` may be a function: it is asked for each call, as your own code makes them.
+ */
+export async function landsOnce<Input, Value>(
+  tool: ToolFunction<Input, Value>,
+  args: Input | (() => Input),
+  options: LandsOnceOptions<Input>,
+): Promise<LandsOnceTable> {
+  const subject = subjectOf(tool, args, options as LandsOnceOptions<unknown>);
+  const done: LandsOnceRow[] = [];
+  const known = { counts: false, usesFetch: false, hopeless: false };
+  for (const row of rows) done.push(await play(row, subject, known));
+  const table = tableOf(tool.contract.name, done);
+  if (done.some(({ status }) => status === 'failed')) throw new LandsOnceError(table);
+  return table;
+}
+
+/** What earlier rows have shown. */
+interface Known {
+  /** `effects` sees what `run` does. */
+  counts: boolean;
+  usesFetch: boolean;
+  /** Not one call gets as far as `run`. */
+  hopeless: boolean;
+}
+
+async function play(row: Row, subject: Subject, known: Known): Promise<LandsOnceRow> {
+  const scene = await openScene(subject, row.name);
+  try {
+    const lacking = known.hopeless ? 'an earlier row says why' : row.lacks?.(scene, known.usesFetch);
+    if (lacking !== undefined) return notTried(row, lacking);
+    await row.play(scene);
+    const effects = await scene.growth();
+    const judgement = judge(row, scene, effects, known.counts);
+    learn(known, scene, effects);
+    const fix = judgement.status === 'failed' ? await fixFor(row, scene, judgement.complaint) : undefined;
+    if (
+      judgement.status === 'failed' &&
+      (judgement.complaint === 'refused' || judgement.complaint === 'threw')
+    )
+      known.hopeless ||= !known.counts;
+    const { status, verdict } = judgement;
+    return { name: row.name, status, calls: scene.calls.length, effects, verdict, fix };
+  } finally {
+    await scene.end();
+  }
+}
+
+function learn(known: Known, { watch }: Scene, effects: number): void {
+  known.counts ||= effects > 0;
+  known.usesFetch ||= watch.requests.some(({ unsafe }) => unsafe);
+}
+
+function notTried({ name }: Row, lacking: string): LandsOnceRow {
+  return {
+    name,
+    status: 'not tried',
+    calls: 0,
+    effects: 0,
+    verdict: `not tried: ${lacking}`,
+    fix: undefined,
+  };
+}
+
+function subjectOf<Input, Value>(
+  tool: ToolFunction<Input, Value>,
+  args: Input | (() => Input),
+  options: LandsOnceOptions<unknown>,
+): Subject {
+  const rebuild = rebuildOf(tool);
+  if (rebuild === undefined)
+    throw new TypeError('landsOnce tests what `semel.tool` returned; this is something else.');
+  if (typeof options?.effects !== 'function')
+    throw new TypeError('landsOnce needs `effects`: a function that counts what has landed.');
+  let definition: Definition | undefined;
+  let at = Date.now();
+  rebuild({
+    definition(given) {
+      definition = given;
+      return given;
+    },
+    clock(clock) {
+      at = clock.now();
+      return clock;
+    },
+  });
+  return {
+    rebuild,
+    contract: tool.contract,
+    definition: definition as Definition,
+    makeArgs: typeof args === 'function' ? (args as () => Input) : () => args,
+    madePerCall: typeof args === 'function' || typeof options.call === 'function',
+    options,
+    nonce: randomBytes(4).toString('hex'),
+    at,
+  };
+}
