@@ -1,0 +1,81 @@
+// SIGKILL at every crash point of every contract, on a real ledger and with a target in a process of its own.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EffectServer, startEffectServer } from '../../src/testing/effect-server/index.ts';
+import { startNode } from '../processes/node-process.ts';
+import { newScratch } from '../processes/scratch.ts';
+import { expected } from './expected.ts';
+import type { Heard } from './heard.ts';
+import { describe as describeLine, type LineName, lineNames, lineOf } from './lines.ts';
+import { exists, type Point, points } from './points.ts';
+import type { SurvivorJob, SurvivorLine } from './survivor.ts';
+import { matrixTable } from './table.ts';
+import { targets } from './tools.ts';
+import type { VictimJob, VictimLine } from './victim.ts';
+
+const scratch = newScratch('crash');
+const ledger = scratch.path('ledger.db');
+const seen: Partial<Record<LineName, Partial<Record<Point, string>>>> = {};
+let server: EffectServer;
+
+beforeAll(async () => {
+  server = await startEffectServer({ log: scratch.path('effects.jsonl'), targets: targets() });
+});
+
+afterAll(async () => {
+  console.log(matrixTable(seen));
+  await server.close();
+  scratch[Symbol.dispose]();
+});
+
+async function kill(line: LineName, point: Point, intent: string): Promise<void> {
+  const job: VictimJob = { ledger, url: server.url, line, intent, wording: 'victim', point, how: 'die' };
+  const victim = startNode<VictimLine>(new URL('./victim.ts', import.meta.url), job);
+  const { signal } = await victim.ended;
+  expect(victim.errors()).toBe('');
+  expect(victim.lines).toEqual([{ at: point }]);
+  expect(signal).toBe('SIGKILL');
+}
+
+async function survive(line: LineName, intents: readonly string[]): Promise<readonly SurvivorLine[]> {
+  const job: SurvivorJob = { ledger, url: server.url, line, intents };
+  const survivor = startNode<SurvivorLine>(new URL('./survivor.ts', import.meta.url), job);
+  await survivor.ended;
+  expect(survivor.errors()).toBe('');
+  return survivor.lines;
+}
+
+for (const line of lineNames) {
+  // One line at a time would leave the machine idle while processes start.
+  test.concurrent(`killed: ${describeLine(line)}`, async () => {
+    const at = points.filter((point) => exists(line, point));
+    const intents = new Map(at.map((point) => [`${line}, ${point}`, point]));
+    for (const [intent, point] of intents) await kill(line, point, intent);
+    const survived = await survive(line, [...intents.keys()]);
+
+    const cells: Partial<Record<Point, string>> = {};
+    for (const { intent, heard } of survived) {
+      const effects = server.effects().filter((effect) => effect.intent === intent);
+      const words = heard.map(({ word }) => word).join(' · ');
+      cells[intents.get(intent) as Point] = `${words} = ${effects.length}`;
+      if (lineOf(line).effect !== 'read' && lineOf(line).effect !== 'write-idempotent') {
+        expect(valuesOf(heard), `${intent}: everybody hears of the same effect`).toHaveLength(1);
+        const isRepeatShown = heard.some(({ acceptedRepeat }) => acceptedRepeat);
+        if (effects.length > 1) expect(isRepeatShown, `${intent}: the repeat is on a receipt`).toBe(true);
+        expect(effects.length === 1 || lineOf(line).onDoubt === 'rerun', `${intent} landed once`).toBe(true);
+      }
+    }
+    seen[line] = cells;
+    expect(cells).toEqual(expected[line]);
+  }, 120_000);
+}
+
+function valuesOf(heard: readonly Heard[]): string[] {
+  const values = heard.flatMap(({ value }) => (value === undefined ? [] : [JSON.stringify(value)]));
+  return [...new Set(values)];
+}
+
+test('the table has every cell that exists, and no other', () => {
+  for (const line of lineNames) {
+    expect(Object.keys(expected[line]).sort()).toEqual(points.filter((point) => exists(line, point)).sort());
+  }
+});

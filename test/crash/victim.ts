@@ -1,0 +1,58 @@
+// A process that makes one call and dies, or stands still, at the point that its job names.
+
+import { createSemel } from '../../src/index.ts';
+import type { ClaimAnswer } from '../../src/store/index.ts';
+import { sqliteStore } from '../../src/stores/sqlite/index.ts';
+import { dieHere, jobOf, onFinish, print, stopHere } from '../processes/child.ts';
+import { hookedStore } from '../processes/hooked-store.ts';
+import { movableClock } from '../processes/movable-clock.ts';
+import { type Heard, heard } from './heard.ts';
+import type { LineName } from './lines.ts';
+import type { Point } from './points.ts';
+import { toolOf, type World } from './tools.ts';
+
+export interface VictimJob {
+  readonly ledger: string;
+  readonly url: string;
+  readonly line: LineName;
+  readonly intent: string;
+  readonly wording: string;
+  readonly point: Point;
+  readonly how: 'die' | 'stop';
+  readonly aheadMs?: number;
+  readonly lease?: World['lease'];
+}
+
+export type VictimLine = { readonly at: Point } | { readonly heard: Heard };
+
+const job = jobOf<VictimJob>();
+
+function reached(point: Point): void {
+  if (point !== job.point) return;
+  print({ at: point } satisfies VictimLine);
+  if (job.how === 'die') dieHere();
+  stopHere();
+}
+
+onFinish(() => process.exit(1));
+const clock = movableClock(job.aheadMs);
+const store = hookedStore(sqliteStore({ path: job.ledger, clock }), {
+  before: (method) => {
+    if (method === 'claim') reached('before claim');
+  },
+  after: (method, _request, answer) => {
+    if (method === 'claim' && (answer as ClaimAnswer).won) reached('claimed');
+    if (method === 'settle') reached('settled');
+  },
+});
+const semel = createSemel({ store, clock, namespace: 'crash', onWarning: () => undefined });
+const tool = toolOf(semel, job.line, {
+  url: job.url,
+  at: (point) => (point === 'started' ? undefined : reached(point)),
+  ...(job.lease === undefined ? {} : { lease: job.lease }),
+});
+const result = await tool.try({ intent: job.intent, wording: job.wording });
+reached('before the reply');
+print({ heard: heard(result) } satisfies VictimLine);
+await semel.close();
+process.exit(0);
