@@ -160,7 +160,7 @@ export function defineContract(
   if (remembered && definition.per === undefined) {
     refuse(
       'per',
-      `${name}: a ${effect} needs \`per\`: what bounds one intent.`,
+      `${name}: class ${effect} needs \`per\`: what bounds one intent.`,
       "Say 'turn', 'conversation', 'run', day('Europe/Paris'), 'ever', …",
     );
   }
@@ -215,7 +215,7 @@ export function defineContract(
 /** Identity fields whose names look re-worded or fresh: the usual reason for a second key and a second effect. */
 export function suspiciousFields({ identity }: FieldLists, seen: readonly string[]): readonly string[] {
   const fresh =
-    /^(reason|body|text|message|subject|description|comment|note|summary|timestamp|now|date|time|trace_?id|request_?id|nonce|uuid|random)$/i;
+    /^(reason|body|text|message|subject|description|comment|note|summary|timestamp|now|time|trace_?id|request_?id|nonce|uuid|random)$/i;
   return (identity ?? seen).filter((path) => fresh.test(path.slice(path.lastIndexOf('.') + 1)));
 }
 
