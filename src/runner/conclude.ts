@@ -47,15 +47,18 @@ export async function conclude(
 
   if (answer === undefined) return unrecorded(attempt, { ending, thrown }, more);
   const { record } = answer;
+  // Where the record's value is not this call's own doing, nothing was done by it.
+  const others = { ...more, replayed: !executed };
   if (ending.outcome === 'succeeded') {
-    if (answer.fenced && record?.status === 'succeeded' && !answer.settled) return replay(call, record, more);
+    if (answer.fenced && record?.status === 'succeeded' && !answer.settled)
+      return replay(call, record, others);
     return {
       ok: true,
       value: ending.value,
       receipt: receiptOf(call, record ?? attempt.record, landedReceipt(request, more)),
     };
   }
-  if (record?.status === 'succeeded') return replay(call, record, more);
+  if (record?.status === 'succeeded') return replay(call, record, others);
   if (answer.fenced || record === undefined)
     return refused(call, record ?? attempt.record, takenOver(call, thrown), more);
   return fromRecord(call, record, { ending, thrown }, more);

@@ -1,0 +1,49 @@
+// A process that stands still past its lease while the world goes on, and then goes on itself.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type { RecordInfo, Semel } from '../../src/index.ts';
+import { type NodeProcess, startNode } from '../processes/node-process.ts';
+import type { Heard } from './heard.ts';
+import type { LineName } from './lines.ts';
+import type { Point } from './points.ts';
+import type { VictimJob, VictimLine } from './victim.ts';
+
+export interface Zombie {
+  /** The record that it left, lapsed. */
+  readonly record: RecordInfo;
+  /** Lets it go on, and answers what it heard in the end. */
+  wake(): Promise<Heard>;
+}
+
+/** Short, because it has to pass in real time: a process that stands still counts by the machine's own clock. */
+const lease = '300ms';
+
+export async function makeZombie(
+  semel: Semel,
+  place: Pick<VictimJob, 'ledger' | 'url'>,
+  line: LineName,
+  point: Point,
+  intent: string,
+): Promise<Zombie> {
+  const job: VictimJob = { ...place, line, point, intent, lease, how: 'stop', wording: 'zombie' };
+  const process = startNode<VictimLine>(new URL('./victim.ts', import.meta.url), job);
+  await process.line((printed) => 'at' in printed);
+  return { record: await lapsed(semel, line, intent), wake: () => wake(process) };
+}
+
+async function lapsed(semel: Semel, contract: LineName, intent: string): Promise<RecordInfo> {
+  for (;;) {
+    const { items } = await semel.records.list({ contract });
+    const record = items.find(({ args }) => (args as { intent: string }).intent === intent);
+    if (record?.lapsed) return record;
+    await delay(20);
+  }
+}
+
+async function wake(process: NodeProcess<VictimLine>): Promise<Heard> {
+  process.signal('SIGCONT');
+  await process.ended;
+  const last = process.lines.at(-1);
+  if (last === undefined || !('heard' in last)) throw new Error(`It heard nothing.\n${process.errors()}`);
+  return last.heard;
+}
