@@ -1,0 +1,196 @@
+// Judges a history that is over: what really happened against what the ledger says and what callers were told.
+
+import { isRepeatable } from '../../src/core/words.ts';
+import type { Contract } from '../../src/core/contract.ts';
+import type { StoredRecord } from '../../src/store/store.ts';
+import type { FinalCall } from './callers.ts';
+import type { Attempt, CallLog, Effect, KeyLog, Log } from './log.ts';
+
+export interface Ended {
+  readonly log: Log;
+  readonly contracts: ReadonlyMap<string, Contract>;
+  readonly records: ReadonlyMap<string, StoredRecord | undefined>;
+  readonly finals: readonly FinalCall[];
+}
+
+/** What the provider's window leaves for a request on its way, besides the attempt's own timeout. */
+const inTheNetworkMs = 60_000;
+
+export function check(ended: Ended): void {
+  const { log } = ended;
+  for (const known of log.keys.values()) {
+    const contract = ended.contracts.get(known.key);
+    if (contract === undefined) continue;
+    if (!isRepeatable(contract.effect)) landedOnce(log, known, contract);
+    oneIntentPerGeneration(log, known);
+    completedMeansLanded(log, known);
+    notStuck(log, known, ended.records.get(known.key));
+  }
+  for (const call of log.calls) {
+    answered(log, call);
+    ranWhatItSays(log, call);
+    toldTheTruth(log, call);
+  }
+  for (const final of ended.finals) settledInTheEnd(log, final, ended.records.get(final.call.key));
+}
+
+const ofGeneration = (log: Log, key: string, generation: number) =>
+  log.effects.filter((effect) => effect.key === key && effect.generation === generation);
+
+const attemptAt = (known: KeyLog, fence: number) => known.attempts.find((attempt) => attempt.fence === fence);
+
+/** Every effect after the first is covered: by an accepted repeat, or by the stated limit. */
+function landedOnce(log: Log, known: KeyLog, contract: Contract): void {
+  const generations = new Set(log.effects.filter(({ key }) => key === known.key).map(({ generation }) => generation));
+  for (const generation of generations) {
+    const effects = ofGeneration(log, known.key, generation);
+    for (const later of effects) {
+      for (const earlier of effects) {
+        if (earlier.fence > later.fence || (earlier.fence === later.fence && earlier.id >= later.id)) continue;
+        const why = uncovered(known, contract, earlier, later);
+        if (why !== undefined)
+          log.violated(
+            'DUPLICATE: every surplus effect is covered',
+            `${known.key} g${generation}: effect ${earlier.id} of f${earlier.fence} and ${later.id} of f${later.fence}: ${why}`,
+          );
+      }
+    }
+  }
+}
+
+function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Effect): string | undefined {
+  const between = (fence: number) => fence > earlier.fence && fence <= later.fence;
+  const accepted =
+    known.verdicts.some(
+      ({ act, fence, forced }) => between(fence) && (act === 'runAgain' || (act === 'notLanded' && forced)),
+    ) || known.attempts.some(({ fence, unbounded }) => unbounded && between(fence));
+  if (accepted) return undefined;
+  const isKeyed = contract.rerunWithinMs !== null;
+  if (isKeyed && (outlivesMargin(known, contract, earlier) || outlivesMargin(known, contract, later)))
+    return undefined;
+  const verdict = known.verdicts.some(
+    ({ act, fence }) => between(fence) && (act === 'cleared' || act === 'notLanded'),
+  );
+  if (verdict && outlives(known, contract, earlier)) return undefined;
+  return verdict
+    ? 'a verdict "not landed" was believed too early'
+    : isKeyed
+      ? "the provider's memory was over"
+      : 'no verdict, no acceptance';
+}
+
+/** The stated limit: it landed later than "not landed" has to wait for. */
+function outlives(known: KeyLog, { verifyAfterMs, tailMs }: Contract, effect: Effect): boolean {
+  const attempt = attemptAt(known, effect.fence);
+  if (attempt?.crossedAt === undefined) return false;
+  const { crossedAt, endedAt } = attempt;
+  return effect.at >= (endedAt === undefined ? crossedAt + verifyAfterMs : endedAt + tailMs);
+}
+
+/** The same for a target that honours keys: it was on its way for longer than the margin of its window. */
+function outlivesMargin(known: KeyLog, { timeoutMs }: Contract, effect: Effect): boolean {
+  const attempt = attemptAt(known, effect.fence);
+  return attempt?.crossedAt !== undefined && effect.at >= attempt.crossedAt + timeoutMs + inTheNetworkMs;
+}
+
+/** Other args never join a generation: a conflict never executes. */
+function oneIntentPerGeneration(log: Log, known: KeyLog): void {
+  const identities = new Map<number, string>();
+  for (const { key, generation, identity } of log.effects) {
+    if (key !== known.key || generation === 0) continue;
+    const first = identities.get(generation);
+    if (first !== undefined && first !== identity)
+      log.violated('a conflict never executes', `${key} g${generation}: ${first} and ${identity}`);
+    identities.set(generation, identity);
+  }
+}
+
+function completedMeansLanded(log: Log, known: KeyLog): void {
+  for (const [generation, { text }] of known.completions) {
+    if (ofGeneration(log, known.key, generation).length === 0)
+      log.violated('LOST: completed means landed', `${known.key} g${generation} says ${text}`);
+  }
+}
+
+function notStuck(log: Log, { key }: KeyLog, record: StoredRecord | undefined): void {
+  if (record?.status === 'running' && !record.lapsed)
+    log.violated('STUCK: everything settles or is in doubt', `${key} is still running`);
+}
+
+function answered(log: Log, call: CallLog): void {
+  if (call.told === undefined && !call.threw && call.worker.alive)
+    log.violated('STUCK: every call is answered', `${call.id} waits for ever`);
+}
+
+/** A receipt says whether the call ran the effect; "nothing was run" is believed by whoever calls again. */
+function ranWhatItSays(log: Log, call: CallLog): void {
+  const { told } = call;
+  if (told === undefined) return;
+  const code = told.ok ? 'ok' : told.error.code;
+  const mayLand = !told.ok && told.error.message.includes('It may land');
+  const landed = log.effects.some((effect) => effect.call === call.id);
+  // A repeatable effect that threw is released whatever became of it: by declaration that is harmless.
+  if (landed && !told.receipt.executed && !mayLand && !isRepeatable(call.contract.effect))
+    log.violated('who is told that nothing was run can rely on it', `${call.id} landed and was told ${code}`);
+  const nothing = code === 'IN_FLIGHT' || code === 'KEY_CONFLICT' || code === 'EXPIRED';
+  if (nothing && call.sent.length > 0) log.violated('who is told to come later ran nothing', `${call.id}: ${code}`);
+  if (call.returned && code !== 'ok' && code !== 'UNRECORDED' && !mayLand)
+    log.violated('a success is never wasted', `${call.id} returned a value and was told ${code}`);
+}
+
+function toldTheTruth(log: Log, call: CallLog): void {
+  const { told, contract } = call;
+  if (told === undefined || contract.effect === 'read') return;
+  const known = log.keyLog(call.key);
+  const { receipt } = told;
+  if (told.ok) {
+    if (receipt.skipped) return;
+    toldLanded(log, known, call, (told.value as { effect: number }).effect);
+    return;
+  }
+  const isDefinite =
+    ['NOT_LANDED', 'FAILED', 'POISON'].includes(told.error.code) || told.error.message.includes('did not land');
+  if (!isDefinite || isRepeatable(contract.effect) || told.error.message.includes('may have landed')) return;
+  for (const effect of ofGeneration(log, call.key, receipt.generation)) {
+    if (effect.fence > receipt.fence || outlives(known, contract, effect)) continue;
+    const forced = known.verdicts.some(({ fence, forced: by }) => by && fence > effect.fence);
+    if (!forced)
+      log.violated(
+        'FALSE-DEFINITE: who is told "not landed" can rely on it',
+        `${call.id} was told ${told.error.code} of f${receipt.fence}; effect ${effect.id} of f${effect.fence} landed at ${effect.at}`,
+      );
+  }
+}
+
+function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): void {
+  const { receipt } = call.told as NonNullable<CallLog['told']>;
+  const landed = log.effects.find(({ id }) => id === effect);
+  const generation = receipt.unguarded ? 0 : receipt.generation;
+  if (landed === undefined || landed.key !== call.key || landed.generation !== generation) {
+    log.violated('LOST: told succeeded means landed', `${call.id}: effect ${effect} is not of ${call.key} g${generation}`);
+    return;
+  }
+  if (receipt.unguarded) return;
+  const completion = known.completions.get(generation);
+  const reported = known.attempts.some((attempt: Attempt) => attempt.reported && call.sent.includes(attempt.fence));
+  const shared = log.calls.some(
+    (other) => other !== call && other.key === call.key && other.sent.includes(landed.fence),
+  );
+  if (completion === undefined && !reported && !shared)
+    log.violated('acknowledged means durable', `${call.id}: g${generation} has no completion`);
+  if (receipt.replayed && completion !== undefined && !shared && completion.text !== JSON.stringify({ effect }))
+    log.violated('replays equal the first value', `${call.id}: ${completion.text} and ${effect}`);
+}
+
+/** With no fault left, and time enough, only an open question may stay open. */
+function settledInTheEnd(log: Log, { call, intent }: FinalCall, record: StoredRecord | undefined): void {
+  const { told } = call;
+  if (told === undefined) return;
+  const code = told.ok ? 'ok' : told.error.code;
+  const isOpen = code === 'IN_DOUBT';
+  if (!['ok', 'FAILED', 'POISON', 'IN_DOUBT', 'RESULT_OMITTED', 'KEY_CONFLICT'].includes(code))
+    log.violated('STUCK: with no fault left a call is answered', `${call.id}: ${code}`);
+  // Only what left under an unsteady clock is never quiet: that needs a person.
+  if (isOpen && intent.hasVerify && record !== undefined && Number.isFinite(record.quietInMs))
+    log.violated('STUCK: what can be verified is decided in the end', `${call.id}: ${code}`);
+}

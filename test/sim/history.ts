@@ -1,0 +1,298 @@
+// One history: a few processes, a few intents, faults for a while, then none, recovery, and the checker's word.
+
+import type { StoredRecord } from '../../src/store/store.ts';
+import { type Asked, type FinalCall, makeCall } from './callers.ts';
+import { chance as chanceOf } from './chance.ts';
+import { check } from './checker.ts';
+import { type Intent, makeIntent } from './contracts.ts';
+import { createFaults, type Faults, pickProfile } from './faults.ts';
+import { createLog, type Violation } from './log.ts';
+import type { NetworkOptions, Outage } from './network.ts';
+import { operate } from './operators.ts';
+import { createScheduler, drain, Endless, type Owner, stamp } from './scheduler.ts';
+import type { Sim } from './sim.ts';
+import { createStoreHost } from './store-host.ts';
+import { createStoreTime } from './store-time.ts';
+import type { Table } from './table.ts';
+import { toolFor } from './tools.ts';
+import { startWorker, type Worker } from './worker.ts';
+import { createWorld } from './world.ts';
+
+export interface Outcome {
+  readonly seed: number;
+  readonly profile: string;
+  readonly violations: readonly Violation[];
+  readonly events: number;
+  readonly effects: number;
+  /** A number that depends on every event, effect and answer. */
+  readonly fingerprint: number;
+}
+
+export interface HistoryOptions {
+  readonly seed: number;
+  readonly table: Table;
+  /** Faults are added to it. */
+  readonly faultCounts: Float64Array;
+  readonly trace?: (line: string) => void;
+}
+
+/** A history belongs to one log at a time: what production code rejects and nobody handles is its violation. */
+let current: ((error: unknown) => void) | undefined;
+process.on('unhandledRejection', (error) => {
+  if (current === undefined) throw error;
+  current(error);
+});
+
+const day = 24 * 3_600_000;
+
+export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions): Outcome {
+  const chance = chanceOf(seed);
+  const profile = pickProfile(chance);
+  const faults = createFaults(chance, profile);
+  const scheduler = createScheduler(trace);
+  const log = createLog();
+  current = (error) => log.violated('no rejection is left unhandled', String((error as Error)?.stack ?? error));
+  const time = createStoreTime(scheduler);
+  const host = createStoreHost({ scheduler, time, table, log, trace });
+  const world = createWorld(scheduler, chance, faults, log);
+  const intents = Array.from({ length: chance.pick([1, 1, 1, 2, 2, 3]) }, (_, index) => makeIntent(chance, index + 1));
+  const workers: Worker[] = [];
+  const sim: Sim = { chance, scheduler, faults, log, world, host, intents, workers, trace };
+  const network: NetworkOptions = { scheduler, chance, faults, outages: outagesOf(sim), store: host.store };
+  const plans = new Map<Owner, Plan>();
+  const finals: FinalCall[] = [];
+  const keys = new Map<string, Intent>();
+  trace?.(`seed ${seed}, profile ${profile.name}`);
+  for (const intent of intents)
+    trace?.(
+      `intent ${intent.id}: ${JSON.stringify({ ...intent.contract, provider: undefined, fields: undefined })} ${JSON.stringify({ ...intent, contract: undefined })}`,
+    );
+
+  let starts = 0;
+  function start(slot: number): Worker {
+    starts += 1;
+    const worker = startWorker(`p${starts}`, network, chance.happens(0.5));
+    if (faults.active) plans.set(worker, planOf(sim));
+    workers[slot] = worker;
+    return worker;
+  }
+
+  function crash(slot: number): void {
+    const dead = workers[slot] as Worker;
+    if (!dead.alive) return;
+    dead.alive = false;
+    faults.count('crash');
+    trace?.(`${stamp(scheduler.now)} ${dead.name} dies`);
+    scheduler.after(chance.between(5, 6_000), undefined, `a process takes the place of ${dead.name}`, () => restart(slot, dead));
+  }
+
+  function restart(slot: number, dead: Worker): void {
+    if (workers[slot] !== dead) return;
+    start(slot);
+    // A queue delivers again what was not acknowledged.
+    for (const call of log.calls)
+      if (call.worker === dead && call.told === undefined && chance.happens(0.8)) redeliver(slot, call.identity);
+  }
+
+  function redeliver(slot: number, identity: string): void {
+    const intent = intents.find(({ id }) => identity.startsWith(id)) as Intent;
+    makeCall(sim, { intent, slot, other: identity !== intent.id, byHand: false, final: false });
+  }
+
+  function before(owner: Owner): void {
+    const plan = plans.get(owner);
+    if (plan === undefined || !faults.active) return;
+    plan.events += 1;
+    if (plan.events === plan.crashAt) crash(workers.indexOf(owner as Worker));
+    else if (plan.events === plan.stopAt) {
+      faults.count('pause');
+      owner.stoppedUntil = scheduler.now + plan.stopMs;
+      trace?.(`${stamp(scheduler.now)} ${owner.name} is stopped for ${plan.stopMs} ms`);
+    }
+  }
+
+  function askLater(atMs: number, asked: Omit<Asked, 'slot'>): void {
+    scheduler.after(atMs, undefined, `a call of ${asked.intent.id} is due`, () => {
+      const up = workers.flatMap((worker, slot) => (worker.alive ? [slot] : []));
+      if (up.length === 0) return;
+      const call = makeCall(sim, { ...asked, slot: chance.pick(up) });
+      drain();
+      if (call.key !== '') keys.set(call.key, asked.intent);
+      if (asked.final) finals.push({ call, intent: asked.intent });
+    });
+  }
+
+  function plan(): void {
+    const workersCount = chance.pick([1, 2, 2, 3]);
+    for (let slot = 0; slot < workersCount; slot += 1) start(slot);
+    const burst = chance.happens(0.5);
+    for (let made = 0; made < profile.calls; made += 1) {
+      const intent = chance.pick(intents);
+      const at = burst && made < 3 ? chance.between(0, 60) : chance.between(0, profile.chaosMs);
+      const other = intent.callerKey !== undefined && chance.happens(0.25);
+      askLater(at, { intent, other, byHand: !intent.hasPrepare && chance.happens(0.12), final: false });
+    }
+    times(profile.operator, () => withWorker('an operator looks', (worker) => act(worker, false)));
+    times(profile.prune, () => withWorker('retention runs', (worker) => worker.records.prune().catch(ignored)));
+    times(0.5, () => withWorker('a sweep runs', (worker) => swept(worker)));
+    times(profile.clockJump, jump);
+    if (chance.happens(profile.crash * 0.06)) scheduler.after(chance.between(0, profile.chaosMs), undefined, 'the machine is started again', reboot);
+    scheduler.after(profile.chaosMs, undefined, 'faults stop', heal);
+  }
+
+  /** On average this often, at any time while faults go on. */
+  function times(average: number, what: () => void): void {
+    const count = Math.floor(average) + (chance.happens(average % 1) ? 1 : 0);
+    for (let done = 0; done < count; done += 1)
+      scheduler.after(chance.between(0, profile.chaosMs), undefined, 'something is due', what);
+  }
+
+  function withWorker(label: string, work: (worker: Worker) => Promise<unknown>): void {
+    const up = workers.filter(({ alive }) => alive);
+    if (up.length === 0) return;
+    const worker = chance.pick(up);
+    scheduler.after(0, worker, label, () => void work(worker));
+  }
+
+  function act(worker: Worker, thorough: boolean): Promise<unknown> {
+    const known = [...keys.keys()];
+    if (known.length === 0) return Promise.resolve();
+    return operate(sim, worker, chance.pick(known), thorough);
+  }
+
+  function swept(worker: Worker): Promise<unknown> {
+    return worker
+      .sweep((contract) => {
+        const intent = intents.find((each) => each.contract.name === contract) as Intent;
+        const key = [...keys].find(([, each]) => each === intent)?.[0] as string;
+        return toolFor(sim, intent, worker, {
+          id: 'sweep',
+          contract: intent.contract,
+          identity: intent.id,
+          key,
+          sent: [],
+          returned: false,
+          waitsFor: undefined,
+          told: undefined,
+          toldAt: 0,
+          threw: false,
+          worker,
+        });
+      }, chance.happens(0.8))
+      .catch(ignored);
+  }
+
+  function jump(): void {
+    if (!faults.active) return;
+    const by = chance.pick([-30 * day, -day, -3_600_000, 3_600_000, day, 30 * day]);
+    if (chance.happens(0.6)) {
+      faults.count('store clock jump');
+      time.setOffset(by);
+      trace?.(`${stamp(scheduler.now)} the store's wall clock is off by ${by}`);
+      if (chance.happens(0.6))
+        scheduler.after(chance.between(1_000, 60_000), undefined, "the store's clock is corrected", () => time.setOffset(0));
+    } else {
+      faults.count('client clock jump');
+      chance.pick(workers).clockOffset = by;
+    }
+  }
+
+  function reboot(): void {
+    if (!faults.active) return;
+    faults.count('reboot');
+    for (const slot of workers.keys()) crash(slot);
+    time.reboot();
+  }
+
+  function heal(): void {
+    faults.active = false;
+    time.setOffset(0);
+    for (const [slot, worker] of workers.entries()) {
+      worker.stoppedUntil = Math.min(worker.stoppedUntil, scheduler.now);
+      worker.clockOffset = 0;
+      if (!worker.alive) restart(slot, worker);
+    }
+    const longest = Math.max(...intents.map(({ contract }) => contract.verifyAfterMs)) + 15_000;
+    for (const intent of intents) {
+      if (chance.happens(0.6)) askLater(12_000, { intent, other: false, byHand: false, final: false });
+      askLater(15_000 + longest + 60_000, { intent, other: false, byHand: false, final: true });
+    }
+    if (chance.happens(0.5)) scheduler.after(13_000 + longest, undefined, 'the last sweep', () => withWorker('a sweep runs', swept));
+    scheduler.after(14_000 + longest, undefined, 'the last look', () => {
+      for (const key of keys.keys())
+        if (chance.happens(0.8)) withWorker('an operator looks', (worker) => operate(sim, worker, key, true));
+    });
+    if (chance.happens(0.3)) scheduler.after(20_000, undefined, 'retention', () => withWorker('retention runs', (worker) => worker.records.prune()));
+  }
+
+  plan();
+  try {
+    scheduler.run(before);
+  } catch (error) {
+    if (!(error instanceof Endless)) throw error;
+    log.violated('STUCK: every history ends', error.message);
+  }
+  check({ log, finals, contracts: contractsOf(keys), records: lookAt(host, log.keys.keys()) });
+  current = undefined;
+  add(faultCounts, faults);
+  return {
+    seed,
+    profile: profile.name,
+    violations: log.violations,
+    events: scheduler.events,
+    effects: log.effects.length,
+    fingerprint: fingerprintOf(sim),
+  };
+}
+
+interface Plan {
+  events: number;
+  readonly crashAt: number;
+  readonly stopAt: number;
+  readonly stopMs: number;
+}
+
+/** When a process dies or is stopped is counted in its own events, so that every place between two is as likely. */
+function planOf({ chance, faults: { profile }, intents }: Sim): Plan {
+  const leaseMs = chance.pick(intents).contract.leaseMs;
+  const never = Number.POSITIVE_INFINITY;
+  return {
+    events: 0,
+    crashAt: chance.happens(profile.crash) ? chance.between(1, 24) : never,
+    stopAt: chance.happens(profile.pause) ? chance.between(1, 24) : never,
+    stopMs: Math.round(leaseMs * (0.6 + 4 * chance.fraction())),
+  };
+}
+
+function outagesOf({ chance, faults: { profile } }: Sim): Outage[] {
+  if (!chance.happens(profile.outage)) return [];
+  return Array.from({ length: chance.between(1, 3) }, () => {
+    const from = chance.between(0, Math.min(profile.chaosMs, 20_000));
+    return { from, to: from + chance.between(20, 6_000), after: chance.happens(0.5) };
+  });
+}
+
+const contractsOf = (keys: ReadonlyMap<string, Intent>) => new Map([...keys].map(([key, { contract }]) => [key, contract]));
+
+function lookAt(host: Sim['host'], keys: Iterable<string>): Map<string, StoredRecord | undefined> {
+  const records = new Map<string, StoredRecord | undefined>();
+  for (const key of keys) void host.look(key).then((record) => records.set(key, record));
+  drain();
+  return records;
+}
+
+const ignored = () => undefined;
+
+function add(sum: Float64Array, { counts }: Faults): void {
+  for (let at = 0; at < counts.length; at += 1) sum[at] = (sum[at] as number) + (counts[at] as number);
+}
+
+function fingerprintOf({ scheduler, log }: Sim): number {
+  let word = scheduler.fingerprint ^ log.effects.length;
+  for (const { told, toldAt } of log.calls) {
+    const text = told === undefined ? '-' : told.ok ? 'ok' : told.error.code;
+    for (let at = 0; at < text.length; at += 1) word = Math.imul(word ^ text.charCodeAt(at), 16777619);
+    word = Math.imul(word ^ toldAt, 16777619);
+  }
+  return word >>> 0;
+}

@@ -1,0 +1,138 @@
+// What really happened, in true time, as nobody inside the simulation could see it: attempts, verdicts, effects,
+// and what callers were told. The checker reads this; nothing else does.
+
+import type { Contract } from '../../src/core/contract.ts';
+import type { Result } from '../../src/runner/index.ts';
+import type { ClaimFor } from '../../src/store/store.ts';
+import type { Owner } from './scheduler.ts';
+
+/** One claim that was won. */
+export interface Attempt {
+  readonly key: string;
+  readonly generation: number;
+  readonly fence: number;
+  readonly token: string;
+  readonly for: ClaimFor;
+  /** A re-run that no window bounds: `onDoubt: 'rerun'`, or a class that may be repeated. */
+  readonly unbounded: boolean;
+  readonly claimedAt: number;
+  /** When the store last let it cross the line. */
+  crossedAt: number | undefined;
+  /** When the store heard from it, as the holder, how it ended. */
+  endedAt: number | undefined;
+  /** The store heard a success from it. */
+  reported: boolean;
+}
+
+export interface Verdict {
+  readonly key: string;
+  readonly generation: number;
+  /** It speaks for every attempt with a lower fence, and for none from this one on. */
+  readonly fence: number;
+  readonly act: 'cleared' | 'landed' | 'notLanded' | 'runAgain' | 'abandon' | 'forget' | 'reopen';
+  readonly at: number;
+  readonly forced: boolean;
+}
+
+export interface Effect {
+  readonly id: number;
+  readonly key: string;
+  readonly generation: number;
+  readonly fence: number;
+  readonly identity: string;
+  /** The call that sent it. */
+  readonly call: string;
+  readonly sentAt: number;
+  readonly at: number;
+  readonly providerKey: string | undefined;
+}
+
+export interface Completion {
+  readonly at: number;
+  readonly text: string | null;
+}
+
+/** How the last generation of a key ended, for the question whether the next one began too soon. */
+export interface Ending {
+  readonly status: 'succeeded' | 'failed';
+  readonly at: number;
+  readonly windowMs: number;
+  readonly kept: boolean;
+  lifted: boolean;
+}
+
+/** All that is known of one record key. */
+export interface KeyLog {
+  readonly key: string;
+  highestFence: number;
+  /** Of the claim or act that changed hands last. */
+  token: string;
+  /** Of a fenced attempt whose success is on file beside a running one. */
+  news: string;
+  readonly attempts: Attempt[];
+  readonly verdicts: Verdict[];
+  readonly completions: Map<number, Completion>;
+  ending: Ending | undefined;
+}
+
+export interface CallLog {
+  readonly id: string;
+  readonly contract: Contract;
+  readonly identity: string;
+  /** The record key, once it is known. */
+  key: string;
+  /** Effect requests that this call sent, by the fence that they were sent under. */
+  readonly sent: number[];
+  /** `run` returned a value while the attempt was still its own. */
+  returned: boolean;
+  /** The generation that it was told to wait for. */
+  waitsFor: number | undefined;
+  told: Result | undefined;
+  toldAt: number;
+  threw: boolean;
+  /** Who made it. */
+  readonly worker: Owner;
+}
+
+export interface Log {
+  readonly keys: Map<string, KeyLog>;
+  readonly effects: Effect[];
+  readonly calls: CallLog[];
+  readonly violations: Violation[];
+  keyLog(key: string): KeyLog;
+  violated(invariant: string, detail: string): void;
+}
+
+export interface Violation {
+  readonly invariant: string;
+  readonly detail: string;
+}
+
+export function createLog(): Log {
+  const keys = new Map<string, KeyLog>();
+  const violations: Violation[] = [];
+  return {
+    keys,
+    effects: [],
+    calls: [],
+    violations,
+    keyLog(key) {
+      let found = keys.get(key);
+      if (found === undefined) {
+        found = {
+          key,
+          highestFence: 0,
+          token: '',
+          news: '',
+          attempts: [],
+          verdicts: [],
+          completions: new Map(),
+          ending: undefined,
+        };
+        keys.set(key, found);
+      }
+      return found;
+    },
+    violated: (invariant, detail) => void violations.push({ invariant, detail }),
+  };
+}

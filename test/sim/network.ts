@@ -1,0 +1,86 @@
+// Between a process and the store: requests and replies that come late, twice, or never.
+
+import { SemelError } from '../../src/core/errors.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { Chance } from './chance.ts';
+import type { Faults } from './faults.ts';
+import type { Owner, Scheduler } from './scheduler.ts';
+
+export interface Outage {
+  readonly from: number;
+  readonly to: number;
+  /** The request is applied, and only its answer is an error. */
+  readonly after: boolean;
+}
+
+export interface NetworkOptions {
+  readonly scheduler: Scheduler;
+  readonly chance: Chance;
+  readonly faults: Faults;
+  readonly outages: readonly Outage[];
+  readonly store: Store;
+}
+
+/** A client gives an unanswered request up after this long. */
+const clientTimeoutMs = 2_000;
+const longestDelayMs = 60_000;
+
+/** What one process holds of the store. */
+export function connect({ scheduler, chance, faults, outages, store }: NetworkOptions, owner: Owner): Store {
+  const { profile } = faults;
+
+  function ask<Answer>(name: string, apply: () => Promise<Answer>, mayRepeat: boolean): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const fail = (afterMs: number, why: string) =>
+        scheduler.after(afterMs, owner, `store does not answer (${name}: ${why})`, () =>
+          reject(new SemelError('STORE_UNAVAILABLE', `The store did not answer: ${why}.`)),
+        );
+      const lagMs = chance.between(1, 15);
+      const outage = outages.find(({ from, to }) => scheduler.now >= from && scheduler.now < to);
+      if (outage !== undefined && faults.active) {
+        faults.count(outage.after ? 'outage after' : 'outage before');
+        if (outage.after) scheduler.after(lagMs, undefined, `${name} arrives`, () => void apply());
+        return fail(lagMs * 2, 'outage');
+      }
+      if (faults.strike('lost request', profile.lostRequest)) return fail(clientTimeoutMs, 'request lost');
+      if (mayRepeat && faults.strike('duplicated request', profile.duplicate)) {
+        const again = chance.happens(0.5) ? chance.between(1, 3_000) : chance.between(1, longestDelayMs);
+        scheduler.after(lagMs + again, undefined, `${name} arrives once more`, () => void apply());
+      }
+      const delayed = faults.strike('delayed request', profile.delay);
+      const arrivesMs = delayed ? lagMs + chance.between(500, longestDelayMs) : lagMs;
+      const lost = faults.strike('lost reply', profile.lostReply);
+      const backMs = chance.between(1, 15);
+      const gaveUp = lost || arrivesMs + backMs > clientTimeoutMs;
+      if (gaveUp) fail(clientTimeoutMs, lost ? 'reply lost' : 'request late');
+      scheduler.after(arrivesMs, undefined, `${name} arrives`, () => {
+        void apply().then(
+          (answer) => {
+            if (!gaveUp) scheduler.after(backMs, owner, `${name} is answered`, () => resolve(answer));
+          },
+          (error: unknown) => {
+            if (!gaveUp) scheduler.after(backMs, owner, `${name} is answered`, () => reject(error as Error));
+          },
+        );
+      });
+      return undefined;
+    });
+  }
+
+  return {
+    // Opening is a matter of the client alone here: nothing is asked.
+    open: () => store.open(),
+    claim: (request) => ask('claim', () => store.claim(request), true),
+    renew: (request) => ask('renew', () => store.renew(request), true),
+    dispatch: (request) => ask('dispatch', () => store.dispatch(request), true),
+    clear: (request) => ask('clear', () => store.clear(request), true),
+    settle: (request) => ask('settle', () => store.settle(request), true),
+    resolve: (request) => ask('resolve', () => store.resolve(request), true),
+    read: (ns, key) => ask('read', () => store.read(ns, key), false),
+    list: (query) => ask('list', () => store.list(query), false),
+    append: (events) => ask('append', () => store.append(events), false),
+    history: (ns, key) => ask('history', () => store.history(ns, key), false),
+    prune: (limit) => ask('prune', () => store.prune(limit), false),
+    close: async () => undefined,
+  };
+}

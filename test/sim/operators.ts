@@ -1,0 +1,64 @@
+// The person at the ledger: looks at a record and at the world, takes their time, then decides by what they saw.
+
+import { SemelError } from '../../src/core/errors.ts';
+import type { RecordInfo } from '../../src/semel/record-info.ts';
+import type { Resolution } from '../../src/semel/records.ts';
+import type { Sim } from './sim.ts';
+import { epoch } from './store-time.ts';
+import type { Worker } from './worker.ts';
+
+/** Longer than any wait for quiet that is worth it. */
+const patienceMs = 10 * 60_000;
+
+export async function operate(sim: Sim, worker: Worker, key: string, thorough: boolean): Promise<void> {
+  const { chance, scheduler, faults } = sim;
+  try {
+    const info = await worker.records.get(key);
+    if (info === undefined) return;
+    const wild = !thorough && chance.happens(0.3);
+    const think = () =>
+      scheduler.pause(chance.between(50, chance.happens(0.5) ? 2_000 : 30_000), worker, 'operator thinks');
+
+    if (!wild && !info.inDoubt && !(info.status === 'released' && info.doubt)) {
+      await think();
+      if (info.status === 'failed' && chance.happens(0.6)) await worker.records.reopen(key);
+      else if (info.status === 'succeeded' && chance.happens(0.25) && faults.active) await worker.records.forget(key);
+      return;
+    }
+    if (wild && chance.happens(0.35)) {
+      await think();
+      await (chance.happens(0.5) ? worker.records.forget(key) : worker.records.reopen(key));
+      return;
+    }
+    const force = wild && chance.happens(0.4);
+    const resolution = await decision(sim, worker, info, thorough, force);
+    if (resolution !== undefined) await worker.doubts.resolve(info.ref, resolution, { force });
+  } catch (error) {
+    // Refused, stale, or the store is away: they will look again.
+    if (!(error instanceof SemelError)) throw error;
+  }
+}
+
+async function decision(
+  { chance, scheduler, world }: Sim,
+  worker: Worker,
+  info: RecordInfo,
+  thorough: boolean,
+  force: boolean,
+): Promise<Resolution | undefined> {
+  const quietInMs = info.quietAt === undefined ? 0 : info.quietAt.getTime() - epoch - scheduler.now;
+  const canWait = quietInMs <= patienceMs;
+  // "Not landed" can be seen only once nothing can be on its way any more: they look again then.
+  if (canWait && (thorough || chance.happens(0.7))) await scheduler.pause(Math.max(0, quietInMs), worker, 'operator waits');
+  const isQuiet = !Number.isNaN(quietInMs) && (info.quietAt?.getTime() ?? 0) - epoch <= scheduler.now;
+  const found = world.find(info.key, info.generation);
+  await scheduler.pause(chance.between(50, chance.happens(0.6) ? 2_000 : 30_000), worker, 'operator thinks');
+  if (found !== undefined) {
+    if (chance.happens(0.1)) return chance.happens(0.5) ? 'runAgain' : { abandon: 'nobody knows' };
+    return { landed: { effect: found.id } };
+  }
+  if (isQuiet || force) {
+    if (chance.happens(0.75)) return 'notLanded';
+  }
+  return chance.happens(0.6) ? 'runAgain' : { abandon: 'nobody knows' };
+}

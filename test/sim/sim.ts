@@ -1,0 +1,23 @@
+// What all actors of one history share.
+
+import type { Chance } from './chance.ts';
+import type { Intent } from './contracts.ts';
+import type { Faults } from './faults.ts';
+import type { Log } from './log.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { StoreHost } from './store-host.ts';
+import type { Worker } from './worker.ts';
+import type { World } from './world.ts';
+
+export interface Sim {
+  readonly chance: Chance;
+  readonly scheduler: Scheduler;
+  readonly faults: Faults;
+  readonly log: Log;
+  readonly world: World;
+  readonly host: StoreHost;
+  readonly intents: readonly Intent[];
+  /** The processes that are up; a dead one is replaced in its place. */
+  readonly workers: Worker[];
+  readonly trace: ((line: string) => void) | undefined;
+}

@@ -1,0 +1,328 @@
+// The machine that keeps the records: the production memory store, watched. Every step is counted in the table,
+// compared with what the rules of the store boundary allow, and logged in true time.
+
+import { memoryStore } from '../../src/store/memory.ts';
+import type {
+  ClaimRequest,
+  ClearRequest,
+  DispatchRequest,
+  RenewRequest,
+  ResolveRequest,
+  SettleRequest,
+  Store,
+  StoredRecord,
+} from '../../src/store/store.ts';
+import type { Attempt, KeyLog, Log } from './log.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { StoreTime } from './store-time.ts';
+import { cell, type State, type StoreEventName, stateOf, type Table } from './table.ts';
+
+export const namespace = 'sim';
+
+export interface StoreHost {
+  /** What answers at the far end of the network. */
+  readonly store: Store;
+  /** For the simulator's own eyes: no fault, no time. */
+  look(key: string): Promise<StoredRecord | undefined>;
+}
+
+export interface StoreHostOptions {
+  readonly scheduler: Scheduler;
+  readonly time: StoreTime;
+  readonly table: Table;
+  readonly log: Log;
+  readonly trace: ((line: string) => void) | undefined;
+}
+
+export function createStoreHost({ scheduler, time, table, log, trace }: StoreHostOptions): StoreHost {
+  const store = memoryStore({ time: () => time.read() });
+  const read = (key: string) => store.read(namespace, key);
+
+  function visit(before: StoredRecord | undefined, event: StoreEventName): State {
+    const state = stateOf(before, time.read());
+    const at = cell(state, event);
+    table[at] = (table[at] as number) + 1;
+    return state;
+  }
+
+  function say(what: string, state: State, more: string, after: StoredRecord | undefined): void {
+    if (trace === undefined) return;
+    const now =
+      after === undefined
+        ? 'none'
+        : `${stateOf(after, time.read())} g${after.generation} f${after.fence}${after.doubtSince === null ? '' : ` doubt since ${after.doubtSince}`}`;
+    trace(`             store: ${what} [${state}] ${more} ⇒ ${now}`);
+  }
+
+  function assertThat(holds: boolean, invariant: string, detail: () => string): void {
+    if (!holds) log.violated(invariant, detail());
+  }
+
+  async function claim(request: ClaimRequest) {
+    const before = await read(request.key);
+    const same = before === undefined || before.fingerprint === request.fingerprint;
+    const state = visit(before, `claim ${request.for}, ${same ? 'same' : 'other'}`);
+    const known = log.keyLog(request.key);
+    const own = before !== undefined && known.token === request.token;
+    const answer = await store.claim(request);
+    say(`claim for ${request.for} by ${request.toolCallId}`, state, answer.won ? 'won' : 'lost', answer.record);
+    const { record } = answer;
+    if (answer.won && record !== undefined) {
+      if (own) {
+        assertThat(before?.status === 'running', 'a token claims once', () => `${request.key}: ${state}`);
+        return answer;
+      }
+      wonClaim(known, request, before, record, state, same);
+    } else {
+      if (!own) mustLose(request, record, state, same, before);
+      transition(known, before, record);
+      // Closed on the way: as poisoned, by nobody, or by the news on file.
+      if (before !== undefined && record?.status !== before.status) known.token = known.news;
+    }
+    return answer;
+  }
+
+  function wonClaim(
+    known: KeyLog,
+    request: ClaimRequest,
+    before: StoredRecord | undefined,
+    record: StoredRecord,
+    state: State,
+    same: boolean,
+  ): void {
+    const isNew = record.generation === record.fence;
+    const detail = () => `${record.key}: a claim for ${request.for} won f${record.fence} over ${state}`;
+    const free =
+      state === 'none' ||
+      state === 'expired' ||
+      state === 'released' ||
+      (state === 'released with doubt' && same) ||
+      (state === 'lapsed undispatched' && before?.doubtSince === null);
+    const takesDoubt = before?.inDoubt === true && same && request.for !== 'execute';
+    assertThat(free || takesDoubt, 'claim wins only what is free, or in doubt with a reason', detail);
+    assertThat(record.fence > known.highestFence, 'fences grow', () => `${detail()} after ${known.highestFence}`);
+    assertThat(
+      request.generation === null || (record.generation === request.generation && !isNew),
+      'a waiter never runs a newer generation',
+      detail,
+    );
+    if (isNew) tooSoon(known, record, state);
+    if (takesDoubt)
+      assertThat(record.doubtSince !== null, 'taking over a dispatched attempt sets doubt', detail);
+    known.highestFence = record.fence;
+    known.token = request.token;
+    known.news = '';
+    known.attempts.push({
+      key: record.key,
+      generation: record.generation,
+      fence: record.fence,
+      token: request.token,
+      for: request.for,
+      unbounded: request.for === 'rerun' && request.rerunWithinMs === null,
+      claimedAt: scheduler.now,
+      crossedAt: record.dispatched ? scheduler.now : undefined,
+      endedAt: undefined,
+      reported: false,
+    });
+  }
+
+  /** A record that answers for its key for a window does so in true time, whatever any clock says. */
+  function tooSoon({ ending }: KeyLog, record: StoredRecord, state: State): void {
+    if (ending === undefined || ending.lifted) return;
+    const until = ending.kept ? Number.POSITIVE_INFINITY : ending.at + ending.windowMs;
+    assertThat(
+      scheduler.now >= until,
+      'a settled record answers for its key until its window is over',
+      () => `${record.key}: ${ending.status} at ${ending.at}, until ${until}; claimed anew at ${scheduler.now} (${state})`,
+    );
+  }
+
+  function mustLose(
+    request: ClaimRequest,
+    after: StoredRecord | undefined,
+    state: State,
+    same: boolean,
+    before: StoredRecord | undefined,
+  ): void {
+    if (request.generation !== null) return;
+    const closed = after !== undefined && before !== undefined && after.status !== before.status;
+    const free =
+      state === 'none' ||
+      state === 'expired' ||
+      state === 'released' ||
+      (state === 'released with doubt' && same) ||
+      (state === 'lapsed undispatched' && before?.doubtSince === null);
+    assertThat(!free || closed, 'what is free is not refused', () => `${request.key}: ${state}`);
+  }
+
+  /** The record has changed: at most one completion per generation, and none is ever taken back. */
+  function transition(
+    known: KeyLog,
+    before: StoredRecord | undefined,
+    after: StoredRecord | undefined,
+    lifted = false,
+  ): void {
+    if (after === undefined) return;
+    const same = before?.generation === after.generation;
+    if (same && before.status === 'succeeded' && !lifted) {
+      assertThat(
+        after.status === 'succeeded' && (after.result?.text === before.result?.text || after.result?.text === null),
+        'a success is never taken back',
+        () => `${after.key} g${after.generation} became ${after.status}`,
+      );
+    }
+    if (after.status === 'succeeded' && !(same && before.status === 'succeeded')) {
+      assertThat(
+        !known.completions.has(after.generation),
+        'one accepted completion per generation',
+        () => `${after.key} g${after.generation}`,
+      );
+      known.completions.set(after.generation, { at: scheduler.now, text: after.result?.text ?? null });
+    }
+    const isSettled = after.status === 'succeeded' || after.status === 'failed';
+    if (isSettled && !(same && before.status === after.status)) {
+      const { retention } = before ?? after;
+      const isShort = after.status === 'failed' && after.doubtSince === null;
+      known.ending = {
+        status: after.status === 'succeeded' ? 'succeeded' : 'failed',
+        at: scheduler.now,
+        windowMs: (isShort ? retention?.failureWindowMs : retention?.windowMs) ?? 0,
+        kept: after.retention?.keep === true,
+        lifted: false,
+      };
+    }
+    if (lifted && known.ending !== undefined) known.ending.lifted = true;
+    known.highestFence = Math.max(known.highestFence, after.fence);
+  }
+
+  function attemptOf(known: KeyLog, token: string): Attempt | undefined {
+    return known.attempts.findLast((attempt) => attempt.token === token);
+  }
+
+  async function held<Answer extends { record: StoredRecord | undefined }>(
+    name: 'renew' | 'dispatch' | 'clear',
+    request: RenewRequest | DispatchRequest | ClearRequest,
+    ask: () => Promise<Answer>,
+    accepted: (answer: Answer) => boolean,
+  ): Promise<Answer> {
+    const before = await read(request.key);
+    const state = visit(before, name);
+    const known = log.keyLog(request.key);
+    const answer = await ask();
+    const ok = accepted(answer);
+    say(`${name} f${request.fence}`, state, ok ? 'ok' : 'refused', answer.record);
+    if (!ok) return answer;
+    const detail = () => `${request.key}: ${name} of f${request.fence} in ${state}`;
+    assertThat(known.token === request.token && before?.status === 'running', 'only the holder acts', detail);
+    if (name !== 'renew') assertThat(before?.lapsed === false, 'crossing the line needs a live lease', detail);
+    const attempt = attemptOf(known, request.token);
+    if (attempt === undefined || !answer.record?.dispatched) return answer;
+    if (name !== 'renew' || before?.lapsed) attempt.crossedAt = scheduler.now;
+    return answer;
+  }
+
+  async function settle(request: SettleRequest) {
+    const before = await read(request.key);
+    const known = log.keyLog(request.key);
+    const own = known.token === request.token && before !== undefined;
+    const speaker = !own ? 'fenced' : before.status === 'running' ? 'holder' : 'repeated';
+    const state = visit(before, `settle ${request.outcome}, ${speaker}`);
+    const answer = await store.settle(request);
+    const { record } = answer;
+    say(`settle ${request.outcome} f${request.fence} (${speaker})`, state, answer.noted ?? '', record);
+    const detail = () => `${request.key}: ${request.outcome} by ${speaker} f${request.fence} in ${state}`;
+    const attempt = attemptOf(known, request.token);
+    if (attempt !== undefined) {
+      if (request.outcome === 'succeeded') attempt.reported = true;
+      if (speaker === 'holder') attempt.endedAt = scheduler.now;
+    }
+    const isNo = request.outcome === 'failed' || request.outcome === 'released';
+    if (speaker === 'holder' && isNo && before?.doubtSince !== null)
+      assertThat(record?.status !== request.outcome, 'a later refusal does not clear a doubt', detail);
+    if (speaker === 'fenced' && request.outcome !== 'succeeded')
+      assertThat(record?.status === before?.status, 'a fenced attempt decides nothing by not landing', detail);
+    if (answer.settled && answer.fenced === false && speaker === 'fenced')
+      log.violated('only the holder acts', detail());
+    transition(known, before, record);
+    if (answer.fenced && answer.settled) known.token = request.token;
+    else if (answer.noted === 'lateNews') known.news = request.token;
+    return answer;
+  }
+
+  async function resolve(request: ResolveRequest) {
+    const before = await read(request.key);
+    const state = visit(before, `resolve ${request.act.type}`);
+    const known = log.keyLog(request.key);
+    const own = known.token === request.token;
+    const answer = await store.resolve(request);
+    say(`resolve ${request.act.type}`, state, answer.ok ? 'ok' : `refused: ${answer.why}`, answer.record);
+    const { record } = answer;
+    if (!answer.ok || own || record === undefined || before === undefined) {
+      transition(known, before, record);
+      return answer;
+    }
+    assertThat(record.fence > known.highestFence, 'fences grow', () => `${request.key}: resolve f${record.fence}`);
+    const { type } = request.act;
+    known.token = request.token;
+    known.verdicts.push({
+      key: request.key,
+      generation: record.generation,
+      fence: record.fence,
+      act: type,
+      at: scheduler.now,
+      forced: request.force,
+    });
+    transition(known, before, record, type === 'forget' || type === 'reopen');
+    return answer;
+  }
+
+  async function clear(request: ClearRequest) {
+    const before = await read(request.key);
+    const answer = await held('clear', request, () => store.clear(request), ({ ok }) => ok);
+    if (answer.ok && before !== undefined && before.doubtSince !== null) {
+      log.keyLog(request.key).verdicts.push({
+        key: request.key,
+        generation: before.generation,
+        fence: before.fence,
+        act: 'cleared',
+        at: scheduler.now,
+        forced: false,
+      });
+    }
+    return answer;
+  }
+
+  async function prune(limit: number): Promise<number> {
+    const seen: [StoredRecord | undefined, State][] = [];
+    for (const key of log.keys.keys()) {
+      const before = await read(key);
+      seen.push([before, visit(before, 'prune')]);
+    }
+    const pruned = await store.prune(limit);
+    trace?.(`             store: prune ⇒ ${pruned}`);
+    for (const [before, state] of seen) {
+      if (before === undefined || (await read(before.key)) !== undefined) continue;
+      const closed = state === 'expired' || state === 'released' || state === 'lapsed undispatched';
+      assertThat(
+        closed && !before.inDoubt && (state === 'expired' || before.doubtSince === null),
+        'pruning never removes what is running or in doubt',
+        () => `${before.key}: ${state}`,
+      );
+    }
+    return pruned;
+  }
+
+  return {
+    look: read,
+    store: {
+      ...store,
+      claim,
+      renew: (request) => held('renew', request, () => store.renew(request), (answer) => answer.held),
+      dispatch: (request) => held('dispatch', request, () => store.dispatch(request), ({ ok }) => ok),
+      clear,
+      settle,
+      resolve,
+      prune,
+    },
+  };
+}

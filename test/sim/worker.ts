@@ -1,0 +1,74 @@
+// One process of the simulation: the production ledger and runner, on a clock, chance and network of its own.
+
+import { callOf } from '../../src/semel/call-of.ts';
+import { createLedger } from '../../src/ledger/index.ts';
+import { type Call, createRunner, type Runner, type Tool } from '../../src/runner/index.ts';
+import { createRecords, type Doubts, type Records } from '../../src/semel/records.ts';
+import { sweep } from '../../src/semel/sweep.ts';
+import type { Clock, Random } from '../../src/core/clock.ts';
+import type { CallOptions } from '../../src/semel/definition.ts';
+import type { Chance } from './chance.ts';
+import { connect, type NetworkOptions } from './network.ts';
+import type { Owner, Scheduler, Timer } from './scheduler.ts';
+import { namespace } from './store-host.ts';
+import { epoch } from './store-time.ts';
+
+export interface Worker extends Owner {
+  /** By how much its wall clock is off. */
+  clockOffset: number;
+  readonly runner: Runner;
+  readonly records: Records;
+  readonly doubts: Doubts;
+  call(tool: Tool, args: unknown, options: CallOptions): Promise<Call>;
+  sweep(toolOf: (contract: string) => Tool | undefined, execute: boolean): Promise<unknown>;
+}
+
+const maxBytes = 100_000;
+const limits = { maxArgsBytes: maxBytes, maxStoredArgsBytes: maxBytes, maxDepth: 10 };
+
+export function startWorker(name: string, network: NetworkOptions, isCaching: boolean): Worker {
+  const { scheduler, chance } = network;
+  const owner = { name, alive: true, stoppedUntil: 0, clockOffset: 0 };
+  const clock = clockOf(scheduler, owner);
+  const random = randomOf(chance);
+  const ledger = createLedger({
+    store: connect(network, owner),
+    clock,
+    random,
+    cache: { maxBytes: isCaching ? 100_000 : 0, maxAgeMs: 5_000 },
+  });
+  const runner = createRunner({
+    ledger,
+    clock,
+    random,
+    // One host, and process ids repeat: neither may tell two claims apart.
+    owner: 'host:1',
+    maxResultBytes: maxBytes,
+    mayRunUnguarded: true,
+  });
+  const source = { namespace, permissions: [], now: () => clock.now(), limits };
+  const records = createRecords({ ledger, namespace, random, user: 'operator', maxResultBytes: maxBytes });
+  return Object.assign(owner, {
+    runner,
+    ...records,
+    call: (tool: Tool, args: unknown, options: CallOptions) => callOf(source, tool, undefined, args, options),
+    sweep: (toolOf: (contract: string) => Tool | undefined, execute: boolean) =>
+      sweep(ledger, runner, namespace, toolOf, { execute }),
+  });
+}
+
+function clockOf(scheduler: Scheduler, owner: Owner & { clockOffset: number }): Clock {
+  return {
+    now: () => epoch + scheduler.now + owner.clockOffset,
+    mono: () => scheduler.now,
+    setTimeout: (run, ms) => scheduler.after(ms, owner, 'timer', run),
+    clearTimeout: (timer) => scheduler.cancel(timer as Timer | undefined),
+  };
+}
+
+function randomOf(chance: Chance): Random {
+  return {
+    token: () => `t${chance.below(0xffffffff).toString(36)}${chance.below(0xffffffff).toString(36)}`,
+    fraction: () => chance.fraction(),
+  };
+}
