@@ -8,6 +8,7 @@ import type { Held, Refusal, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, contextFor, type RequestLog } from './context.ts';
 import { startHeartbeat } from './heartbeat.ts';
+import { createStop, type Stop } from './stop.ts';
 
 export interface Attempt {
   readonly call: Call;
@@ -18,7 +19,7 @@ export interface Attempt {
   readonly args: unknown;
   readonly dispatched: boolean;
   readonly remoteRef: string | undefined;
-  readonly signal: AbortSignal;
+  readonly stop: Stop;
   /** Resolves when the attempt must end whatever its effect does: its time is over, or the process is. */
   readonly over: Promise<SemelError>;
   readonly hasPrepared: boolean;
@@ -36,7 +37,8 @@ export interface Attempt {
   end(reason: SemelError): void;
   note(remoteRef: string): void;
   context(): { ctx: AttemptContext; log: RequestLog };
-  stop(): void;
+  /** No more heartbeats: the attempt is over. */
+  rest(): void;
 }
 
 export interface AttemptOptions {
@@ -66,7 +68,7 @@ export function startAttempt({
     fence: record.fence,
     generation: record.generation,
   };
-  const aborting = new AbortController();
+  const stop = createStop();
   const { promise: over, resolve: end } = Promise.withResolvers<SemelError>();
   let remoteRef: string | undefined;
   let prepared: { readonly output: unknown; readonly text: string | null } | undefined =
@@ -80,7 +82,7 @@ export function startAttempt({
     onLost: () => {
       const { namespace, key, fence } = held;
       ledger.events.emit('leaseLost', { namespace, contract: contract.name, key, fence });
-      aborting.abort(leaseLost());
+      stop.ask(leaseLost());
     },
   });
   const timer = Number.isFinite(contract.timeoutMs)
@@ -89,7 +91,7 @@ export function startAttempt({
 
   function abortAndEnd(reason: SemelError): void {
     heartbeat.stop();
-    aborting.abort(reason);
+    stop.ask(reason);
     end(reason);
   }
 
@@ -98,7 +100,7 @@ export function startAttempt({
   }
 
   async function ready(): Promise<void> {
-    if (aborting.signal.aborted) throw aborting.signal.reason;
+    stop.throwIfAsked();
     // The event loop may have been blocked, or the claim's answer late: then the lease is older than it seems.
     if (heartbeat.leftMs() < contract.leaseMs / 2 && !(await heartbeat.renew())) throw leaseLost();
   }
@@ -128,7 +130,7 @@ export function startAttempt({
     get remoteRef() {
       return remoteRef;
     },
-    signal: aborting.signal,
+    stop,
     over,
     get hasPrepared() {
       return prepared !== undefined;
@@ -148,7 +150,7 @@ export function startAttempt({
     },
     ready,
     async cross() {
-      if (record.dispatched) return aborting.signal.throwIfAborted();
+      if (record.dispatched) return stop.throwIfAsked();
       await send();
     },
     async rejudge() {
@@ -167,7 +169,7 @@ export function startAttempt({
       record = answer.record;
       return undefined;
     },
-    cancel: (reason) => aborting.abort(reason),
+    cancel: stop.ask,
     end: abortAndEnd,
     note,
     context: () =>
@@ -178,15 +180,15 @@ export function startAttempt({
         provider: contract.provider,
         fence: held.fence,
         attempt: record.attempts,
-        signal: aborting.signal,
+        stop,
         cross: async () => {
           if (!record.dispatched) await send();
-          else aborting.signal.throwIfAborted();
+          else stop.throwIfAsked();
         },
         note,
         prepared: () => prepared?.output,
       }),
-    stop() {
+    rest() {
       heartbeat.stop();
       clock.clearTimeout(timer);
     },

@@ -94,8 +94,13 @@ function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string)
       periodEndsAt: call.periodEndsAt,
     },
     owner,
-    args: call.storedArgs,
-    content: call.content,
+    // Read only where the claim is won: a replay stores neither.
+    get args() {
+      return call.storedArgs;
+    },
+    get content() {
+      return call.content;
+    },
     notAfter: call.notAfter,
     conversation: conversation ?? null,
     turn: turn ?? null,

@@ -4,6 +4,7 @@
 import { fateOfError, fateOfStatus, type RequestFate } from '../core/classify.ts';
 import type { Provider } from '../core/contract.ts';
 import { providerKey } from '../core/key.ts';
+import type { Stop } from './stop.ts';
 
 export interface AttemptContext<Prepared = unknown> {
   /** The key for the provider, in the form that it wants; the same for every attempt at this intent. */
@@ -37,7 +38,7 @@ interface ContextSource {
   readonly provider: Provider | undefined;
   readonly fence: number;
   readonly attempt: number;
-  readonly signal: AbortSignal;
+  readonly stop: Stop;
   readonly cross: () => Promise<void>;
   readonly note: (remoteRef: string) => void;
   readonly prepared: () => unknown;
@@ -55,7 +56,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   async function fetchWithKey(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const request = new Request(input, init);
     if (safeMethods.has(request.method)) return fetch(request, { signal: joined(request.signal) });
-    source.signal.throwIfAborted();
+    source.stop.throwIfAsked();
     await source.cross();
     const nth = fates.length;
     // Until it is known what became of it, nobody knows.
@@ -76,7 +77,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   }
 
   function joined(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, source.signal]);
+    return AbortSignal.any([signal, source.stop.signal]);
   }
 
   const ctx: AttemptContext = {
@@ -87,7 +88,9 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     fetch: fetchWithKey,
     fence: source.fence,
     attempt: source.attempt,
-    signal: source.signal,
+    get signal() {
+      return source.stop.signal;
+    },
     dispatch: source.cross,
     note: source.note,
     get prepared() {

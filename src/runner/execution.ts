@@ -57,7 +57,7 @@ export function createExecutions({
       .then((ended) => conclude(concluding, attempt, ended))
       .finally(() => {
         unlisten();
-        attempt.stop();
+        attempt.rest();
         running.delete(attempt);
       });
     running.set(attempt, result);

@@ -9,6 +9,7 @@ import { first, type OpenClaim } from './claims.ts';
 import { contextFor } from './context.ts';
 import type { Body, Executions } from './execution.ts';
 import { type Receipt, type Result, receiptOf } from './receipt.ts';
+import { createStop, type Stop } from './stop.ts';
 import type { Try } from './tries.ts';
 
 /** No record, no claim: the tool's own error passes as it is. */
@@ -20,7 +21,7 @@ export async function runUnguarded(call: Call, more: Partial<Receipt>, keyFence 
     provider: call.tool.contract.provider,
     fence: 0,
     attempt: 1,
-    signal: call.signal ?? new AbortController().signal,
+    stop: stopOf(call),
     cross: async () => undefined,
     note: () => undefined,
     prepared: () => prepared,
@@ -29,6 +30,13 @@ export async function runUnguarded(call: Call, more: Partial<Receipt>, keyFence 
   const prepared: unknown = await call.tool.prepare?.(args, ctx);
   const value = await call.tool.run(args, ctx);
   return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, ...more }) };
+}
+
+function stopOf({ signal }: Call): Stop {
+  const stop = createStop();
+  if (signal?.aborted) stop.ask(signal.reason);
+  signal?.addEventListener('abort', () => stop.ask(signal.reason), { once: true });
+  return stop;
 }
 
 interface Observing {

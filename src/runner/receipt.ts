@@ -1,44 +1,15 @@
-// What the caller gets back besides the value, and the errors that come from a record.
+// How receipts are filled in, and the errors that come from a record.
 
 import { type ErrorCode, errorCodes, SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
+import type { Receipt } from '../core/receipt.ts';
 import { PartialSuccess } from '../core/signals.ts';
 import { isRepeatable } from '../core/words.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { rerunWithin, waysOut } from './doubt.ts';
 
-export interface Receipt {
-  readonly contract: string;
-  readonly key: string;
-  /** The record's short name; `<id>@<fence>` is what a verdict names. */
-  readonly id: string;
-  readonly fence: number;
-  readonly generation: number;
-  readonly attempt: number;
-  /** This call ran the effect. */
-  readonly executed: boolean;
-  /** The value is that of an earlier execution: nothing was done again. */
-  readonly replayed: boolean;
-  /** Another execution is under way and `ifBusy` is 'skip'. */
-  readonly skipped: boolean;
-  /** When the execution that the value comes from was settled. */
-  readonly settledAt: Date | undefined;
-  /** Content fields whose wording differs from the one that was executed. */
-  readonly drift: readonly string[];
-  /** The provider's own id for what landed. */
-  readonly remoteRef: string | undefined;
-  /** Why the value was not stored, so that no replay can return it. */
-  readonly omitted: string | undefined;
-  /** It ran without the ledger, because the store was down and its class allows that. */
-  readonly unguarded: boolean;
-  /** A possible second effect was accepted, by `onDoubt: 'rerun'` or by a person. */
-  readonly acceptedRepeat: boolean;
-  /** The turn was guessed by an adapter. */
-  readonly weak: boolean;
-  /** In observe mode: what semel would have done instead of running it. */
-  readonly observed: string | undefined;
-}
+export type { Receipt };
 
 export type Result<Value = unknown> =
   | { readonly ok: true; readonly value: Value; readonly receipt: Receipt }
@@ -51,17 +22,23 @@ export function receiptOf(
 ): Receipt {
   const key = record?.key ?? call.key;
   return {
-    ...emptyReceipt(call.tool.contract.name),
+    contract: call.tool.contract.name,
     key,
     id: recordId(call.namespace, key),
     fence: record?.fence ?? 0,
     generation: record?.generation ?? 0,
     attempt: record?.attempts ?? 0,
+    executed: more.executed ?? false,
+    replayed: more.replayed ?? false,
+    skipped: more.skipped ?? false,
     settledAt: record?.settledAt == null ? undefined : new Date(record.settledAt),
-    remoteRef: record?.result?.remoteRef ?? undefined,
-    omitted: record?.result?.omitted ?? undefined,
+    drift: more.drift ?? [],
+    remoteRef: more.remoteRef ?? record?.result?.remoteRef ?? undefined,
+    omitted: more.omitted ?? record?.result?.omitted ?? undefined,
+    unguarded: more.unguarded ?? false,
+    acceptedRepeat: more.acceptedRepeat ?? false,
     weak: call.identity.weak === true,
-    ...more,
+    observed: more.observed,
   };
 }
 

@@ -24,7 +24,7 @@ export async function runTries(attempt: Attempt, clock: Clock, random: Random): 
     if (tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     const backoffMs = Math.min(retry.maxBackoffMs, retry.backoffMs * 2 ** (tries.length - 1));
     await pause(clock, backoffMs * (0.5 + random.fraction() / 2));
-    if (attempt.signal.aborted) return joined;
+    if (attempt.stop.isAsked) return joined;
     try {
       await attempt.rejudge();
     } catch {
@@ -79,7 +79,7 @@ function ask(classifier: Tool['classify'], thrown: unknown): Classified | undefi
 
 /** Only what did not land, or what class or provider make harmless. */
 function mayTryAgain(attempt: Attempt, ending: Ending): boolean {
-  if (attempt.signal.aborted) return false;
+  if (attempt.stop.isAsked) return false;
   if (ending.outcome === 'released') return true;
   const { contract } = attempt.call.tool;
   return (

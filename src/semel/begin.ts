@@ -45,7 +45,9 @@ export function begin<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
           fetch: ctx.fetch,
           fence: ctx.fence,
           attempt: ctx.attempt,
-          signal: ctx.signal,
+          get signal() {
+            return ctx.signal;
+          },
           dispatch: ctx.dispatch,
           note: ctx.note,
           args: attempt.args,

@@ -110,11 +110,11 @@ function periodOf(
   if (per === 'ever') return { part: { text: '-', exact: 'ever' }, endsAt: null };
   if (per === 'run') {
     const id = run ?? missing(contract, 'run', "`per: 'run'` needs a run");
-    return { part: { text: `r${shortDigest('run', id)}`, exact: JSON.stringify(['run', id]) }, endsAt: null };
+    return { part: { text: shortName('r', 'run', id), exact: JSON.stringify(['run', id]) }, endsAt: null };
   }
   if (per === 'conversation' || per === 'turn') {
     const id = conversation ?? missing(contract, 'conversation', `\`per: '${per}'\` needs a conversation`);
-    const words = `c${shortDigest('conversation', id)}`;
+    const words = shortName('c', 'conversation', id);
     if (per === 'conversation')
       return { part: { text: words, exact: JSON.stringify(['conversation', id]) }, endsAt: null };
     const step = turn ?? missing(contract, 'turn', "`per: 'turn'` needs a turn");
@@ -125,6 +125,16 @@ function periodOf(
   }
   const { slot, endsAt } = calendarSlot(per, at);
   return { part: { text: slot, exact: JSON.stringify([per.unit, per.zone, slot]) }, endsAt };
+}
+
+let lastName: { readonly kind: string; readonly id: string; readonly name: string } | undefined;
+
+/** Ids hold private data and slashes, so a key shows a digest of them. Calls of one conversation come in a row. */
+function shortName(letter: string, kind: string, id: string): string {
+  if (lastName?.kind !== kind || lastName.id !== id) {
+    lastName = { kind, id, name: letter + shortDigest(kind, id) };
+  }
+  return lastName.name;
 }
 
 function missing(contract: Contract, path: string, why: string): never {

@@ -1,7 +1,7 @@
 // The tools of one semel: definitions become functions, and one name stands for one contract.
 
 import { type ContractDefaults, defineContract, type IfBusy, suspiciousFields } from '../core/contract.ts';
-import { isSemelError, SemelError } from '../core/errors.ts';
+import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { isRepeatable } from '../core/words.ts';
 import { type AttemptContext, emptyReceipt, type Result, type Tool } from '../runner/index.ts';
@@ -102,17 +102,14 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       tools.set(contract.name, known);
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
 
-      const guarded = async (args: unknown, options: CallOptions = {}) =>
-        unwrap(await call(known, args, options));
+      const guarded = (args: unknown, options: CallOptions = {}) =>
+        valueOf(contract.name, call(known, args, options));
       const attempt = async (args: unknown, options: CallOptions = {}): Promise<Result> => {
         try {
-          return await call(known, args, options);
+          return told(await call(known, args, options));
         } catch (error) {
-          return {
-            ok: false,
-            error: asSemelError(contract.name, error),
-            receipt: emptyReceipt(contract.name),
-          };
+          const receipt = emptyReceipt(contract.name);
+          return { ok: false, error: withReceipt(asSemelError(contract.name, error), receipt), receipt };
         }
       };
       Object.defineProperty(guarded, 'name', { value: contract.name });
@@ -147,9 +144,22 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
   };
 }
 
-export function unwrap(result: Result): unknown {
+/** The value, or the error with its receipt. What a read threw passes as it is. */
+export async function valueOf(name: string, pending: Promise<Result>): Promise<unknown> {
+  let result: Result;
+  try {
+    result = told(await pending);
+  } catch (error) {
+    throw isSemelError(error) && error.receipt === undefined
+      ? withReceipt(error, emptyReceipt(name))
+      : error;
+  }
   if (result.ok) return result.value;
-  throw Object.assign(result.error, { receipt: result.receipt });
+  throw result.error;
+}
+
+function told(result: Result): Result {
+  return result.ok ? result : { ...result, error: withReceipt(result.error, result.receipt) };
 }
 
 /** Options that were spelt out as undefined are options that were not given. */

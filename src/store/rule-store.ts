@@ -57,7 +57,7 @@ export function ruleStore(backend: Backend): Store {
           const forms = [request.key, ...request.olderKeys];
           const rows = forms.map((key) => tx.get(request.namespace, key));
           const form = formOf(rows, tx.time);
-          return apply(tx, claim(rows[form], { ...request, key: forms[form] as string }, tx.time, tx.floor));
+          return apply(tx, claim(rows[form], under(request, forms[form] as string), tx.time, tx.floor));
         }))
       );
     },
@@ -104,6 +104,11 @@ export function ruleStore(backend: Backend): Store {
   }
 }
 
+/** The request for an earlier form of its key. Copied only then: its args may be made on demand. */
+function under(request: ClaimRequest, key: string): ClaimRequest {
+  return key === request.key ? request : { ...request, key };
+}
+
 /** A claim that changes nothing needs no lock: what it lost to is committed. This is the whole path of a replay. */
 function lostAlready(backend: Backend, request: ClaimRequest): ClaimAnswer | undefined {
   const forms = [request.key, ...request.olderKeys];
@@ -112,7 +117,7 @@ function lostAlready(backend: Backend, request: ClaimRequest): ClaimAnswer | und
   const rows = found.map(({ row }) => row);
   const form = formOf(rows, time);
   if (rows[form] === undefined && request.generation === null) return undefined;
-  const { row, answer } = claim(rows[form], { ...request, key: forms[form] as string }, time, 0);
+  const { row, answer } = claim(rows[form], under(request, forms[form] as string), time, 0);
   return row === null ? answer : undefined;
 }
 
