@@ -27,9 +27,11 @@ export interface Thrown {
 }
 
 export function classify({ error, dispatched, repeatable, classified, requests }: Thrown): Ending {
+  // What the tool says itself holds before the line too: it may have looked, and found what had landed long ago.
+  const word = said(error);
+  if (word !== undefined) return word;
   if (!dispatched) return { outcome: 'released', because: 'it was thrown before anything was dispatched' };
   return (
-    said(error) ??
     said(classified) ??
     byRequests(requests) ??
     (repeatable

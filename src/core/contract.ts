@@ -17,7 +17,7 @@ export interface Provider {
   readonly format?: (uuid: string) => string;
   /** The header that `ctx.fetch` puts the key into. @default 'Idempotency-Key' */
   readonly header?: string;
-  /** The hosts that may see the key; `ctx.fetch` never sends it to strangers. */
+  /** The hosts that may see the key; `ctx.fetch` never sends it to strangers, and needs to know them. */
   readonly hosts?: readonly string[];
   /** It answers a key with its stored error: after a verdict "not landed" a new key is needed. */
   readonly replaysErrors?: boolean;

@@ -1,6 +1,8 @@
 // The closed list of error codes, and the one error class. A code says who may try again; a message says
 // what happened and what to do next. Nothing here decides anything.
 
+import type { Receipt } from './receipt.ts';
+
 /** Who may try again: the same call at once, the same call after a delay, a person, or nobody. */
 export type Retry = 'call' | 'delay' | 'person' | 'nobody';
 
@@ -72,6 +74,7 @@ export interface ErrorDetails {
   /** UNRECORDED and PARTIAL_SUCCESS carry what the effect returned. */
   readonly value?: unknown;
   readonly cause?: unknown;
+  readonly receipt?: Receipt;
   /** Overrides the code's own answer to "may the same call be tried again?". */
   readonly retriable?: boolean;
 }
@@ -90,6 +93,8 @@ export class SemelError extends Error {
   override readonly name = 'SemelError';
   readonly code: ErrorCode;
   readonly retriable: boolean;
+  /** The first part of the message; `correctiveAction` is the second. */
+  readonly happened: string;
   readonly correctiveAction: string;
   readonly retryAfterMs: number | undefined;
   readonly path: string | undefined;
@@ -97,11 +102,14 @@ export class SemelError extends Error {
   readonly value: unknown;
   /** Where the code is explained. */
   readonly docs: string;
+  /** Of the call that ended so. */
+  readonly receipt: Receipt | undefined;
 
   constructor(code: ErrorCode, happened: string, details: ErrorDetails = {}) {
     const next = details.next ?? facts[code].next;
     super(`${happened} ${next}`, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
+    this.happened = happened;
     this.correctiveAction = next;
     this.retriable = details.retriable ?? (facts[code].retry === 'call' || facts[code].retry === 'delay');
     this.retryAfterMs = details.retryAfterMs;
@@ -109,6 +117,7 @@ export class SemelError extends Error {
     this.evidence = details.evidence;
     this.value = details.value;
     this.docs = `docs/errors.md#${code.toLowerCase()}`;
+    this.receipt = details.receipt;
   }
 
   toJSON(): ErrorValue {
@@ -121,6 +130,19 @@ export class SemelError extends Error {
       ...(this.evidence === undefined ? {} : { evidence: this.evidence }),
     };
   }
+}
+
+/** The same error as one caller hears it: callers who share a call share its ending, not its receipt. */
+export function withReceipt(error: SemelError, receipt: Receipt): SemelError {
+  const { code, happened, correctiveAction, stack, ...details } = error;
+  const told = new SemelError(code, happened, {
+    ...(details as ErrorDetails),
+    cause: error.cause,
+    next: correctiveAction,
+    receipt,
+  });
+  if (stack !== undefined) told.stack = stack;
+  return told;
 }
 
 export function isSemelError(error: unknown, code?: ErrorCode): error is SemelError {

@@ -2,6 +2,7 @@
 
 import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec.ts';
+import { formatDuration } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Held, Refusal, StoredRecord } from '../store/store.ts';
@@ -9,6 +10,11 @@ import type { Call } from './call.ts';
 import { type AttemptContext, contextFor, type RequestLog } from './context.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { createStop, type Stop } from './stop.ts';
+
+/** The end of an attempt's time, whatever its effect does. */
+export interface Over {
+  readonly reason: Error;
+}
 
 export interface Attempt {
   readonly call: Call;
@@ -21,7 +27,7 @@ export interface Attempt {
   readonly remoteRef: string | undefined;
   readonly stop: Stop;
   /** Resolves when the attempt must end whatever its effect does: its time is over, or the process is. */
-  readonly over: Promise<SemelError>;
+  readonly over: Promise<Over>;
   readonly hasPrepared: boolean;
   prepare(output: unknown): void;
   /** Before the effect: makes sure that the lease is held, however long it took to get here. */
@@ -32,9 +38,9 @@ export interface Attempt {
   /** Verify said "not landed" of every earlier attempt. */
   clear(): Promise<Refusal | undefined>;
   /** Tells the effect to stop; its ending is still waited for. */
-  cancel(reason: SemelError): void;
+  cancel(reason: Error): void;
   /** Ends the attempt now, by what is known of it. */
-  end(reason: SemelError): void;
+  end(reason: Error): void;
   note(remoteRef: string): void;
   context(): { ctx: AttemptContext; log: RequestLog };
   /** No more heartbeats: the attempt is over. */
@@ -69,7 +75,8 @@ export function startAttempt({
     generation: record.generation,
   };
   const stop = createStop();
-  const { promise: over, resolve: end } = Promise.withResolvers<SemelError>();
+  const { promise: over, resolve: end } = Promise.withResolvers<Over>();
+  let isOver = false;
   let remoteRef: string | undefined;
   let prepared: { readonly output: unknown; readonly text: string | null } | undefined =
     record.prepared === null ? undefined : { output: decodeResult(record.prepared), text: record.prepared };
@@ -89,10 +96,11 @@ export function startAttempt({
     ? clock.setTimeout(() => abortAndEnd(timedOut()), contract.timeoutMs, 'background')
     : undefined;
 
-  function abortAndEnd(reason: SemelError): void {
+  function abortAndEnd(reason: Error): void {
+    isOver = true;
     heartbeat.stop();
     stop.ask(reason);
-    end(reason);
+    end({ reason });
   }
 
   function note(ref: string): void {
@@ -114,6 +122,8 @@ export function startAttempt({
       verifyAfterMs: contract.verifyAfterMs,
     });
     if (!answer.ok) throw crossRefused(contract.name, answer.why);
+    // Ended while it asked: it was told to the ledger as not dispatched, so nothing may be sent any more.
+    if (isOver) throw stop.reason;
     record = answer.record;
   }
 
@@ -198,14 +208,10 @@ export function startAttempt({
     return new SemelError('LEASE_LOST', `${contract.name}: another worker has taken this call over.`);
   }
 
-  function timedOut(): SemelError {
-    return new SemelError(
-      'ABORTED',
-      `${contract.name} ran longer than its timeout of ${contract.timeoutMs} ms.`,
-      {
-        next: 'Give the contract a longer `timeout`, or find out what hangs.',
-      },
-    );
+  /** The same kind of reason that `AbortSignal.timeout` gives. */
+  function timedOut(): DOMException {
+    const time = formatDuration(contract.timeoutMs);
+    return new DOMException(`${contract.name} ran longer than its timeout of ${time}`, 'TimeoutError');
   }
 }
 

@@ -1,6 +1,7 @@
 // How an attempt's ending reaches the ledger and the caller. The record decides what the caller hears: an
 // ending that is sure of itself may meet a record that is not.
 
+import { inspect } from 'node:util';
 import type { Clock } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
@@ -154,12 +155,9 @@ function errorOf(outcome: 'failed' | 'released' | 'unknown', thrown: unknown): R
     released: 'NOT_LANDED',
     unknown: 'IN_DOUBT',
   };
-  const code =
-    thrown instanceof PartialSuccess
-      ? 'PARTIAL_SUCCESS'
-      : isSemelError(thrown)
-        ? thrown.code
-        : fallback[outcome];
+  // With a receipt it is the ending of another call, made inside this one.
+  const isOwn = isSemelError(thrown) && thrown.receipt === undefined;
+  const code = thrown instanceof PartialSuccess ? 'PARTIAL_SUCCESS' : isOwn ? thrown.code : fallback[outcome];
   return { code, message: messageOf(thrown), retriable: outcome === 'released' };
 }
 
@@ -170,13 +168,21 @@ const controlCharacters = /\p{Cc}+/gu;
 
 /** One line, short, with the error's own code in front. */
 export function messageOf(thrown: unknown): string {
-  const code =
-    thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? `${thrown.code}: ` : '';
-  const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
-  const line = `${text.includes(code.slice(0, -2)) ? '' : code}${text}`
+  const text = textOf(thrown);
+  const code = thrown instanceof Error && 'code' in thrown && !isSemelError(thrown) ? thrown.code : undefined;
+  const line = (typeof code === 'string' && !text.includes(code) ? `${code}: ${text}` : text)
     .replace(controlCharacters, ' ')
     .trim();
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
+}
+
+/** Anything can be thrown, and none of it may stop an ending from being told to the ledger. */
+function textOf(thrown: unknown): string {
+  // Its second part tells the caller of this very error what to do; whoever reads the record is somebody else.
+  if (isSemelError(thrown)) return thrown.happened.replace(/\.$/, '');
+  if (thrown instanceof Error) return thrown.message || thrown.name;
+  if (typeof thrown === 'string') return thrown;
+  return inspect(thrown, { depth: 1, breakLength: Number.POSITIVE_INFINITY });
 }
 
 /** Tries as long as the ledger has patience; then goes on in the background for as long as the process lives. */

@@ -3,6 +3,7 @@
 
 import { fateOfError, fateOfStatus, type RequestFate } from '../core/classify.ts';
 import type { Provider } from '../core/contract.ts';
+import { SemelError } from '../core/errors.ts';
 import { providerKey } from '../core/key.ts';
 import type { Stop } from './stop.ts';
 
@@ -54,26 +55,39 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   const fates: RequestFate[] = [];
 
   async function fetchWithKey(input: string | URL | Request, init?: RequestInit): Promise<Response> {
-    const request = new Request(input, init);
-    if (safeMethods.has(request.method)) return fetch(request, { signal: joined(request.signal) });
+    const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
+    if (safeMethods.has(method.toUpperCase())) {
+      const read = new Request(input, init);
+      return fetch(read, { signal: joined(read.signal) });
+    }
+    // Its number is taken before anything is waited for: requests made at once keep their keys on a retry.
+    const nth = fates.length;
+    fates.push('not sent');
+    const request = withKey(new Request(input, init), nth);
     source.stop.throwIfAsked();
     await source.cross();
-    const nth = fates.length;
     // Until it is known what became of it, nobody knows.
-    fates.push('ambiguous');
-    const headers = new Headers(request.headers);
-    const header = provider?.header ?? 'Idempotency-Key';
-    if (provider !== undefined && mayKnowKey(provider, request.url) && !headers.has(header)) {
-      headers.set(header, nth === 0 ? keyFor() : keyFor(String(nth + 1)));
-    }
+    fates[nth] = 'ambiguous';
     try {
-      const response = await fetch(new Request(request, { headers }), { signal: joined(request.signal) });
+      const response = await fetch(request, { signal: joined(request.signal) });
       fates[nth] = fateOfStatus(response.status);
       return response;
     } catch (error) {
       fates[nth] = fateOfError(error);
       throw error;
     }
+  }
+
+  function withKey(request: Request, nth: number): Request {
+    if (provider === undefined) return request;
+    const header = provider.header ?? 'Idempotency-Key';
+    if (request.headers.has(header)) return request;
+    if (provider.hosts === undefined) throw hostsMissing(provider);
+    if (!mayKnowKey(provider.hosts, request.url)) return request;
+    const headers = new Headers(request.headers);
+    headers.set(header, nth === 0 ? keyFor() : keyFor(`#${nth + 1}`));
+    // `fetch` would carry the key along to wherever it is sent.
+    return new Request(request, { headers, redirect: 'manual' });
   }
 
   function joined(signal: AbortSignal): AbortSignal {
@@ -101,9 +115,21 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
 }
 
 /** A key is a capability to replay an answer: it goes to the provider's own hosts only. */
-function mayKnowKey(provider: Provider, url: string): boolean {
+function mayKnowKey(hosts: readonly string[], url: string): boolean {
   const { host, hostname } = new URL(url);
-  return (provider.hosts ?? []).some(
+  return hosts.some(
     (allowed) => allowed === host || allowed === hostname || hostname.endsWith(`.${allowed}`),
+  );
+}
+
+/** Sent without a key, it would be sent again as if it had one. */
+function hostsMissing({ name }: Provider): SemelError {
+  return new SemelError(
+    'CONTRACT_INVALID',
+    `The provider ${name} does not say which hosts may get its key.`,
+    {
+      path: 'provider.hosts',
+      next: "Name them, like hosts: ['api.example.com']; or send `ctx.key` yourself.",
+    },
   );
 }

@@ -55,7 +55,7 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
     const answer = tool.verify?.(argsInDoubt(attempt, inDoubt) as never, context);
     const verification = await Promise.race([
       answer,
-      attempt.over.then((error) => ({ verdict: 'unsure' as const, because: error.message })),
+      attempt.over.then(({ reason }) => ({ verdict: 'unsure' as const, because: reason.message })),
     ]);
     return isVerification(verification) ? verification : noAnswer;
   } catch (error) {

@@ -2,7 +2,8 @@
 // process, so that a closing process can end them by what is known of them.
 
 import type { Clock } from '../core/clock.ts';
-import { SemelError } from '../core/errors.ts';
+import type { SemelError } from '../core/errors.ts';
+import { isRepeatable } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { type Attempt, startAttempt } from './attempt.ts';
@@ -70,11 +71,12 @@ export function createExecutions({
     if (notAfter !== null && clock.now() > notAfter) return unstarted(tooLate(attempt.call));
     const effect = body(attempt);
     const ended = await Promise.race([effect, attempt.over]);
-    if (!(ended instanceof SemelError)) return ended;
+    if ('ending' in ended) return ended;
     concluding.inBackground(effect.then((news) => conclude(concluding, attempt, news)));
+    const mayHaveLanded = attempt.dispatched && !isRepeatable(attempt.record.effect);
     return {
-      ending: { outcome: attempt.dispatched ? 'unknown' : 'released', because: ended.message },
-      thrown: ended,
+      ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: ended.reason.message },
+      thrown: ended.reason,
     };
   }
 

@@ -13,6 +13,8 @@ export interface Try {
   readonly thrown: unknown;
   /** It was found out by asking, not by executing. */
   readonly verified?: true;
+  /** No further try may follow, whatever class and provider allow. */
+  readonly final?: true;
 }
 
 export async function runTries(attempt: Attempt, clock: Clock, random: Random): Promise<Try> {
@@ -21,7 +23,7 @@ export async function runTries(attempt: Attempt, clock: Clock, random: Random): 
   for (;;) {
     tries.push(await runOnce(attempt));
     const joined = joinTries(tries);
-    if (tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
+    if (joined.final || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     const backoffMs = Math.min(retry.maxBackoffMs, retry.backoffMs * 2 ** (tries.length - 1));
     await pause(clock, backoffMs * (0.5 + random.fraction() / 2));
     if (attempt.stop.isAsked) return joined;
@@ -94,7 +96,7 @@ function joinTries(tries: readonly Try[]): Try {
 
 function neverCrossed(name: string): Try {
   const thrown = new Error(
-    `${name}: \`run\` returned without \`ctx.dispatch()\`, so nothing says whether its effect was meant to happen.`,
+    `\`run\` returned without \`ctx.dispatch()\`, so ${name} may have had its effect before the line: write \`await ctx.dispatch()\` in front of it`,
   );
-  return { ending: { outcome: 'unknown', because: 'it never crossed the line' }, thrown };
+  return { ending: { outcome: 'unknown', because: 'it never crossed the line' }, thrown, final: true };
 }
