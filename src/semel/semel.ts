@@ -32,7 +32,7 @@ import {
   createToolbox,
   type KnownTool,
   type OneLinerOptions,
-  valueOf,
+  valueFrom,
 } from './toolbox.ts';
 
 export interface SemelOptions {
@@ -250,7 +250,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
         onceOptions as OnceOptions;
       const contract = { per, window, failureWindow, lease, timeout, ifBusy } as OneLinerOptions;
       const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
-      return (await valueOf(name, call({ tool, schema: undefined }, id, callOptions))) as never;
+      return (await valueFrom(name, call({ tool, schema: undefined }, id, callOptions))) as never;
     },
     tool: toolbox.define as unknown as Semel['tool'],
     async begin(fn, args, callOptions = {}) {

@@ -103,7 +103,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
 
       const guarded = (args: unknown, options: CallOptions = {}) =>
-        valueOf(contract.name, call(known, args, options));
+        valueFrom(contract.name, call(known, args, options));
       const attempt = async (args: unknown, options: CallOptions = {}): Promise<Result> => {
         try {
           return told(await call(known, args, options));
@@ -145,14 +145,12 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
 }
 
 /** The value, or the error with its receipt. What a read threw passes as it is. */
-export async function valueOf(name: string, pending: Promise<Result>): Promise<unknown> {
+export async function valueFrom(name: string, pending: Promise<Result>): Promise<unknown> {
   let result: Result;
   try {
     result = told(await pending);
   } catch (error) {
-    throw isSemelError(error) && error.receipt === undefined
-      ? withReceipt(error, emptyReceipt(name))
-      : error;
+    throw isSemelError(error) && error.receipt === undefined ? withReceipt(error, emptyReceipt(name)) : error;
   }
   if (result.ok) return result.value;
   throw result.error;
