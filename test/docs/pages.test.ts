@@ -1,0 +1,265 @@
+// The pages hold what the code has, and nothing that it has not.
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, globSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import {
+  type AttemptContext,
+  errorCodes,
+  eventNames,
+  retryOf,
+  type SchemaToolDefinition,
+  type StandardSchema,
+  type ToolDefinition,
+} from 'semel';
+import { describe, expect, test } from 'vitest';
+import { effects } from '../../src/core/words.ts';
+import type { Verdict } from '../../src/ledger/index.ts';
+import type { EventType } from '../../src/store/store.ts';
+import { allPages, anchorOf, firstNames, headings, links, readPage, root, rows, sections } from './page.ts';
+
+const sorted = (names: Iterable<string>) => [...new Set(names)].sort();
+const words = (text: string) => text.split(/,\s*/);
+
+describe('docs/errors.md', () => {
+  const page = readPage('docs/errors.md');
+
+  test('every error code has its heading, and every heading is a code', () => {
+    expect(sorted(headings(page, 2))).toEqual(sorted(errorCodes.map((code) => code.toLowerCase())));
+  });
+
+  test.each(errorCodes)('%s tells what to do, who may try again, and shows a message', (code) => {
+    const body = sections(page, [code.toLowerCase()]);
+    expect(body).toContain(`Who may try again: **${retryOf(code)}**`);
+    expect(body).toMatch(/^Do[:,]/m);
+    expect(body).toMatch(/^> \S/m);
+  });
+});
+
+test('docs/semantics.md tells of every error code who may try again', () => {
+  const table = rows(readPage('docs/semantics.md'), 'Who may try again').slice(1);
+  const told = Object.fromEntries(
+    table.flatMap(([who, , codes]) => words(codes!).map((code) => [code, who!.replaceAll('*', '')])),
+  );
+  expect(told).toEqual(Object.fromEntries(errorCodes.map((code) => [code, retryOf(code)])));
+});
+
+describe('docs/contracts.md', () => {
+  const page = readPage('docs/contracts.md');
+
+  test('every field of a contract has its row, and every row is a field', () => {
+    const fieldTables = [
+      'What it is',
+      'What the intent is',
+      'How long it counts',
+      'What to do when',
+      'What is known of the target',
+      'Where the line is, and what is kept',
+    ];
+    expect(firstNames(page, ...fieldTables).sort()).toEqual(Object.keys(fields).sort());
+  });
+
+  test('every member of ctx has its row, and every row is a member', () => {
+    expect(firstNames(page, 'What the effect gets').sort()).toEqual(Object.keys(context).sort());
+  });
+});
+
+describe('docs/events.md', () => {
+  const page = readPage('docs/events.md');
+
+  test('every event has its row, and every row is an event', () => {
+    expect(firstNames(page, 'Events').sort()).toEqual([...eventNames].sort());
+  });
+
+  test('every kind of history is named', () => {
+    const named = [...sections(page, ['History']).matchAll(/`(\w+)`/g)].map(([, name]) => name!);
+    expect(sorted(named)).toEqual(sorted(Object.keys(history)));
+  });
+});
+
+describe('docs/cli.md', () => {
+  const page = readPage('docs/cli.md');
+  const commands = headings(page, 2).flatMap((title) => /^semel (\w+)$/.exec(title)?.[1] ?? []);
+  const helpOf = (...args: string[]) =>
+    execFileSync(process.execPath, [join(root, 'src/cli/main.ts'), ...args, '--help'], { encoding: 'utf8' });
+  const flagsIn = (text: string) => sorted(text.match(/(?<![\w-])--?[a-z][a-z-]*/g) ?? []);
+
+  test('every command of the help has its section, and every section is a command', () => {
+    const listed = [...helpOf().matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!);
+    expect(sorted(commands)).toEqual(sorted(listed));
+  });
+
+  test('every flag of the help is there, and every flag that is there is in the help', () => {
+    const help = [helpOf(), ...commands.map((command) => helpOf(command))].join('\n');
+    expect(flagsIn(page.unfenced)).toEqual(flagsIn(help));
+  });
+
+  test('every exit code of the help is there, and the other way round', () => {
+    const line = /Exit codes: (.*)/.exec(helpOf())?.[1] ?? '';
+    const listed = [...line.matchAll(/(?:^|, )(\d+) /g)].map(([, code]) => code!);
+    expect(
+      rows(page, 'Exit codes')
+        .slice(1)
+        .map(([code]) => code),
+    ).toEqual(listed);
+  });
+});
+
+describe('docs/glossary.md', () => {
+  const table = rows(readPage('docs/glossary.md')).filter(([word]) => word !== 'word');
+  const defined = table.map(([word]) => word!.replaceAll('*', ''));
+
+  test('no word has two rows', () => {
+    expect(defined).toEqual([...new Set(defined)]);
+  });
+
+  test('every word that the code has for a record and for a verdict is defined', () => {
+    const { gone: _forWaitersOnly, ...kinds } = verdicts;
+    const statuses = ['running', 'succeeded', 'failed', 'released', 'unknown'];
+    const derived = ['lapsed', 'in doubt', 'free', 'dispatched', 'settled', 'abandoned'];
+    const missing = [...statuses, ...derived, ...Object.keys(kinds)].filter(
+      (word) => !defined.includes(word),
+    );
+    expect(missing).toEqual([]);
+    const classes = table.find(([word]) => word === '**effect class**')?.[1] ?? '';
+    expect(effects.filter((effect) => !classes.includes(`\`${effect}\``))).toEqual([]);
+  });
+
+  test('every word in bold inside a definition has a row of its own', () => {
+    const bold = table.flatMap(([, meaning]) =>
+      [...meaning!.matchAll(/\*\*([^*]+)\*\*/g)].map(([, word]) => word!),
+    );
+    expect(bold.filter((word) => !defined.includes(word))).toEqual([]);
+  });
+
+  test('what we do not say is said on no other page', () => {
+    const avoided = table.flatMap(([, , others]) => (others ? words(others) : []));
+    expect(avoided.length).toBeGreaterThan(10);
+    const pages = allPages().filter(({ path }) => path !== 'docs/glossary.md');
+    const said = pages.flatMap(({ path, prose }) =>
+      avoided
+        .filter((word) => new RegExp(`\\b${word}\\b`, 'i').test(prose.replaceAll(/\s+/g, ' ')))
+        .map((word) => `${path}: ${word}`),
+    );
+    expect(said).toEqual([]);
+  });
+});
+
+describe('links between pages', () => {
+  test.each(allPages())('$path leads nowhere else than to files and headings that exist', (page) => {
+    const broken = links(page).filter((link) => {
+      if (/^[a-z]+:/.test(link)) return false;
+      const [file = '', anchor] = link.split('#');
+      const path = file === '' ? page.path : join(dirname(page.path), file);
+      if (!existsSync(join(root, path))) return true;
+      return anchor !== undefined && !headings(readPage(path)).map(anchorOf).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test('every page of docs can be reached from the README, and every decision from its folder', () => {
+    const reached = new Set(links(readPage('README.md')).map((link) => link.split('#')[0]));
+    const pages = globSync('docs/*.md', { cwd: root });
+    expect(pages.filter((path) => !reached.has(path))).toEqual([]);
+    expect(reached).toContain('docs/decisions/');
+  });
+});
+
+test('ARCHITECTURE.md shows every folder of src, and none that is not there', () => {
+  const { text } = readPage('ARCHITECTURE.md');
+  const tree = /^src\/\n([\s\S]*?)^test\//m.exec(text)?.[1] ?? '';
+  const shown = [...tree.matchAll(/^ {2}(\w+)\//gm)].map(([, name]) => name!);
+  const folders = globSync('*/', { cwd: join(root, 'src') }).map((name) => name.replace(/\/$/, ''));
+  expect(sorted(shown)).toEqual(sorted(folders));
+  const named = [...text.matchAll(/`(src\/[\w./-]+\.ts)`/g)].map(([, path]) => path!);
+  expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+test('decisions are numbered without gaps, by file and by title', () => {
+  const files = globSync('docs/decisions/*.md', { cwd: root }).sort();
+  const expected = files.map((_, index) => index + 1);
+  expect(files.map((file) => Number(/\/(\d{3})-/.exec(file)?.[1]))).toEqual(expected);
+  expect(files.map((file) => Number.parseInt(headings(readPage(file), 1)[0]!, 10))).toEqual(expected);
+});
+
+test('the first screen of the README has a command and a snippet', () => {
+  const screen = readPage('README.md').text.split('\n').slice(0, 30).join('\n');
+  expect(screen).toContain('npm ci && npm run demo');
+  expect(screen).toMatch(/```ts\n[\s\S]*createSemel[\s\S]*```\n/);
+});
+
+// The compiler sees to it that these lists have every name, and no other.
+
+type Field = keyof ToolDefinition<unknown, unknown> | keyof SchemaToolDefinition<StandardSchema, unknown>;
+
+const fields: Record<Field, true> = {
+  name: true,
+  version: true,
+  description: true,
+  effect: true,
+  stakes: true,
+  input: true,
+  run: true,
+  permissions: true,
+  per: true,
+  identity: true,
+  content: true,
+  volatile: true,
+  normalize: true,
+  was: true,
+  weak: true,
+  window: true,
+  failureWindow: true,
+  lease: true,
+  timeout: true,
+  verifyAfter: true,
+  ifBusy: true,
+  wait: true,
+  retry: true,
+  maxAttempts: true,
+  onDoubt: true,
+  mode: true,
+  provider: true,
+  verify: true,
+  classify: true,
+  dispatch: true,
+  prepare: true,
+  result: true,
+  onReplay: true,
+  redact: true,
+};
+
+const context: Record<keyof AttemptContext, true> = {
+  key: true,
+  keyFor: true,
+  fetch: true,
+  fence: true,
+  attempt: true,
+  signal: true,
+  dispatch: true,
+  note: true,
+  prepared: true,
+};
+
+const history: Record<EventType, true> = {
+  takeover: true,
+  fenced: true,
+  lateNews: true,
+  duplicate: true,
+  contradiction: true,
+  cleared: true,
+  resolved: true,
+  poisoned: true,
+  replayed: true,
+  conflict: true,
+  observed: true,
+};
+
+const verdicts: Record<Verdict['kind'], true> = {
+  execute: true,
+  replay: true,
+  busy: true,
+  'in doubt': true,
+  conflict: true,
+  gone: true,
+};
