@@ -6,7 +6,7 @@ import { memoryStore } from '../../store/memory.ts';
 import { type Difference, differences, freshnessOf, isIdentity } from './fields.ts';
 import { type Complaint, errorIn, errorOf } from './judge.ts';
 import type { Row } from './rows.ts';
-import type { Played, Scene, Subject } from './scene.ts';
+import { keysOf, type Played, type Scene, type Subject } from './scene.ts';
 
 export async function fixFor(row: Row, scene: Scene, complaint: Complaint): Promise<string> {
   const { contract } = scene.subject;
@@ -28,7 +28,7 @@ export async function fixFor(row: Row, scene: Scene, complaint: Complaint): Prom
     case 'values differ':
       return 'the stored value is not the one that was returned: do not change a result after it was returned.';
     case 'not replayed':
-      return `look at \`semel.records.history(${JSON.stringify(scene.calls[0]?.result?.receipt.key)})\`: a call ran that should have been answered.`;
+      return `look at \`semel.records.history(${JSON.stringify(scene.calls[0]?.key)})\`: a call ran that should have been answered.`;
     case 'uncounted':
       return `let \`effects\` count what \`run\` of ${contract.name} does.`;
     case 'verify is wrong':
@@ -65,8 +65,7 @@ async function repetition(row: Row, scene: Scene): Promise<string> {
     const [part] = watch.meddlers;
     return `\`${part}\` changes the world: only \`run\` may.`;
   }
-  if (new Set(calls.flatMap(({ result }) => result?.receipt.key ?? [])).size > 1)
-    return keyDifference(row, scene);
+  if (keysOf(calls).size > 1) return keyDifference(row, scene);
   if (contract.provider !== undefined && watch.runs.length > 1) return keyNotHonoured(scene);
   if (contract.onDoubt === 'rerun')
     return "`onDoubt: 'rerun'` accepts a second effect: leave it out, and give the tool a `verify`.";
@@ -75,7 +74,7 @@ async function repetition(row: Row, scene: Scene): Promise<string> {
   if (errorIn(calls, ['NOT_LANDED', 'FAILED']) !== undefined) return denial(scene);
   if (contract.windowMs < 60_000)
     return `\`window: ${JSON.stringify(definition.window)}\` is over before the next call: leave it out.`;
-  return `nothing says why: look at \`semel.records.history(${JSON.stringify(calls[0]?.result?.receipt.key)})\`.`;
+  return `nothing says why: look at \`semel.records.history(${JSON.stringify(calls[0]?.key)})\`.`;
 }
 
 /** The error came after the effect; somebody says that it means "not landed". */
@@ -104,9 +103,8 @@ function keyNotHonoured({ subject: { contract }, watch }: Scene): string {
 /** Two calls of one intent, and their keys differ. */
 async function keyDifference(row: Row, scene: Scene): Promise<string> {
   const { contract } = scene.subject;
-  const keyOf = ({ result }: Played) => result?.receipt.key;
   const first = scene.calls[0] as Played;
-  const other = scene.calls.find((call) => keyOf(call) !== keyOf(first)) as Played;
+  const other = scene.calls.find(({ key }) => key !== first.key) as Played;
   const reworded = row.name === 're-worded content';
 
   const own = (['key', 'conversation', 'turn', 'run'] as const).find(

@@ -10,8 +10,8 @@ export interface Instance extends Sibling {
 }
 
 export interface MortalInstance extends Instance {
-  /** Resolves once the process is dead: its effect has landed, its record never will, its lease is over. */
-  readonly died: Promise<void>;
+  /** Gives its key once the process is dead: its effect has landed, its record never will, its lease is over. */
+  readonly died: Promise<string>;
 }
 
 type Definition = NonNullable<Rebuilding['definition']>;
@@ -37,8 +37,8 @@ export function startInstance(rebuild: Rebuild, definition: Definition): Instanc
 
 export function startMortal(rebuild: Rebuild, definition: Definition): MortalInstance {
   const timers = realTimers();
-  let die: () => void = () => undefined;
-  const died = new Promise<void>((resolve) => {
+  let die: (key: string) => void = () => undefined;
+  const died = new Promise<string>((resolve) => {
     die = resolve;
   });
   const never = new Promise<never>(() => undefined);
@@ -51,7 +51,7 @@ export function startMortal(rebuild: Rebuild, definition: Definition): MortalIns
           // The time until somebody may take over is not waited for: the lease ends with its holder.
           await store.renew({ namespace, key, token, fence, generation, leaseMs: 0 });
           timers.stop();
-          die();
+          die(key);
           return never;
         },
       }),

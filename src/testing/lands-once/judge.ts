@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../core/errors.ts';
 import { isRepeatable } from '../../core/words.ts';
 import type { Row } from './rows.ts';
 import { isSame } from './same.ts';
-import type { Played, Scene } from './scene.ts';
+import { keysOf, type Played, type Scene } from './scene.ts';
 
 export type Complaint =
   | 'refused'
@@ -51,8 +51,8 @@ export function judge(row: Row, scene: Scene, growth: number, counts: boolean): 
   if (growth > 1) return failed('repeated', `landed ${growth} times`);
   if (isRepeatable(contract.effect)) return judgeRepeatable(scene, growth, counts);
 
-  const keys = new Set(scene.calls.flatMap(({ result }) => result?.receipt.key ?? []));
-  if (keys.size > 1) return failed('two keys', `${keys.size} keys for one intent`);
+  const keys = keysOf(scene.calls).size;
+  if (keys > 1) return failed('two keys', `${keys} keys for one intent`);
   if (row.name === 're-worded content' && isSame(scene.calls[0]?.args, scene.calls[1]?.args))
     return failed('no other words', '`reword` changed nothing');
   if (contract.result === 'value' && errorIn(scene.calls, ['RESULT_OMITTED']) !== undefined)
@@ -89,8 +89,7 @@ function judgeOther(scene: Scene, growth: number): Judgement {
   const [first, other] = scene.calls;
   if (growth === 1) return { status: 'once', verdict: 'landed too' };
   if (growth > 1) return failed('repeated', `landed ${growth} times`);
-  if (first?.result?.receipt.key === other?.result?.receipt.key)
-    return failed('not run', 'did not run: taken for a repetition');
+  if (first?.key === other?.key) return failed('not run', 'did not run: taken for a repetition');
   return other?.result?.ok === false
     ? failed('threw', `threw: ${errorOf(other)}`)
     : failed('uncounted', 'ran, but `effects` did not grow');

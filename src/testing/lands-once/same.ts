@@ -1,12 +1,16 @@
-// Are two values the same to somebody who gets them from a replay? Judged by what the ledger would store of them,
-// so that the realm of a test runner, or a change made afterwards, does not count.
+// Are two values the same to somebody who gets them from a replay? Judged on copies of one make: what was changed
+// afterwards does not count, nor does the realm in which a test runner such as jest keeps its tests.
 
 import { isDeepStrictEqual } from 'node:util';
 import { decodeResult, encodeResult } from '../../core/codec.ts';
 
 export function snapshotOf(value: unknown): unknown {
-  const encoded = encodeResult(value, { maxBytes: Number.MAX_SAFE_INTEGER });
-  return encoded.ok ? decodeResult(encoded.text) : value;
+  try {
+    return structuredClone(value);
+  } catch {
+    const encoded = encodeResult(value, { maxBytes: Number.MAX_SAFE_INTEGER });
+    return encoded.ok ? decodeResult(encoded.text) : value;
+  }
 }
 
 export function isSame(a: unknown, b: unknown): boolean {

@@ -28,6 +28,8 @@ export interface Subject {
 export interface Played {
   readonly args: unknown;
   readonly options: CallOptions;
+  /** Empty where the call was refused before it had one. */
+  readonly key: string;
   /** Undefined: the process died before it could answer. */
   readonly result: Result | undefined;
   /** The value as it was when it was returned. */
@@ -78,9 +80,15 @@ export async function openScene(subject: Subject, row: string): Promise<Scene> {
     async call(instance, args = subject.makeArgs()) {
       const callOptions = identityFor(subject, row, args);
       const answer = onLine(line, () => instance.tool.try(args, callOptions));
-      const result = await ('died' in instance ? Promise.race([answer, instance.died]) : answer);
-      const value = result?.ok ? snapshotOf(result.value) : undefined;
-      const played = { args, options: callOptions, result: result ?? undefined, value };
+      const end = await ('died' in instance ? Promise.race([answer, instance.died]) : answer);
+      const result = typeof end === 'string' ? undefined : end;
+      const played = {
+        args,
+        options: callOptions,
+        key: typeof end === 'string' ? end : end.receipt.key,
+        result,
+        value: result?.ok ? snapshotOf(result.value) : undefined,
+      };
       calls.push(played);
       return played;
     },
@@ -115,10 +123,14 @@ function identityFor({ options, contract, nonce, at }: Subject, row: string, arg
   return { ...needed, ...given, again: given.again === undefined ? why : `${given.again} (${why})` };
 }
 
+/** The keys that the calls had; one, where they were taken for one intent. */
+export function keysOf(calls: readonly Played[]): ReadonlySet<string> {
+  return new Set(calls.map(({ key }) => key).filter((key) => key !== ''));
+}
+
 /** What the faults left open is closed, in the history: nobody is to look into a doubt that a test made. */
 async function leaveNoDoubt(calls: readonly Played[], instance: Instance | undefined): Promise<void> {
-  const keys = new Set(calls.map(({ result }) => result?.receipt.key ?? '').filter((key) => key !== ''));
-  for (const key of instance === undefined ? [] : keys) {
+  for (const key of instance === undefined ? [] : keysOf(calls)) {
     const record = await instance?.semel.records.get(key).catch(() => undefined);
     if (!record?.inDoubt) continue;
     await instance?.semel.doubts
