@@ -171,6 +171,7 @@ export function startAttempt({
       const answer = await ledger.clear({
         ...held,
         crossing: contract.dispatch === 'claim',
+        seenAt: record.readAt,
         freshKey: contract.provider?.replaysErrors === true,
         rerunWithinMs: contract.rerunWithinMs,
         verifyAfterMs: contract.verifyAfterMs,

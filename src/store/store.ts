@@ -193,6 +193,8 @@ export interface DispatchRequest extends Held {
 /** Verify said "not landed" of everything up to this claim. */
 export interface ClearRequest extends Held {
   readonly crossing: boolean;
+  /** The `readAt` of the record that was held when the look began: what was seen then is judged by then. */
+  readonly seenAt: number;
   /** The provider would go on replaying a stored error under the old key. */
   readonly freshKey: boolean;
   readonly rerunWithinMs: number | null;

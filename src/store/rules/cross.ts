@@ -53,7 +53,9 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
   const refusal = mayCross(row, request, time);
   if (row === undefined || refusal !== undefined) return refuse(refusal ?? 'fenced', row, time);
   if (row.doubtSince === null) return already(row, request, time);
-  if (quietInMs(row, time) > 0) return refuse('early', row, time);
+  // Whoever looked before it was quiet may have missed what landed since, however late the verdict arrives.
+  const lookedAt = { ...time, wall: Math.min(time.wall, request.seenAt) };
+  if (quietInMs(row, lookedAt) > 0) return refuse('early', row, time);
   // Within the provider's window the old key still protects against an older request that lands after all.
   const newKey = request.freshKey || !isWithinWindow(row, request.rerunWithinMs, time);
   const cleared: Row = {
@@ -82,9 +84,17 @@ function already(row: Row, request: ClearRequest, time: Time): Step<CrossAnswer>
   return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
 }
 
+/**
+ * The fence tells a claim from a late copy of it, which may have taken the key once more under the same token when
+ * the record was gone. Whoever never heard of their claim has none to tell.
+ */
 export function isHolder(row: Row | undefined, held: Held): row is Row & { readonly status: 'running' } {
-  return row !== undefined && row.token === held.token && row.status === 'running';
+  if (row === undefined || row.status !== 'running' || row.token !== held.token) return false;
+  return held.fence === row.fence || held.fence === unheard;
 }
+
+/** The fence and generation of a claim whose answer never came. */
+export const unheard = 0;
 
 function mayCross(row: Row | undefined, held: Held, time: Time): Refusal | undefined {
   if (!isHolder(row, held)) return 'fenced';

@@ -3,14 +3,20 @@
 // holds the key is kept as evidence, and a success among it is never wasted.
 
 import type { News, Row, SettleAnswer, SettleRequest, StoreEvent } from '../store.ts';
-import { isHolder } from './cross.ts';
+import { isHolder, unheard } from './cross.ts';
 import { doubt, fail, landedBy, noValue, release, succeed } from './endings.ts';
 import { event, isLapsed, type Step, type Time, view } from './state.ts';
 
 export function settle(row: Row | undefined, request: SettleRequest, time: Time): Step<SettleAnswer> {
   if (isHolder(row, request)) return settleHeld(row, request, time);
-  if (row !== undefined && row.token === request.token) return settleAgain(row, request, time);
+  if (row !== undefined && isEnded(row, request)) return settleAgain(row, request, time);
   return lateNews(row, request, time);
+}
+
+/** The record says how this very claim ended. */
+function isEnded(row: Row, { token, generation }: SettleRequest): boolean {
+  const isSameLife = generation === row.generation || generation === unheard;
+  return row.token === token && isSameLife && row.status !== 'running';
 }
 
 function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {

@@ -128,7 +128,16 @@ export function attemptOf(
       store.dispatch({ ...held, prepared: null, rerunWithinMs, verifyAfterMs, ...over }),
     send: async (over) => crossed(await attempt.dispatch(over)),
     clear: (over = {}) =>
-      store.clear({ ...held, crossing: false, freshKey: false, rerunWithinMs, verifyAfterMs, ...over }),
+      store.clear({
+        ...held,
+        crossing: false,
+        // Looked just now.
+        seenAt: Number.MAX_SAFE_INTEGER,
+        freshKey: false,
+        rerunWithinMs,
+        verifyAfterMs,
+        ...over,
+      }),
     cleared: async (over) => crossed(await attempt.clear(over)),
     settle: (outcome, over = {}) =>
       store.settle({

@@ -46,6 +46,22 @@ export const clearCases = [
     await verifier.cleared();
   }),
 
+  behaviour(
+    '"not landed" is judged by when it was looked for, not by when it is told',
+    ['time'],
+    async (scene) => {
+      await scene.take({ crossing: true });
+      await scene.lapse();
+      const verifier = await scene.take({ for: 'verify', leaseMs: hour });
+      await scene.advance(verifyAfter);
+      await unchanged(scene, async () => {
+        refusedBecause(await verifier.clear({ seenAt: verifier.record.readAt }), 'early');
+      });
+      const { record } = await verifier.renew();
+      await verifier.cleared({ seenAt: record?.readAt ?? 0 });
+    },
+  ),
+
   behaviour('"not landed" waits for every attempt, not for the last', ['time'], async (scene) => {
     const first = await scene.take({ crossing: true, verifyAfterMs: 2 * hour });
     await scene.lapse();

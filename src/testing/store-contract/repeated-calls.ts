@@ -67,6 +67,24 @@ export const repeatedCallCases = [
     await scene.take();
   }),
 
+  behaviour(
+    'late copies of a claim and of its ending do not settle a later generation',
+    ['time'],
+    async (scene) => {
+      const request = claimRequest({ crossing: true });
+      const holder = await scene.take(request);
+      await holder.succeed();
+      await scene.advance(10 * 24 * 3_600_000);
+      await scene.pruneAll();
+      // With the record gone nobody can know that the token was used: the copy claims, and nobody stands behind it.
+      assert.equal((await scene.store.claim(request)).won, true);
+      const answer = await holder.succeed();
+      assert.equal(answer.fenced, true);
+      assert.equal((await scene.read()).status, 'running', 'nothing landed in this generation');
+      assert.equal((await holder.renew()).held, false);
+    },
+  ),
+
   behaviour('a delayed duplicate of a claim loses to whoever took over', ['time'], async (scene) => {
     const request = claimRequest();
     await scene.take(request);
