@@ -47,7 +47,7 @@ export async function conclude(
   };
 
   if (answer === undefined) return unrecorded(attempt, { ending, thrown }, more);
-  const { record } = answer;
+  const record = ofSameGeneration(answer.record, attempt);
   // Where the record's value is not this call's own doing, nothing was done by it.
   const others = { ...more, replayed: !executed };
   if (ending.outcome === 'succeeded') {
@@ -63,6 +63,11 @@ export async function conclude(
   if (answer.fenced || record === undefined)
     return refused(call, record ?? attempt.record, takenOver(call, thrown), more);
   return fromRecord(call, record, { ending, thrown }, more);
+}
+
+/** A later generation's record tells nothing of this attempt, and its value is not this call's. */
+function ofSameGeneration(record: StoredRecord | undefined, { held }: Attempt): StoredRecord | undefined {
+  return record?.generation === held.generation ? record : undefined;
 }
 
 /** What the caller hears of an attempt that did not succeed. */

@@ -107,7 +107,9 @@ export function createRunner({
     } catch (error) {
       if (!isSemelError(error)) throw error;
       const mayGoOn = mayRunUnguarded && isRepeatable(call.tool.contract.effect);
-      if (error.code === 'STORE_UNAVAILABLE' && mayGoOn) return runUnguarded(call, { unguarded: true });
+      // Every run is a write of its own: under one key a provider would answer the second with the first.
+      if (error.code === 'STORE_UNAVAILABLE' && mayGoOn)
+        return runUnguarded(call, { unguarded: true }, clock.now());
       return refused(call, undefined, error);
     }
   }

@@ -1,0 +1,73 @@
+// What the simulator found, told again without it: each case is the shortest trace of one mistake.
+import { expect, test } from 'vitest';
+import { SemelError } from '../../src/core/errors.ts';
+import { createSemel } from '../../src/semel/index.ts';
+import { memoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+
+const away = () => new SemelError('STORE_UNAVAILABLE', 'The store did not answer.');
+const options = { namespace: 'sim', onWarning: () => undefined };
+
+test('two runs without the ledger are two writes, also for a provider that honours keys', async () => {
+  const nobody: Store = { ...memoryStore(), claim: () => Promise.reject(away()) };
+  let time = 0;
+  const clock = {
+    now: () => time++,
+    mono: () => time,
+    setTimeout: (run: () => void) => setImmediate(run),
+    clearTimeout: (timer: unknown) => clearImmediate(timer as NodeJS.Immediate),
+  };
+  const semel = createSemel({ ...options, store: nobody, clock });
+  const keys: string[] = [];
+  const write = semel.tool({
+    name: 'price.set',
+    effect: 'write-idempotent',
+    provider: { name: 'shop', window: '24h' },
+    run: (_args: { price: number }, { key }) => void keys.push(key),
+  });
+  await write({ price: 1 });
+  await write({ price: 1 });
+  expect(new Set(keys).size).toBe(2);
+});
+
+test('a receipt names the generation that the call ran in, not a later one', async () => {
+  const store = memoryStore();
+  let meanwhile: (() => Promise<unknown>) | undefined;
+  // The first settle is applied, and its answer lost; before it is asked again, somebody else runs the next one.
+  const lossy: Store = {
+    ...store,
+    async settle(request) {
+      const answer = await store.settle(request);
+      const first = meanwhile;
+      meanwhile = undefined;
+      if (first === undefined) return answer;
+      await first();
+      throw away();
+    },
+  };
+  const definition = (run: () => unknown) =>
+    ({ name: 'price.set', effect: 'write-idempotent', run }) as const;
+  const other = createSemel({ ...options, store });
+  let finish: (() => void) | undefined;
+  const started = Promise.withResolvers<void>();
+  const slow = other.tool(
+    definition(() => {
+      started.resolve();
+      return new Promise<string>((resolve) => {
+        finish = () => resolve('second');
+      });
+    }),
+  );
+  const semel = createSemel({ ...options, store: lossy });
+  const write = semel.tool(definition(() => 'first'));
+  let second: Promise<unknown> | undefined;
+  meanwhile = () => {
+    second = slow.try({});
+    return started.promise;
+  };
+
+  const first = await write.try({});
+  expect(first).toMatchObject({ ok: true, value: 'first', receipt: { generation: 1, executed: true } });
+  finish?.();
+  expect(await second).toMatchObject({ ok: true, value: 'second', receipt: { generation: 2 } });
+});
