@@ -5,10 +5,13 @@ import { existsSync, globSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
   type AttemptContext,
+  type CallOptions,
   errorCodes,
   eventNames,
+  type Receipt,
   retryOf,
   type SchemaToolDefinition,
+  type SemelOptions,
   type StandardSchema,
   type ToolDefinition,
 } from 'semel';
@@ -62,6 +65,15 @@ describe('docs/contracts.md', () => {
   test('every member of ctx has its row, and every row is a member', () => {
     expect(firstNames(page, 'What the effect gets').sort()).toEqual(Object.keys(context).sort());
   });
+});
+
+test('docs/contracts.md has every option of a call and of createSemel, and every member of a receipt', () => {
+  const page = readPage('docs/contracts.md');
+  const named = (title: string) =>
+    rows(page, title).flatMap(([first]) => [...first!.matchAll(/`(\w+)`/g)].map(([, name]) => name!));
+  expect(sorted(named('What a call takes'))).toEqual(sorted(Object.keys(callOptions)));
+  expect(sorted(named('What a caller gets'))).toEqual(sorted(Object.keys(receipt)));
+  expect(sorted(named('What createSemel takes'))).toEqual(sorted(Object.keys(semelOptions)));
 });
 
 describe('docs/events.md', () => {
@@ -239,6 +251,55 @@ const context: Record<keyof AttemptContext, true> = {
   dispatch: true,
   note: true,
   prepared: true,
+};
+
+const callOptions: Record<keyof CallOptions, true> = {
+  conversation: true,
+  turn: true,
+  run: true,
+  at: true,
+  toolCallId: true,
+  key: true,
+  again: true,
+  notAfter: true,
+  signal: true,
+  version: true,
+  permissions: true,
+};
+
+const receipt: Record<keyof Receipt, true> = {
+  contract: true,
+  key: true,
+  id: true,
+  fence: true,
+  generation: true,
+  attempt: true,
+  executed: true,
+  replayed: true,
+  skipped: true,
+  settledAt: true,
+  drift: true,
+  remoteRef: true,
+  omitted: true,
+  unguarded: true,
+  acceptedRepeat: true,
+  weak: true,
+  observed: true,
+};
+
+const semelOptions: Record<keyof SemelOptions, true> = {
+  store: true,
+  namespace: true,
+  mode: true,
+  onDoubt: true,
+  defaults: true,
+  limits: true,
+  cache: true,
+  permissions: true,
+  unguarded: true,
+  onWarning: true,
+  clock: true,
+  random: true,
 };
 
 const history: Record<EventType, true> = {
