@@ -8,6 +8,7 @@ import type { Ledger } from '../ledger/index.ts';
 import type { Held, Refusal, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, contextFor, type RequestLog } from './context.ts';
+import { rerunWithin } from './doubt.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { createStop, type Stop } from './stop.ts';
 
@@ -118,7 +119,8 @@ export function startAttempt({
     const answer = await ledger.dispatch({
       ...held,
       prepared: prepared?.text ?? null,
-      rerunWithinMs: contract.rerunWithinMs,
+      // What let the claim take the doubt lets it cross the line too.
+      rerunWithinMs: rerunWithin(call, record),
       verifyAfterMs: contract.verifyAfterMs,
     });
     if (!answer.ok) throw crossRefused(contract.name, answer.why);

@@ -2,13 +2,13 @@
 
 import { SemelError } from '../../src/core/errors.ts';
 import { isRepeatable } from '../../src/core/words.ts';
-import type { Result } from '../../src/runner/index.ts';
+import type { Call, Result, Tool } from '../../src/runner/index.ts';
 import { begin } from '../../src/semel/begin.ts';
 import type { Intent } from './contracts.ts';
 import type { CallLog } from './log.ts';
 import type { Sim } from './sim.ts';
 import { epoch } from './store-time.ts';
-import { type Args, send, toolFor, valueOf } from './tools.ts';
+import { type Args, send, toolFor, valueFrom } from './tools.ts';
 import type { Worker } from './worker.ts';
 
 export interface Asked {
@@ -47,22 +47,18 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
   const args: Args = { id, note: chance.happens(0.6) ? 'hello' : `hello, ${call.id}` };
   const tool = toolFor(sim, intent, worker, call);
   const abort = faults.active && chance.happens(0.06) ? new AbortController() : undefined;
-  const options = {
-    conversation: 'c',
-    toolCallId: call.id,
-    ...(intent.callerKey === undefined ? {} : { key: intent.callerKey }),
-    ...(abort === undefined ? {} : { signal: abort.signal }),
-    ...(faults.active && chance.happens(0.05) ? { notAfter: epoch + scheduler.now + chance.between(0, 5_000) } : {}),
-  };
+  const notAfter =
+    faults.active && chance.happens(0.05) ? epoch + scheduler.now + chance.between(0, 5_000) : null;
   if (abort !== undefined)
     scheduler.after(chance.between(1, 6_000), worker, `${call.id} gives up`, () => {
       faults.count('caller gave up');
       abort.abort(new Error('gave up'));
     });
 
-  void worker
-    .call(tool, args, options)
-    .then((made) => {
+  void keyed(sim, asked, worker, args)
+    .then((base) => {
+      const identity = { ...base.identity, toolCallId: call.id };
+      const made: Call = { ...base, tool, args, identity, notAfter, signal: abort?.signal };
       call.key = made.key;
       return asked.byHand ? byHand(sim, intent, worker, call, made) : worker.runner.run(made);
     })
@@ -76,6 +72,18 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
       },
     );
   return call;
+}
+
+/** What a call with these words is, before anybody makes it: derived once per history, since hashes are dear. */
+async function keyed(sim: Sim, { intent }: Asked, worker: Worker, args: Args): Promise<Call> {
+  const name = `${args.id} ${args.note}`;
+  const known = sim.derived.get(name);
+  if (known !== undefined) return known;
+  const tool: Tool = { contract: intent.contract, run: () => undefined };
+  const own = intent.callerKey === undefined ? {} : { key: intent.callerKey };
+  const derived = await worker.call(tool, args, { conversation: 'c', ...own });
+  sim.derived.set(name, derived);
+  return derived;
 }
 
 /** A framework with a hook before and one after. */
@@ -92,19 +100,27 @@ async function byHand(
   try {
     if (intent.contract.dispatch !== 'claim') await attempt.dispatch();
     if (intent.polite) attempt.signal.throwIfAborted();
-    const answer = await send(sim, intent, worker, call, attempt.args as Args, attempt, undefined);
-    const value = valueOf(sim, intent, answer);
+    const sent = send(sim, intent, worker, call, attempt.args as Args, attempt, undefined);
+    const value = valueFrom(sim, intent, await Promise.race([sent, untilAborted(attempt.signal)]));
     return await attempt.succeed(value);
   } catch (error) {
     return attempt.threw(error);
   }
 }
 
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+}
+
 function told(sim: Sim, asked: Asked, call: CallLog, result: Result): void {
   const { scheduler, chance, faults, trace } = sim;
   call.told = result;
   call.toldAt = scheduler.now;
-  trace?.(`             ${call.id} (${(call.worker as Worker).name}) is told: ${result.ok ? JSON.stringify(result.value) : `${result.error.code} ${result.error.message.slice(0, 90)}`}`);
+  trace?.(
+    `             ${call.id} (${(call.worker as Worker).name}) is told: ${result.ok ? JSON.stringify(result.value) : `${result.error.code} ${result.error.message.slice(0, 90)}`}`,
+  );
   if (result.ok || !faults.active || asked.final) return;
   const again = result.error.retriable ? 0.7 : 0.25;
   if (!chance.happens(again)) return;

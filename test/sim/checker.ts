@@ -1,7 +1,7 @@
 // Judges a history that is over: what really happened against what the ledger says and what callers were told.
 
-import { isRepeatable } from '../../src/core/words.ts';
 import type { Contract } from '../../src/core/contract.ts';
+import { isRepeatable } from '../../src/core/words.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import type { FinalCall } from './callers.ts';
 import type { Attempt, CallLog, Effect, KeyLog, Log } from './log.ts';
@@ -41,12 +41,15 @@ const attemptAt = (known: KeyLog, fence: number) => known.attempts.find((attempt
 
 /** Every effect after the first is covered: by an accepted repeat, or by the stated limit. */
 function landedOnce(log: Log, known: KeyLog, contract: Contract): void {
-  const generations = new Set(log.effects.filter(({ key }) => key === known.key).map(({ generation }) => generation));
+  const generations = new Set(
+    log.effects.filter(({ key }) => key === known.key).map(({ generation }) => generation),
+  );
   for (const generation of generations) {
     const effects = ofGeneration(log, known.key, generation);
     for (const later of effects) {
       for (const earlier of effects) {
-        if (earlier.fence > later.fence || (earlier.fence === later.fence && earlier.id >= later.id)) continue;
+        if (earlier.fence > later.fence || (earlier.fence === later.fence && earlier.id >= later.id))
+          continue;
         const why = uncovered(known, contract, earlier, later);
         if (why !== undefined)
           log.violated(
@@ -133,7 +136,8 @@ function ranWhatItSays(log: Log, call: CallLog): void {
   if (landed && !told.receipt.executed && !mayLand && !isRepeatable(call.contract.effect))
     log.violated('who is told that nothing was run can rely on it', `${call.id} landed and was told ${code}`);
   const nothing = code === 'IN_FLIGHT' || code === 'KEY_CONFLICT' || code === 'EXPIRED';
-  if (nothing && call.sent.length > 0) log.violated('who is told to come later ran nothing', `${call.id}: ${code}`);
+  if (nothing && call.sent.length > 0)
+    log.violated('who is told to come later ran nothing', `${call.id}: ${code}`);
   if (call.returned && code !== 'ok' && code !== 'UNRECORDED' && !mayLand)
     log.violated('a success is never wasted', `${call.id} returned a value and was told ${code}`);
 }
@@ -149,7 +153,8 @@ function toldTheTruth(log: Log, call: CallLog): void {
     return;
   }
   const isDefinite =
-    ['NOT_LANDED', 'FAILED', 'POISON'].includes(told.error.code) || told.error.message.includes('did not land');
+    ['NOT_LANDED', 'FAILED', 'POISON'].includes(told.error.code) ||
+    told.error.message.includes('did not land');
   if (!isDefinite || isRepeatable(contract.effect) || told.error.message.includes('may have landed')) return;
   for (const effect of ofGeneration(log, call.key, receipt.generation)) {
     if (effect.fence > receipt.fence || outlives(known, contract, effect)) continue;
@@ -167,18 +172,28 @@ function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): voi
   const landed = log.effects.find(({ id }) => id === effect);
   const generation = receipt.unguarded ? 0 : receipt.generation;
   if (landed === undefined || landed.key !== call.key || landed.generation !== generation) {
-    log.violated('LOST: told succeeded means landed', `${call.id}: effect ${effect} is not of ${call.key} g${generation}`);
+    log.violated(
+      'LOST: told succeeded means landed',
+      `${call.id}: effect ${effect} is not of ${call.key} g${generation}`,
+    );
     return;
   }
   if (receipt.unguarded) return;
   const completion = known.completions.get(generation);
-  const reported = known.attempts.some((attempt: Attempt) => attempt.reported && call.sent.includes(attempt.fence));
+  const reported = known.attempts.some(
+    (attempt: Attempt) => attempt.reported && call.sent.includes(attempt.fence),
+  );
   const shared = log.calls.some(
     (other) => other !== call && other.key === call.key && other.sent.includes(landed.fence),
   );
   if (completion === undefined && !reported && !shared)
     log.violated('acknowledged means durable', `${call.id}: g${generation} has no completion`);
-  if (receipt.replayed && completion !== undefined && !shared && completion.text !== JSON.stringify({ effect }))
+  if (
+    receipt.replayed &&
+    completion !== undefined &&
+    !shared &&
+    completion.text !== JSON.stringify({ effect })
+  )
     log.violated('replays equal the first value', `${call.id}: ${completion.text} and ${effect}`);
 }
 

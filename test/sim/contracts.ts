@@ -47,7 +47,13 @@ export function makeIntent(chance: Chance, index: number): Intent {
     ifBusy: chance.pick(['wait', 'wait', 'wait', 'fail', 'skip']),
     wait: chance.pick([8_000, 30_000]),
     ...(chance.happens(0.35)
-      ? { retry: { tries: chance.between(2, 3), backoff: chance.pick([200, 5_000, 40_000]), maxBackoff: '60s' } }
+      ? {
+          retry: {
+            tries: chance.between(2, 3),
+            backoff: chance.pick([200, 5_000, 40_000]),
+            maxBackoff: '60s',
+          },
+        }
       : {}),
     maxAttempts: chance.pick([2, 3, 10]),
     ...(isKeyed ? { provider: { name: 'target', window: providerWindow, replaysErrors } } : {}),

@@ -56,7 +56,7 @@ export interface Profile {
 
 const none = {
   chaosMs: 30_000,
-  calls: 5,
+  calls: 4,
   crash: 0.1,
   pause: 0,
   lostRequest: 0,
@@ -67,7 +67,7 @@ const none = {
   effect: 0.15,
   effectDelay: 0.15,
   clockJump: 0.05,
-  operator: 1,
+  operator: 0.6,
   prune: 0.4,
 };
 
@@ -96,8 +96,8 @@ const profiles: readonly Profile[] = [
     prune: 1.5,
   },
   { ...none, name: 'outages', outage: 1, crash: 0.15, effect: 0.3 },
-  { ...none, name: 'target', effect: 0.85, effectDelay: 0.3, calls: 6 },
-  { ...none, name: 'provider', chaosMs: 420_000, calls: 7, crash: 0.5, effect: 0.6, effectDelay: 0.3 },
+  { ...none, name: 'target', effect: 0.85, effectDelay: 0.3, calls: 5 },
+  { ...none, name: 'provider', chaosMs: 420_000, calls: 6, crash: 0.5, effect: 0.6, effectDelay: 0.3 },
   { ...none, name: 'clocks', chaosMs: 240_000, clockJump: 1, crash: 0.3, effect: 0.35, calls: 6 },
   {
     ...none,
@@ -110,12 +110,12 @@ const profiles: readonly Profile[] = [
     effectDelay: 0.3,
     prune: 1,
   },
-  { ...none, name: 'expiry', chaosMs: 400_000, calls: 8, prune: 2.5, pause: 0.3, effect: 0.3, operator: 2 },
+  { ...none, name: 'expiry', chaosMs: 400_000, calls: 6, prune: 2.5, pause: 0.3, effect: 0.3, operator: 2 },
   {
     ...none,
     name: 'everything',
     chaosMs: 180_000,
-    calls: 7,
+    calls: 6,
     crash: 0.4,
     pause: 0.3,
     lostRequest: 0.05,

@@ -51,13 +51,27 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
   const faults = createFaults(chance, profile);
   const scheduler = createScheduler(trace);
   const log = createLog();
-  current = (error) => log.violated('no rejection is left unhandled', String((error as Error)?.stack ?? error));
+  current = (error) =>
+    log.violated('no rejection is left unhandled', String((error as Error)?.stack ?? error));
   const time = createStoreTime(scheduler);
   const host = createStoreHost({ scheduler, time, table, log, trace });
   const world = createWorld(scheduler, chance, faults, log);
-  const intents = Array.from({ length: chance.pick([1, 1, 1, 2, 2, 3]) }, (_, index) => makeIntent(chance, index + 1));
+  const intents = Array.from({ length: chance.pick([1, 1, 1, 2, 2, 3]) }, (_, index) =>
+    makeIntent(chance, index + 1),
+  );
   const workers: Worker[] = [];
-  const sim: Sim = { chance, scheduler, faults, log, world, host, intents, workers, trace };
+  const sim: Sim = {
+    chance,
+    scheduler,
+    faults,
+    log,
+    world,
+    host,
+    intents,
+    workers,
+    derived: new Map(),
+    trace,
+  };
   const network: NetworkOptions = { scheduler, chance, faults, outages: outagesOf(sim), store: host.store };
   const plans = new Map<Owner, Plan>();
   const finals: FinalCall[] = [];
@@ -83,7 +97,9 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     dead.alive = false;
     faults.count('crash');
     trace?.(`${stamp(scheduler.now)} ${dead.name} dies`);
-    scheduler.after(chance.between(5, 6_000), undefined, `a process takes the place of ${dead.name}`, () => restart(slot, dead));
+    scheduler.after(chance.between(5, 6_000), undefined, `a process takes the place of ${dead.name}`, () =>
+      restart(slot, dead),
+    );
   }
 
   function restart(slot: number, dead: Worker): void {
@@ -91,7 +107,8 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     start(slot);
     // A queue delivers again what was not acknowledged.
     for (const call of log.calls)
-      if (call.worker === dead && call.told === undefined && chance.happens(0.8)) redeliver(slot, call.identity);
+      if (call.worker === dead && call.told === undefined && chance.happens(0.8))
+        redeliver(slot, call.identity);
   }
 
   function redeliver(slot: number, identity: string): void {
@@ -133,10 +150,13 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
       askLater(at, { intent, other, byHand: !intent.hasPrepare && chance.happens(0.12), final: false });
     }
     times(profile.operator, () => withWorker('an operator looks', (worker) => act(worker, false)));
-    times(profile.prune, () => withWorker('retention runs', (worker) => worker.records.prune().catch(ignored)));
+    times(profile.prune, () =>
+      withWorker('retention runs', (worker) => worker.records.prune().catch(ignored)),
+    );
     times(0.5, () => withWorker('a sweep runs', (worker) => swept(worker)));
     times(profile.clockJump, jump);
-    if (chance.happens(profile.crash * 0.06)) scheduler.after(chance.between(0, profile.chaosMs), undefined, 'the machine is started again', reboot);
+    if (chance.happens(profile.crash * 0.06))
+      scheduler.after(chance.between(0, profile.chaosMs), undefined, 'the machine is started again', reboot);
     scheduler.after(profile.chaosMs, undefined, 'faults stop', heal);
   }
 
@@ -190,7 +210,9 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
       time.setOffset(by);
       trace?.(`${stamp(scheduler.now)} the store's wall clock is off by ${by}`);
       if (chance.happens(0.6))
-        scheduler.after(chance.between(1_000, 60_000), undefined, "the store's clock is corrected", () => time.setOffset(0));
+        scheduler.after(chance.between(1_000, 60_000), undefined, "the store's clock is corrected", () =>
+          time.setOffset(0),
+        );
     } else {
       faults.count('client clock jump');
       chance.pick(workers).clockOffset = by;
@@ -217,12 +239,16 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
       if (chance.happens(0.6)) askLater(12_000, { intent, other: false, byHand: false, final: false });
       askLater(15_000 + longest + 60_000, { intent, other: false, byHand: false, final: true });
     }
-    if (chance.happens(0.5)) scheduler.after(13_000 + longest, undefined, 'the last sweep', () => withWorker('a sweep runs', swept));
+    if (chance.happens(0.5))
+      scheduler.after(13_000 + longest, undefined, 'the last sweep', () => withWorker('a sweep runs', swept));
     scheduler.after(14_000 + longest, undefined, 'the last look', () => {
       for (const key of keys.keys())
         if (chance.happens(0.8)) withWorker('an operator looks', (worker) => operate(sim, worker, key, true));
     });
-    if (chance.happens(0.3)) scheduler.after(20_000, undefined, 'retention', () => withWorker('retention runs', (worker) => worker.records.prune()));
+    if (chance.happens(0.3))
+      scheduler.after(20_000, undefined, 'retention', () =>
+        withWorker('retention runs', (worker) => worker.records.prune()),
+      );
   }
 
   plan();
@@ -272,7 +298,8 @@ function outagesOf({ chance, faults: { profile } }: Sim): Outage[] {
   });
 }
 
-const contractsOf = (keys: ReadonlyMap<string, Intent>) => new Map([...keys].map(([key, { contract }]) => [key, contract]));
+const contractsOf = (keys: ReadonlyMap<string, Intent>) =>
+  new Map([...keys].map(([key, { contract }]) => [key, contract]));
 
 function lookAt(host: Sim['host'], keys: Iterable<string>): Map<string, StoredRecord | undefined> {
   const records = new Map<string, StoredRecord | undefined>();

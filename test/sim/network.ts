@@ -52,6 +52,11 @@ export function connect({ scheduler, chance, faults, outages, store }: NetworkOp
       const lost = faults.strike('lost reply', profile.lostReply);
       const backMs = chance.between(1, 15);
       const gaveUp = lost || arrivesMs + backMs > clientTimeoutMs;
+      if (!mayRepeat && !gaveUp && chance.happens(0.75)) {
+        // A look changes nothing: to see it and to hear of it may be one event, which halves most histories.
+        scheduler.after(arrivesMs, owner, `${name} is answered`, () => void apply().then(resolve, reject));
+        return undefined;
+      }
       if (gaveUp) fail(clientTimeoutMs, lost ? 'reply lost' : 'request late');
       scheduler.after(arrivesMs, undefined, `${name} arrives`, () => {
         void apply().then(

@@ -22,7 +22,8 @@ export async function operate(sim: Sim, worker: Worker, key: string, thorough: b
     if (!wild && !info.inDoubt && !(info.status === 'released' && info.doubt)) {
       await think();
       if (info.status === 'failed' && chance.happens(0.6)) await worker.records.reopen(key);
-      else if (info.status === 'succeeded' && chance.happens(0.25) && faults.active) await worker.records.forget(key);
+      else if (info.status === 'succeeded' && chance.happens(0.25) && faults.active)
+        await worker.records.forget(key);
       return;
     }
     if (wild && chance.happens(0.35)) {
@@ -49,7 +50,8 @@ async function decision(
   const quietInMs = info.quietAt === undefined ? 0 : info.quietAt.getTime() - epoch - scheduler.now;
   const canWait = quietInMs <= patienceMs;
   // "Not landed" can be seen only once nothing can be on its way any more: they look again then.
-  if (canWait && (thorough || chance.happens(0.7))) await scheduler.pause(Math.max(0, quietInMs), worker, 'operator waits');
+  if (canWait && (thorough || chance.happens(0.7)))
+    await scheduler.pause(Math.max(0, quietInMs), worker, 'operator waits');
   const isQuiet = !Number.isNaN(quietInMs) && (info.quietAt?.getTime() ?? 0) - epoch <= scheduler.now;
   const found = world.find(info.key, info.generation);
   await scheduler.pause(chance.between(50, chance.happens(0.6) ? 2_000 : 30_000), worker, 'operator thinks');

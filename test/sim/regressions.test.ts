@@ -4,6 +4,7 @@ import { SemelError } from '../../src/core/errors.ts';
 import { createSemel } from '../../src/semel/index.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
+import { movableTime } from '../stores/movable-time.ts';
 
 const away = () => new SemelError('STORE_UNAVAILABLE', 'The store did not answer.');
 const options = { namespace: 'sim', onWarning: () => undefined };
@@ -70,4 +71,32 @@ test('a receipt names the generation that the call ran in, not a later one', asy
   expect(first).toMatchObject({ ok: true, value: 'first', receipt: { generation: 1, executed: true } });
   finish?.();
   expect(await second).toMatchObject({ ok: true, value: 'second', receipt: { generation: 2 } });
+});
+
+test('what may be repeated is repeated, also long after its provider has forgotten the key', async () => {
+  const time = movableTime();
+  const store = memoryStore({ time: () => time.time() });
+  const clock = { ...time.clock, setTimeout: () => undefined, clearTimeout: () => undefined };
+  const process = (run: () => unknown) =>
+    createSemel({ ...options, store, clock }).tool({
+      name: 'price.set',
+      effect: 'write-idempotent',
+      provider: { name: 'shop', window: '1h' },
+      dispatch: 'explicit',
+      async run(_args: { price: number }, ctx) {
+        await ctx.dispatch();
+        return run();
+      },
+    });
+
+  const crossed = Promise.withResolvers<void>();
+  const dies = process(() => {
+    crossed.resolve();
+    return new Promise(() => undefined);
+  });
+  void dies.try({ price: 1 });
+  await crossed.promise;
+  time.advance(2 * 3_600_000);
+
+  expect(await process(() => 'done').try({ price: 1 })).toMatchObject({ ok: true, value: 'done' });
 });

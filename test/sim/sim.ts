@@ -1,5 +1,6 @@
 // What all actors of one history share.
 
+import type { Call } from '../../src/runner/index.ts';
 import type { Chance } from './chance.ts';
 import type { Intent } from './contracts.ts';
 import type { Faults } from './faults.ts';
@@ -19,5 +20,7 @@ export interface Sim {
   readonly intents: readonly Intent[];
   /** The processes that are up; a dead one is replaced in its place. */
   readonly workers: Worker[];
+  /** Calls by their words, with key and fingerprint. */
+  readonly derived: Map<string, Call>;
   readonly trace: ((line: string) => void) | undefined;
 }

@@ -65,7 +65,12 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     const known = log.keyLog(request.key);
     const own = before !== undefined && known.token === request.token;
     const answer = await store.claim(request);
-    say(`claim for ${request.for} by ${request.toolCallId}`, state, answer.won ? 'won' : 'lost', answer.record);
+    say(
+      `claim for ${request.for} by ${request.toolCallId}`,
+      state,
+      answer.won ? 'won' : 'lost',
+      answer.record,
+    );
     const { record } = answer;
     if (answer.won && record !== undefined) {
       if (own) {
@@ -100,7 +105,11 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       (state === 'lapsed undispatched' && before?.doubtSince === null);
     const takesDoubt = before?.inDoubt === true && same && request.for !== 'execute';
     assertThat(free || takesDoubt, 'claim wins only what is free, or in doubt with a reason', detail);
-    assertThat(record.fence > known.highestFence, 'fences grow', () => `${detail()} after ${known.highestFence}`);
+    assertThat(
+      record.fence > known.highestFence,
+      'fences grow',
+      () => `${detail()} after ${known.highestFence}`,
+    );
     assertThat(
       request.generation === null || (record.generation === request.generation && !isNew),
       'a waiter never runs a newer generation',
@@ -133,7 +142,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     assertThat(
       scheduler.now >= until,
       'a settled record answers for its key until its window is over',
-      () => `${record.key}: ${ending.status} at ${ending.at}, until ${until}; claimed anew at ${scheduler.now} (${state})`,
+      () =>
+        `${record.key}: ${ending.status} at ${ending.at}, until ${until}; claimed anew at ${scheduler.now} (${state})`,
     );
   }
 
@@ -166,7 +176,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     const same = before?.generation === after.generation;
     if (same && before.status === 'succeeded' && !lifted) {
       assertThat(
-        after.status === 'succeeded' && (after.result?.text === before.result?.text || after.result?.text === null),
+        after.status === 'succeeded' &&
+          (after.result?.text === before.result?.text || after.result?.text === null),
         'a success is never taken back',
         () => `${after.key} g${after.generation} became ${after.status}`,
       );
@@ -214,7 +225,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     if (!ok) return answer;
     const detail = () => `${request.key}: ${name} of f${request.fence} in ${state}`;
     assertThat(known.token === request.token && before?.status === 'running', 'only the holder acts', detail);
-    if (name !== 'renew') assertThat(before?.lapsed === false, 'crossing the line needs a live lease', detail);
+    if (name !== 'renew')
+      assertThat(before?.lapsed === false, 'crossing the line needs a live lease', detail);
     const attempt = attemptOf(known, request.token);
     if (attempt === undefined || !answer.record?.dispatched) return answer;
     if (name !== 'renew' || before?.lapsed) attempt.crossedAt = scheduler.now;
@@ -240,7 +252,11 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     if (speaker === 'holder' && isNo && before?.doubtSince !== null)
       assertThat(record?.status !== request.outcome, 'a later refusal does not clear a doubt', detail);
     if (speaker === 'fenced' && request.outcome !== 'succeeded')
-      assertThat(record?.status === before?.status, 'a fenced attempt decides nothing by not landing', detail);
+      assertThat(
+        record?.status === before?.status,
+        'a fenced attempt decides nothing by not landing',
+        detail,
+      );
     if (answer.settled && answer.fenced === false && speaker === 'fenced')
       log.violated('only the holder acts', detail());
     transition(known, before, record);
@@ -261,7 +277,11 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       transition(known, before, record);
       return answer;
     }
-    assertThat(record.fence > known.highestFence, 'fences grow', () => `${request.key}: resolve f${record.fence}`);
+    assertThat(
+      record.fence > known.highestFence,
+      'fences grow',
+      () => `${request.key}: resolve f${record.fence}`,
+    );
     const { type } = request.act;
     known.token = request.token;
     known.verdicts.push({
@@ -278,7 +298,12 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
 
   async function clear(request: ClearRequest) {
     const before = await read(request.key);
-    const answer = await held('clear', request, () => store.clear(request), ({ ok }) => ok);
+    const answer = await held(
+      'clear',
+      request,
+      () => store.clear(request),
+      ({ ok }) => ok,
+    );
     if (answer.ok && before !== undefined && before.doubtSince !== null) {
       log.keyLog(request.key).verdicts.push({
         key: request.key,
@@ -317,8 +342,20 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     store: {
       ...store,
       claim,
-      renew: (request) => held('renew', request, () => store.renew(request), (answer) => answer.held),
-      dispatch: (request) => held('dispatch', request, () => store.dispatch(request), ({ ok }) => ok),
+      renew: (request) =>
+        held(
+          'renew',
+          request,
+          () => store.renew(request),
+          (answer) => answer.held,
+        ),
+      dispatch: (request) =>
+        held(
+          'dispatch',
+          request,
+          () => store.dispatch(request),
+          ({ ok }) => ok,
+        ),
       clear,
       settle,
       resolve,

@@ -88,7 +88,8 @@ const runningStates: readonly State[] = [
 /** Why a cell cannot be visited; undefined: it can, and must be. */
 export function impossible(state: State, event: StoreEventName): string | undefined {
   const isRunning = runningStates.includes(state);
-  if (state === 'none' && event.endsWith(', other')) return 'without a record there is no fingerprint to differ from';
+  if (state === 'none' && event.endsWith(', other'))
+    return 'without a record there is no fingerprint to differ from';
   if (event.endsWith(', holder') && !isRunning) return 'only a running record has a holder';
   if (event.endsWith(', repeated') && (isRunning || state === 'none'))
     return 'a token that settled is the token of a record that is not running';

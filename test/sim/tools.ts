@@ -36,13 +36,14 @@ export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog)
     contract,
     run: async (args: Args, ctx: AttemptContext): Promise<Value> => {
       if (contract.dispatch === 'explicit') {
-        if (chance.happens(0.3)) await scheduler.pause(chance.between(10, 5_000), worker, 'works before the line');
+        if (chance.happens(0.3))
+          await scheduler.pause(chance.between(10, 5_000), worker, 'works before the line');
         if (faults.active && chance.happens(0.04)) throw new TypeError('a mistake before the line');
         await ctx.dispatch();
       }
       await maybeBlocked(sim, intent, worker);
       if (intent.polite) ctx.signal.throwIfAborted();
-      const value = valueOf(sim, intent, await send(sim, intent, worker, call, args, ctx, ctx.prepared));
+      const value = valueFrom(sim, intent, await send(sim, intent, worker, call, args, ctx, ctx.prepared));
       if (!ctx.signal.aborted) call.returned = true;
       return value;
     },
@@ -83,7 +84,10 @@ export async function send(
   const generation = attempt?.generation ?? 0;
   call.sent.push(ctx.fence);
   if (call.waitsFor !== undefined && generation > call.waitsFor)
-    log.violated('a waiter never runs a newer generation', `${call.id} waited for g${call.waitsFor}, runs g${generation}`);
+    log.violated(
+      'a waiter never runs a newer generation',
+      `${call.id} waited for g${call.waitsFor}, runs g${generation}`,
+    );
   return world.send(worker, {
     target,
     key: call.key,
@@ -92,13 +96,14 @@ export async function send(
     identity: args.id,
     body: JSON.stringify([args, prepared ?? null]),
     providerKey: contract.provider === undefined ? undefined : ctx.key,
+    mayBeReworded: contract.redact.length > 0,
     bound: contract.verifyAfterMs,
     call: call.id,
   });
 }
 
 /** Throws as a real client does. */
-export function valueOf({ chance, faults }: Sim, { classifies }: Intent, answer: Answer): Value {
+export function valueFrom({ chance, faults }: Sim, { classifies }: Intent, answer: Answer): Value {
   switch (answer.kind) {
     case 'landed':
       if (faults.strike('effect landed, then another call failed', 0.05 * (1 + 2 * faults.profile.effect)))
@@ -107,13 +112,19 @@ export function valueOf({ chance, faults }: Sim, { classifies }: Intent, answer:
     case 'refused':
       throw classifies ? Object.assign(new Error('refused'), { code: 'EREFUSED' }) : new Rejected('refused');
     case 'not sent':
-      throw classifies ? Object.assign(new Error('not sent'), { code: 'ENOTSENT' }) : new NotLanded('not sent');
+      throw classifies
+        ? Object.assign(new Error('not sent'), { code: 'ENOTSENT' })
+        : new NotLanded('not sent');
     case 'ambiguous':
       throw chance.happens(0.3) ? new MaybeLanded('no answer') : new Error('no answer');
   }
 }
 
-async function verify({ chance, scheduler, faults, log, world }: Sim, worker: Worker, call: CallLog): Promise<Verification> {
+async function verify(
+  { chance, scheduler, faults, log, world }: Sim,
+  worker: Worker,
+  call: CallLog,
+): Promise<Verification> {
   const slow = () =>
     faults.strike('verify slow', 0.15)
       ? scheduler.pause(chance.between(500, 40_000), worker, 'verify is slow')

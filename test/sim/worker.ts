@@ -1,12 +1,12 @@
 // One process of the simulation: the production ledger and runner, on a clock, chance and network of its own.
 
-import { callOf } from '../../src/semel/call-of.ts';
+import type { Clock, Random } from '../../src/core/clock.ts';
 import { createLedger } from '../../src/ledger/index.ts';
 import { type Call, createRunner, type Runner, type Tool } from '../../src/runner/index.ts';
+import { callOf } from '../../src/semel/call-of.ts';
+import type { CallOptions } from '../../src/semel/definition.ts';
 import { createRecords, type Doubts, type Records } from '../../src/semel/records.ts';
 import { sweep } from '../../src/semel/sweep.ts';
-import type { Clock, Random } from '../../src/core/clock.ts';
-import type { CallOptions } from '../../src/semel/definition.ts';
 import type { Chance } from './chance.ts';
 import { connect, type NetworkOptions } from './network.ts';
 import type { Owner, Scheduler, Timer } from './scheduler.ts';

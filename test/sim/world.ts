@@ -23,6 +23,8 @@ export interface EffectRequest {
   /** Everything that is sent. */
   readonly body: string;
   readonly providerKey: string | undefined;
+  /** Its words may not be stored, so nobody else can send them again. */
+  readonly mayBeReworded: boolean;
   /** How long a request may be under way before "not landed" is believed. */
   readonly bound: number;
   readonly call: string;
@@ -58,14 +60,19 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
     const earlier = honours ? remembered.get(providerKey) : undefined;
     if (earlier !== undefined && scheduler.now < earlier.at + (target.remembersMs as number)) {
       if (earlier.body !== body) {
-        log.violated('the same key is sent with the same request', `${request.key}: ${earlier.body} / ${body}`);
+        if (request.mayBeReworded) return { kind: 'refused' };
+        log.violated(
+          'the same key is sent with the same request',
+          `${request.key}: ${earlier.body} / ${body}`,
+        );
         return { kind: 'refused' };
       }
       return earlier.answer;
     }
     if (refuses) {
       const refused: Answer = { kind: 'refused' };
-      if (honours && target.replaysErrors) remembered.set(providerKey, { at: scheduler.now, body, answer: refused });
+      if (honours && target.replaysErrors)
+        remembered.set(providerKey, { at: scheduler.now, body, answer: refused });
       return refused;
     }
     const id = log.effects.length + 1;
@@ -86,10 +93,12 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
           scheduler.after(afterMs, undefined, `request of f${request.fence} reaches the target`, () =>
             then(land(request, sentAt, refuses)),
           );
-        const lagMs = faults.active && chance.happens(0.1) ? chance.between(200, 12_000) : chance.between(5, 200);
+        const lagMs =
+          faults.active && chance.happens(0.1) ? chance.between(200, 12_000) : chance.between(5, 200);
         const silence = () => {
-          // Some clients give up, some hang until the attempt's own timeout.
-          if (chance.happens(0.75)) reply(chance.between(500, 8_000), { kind: 'ambiguous' });
+          // Some clients give up, some hang until the attempt's own timeout, which only the ledger keeps.
+          if (request.fence === 0 || chance.happens(0.75))
+            reply(chance.between(500, 8_000), { kind: 'ambiguous' });
         };
         if (!faults.active || !chance.happens(profile.effect)) {
           travels(lagMs, false, (answer) => void reply(lagMs, answer));
