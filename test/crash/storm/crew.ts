@@ -1,0 +1,127 @@
+// The workers of a storm, and what is done to them: killed and replaced, stopped past their lease and woken.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type { WorkEntry } from '../../../src/testing/checker/index.ts';
+import type { Chance } from '../../processes/chance.ts';
+import { type NodeProcess, startNode } from '../../processes/node-process.ts';
+import { leaseMs } from './terms.ts';
+import type { WorkerJob } from './worker.ts';
+
+interface Member {
+  readonly name: string;
+  readonly process: NodeProcess<{ ready: string }>;
+  isReady: boolean;
+  isStopped: boolean;
+}
+
+export interface Crew {
+  /** One fault, at a worker that chance picks. */
+  fault(): Promise<void>;
+  readonly kills: number;
+  readonly stops: number;
+  /** Wakes everybody, asks them to finish, and answers who died before. */
+  finish(): Promise<readonly Extract<WorkEntry, { kind: 'died' }>[]>;
+  /** Nobody is left behind, whatever happened. */
+  disband(): Promise<void>;
+}
+
+export interface CrewOptions {
+  readonly size: number;
+  readonly chance: Chance;
+  readonly job: Omit<WorkerJob, 'worker' | 'log' | 'seed'>;
+  readonly logOf: (worker: string) => string;
+}
+
+export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
+  const deaths: Extract<WorkEntry, { kind: 'died' }>[] = [];
+  const births = new Map<number, number>();
+  const crew = Array.from({ length: size }, (_, place) => join(place));
+  let kills = 0;
+  let stops = 0;
+  let isOver = false;
+  let crash: Error | undefined;
+
+  function join(place: number): Member {
+    const birth = (births.get(place) ?? 0) + 1;
+    births.set(place, birth);
+    const name = `w${place}.${birth}`;
+    const process = startNode<{ ready: string }>(new URL('./worker.ts', import.meta.url), {
+      ...job,
+      worker: name,
+      log: logOf(name),
+      seed: chance.whole(2 ** 32),
+    } satisfies WorkerJob);
+    const member: Member = { name, process, isReady: false, isStopped: false };
+    process
+      .line(() => true)
+      .then(
+        () => {
+          member.isReady = true;
+        },
+        () => undefined,
+      );
+    process.ended
+      .then(({ code, signal }) => {
+        if (isOver && code === 0) return;
+        deaths.push({ kind: 'died', at: Date.now(), worker: name });
+        // Only we may end it: anything else is a bug, and no storm.
+        if (signal !== 'SIGKILL')
+          crash ??= new Error(`${name} ended with ${code ?? signal}.\n${process.errors()}`);
+      })
+      .catch(() => undefined);
+    return member;
+  }
+
+  async function kill(place: number): Promise<void> {
+    const member = crew[place] as Member;
+    // Nobody else may pick it, or two would take its place.
+    member.isReady = false;
+    kills += 1;
+    await member.process.kill();
+    if (!isOver) crew[place] = join(place);
+  }
+
+  async function stop(place: number): Promise<void> {
+    const member = crew[place] as Member;
+    stops += 1;
+    member.isStopped = true;
+    member.process.signal('SIGSTOP');
+    await delay(chance.between(1.2 * leaseMs, 3 * leaseMs));
+    // Some never wake up.
+    if (chance.is(0.2) && !isOver) return kill(place);
+    member.process.signal('SIGCONT');
+    member.isStopped = false;
+  }
+
+  return {
+    async fault() {
+      if (crash !== undefined) throw crash;
+      const places = [...crew.keys()].filter((place) => {
+        const { isReady, isStopped } = crew[place] as Member;
+        return isReady && !isStopped;
+      });
+      if (places.length === 0) return;
+      const place = chance.pick(places);
+      if (chance.is(0.7)) await kill(place);
+      // The storm goes on while it stands still.
+      else stop(place).catch(() => undefined);
+    },
+    get kills() {
+      return kills;
+    },
+    get stops() {
+      return stops;
+    },
+    async finish() {
+      isOver = true;
+      for (const { process } of crew) process.signal('SIGCONT');
+      await Promise.all(crew.map(({ process }) => process.finish()));
+      if (crash !== undefined) throw crash;
+      return deaths;
+    },
+    async disband() {
+      isOver = true;
+      await Promise.all(crew.map(({ process }) => process.kill()));
+    },
+  };
+}

@@ -1,0 +1,58 @@
+// A storm as a table, and as the page that it writes about itself.
+
+import { invariantNames } from '../../../src/testing/checker/index.ts';
+import { circumstances } from '../../processes/evidence.ts';
+import { markdownTable } from '../table.ts';
+import type { StormReport } from './storm.ts';
+import { contracts, leaseMs, timeoutMs, verifyAfterMs } from './terms.ts';
+
+export function summary(report: StormReport): string {
+  const { effort, events } = report;
+  const rows: [string, string | number][] = [
+    ['duration', `${Math.round(report.seconds)} s`],
+    ['processes killed (SIGKILL)', report.kills],
+    ['processes stopped past their lease (SIGSTOP)', report.stops],
+    ['intents', report.intents],
+    ['calls', effort.calls],
+    ['… that executed', effort.successes],
+    ['… that were answered from the ledger', effort.replays],
+    ['… that were told "in doubt"', effort.doubts],
+    ['effects at the target', report.effects],
+    ['takeovers', effort.takeovers],
+    ['news of fenced attempts', effort.fenced],
+    ['… of which second effects that somebody had accepted', events.duplicate ?? 0],
+    ['verdicts (`verify` and people)', effort.verdicts],
+    ['intents that did not land once', report.notOnce.length],
+    ['violations', report.violations.length],
+  ];
+  return markdownTable(['what', 'count'], rows);
+}
+
+export function killEvidence(
+  report: StormReport,
+  { command, seed, workers }: { command: string; seed: number; workers: number },
+): string {
+  const { commit, machine, date } = circumstances(command);
+  return `# The kill storm
+
+Written by \`${command}\` on ${date}; do not edit.
+
+${workers} processes share one ledger (SQLite on disk) and call the same intents under ${contracts.length} contracts; the target is a
+process of its own that writes every effect to disk before it answers. Processes are killed at random and replaced,
+or stopped past their lease (${leaseMs} ms) and woken; somebody decides doubts by what the target shows, and now and then
+accepts a repeat or gives up. Timeout ${timeoutMs} ms, \`verifyAfter\` ${verifyAfterMs} ms. Afterwards every caller comes back once.
+
+| | |
+|---|---|
+| commit | ${commit} |
+| command | \`${command}\` |
+| seed | ${seed} (chooses whom and when; the machine's own timing is not in it) |
+| machine | ${machine} |
+
+${summary(report)}
+
+The checker read the logs of all workers, the history of the store and the log of the target, and held them against:
+${invariantNames.join(', ')}. Without the checker: each intent landed exactly once in the end, unless its contract lets it be
+repeated or somebody chose otherwise.
+`;
+}

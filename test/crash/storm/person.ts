@@ -1,0 +1,43 @@
+// Somebody who looks after the doubts while the storm goes on: mostly says what the target shows, now and then accepts
+// a repeat or gives up.
+
+import { isSemelError, type Resolution, type Semel } from '../../../src/index.ts';
+import type { LandedEffect } from '../../../src/testing/effect-server/index.ts';
+import type { Chance } from '../../processes/chance.ts';
+
+export interface Person {
+  /** Looks at everything that is in doubt now; answers how much of it was decided. */
+  look(): Promise<number>;
+}
+
+export function somebody(
+  semel: Semel,
+  effects: () => readonly LandedEffect[],
+  chance: Chance | null,
+): Person {
+  return {
+    async look() {
+      let decided = 0;
+      const { items } = await semel.doubts.list({ limit: 1_000 });
+      const landed = new Map(effects().map((effect) => [effect.intent, effect.seq]));
+      for (const { ref, args, inDoubt } of items) {
+        if (!inDoubt) continue;
+        const resolution = judge(landed.get((args as { intent: string }).intent));
+        try {
+          await semel.doubts.resolve(ref, resolution, { by: 'somebody' });
+          decided += 1;
+        } catch (error) {
+          // It has changed since it was looked at, or it is too early to say "not landed".
+          if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
+        }
+      }
+      return decided;
+    },
+  };
+
+  function judge(seq: number | undefined): Resolution {
+    if (chance?.is(0.04)) return 'runAgain';
+    if (chance?.is(0.04)) return { abandon: 'nobody needs it any more' };
+    return seq === undefined ? 'notLanded' : { landed: { effect: seq } };
+  }
+}

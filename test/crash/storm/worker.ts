@@ -1,0 +1,70 @@
+// One process of the storm: calls whatever is called for right now, in several lanes, until it is killed or asked to
+// finish.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { createSemel } from '../../../src/index.ts';
+import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
+import { chanceOf } from '../../processes/chance.ts';
+import { jobOf, onFinish, print } from '../../processes/child.ts';
+import { hookedStore } from '../../processes/hooked-store.ts';
+import { toolOf } from '../tools.ts';
+import {
+  contractOfIntent,
+  contracts,
+  intentOf,
+  intentsAtOnce,
+  intentsPerSecond,
+  leaseMs,
+  namespace,
+  terms,
+} from './terms.ts';
+import { openWorkLog } from './work-log.ts';
+
+export interface WorkerJob {
+  readonly ledger: string;
+  readonly url: string;
+  readonly log: string;
+  readonly worker: string;
+  readonly seed: number;
+  readonly lanes: number;
+  /** When the storm began: by it all workers call for the same intents. */
+  readonly since: number;
+}
+
+const { ledger, url, log, worker, seed, lanes, since } = jobOf<WorkerJob>();
+const chance = chanceOf(seed);
+const work = openWorkLog(log, worker);
+const semel = createSemel({
+  store: hookedStore(sqliteStore({ path: ledger }), work.hooks),
+  namespace,
+  onWarning: () => undefined,
+});
+let isFinishing = false;
+onFinish(() => {
+  isFinishing = true;
+});
+
+/** Wide enough for a kill to find it, and now and then longer than the lease: then only the heartbeat holds it. */
+function linger(): Promise<void> {
+  return delay(chance.is(0.08) ? chance.between(leaseMs, 2 * leaseMs) : chance.between(0, 40));
+}
+
+const world = { url, at: linger, ifBusy: 'wait' as const, ...terms };
+const tools = new Map(contracts.map((name) => [name, toolOf(semel, name, world)]));
+
+async function lane(): Promise<void> {
+  while (!isFinishing) {
+    const latest = Math.floor(((Date.now() - since) / 1000) * intentsPerSecond);
+    const nth = Math.max(0, latest - chance.whole(intentsAtOnce));
+    const tool = tools.get(contractOfIntent(nth));
+    if (tool === undefined) throw new Error(`No tool for ${intentOf(nth)}.`);
+    await work.call(tool, { intent: intentOf(nth), wording: `${worker} ${chance.whole(1e9)}` });
+    await delay(chance.between(0, 20));
+  }
+}
+
+await semel.open();
+print({ ready: worker });
+await Promise.all(Array.from({ length: lanes }, lane));
+await semel.close();
+process.exit(0);
