@@ -47,6 +47,20 @@ function asStoreError(thrown: unknown): SemelError {
   return new SemelError('STORE_UNAVAILABLE', `The store failed: ${message}.`, { cause: thrown });
 }
 
-export function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => void clock.setTimeout(resolve, ms));
+/** Waits, or less where one of the signals aborts. */
+export function pause(
+  clock: Clock,
+  ms: number,
+  signals: readonly (AbortSignal | undefined)[] = [],
+): Promise<void> {
+  return new Promise((resolve) => {
+    if (signals.some((signal) => signal?.aborted)) return resolve();
+    const end = () => {
+      clock.clearTimeout(timer);
+      for (const signal of signals) signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = clock.setTimeout(end, ms);
+    for (const signal of signals) signal?.addEventListener('abort', end);
+  });
 }

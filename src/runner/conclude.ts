@@ -22,8 +22,9 @@ export interface Concluding {
   readonly clock: Clock;
   readonly maxResultBytes: number;
   /** Settling that goes on after the caller was answered. */
-  readonly inBackground: (work: Promise<unknown>) => void;
-  readonly isClosed: () => boolean;
+  readonly inBackground: (settling: Promise<unknown>) => void;
+  /** Aborts when this process is about to close its store. */
+  readonly closing: AbortSignal;
 }
 
 export async function conclude(
@@ -203,17 +204,19 @@ export async function settleSurely(
   }
 }
 
+/** As long as the process lives; a last time when it closes. */
 export async function settleLater(
-  { ledger, clock, isClosed }: Concluding,
+  { ledger, clock, closing }: Concluding,
   request: SettleRequest,
 ): Promise<void> {
-  for (let waitMs = 250; !isClosed(); waitMs = Math.min(waitMs * 2, 30_000)) {
-    await pause(clock, waitMs);
+  for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 30_000)) {
+    await pause(clock, waitMs, [closing]);
     try {
       await ledger.settle(request);
       return;
     } catch {
       // The store is still away.
+      if (closing.aborted) return;
     }
   }
 }

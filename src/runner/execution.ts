@@ -22,8 +22,6 @@ export interface ExecutionOptions {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly concluding: Concluding;
-  /** Somebody else in this process waits for the same call, so one caller's signal does not end it. */
-  readonly isShared: (call: Call) => boolean;
   readonly onStart: (call: Call, attempt: Attempt) => void;
 }
 
@@ -31,18 +29,10 @@ export interface Executions {
   execute(call: Call, claimed: Claimed, record: StoredRecord, body: Body): Promise<Result>;
   /** A claim for verify: asks first, and executes only what did not land. */
   verifyFirst(call: Call, claimed: Claimed, record: StoredRecord, body: Body): Promise<Result>;
-  /** Resolves when none is left. */
-  finished(): Promise<unknown>;
   interrupt(): void;
 }
 
-export function createExecutions({
-  ledger,
-  clock,
-  concluding,
-  isShared,
-  onStart,
-}: ExecutionOptions): Executions {
+export function createExecutions({ ledger, clock, concluding, onStart }: ExecutionOptions): Executions {
   const running = new Map<Attempt, Promise<Result>>();
 
   function withAttempt(
@@ -69,10 +59,11 @@ export function createExecutions({
   async function bounded(attempt: Attempt, body: Body): Promise<Try> {
     const { notAfter } = attempt.call;
     if (notAfter !== null && clock.now() > notAfter) return unstarted(tooLate(attempt.call));
+    if (concluding.closing.aborted) return unstarted(interrupted());
     const effect = body(attempt);
     const ended = await Promise.race([effect, attempt.over]);
     if ('ending' in ended) return ended;
-    concluding.inBackground(effect.then((news) => conclude(concluding, attempt, news)));
+    void effect.then((news) => conclude(concluding, attempt, news)).catch(() => undefined);
     const mayHaveLanded = attempt.dispatched && !isRepeatable(attempt.record.effect);
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: ended.reason.message },
@@ -98,7 +89,6 @@ export function createExecutions({
     const { signal } = call;
     if (signal === undefined) return () => undefined;
     const giveUp = () => {
-      if (isShared(call)) return;
       if (attempt.dispatched) attempt.cancel(aborted(call));
       else attempt.end(aborted(call));
     };
@@ -112,7 +102,6 @@ export function createExecutions({
       withAttempt(call, claimed, record, (attempt) => bounded(attempt, body)),
     verifyFirst: (call, claimed, record, body) =>
       withAttempt(call, claimed, record, (attempt) => askThenRun(attempt, claimed, body)),
-    finished: () => Promise.allSettled(running.values()),
     interrupt() {
       for (const attempt of running.keys()) attempt.end(interrupted());
     },

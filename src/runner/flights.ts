@@ -2,58 +2,92 @@
 // it, and a call from inside its own run is told so instead of waiting for itself.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { decodeResult, encodeResult } from '../core/codec.ts';
+import { driftOf } from '../core/identity.ts';
+import { isRepeatable } from '../core/words.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { type Result, refused } from './receipt.ts';
 import { leftBehind } from './refusals.ts';
 
 interface Flight {
-  readonly fingerprint: string | null;
+  readonly name: string;
+  readonly leader: Call;
   readonly result: Promise<Result>;
   callers: number;
   attempt: Attempt | undefined;
+  /** Aborts when the last caller has left; there is none where the leader cannot leave. */
+  readonly left: AbortController | undefined;
+  isOver: boolean;
 }
 
 export interface Flights {
   /** Shares the flight of an equal call; undefined: there is none, or the caller does not want to wait. */
   join(call: Call): Promise<Result> | undefined;
-  lead(call: Call, start: () => Promise<Result>): Promise<Result>;
+  /** Starts one. What is started gives up only when every caller has. */
+  lead(call: Call, start: (call: Call) => Promise<Result>): Promise<Result>;
   started(call: Call, attempt: Attempt): void;
-  isShared(call: Call): boolean;
-  /** The code that runs now was started by an execution of this key. */
+  /** The code that runs now was started by an execution of this key that is not over yet. */
   isInside(call: Call): boolean;
+  /** The code that runs now was started by some execution. */
+  isInsideAny(): boolean;
 }
 
 export function createFlights(): Flights {
   const flights = new Map<string, Flight>();
-  const inside = new AsyncLocalStorage<ReadonlySet<string>>();
+  const inside = new AsyncLocalStorage<readonly Flight[]>();
   const at = ({ namespace, key }: Call) => `${namespace}\0${key}`;
 
   return {
     join(call) {
       const flight = flights.get(at(call));
-      const isEqual = flight !== undefined && flight.fingerprint === call.fingerprint;
-      if (!isEqual || call.tool.contract.ifBusy !== 'wait') return undefined;
+      if (flight === undefined || !mayShare(flight.leader, call)) return undefined;
       flight.callers += 1;
-      return untilGivenUp(call, flight).then(shared);
+      return untilGivenUp(call, flight).then((result) => shared(flight, call, result));
     },
     lead(call, start) {
       const name = at(call);
-      const result = inside.run(new Set(inside.getStore()).add(name), start).finally(() => {
-        if (flights.get(name) === flight) flights.delete(name);
-      });
-      const flight: Flight = { fingerprint: call.fingerprint, result, callers: 1, attempt: undefined };
+      const left = call.signal === undefined ? undefined : new AbortController();
+      const { promise: result, resolve } = Promise.withResolvers<Result>();
+      const flight: Flight = {
+        name,
+        leader: call,
+        result,
+        callers: 1,
+        attempt: undefined,
+        left,
+        isOver: false,
+      };
+      const led = left === undefined ? call : { ...call, signal: left.signal };
+      const around = (inside.getStore() ?? []).filter(({ isOver }) => !isOver);
       // A caller's own key with other args has a flight of its own, which ends in a conflict.
       if (!flights.has(name)) flights.set(name, flight);
+      const running = inside.run([...around, flight], () => start(led));
+      resolve(
+        running.finally(() => {
+          flight.isOver = true;
+          if (flights.get(name) === flight) flights.delete(name);
+        }),
+      );
       return untilGivenUp(call, flight);
     },
     started(call, attempt) {
       const flight = flights.get(at(call));
       if (flight !== undefined) flight.attempt = attempt;
     },
-    isShared: (call) => (flights.get(at(call))?.callers ?? 0) > 1,
-    isInside: (call) => inside.getStore()?.has(at(call)) === true,
+    isInside(call) {
+      const name = at(call);
+      return inside.getStore()?.some((flight) => flight.name === name && !flight.isOver) === true;
+    },
+    isInsideAny: () => inside.getStore()?.some(({ isOver }) => !isOver) === true,
   };
+}
+
+function mayShare(leader: Call, call: Call): boolean {
+  const { effect, ifBusy } = call.tool.contract;
+  if (ifBusy !== 'wait' || leader.fingerprint !== call.fingerprint) return false;
+  // What is written each time anew must be written as this caller wants it.
+  return !isRepeatable(effect) || driftOf(leader.content, call.content).length === 0;
 }
 
 /** A caller who gives up is answered at once where the execution goes on without them. */
@@ -62,8 +96,9 @@ function untilGivenUp(call: Call, flight: Flight): Promise<Result> {
   if (signal === undefined) return flight.result;
   return new Promise((resolve, reject) => {
     const leave = () => {
-      const goesOn = flight.callers > 1 || flight.attempt?.dispatched === true;
       flight.callers -= 1;
+      const goesOn = flight.callers > 0 || flight.attempt?.dispatched === true;
+      if (flight.callers === 0) flight.left?.abort(signal.reason);
       if (goesOn) resolve(refused(call, flight.attempt?.record, leftBehind(call)));
     };
     signal.addEventListener('abort', leave, { once: true });
@@ -72,16 +107,20 @@ function untilGivenUp(call: Call, flight: Flight): Promise<Result> {
 }
 
 /** Each caller gets a value of its own, so that nobody changes another's. */
-function shared(result: Result): Result {
-  const receipt = { ...result.receipt, executed: false, replayed: result.ok };
+function shared({ leader, attempt }: Flight, call: Call, result: Result): Result {
+  const receipt = {
+    ...result.receipt,
+    executed: false,
+    replayed: result.ok,
+    drift: driftOf(attempt?.record.content ?? leader.content, call.content),
+    weak: call.identity.weak === true,
+  };
   return result.ok ? { ...result, value: copyOf(result.value), receipt } : { ...result, receipt };
 }
 
+/** As a replay would give it; what could not be replayed is handed on as it is. */
 function copyOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  try {
-    return structuredClone(value);
-  } catch {
-    return value;
-  }
+  const encoded = encodeResult(value, { maxBytes: Number.MAX_SAFE_INTEGER });
+  return encoded.ok ? decodeResult(encoded.text) : value;
 }

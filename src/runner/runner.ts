@@ -9,7 +9,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { isRepeatable } from '../core/words.ts';
-import type { Ledger } from '../ledger/index.ts';
+import { type Ledger, pause } from '../ledger/index.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Claimed, createClaims, first } from './claims.ts';
@@ -43,6 +43,19 @@ export interface Runner {
   close(graceMs: number): Promise<void>;
 }
 
+/** Keeps the work in the set until it has ended. */
+function until<T>(set: Set<Promise<unknown>>, work: Promise<T>): Promise<T> {
+  const ended = work.finally(() => set.delete(ended));
+  set.add(ended);
+  ended.catch(() => undefined);
+  return ended;
+}
+
+/** Resolves when nothing is left, also of what joined meanwhile. */
+async function none(set: ReadonlySet<Promise<unknown>>): Promise<void> {
+  while (set.size > 0) await Promise.allSettled(set);
+}
+
 export function createRunner({
   ledger,
   clock,
@@ -52,20 +65,23 @@ export function createRunner({
   mayRunUnguarded,
 }: RunnerOptions): Runner {
   const flights = createFlights();
-  let isClosed = false;
+  const calls = new Set<Promise<unknown>>();
+  const settling = new Set<Promise<unknown>>();
+  /** Aborts when those who still run or wait must end. */
+  const closing = new AbortController();
+  let isClosing = false;
 
   const concluding: Concluding = {
     ledger,
     clock,
     maxResultBytes,
-    inBackground: (work) => void work.catch(() => undefined),
-    isClosed: () => isClosed,
+    inBackground: (work) => void until(settling, work),
+    closing: closing.signal,
   };
   const executions = createExecutions({
     ledger,
     clock,
     concluding,
-    isShared: (call) => flights.isShared(call),
     onStart: (call, attempt) => flights.started(call, attempt),
   });
   const { open, remembered } = createClaims({
@@ -95,10 +111,10 @@ export function createRunner({
     const problem = problemOf(call);
     if (problem !== undefined) return refused(call, undefined, problem);
     if (contract.mode === 'observe')
-      return observe(call, { open, execute: executions.execute, ledger, clock });
+      return until(calls, observe(call, { open, execute: executions.execute, ledger, clock }));
     const settled = remembered(call);
     if (settled !== undefined) return replay(call, settled);
-    return flights.join(call) ?? flights.lead(call, () => guarded(call, runTool));
+    return flights.join(call) ?? flights.lead(call, (led) => until(calls, guarded(led, runTool)));
   }
 
   async function guarded(call: Call, body: Body): Promise<Result> {
@@ -136,6 +152,8 @@ export function createRunner({
           goOn: async ({ generation }) =>
             follow(call, await open(call, { ...first, generation }), body, tried),
           settleDoubt: (record) => settleDoubt(call, record, body, tried),
+          startAnew: async () => follow(call, await open(call, first), body, []),
+          closing: closing.signal,
         });
       case 'in doubt':
         return settleDoubt(call, verdict.record, body, tried);
@@ -161,7 +179,8 @@ export function createRunner({
 
   /** What is wrong with a call before anything is claimed. */
   function problemOf(call: Call): SemelError | undefined {
-    if (isClosed) return closed();
+    // What runs may still finish, with all that it calls.
+    if (closing.signal.aborted || (isClosing && !flights.isInsideAny())) return closed();
     if (call.signal?.aborted) return aborted(call);
     if (flights.isInside(call)) return reentrant(call);
     return call.notAfter !== null && clock.now() > call.notAfter ? tooLate(call) : undefined;
@@ -171,19 +190,17 @@ export function createRunner({
     run,
     async runWith(call, body) {
       const problem = problemOf(call);
-      return problem === undefined ? guarded(call, body) : refused(call, undefined, problem);
+      return problem === undefined ? until(calls, guarded(call, body)) : refused(call, undefined, problem);
     },
     async close(graceMs) {
-      if (isClosed) return;
-      isClosed = true;
-      let timer: unknown;
-      const grace = new Promise((resolve) => {
-        timer = clock.setTimeout(() => resolve(undefined), graceMs);
-      });
-      await Promise.race([executions.finished(), grace]);
-      clock.clearTimeout(timer);
+      isClosing = true;
+      const finished = new AbortController();
+      void none(calls).then(() => finished.abort());
+      await pause(clock, graceMs, [finished.signal]);
+      closing.abort();
       executions.interrupt();
-      await executions.finished();
+      await none(calls);
+      await none(settling);
     },
   };
 }

@@ -2,11 +2,13 @@
 // waits for, takes over only what is free, and never runs a newer generation.
 
 import type { Clock, Random } from '../core/clock.ts';
+import { driftOf } from '../core/identity.ts';
+import { isRepeatable } from '../core/words.ts';
 import { type Ledger, pause } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Result, receiptOf, recordedError, refused } from './receipt.ts';
-import { aborted, gone, inFlight } from './refusals.ts';
+import { aborted, closed, gone, inFlight } from './refusals.ts';
 import { replay } from './replay.ts';
 
 export interface Waiting {
@@ -16,6 +18,10 @@ export interface Waiting {
   /** The record is free: claim it, in its generation only. */
   readonly goOn: (record: StoredRecord) => Promise<Result>;
   readonly settleDoubt: (record: StoredRecord) => Promise<Result>;
+  /** It is over, and this call is one of its own: claim whatever is there. */
+  readonly startAnew: () => Promise<Result>;
+  /** Aborts when this process stops waiting for anything. */
+  readonly closing: AbortSignal;
 }
 
 const firstPauseMs = 10;
@@ -27,14 +33,17 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     return { ok: true, value: undefined, receipt: receiptOf(call, first, { skipped: true }) };
   if (contract.ifBusy === 'fail') return refused(call, first, inFlight(call, first));
 
-  const { ledger, clock, random } = deps;
+  const { ledger, clock, random, closing } = deps;
+  // What is written each time anew is not shared with a caller who wants something else written.
+  const isAnother = isRepeatable(contract.effect) && driftOf(first.content, call.content).length > 0;
   const until = clock.mono() + contract.waitMs;
   let running = first;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     const left = until - clock.mono();
     if (left <= 0) return refused(call, running, inFlight(call, running));
-    await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)));
+    await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
     if (call.signal?.aborted) return refused(call, running, aborted(call));
+    if (closing.aborted) return refused(call, running, closed());
 
     const { namespace, fingerprint } = call;
     const verdict = await ledger.look({
@@ -43,6 +52,9 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
       fingerprint,
       generation: first.generation,
     });
+    const isOver =
+      verdict.kind === 'gone' || verdict.kind === 'replay' || verdict.record.status === 'released';
+    if (isAnother && isOver) return deps.startAnew();
     if (verdict.kind === 'gone') return refused(call, undefined, gone(call));
     if (verdict.kind === 'replay') return replay(call, verdict.record);
     if (verdict.kind === 'in doubt') return deps.settleDoubt(verdict.record);

@@ -177,6 +177,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   });
   const said = new Set<string>();
   let opened: Promise<StoreFacts> | undefined;
+  let closed: Promise<void> | undefined;
 
   /** Warnings are said once: by the second time they are noise. */
   function warnOnce(message: string): void {
@@ -282,8 +283,9 @@ export function createSemel(options: SemelOptions = {}): Semel {
     on: ledger.events.on,
     open,
     async close({ grace = '10s' } = {}) {
-      await runner.close(durationMs(grace, 'grace'));
-      await ledger.close();
+      const graceMs = durationMs(grace, 'grace');
+      closed ??= runner.close(graceMs).then(() => ledger.close());
+      return closed;
     },
     [Symbol.asyncDispose]: () => semel.close(),
   };

@@ -1,0 +1,504 @@
+// What a call does while the same call is being executed: here, in another process, from inside itself.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSemel, NotLanded, Rejected, type SemelError } from 'semel';
+import { afterAll, describe, expect, test } from 'vitest';
+import { gate, quick, rest, rig } from './support.ts';
+
+const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever', identity: ['id'] } as const;
+
+interface Post {
+  id: number;
+  text?: string;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'semel-busy-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A tool that ends when the test says so. */
+function slow() {
+  const ends: PromiseWithResolvers<unknown>[] = [];
+  const ran: Post[] = [];
+  const run = (args: Post) => {
+    ran.push(args);
+    const end = gate<unknown>();
+    ends.push(end);
+    return end.promise;
+  };
+  return { run, ran, ends };
+}
+
+describe('in one process', () => {
+  test('equal calls share one run; each gets a value of its own', async () => {
+    const semel = quick();
+    const { run, ran, ends } = slow();
+    const tool = semel.tool({ ...base, run });
+    const calls = [tool.try({ id: 1 }), tool.try({ id: 1 }), tool.try({ id: 1 })];
+    await rest();
+    ends[0]!.resolve({ list: [1] });
+    const results = await Promise.all(calls);
+    expect(ran).toHaveLength(1);
+    const count = (each: boolean[]) => each.filter(Boolean).length;
+    expect(count(results.map((result) => result.receipt.executed))).toBe(1);
+    expect(count(results.map((result) => result.receipt.replayed))).toBe(2);
+    const [a, b, c] = results.map((result) => (result.ok ? result.value : undefined));
+    expect(b).toEqual(a);
+    expect(new Set([a, b, c]).size).toBe(3);
+  });
+
+  test('a sharer whose wording differs is told which fields', async () => {
+    const semel = quick();
+    const { run, ends } = slow();
+    await semel.open();
+    const tool = semel.tool({ ...base, run });
+    const calls = [tool.try({ id: 1, text: 'a' }), tool.try({ id: 1, text: 'b' })];
+    await rest();
+    ends[0]!.resolve('done');
+    expect((await Promise.all(calls)).map(({ receipt }) => receipt.drift)).toEqual([[], ['text']]);
+  });
+
+  test('sharers share a failure and an error without attempts of their own, each with a receipt of its own', async () => {
+    const semel = quick();
+    const { run, ran, ends } = slow();
+    await semel.open();
+    const tool = semel.tool({ ...base, run });
+    for (const [error, code] of [
+      [new NotLanded('queue full'), 'NOT_LANDED'],
+      [new Rejected('no such list'), 'FAILED'],
+      [new Error('reset'), 'IN_DOUBT'],
+    ] as const) {
+      const id = ran.length;
+      const calls = [tool({ id }), tool({ id }), tool({ id })].map((call) =>
+        call.catch((e: SemelError) => e),
+      );
+      await rest();
+      ends[id]!.reject(error);
+      const errors = (await Promise.all(calls)) as SemelError[];
+      expect(errors.map((each) => each.code)).toEqual([code, code, code]);
+      expect(errors.map((each) => each.receipt?.executed)).toEqual([code !== 'NOT_LANDED', false, false]);
+      expect(ran).toHaveLength(id + 1);
+    }
+  });
+
+  test("`ifBusy: 'fail'` answers IN_FLIGHT at once, and says when to come back", async () => {
+    const semel = quick();
+    const { run, ends } = slow();
+    const tool = semel.tool({ ...base, run, ifBusy: 'fail', lease: '30s' });
+    const first = tool({ id: 1 });
+    await rest();
+    const second = await tool.try({ id: 1 });
+    expect(second).toMatchObject({ ok: false, error: { code: 'IN_FLIGHT', retriable: true } });
+    const after = second.ok ? 0 : second.error.retryAfterMs!;
+    expect(after).toBeGreaterThan(20_000);
+    expect(after).toBeLessThanOrEqual(30_000);
+    ends[0]!.resolve(1);
+    expect(await first).toBe(1);
+  });
+
+  test("`ifBusy: 'skip'` returns at once, without a value", async () => {
+    const semel = quick();
+    const { run, ends } = slow();
+    const tool = semel.tool({ ...base, run, ifBusy: 'skip' });
+    const first = tool({ id: 1 });
+    await rest();
+    const second = await tool.try({ id: 1 });
+    expect(second).toMatchObject({ ok: true, value: undefined, receipt: { skipped: true, executed: false } });
+    ends[0]!.resolve(1);
+    await first;
+  });
+
+  test('a call from inside its own run is told so at once', async () => {
+    const semel = quick();
+    const tool = semel.tool({
+      ...base,
+      run: async (args: Post): Promise<string> => {
+        const inner = await tool.try(args);
+        return inner.ok ? 'never' : inner.error.code;
+      },
+    });
+    expect(await tool({ id: 1 })).toBe('REENTRANT');
+  });
+
+  test('what a run left behind may call it again once it is over', async () => {
+    const semel = quick();
+    const over = gate();
+    let later: Promise<unknown> = Promise.resolve();
+    const tool = semel.tool({
+      ...base,
+      run: (args: Post): string => {
+        later = over.promise.then(() => tool(args));
+        return 'first';
+      },
+    });
+    await tool({ id: 1 });
+    over.resolve();
+    expect(await later).toBe('first');
+  });
+
+  test('a nested call of another tool, or of another intent, does not disturb the outer one', async () => {
+    const semel = quick();
+    const inner = semel.tool({ ...base, name: 'inner', run: (args: Post) => `inner ${args.id}` });
+    const outer = semel.tool({
+      ...base,
+      name: 'outer',
+      run: async (args: Post, ctx): Promise<unknown> => {
+        const before = ctx.key;
+        const values = [await inner({ id: args.id })];
+        if (args.id < 3) values.push((await outer({ id: args.id + 1 })) as string);
+        expect(ctx.key).toBe(before);
+        return values.flat(9);
+      },
+    });
+    expect(await outer({ id: 1 })).toEqual(['inner 1', 'inner 2', 'inner 3']);
+    expect((await semel.records.list({ status: 'succeeded' })).items).toHaveLength(6);
+  });
+
+  test('write-idempotent: equal calls at once share one run, calls with another content each run', async () => {
+    const semel = quick();
+    const { run, ran, ends } = slow();
+    await semel.open();
+    const tool = semel.tool({ ...base, effect: 'write-idempotent', run });
+    const calls = [tool({ id: 1, text: 'a' }), tool({ id: 1, text: 'a' }), tool({ id: 1, text: 'b' })];
+    await rest();
+    expect(ran).toEqual([{ id: 1, text: 'a' }]);
+    ends[0]!.resolve('A');
+    while (ends.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    ends[1]!.resolve('B');
+    expect(await Promise.all(calls)).toEqual(['A', 'A', 'B']);
+    expect(ran).toEqual([
+      { id: 1, text: 'a' },
+      { id: 1, text: 'b' },
+    ]);
+  });
+});
+
+describe('giving up', () => {
+  test('before anything is claimed: ABORTED, and nothing is claimed', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, run: () => expect.fail('not run') });
+    const result = await tool.try({ id: 1 }, { signal: AbortSignal.abort(new Error('user left')) });
+    expect(result).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    expect(made.store.calls.filter((method) => method !== 'open')).toEqual([]);
+  });
+
+  test('before the line: the attempt ends, and is free', async () => {
+    const semel = quick();
+    const caller = new AbortController();
+    let seen: AbortSignal | undefined;
+    const tool = semel.tool({
+      ...base,
+      dispatch: 'explicit',
+      run: (_args: Post, ctx) => {
+        seen = ctx.signal;
+        return new Promise(() => undefined);
+      },
+    });
+    const call = tool.try({ id: 1 }, { signal: caller.signal });
+    await rest();
+    caller.abort(new Error('user left'));
+    const result = await call;
+    expect(result).toMatchObject({ ok: false, error: { code: 'ABORTED', retriable: true } });
+    expect(seen?.aborted).toBe(true);
+    expect((await semel.records.list()).items[0]).toMatchObject({ status: 'released' });
+  });
+
+  test('after the line: the caller is answered at once and not told that nothing was run; the effect is told, and heard out', async () => {
+    const semel = quick();
+    const caller = new AbortController();
+    const { ends, run } = slow();
+    let seen: AbortSignal | undefined;
+    const tool = semel.tool({
+      ...base,
+      run: (args: Post, ctx) => {
+        seen = ctx.signal;
+        return run(args);
+      },
+    });
+    const call = tool.try({ id: 1 }, { signal: caller.signal });
+    await rest();
+    caller.abort();
+    const result = await call;
+    expect(result).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    expect(result.ok ? '' : result.error.message).not.toMatch(/Nothing was run/);
+    expect(seen?.aborted).toBe(true);
+    ends[0]!.resolve('landed all the same');
+    await rest();
+    expect(await tool({ id: 1 })).toBe('landed all the same');
+  });
+
+  test('an effect that stops when it is told to leaves a doubt whose story does not contradict itself', async () => {
+    const semel = quick();
+    const caller = new AbortController();
+    const tool = semel.tool({
+      ...base,
+      run: (_args: Post, ctx) =>
+        new Promise((_resolve, reject) =>
+          ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason)),
+        ),
+    });
+    const call = tool.try({ id: 1 }, { signal: caller.signal });
+    await rest();
+    caller.abort();
+    await call;
+    await rest();
+    const record = (await semel.doubts.list()).items[0]!;
+    expect(record.error?.message).toMatch(/the caller gave up/);
+    expect(record.error?.message).not.toMatch(/Nothing was run|Call again/);
+  });
+
+  test('one of several sharers leaves, the leader too; the run goes on for the others', async () => {
+    const semel = quick();
+    const { run, ran, ends } = slow();
+    let seen: AbortSignal | undefined;
+    const tool = semel.tool({
+      ...base,
+      dispatch: 'explicit',
+      run: async (args: Post, ctx) => {
+        seen = ctx.signal;
+        const value = await run(args);
+        await ctx.dispatch();
+        return value;
+      },
+    });
+    const callers = [new AbortController(), new AbortController(), new AbortController()] as const;
+    const calls = callers.map(({ signal }) => tool.try({ id: 1 }, { signal }));
+    await rest();
+    callers[1].abort();
+    expect(await calls[1]).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    callers[0].abort();
+    expect(await calls[0]).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    expect(seen?.aborted).toBe(false);
+    ends[0]!.resolve('done');
+    expect(await calls[2]).toMatchObject({ ok: true, value: 'done' });
+    expect(ran).toHaveLength(1);
+  });
+
+  test('when the last of several sharers leaves, the attempt ends', async () => {
+    const semel = quick();
+    const { run } = slow();
+    const tool = semel.tool({ ...base, dispatch: 'explicit', run });
+    const callers = [new AbortController(), new AbortController()] as const;
+    const calls = callers.map(({ signal }) => tool.try({ id: 1 }, { signal }));
+    await rest();
+    callers[0].abort();
+    callers[1].abort();
+    expect(await Promise.all(calls)).toMatchObject([
+      { error: { code: 'ABORTED' } },
+      { error: { code: 'ABORTED' } },
+    ]);
+    expect((await semel.records.list()).items[0]).toMatchObject({ status: 'released' });
+  });
+
+  test('a waiter for another process is answered at once, and so little disturbs those who share its waiting', async () => {
+    const made = rig();
+    const { run, ends } = slow();
+    const here = made.semel.tool({ ...base, run });
+    const there = made.another().tool({ ...base, run });
+    const running = here({ id: 1 });
+    await rest();
+    const caller = new AbortController();
+    const leader = there.try({ id: 1 }, { signal: caller.signal });
+    const sharer = there.try({ id: 1 });
+    await made.clock.advance(5_000);
+    caller.abort();
+    expect(await leader).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    ends[0]!.resolve('done');
+    expect(await made.clock.until(sharer)).toMatchObject({ ok: true, value: 'done' });
+    await running;
+    const alone = new AbortController();
+    const second = here({ id: 2 });
+    await rest();
+    const waiting = there.try({ id: 2 }, { signal: alone.signal });
+    await made.clock.advance(5_000);
+    alone.abort();
+    expect(await waiting).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    ends[1]!.resolve('done');
+    await second;
+  });
+});
+
+describe('across processes', () => {
+  test.each(['memory', 'sqlite'])('a waiter gets the winner’s value (%s)', async (kind) => {
+    const path = join(folder, 'ledger.db');
+    const made = rig();
+    const options =
+      kind === 'memory' ? { store: made.store, cache: false as const } : { store: `sqlite:${path}` };
+    const quiet = { namespace: 'test', onWarning: () => undefined };
+    await using one = createSemel({ ...options, ...quiet });
+    await using two = createSemel({ ...options, ...quiet });
+    const { run, ran, ends } = slow();
+    const first = one.tool({ ...base, run })({ id: 1 });
+    while (ran.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    const second = two.tool({ ...base, run }).try({ id: 1, text: 'other words' });
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    ends[0]!.resolve({ at: new Date(0) });
+    expect(await first).toEqual({ at: new Date(0) });
+    expect(await second).toMatchObject({
+      ok: true,
+      value: { at: new Date(0) },
+      receipt: { executed: false, replayed: true, drift: ['text'] },
+    });
+    expect(ran).toHaveLength(1);
+  });
+
+  test.each([
+    [new NotLanded('queue full'), 'NOT_LANDED'],
+    [new Rejected('no such list'), 'FAILED'],
+    [new Error('reset'), 'IN_DOUBT'],
+  ] as const)('waiters share %s without attempts of their own', async (error, code) => {
+    const made = rig();
+    const { run, ran, ends } = slow();
+    const first = made.semel.tool({ ...base, run }).try({ id: 1 });
+    await rest();
+    const waiters = [made.another(), made.another()].map((semel) =>
+      semel.tool({ ...base, run }).try({ id: 1 }),
+    );
+    await made.clock.advance(100);
+    ends[0]!.reject(error);
+    const results = await made.clock.until(Promise.all([first, ...waiters]));
+    expect(results.map((result) => (result.ok ? 'ok' : result.error.code))).toEqual([code, code, code]);
+    expect(ran).toHaveLength(1);
+  });
+
+  test('a waiter for a repeatable effect hears what the winner’s caller hears', async () => {
+    const made = rig();
+    const { run, ends } = slow();
+    const upsert = { ...base, effect: 'write-idempotent' } as const;
+    const first = made.semel.tool({ ...upsert, run }).try({ id: 1 });
+    await rest();
+    const waiter = made
+      .another()
+      .tool({ ...upsert, run })
+      .try({ id: 1 });
+    await made.clock.advance(100);
+    ends[0]!.reject(new Error('reset'));
+    const results = await made.clock.until(Promise.all([first, waiter]));
+    expect(results.map((result) => (result.ok ? 'ok' : [result.error.code, result.error.retriable]))).toEqual(
+      [
+        ['FAILED', true],
+        ['FAILED', true],
+      ],
+    );
+  });
+
+  test('a repeatable effect with another content waits, and then runs', async () => {
+    const made = rig();
+    const { run, ran, ends } = slow();
+    const upsert = { ...base, effect: 'write-idempotent' } as const;
+    const first = made.semel.tool({ ...upsert, run })({ id: 1, text: 'a' });
+    await rest();
+    const other = made.another().tool({ ...upsert, run })({ id: 1, text: 'b' });
+    await made.clock.advance(100);
+    ends[0]!.resolve('A');
+    await made.clock.advance(2_000);
+    expect(ran).toEqual([
+      { id: 1, text: 'a' },
+      { id: 1, text: 'b' },
+    ]);
+    ends[1]!.resolve('B');
+    expect(await made.clock.until(Promise.all([first, other]))).toEqual(['A', 'B']);
+  });
+
+  test('a waiter takes over what its winner left free', async () => {
+    const made = rig();
+    const lazy = { ...base, dispatch: 'explicit', lease: '10s', timeout: '1h' } as const;
+    void made.semel.tool({ ...lazy, run: () => new Promise(() => undefined) }).try({ id: 1 });
+    await rest();
+    made.store.break('renew');
+    const waiter = made.another().tool({
+      ...lazy,
+      run: async (_args: Post, ctx) => {
+        await ctx.dispatch();
+        return 'by the waiter';
+      },
+    });
+    const call = waiter.try({ id: 1 });
+    await made.clock.advance(12_000);
+    made.store.repair();
+    expect(await made.clock.until(call)).toMatchObject({
+      ok: true,
+      value: 'by the waiter',
+      receipt: { executed: true, attempt: 2 },
+    });
+  });
+
+  test('a waiter for what its winner left dispatched is told that it is in doubt', async () => {
+    const made = rig();
+    const lease = { ...base, lease: '10s', timeout: '1h' } as const;
+    void made.semel.tool({ ...lease, run: () => new Promise(() => undefined) }).try({ id: 1 });
+    await rest();
+    const call = made
+      .another()
+      .tool({ ...lease, run: () => expect.fail('not run') })
+      .try({ id: 1 });
+    made.store.break('renew');
+    await made.clock.advance(12_000);
+    expect(await made.clock.until(call)).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  });
+
+  test('a waiter never runs a newer generation', async () => {
+    const made = rig();
+    const { run, ran, ends } = slow();
+    const short = { ...base, per: 'conversation', window: '1s' } as const;
+    const there = { conversation: 'c' };
+    const first = made.semel.tool({ ...short, run })({ id: 1 }, there);
+    await rest();
+    const waiter = made
+      .another()
+      .tool({ ...short, run })
+      .try({ id: 1 }, there);
+    await rest();
+    ends[0]!.resolve('first');
+    await first;
+    // Asleep from before the end until long after the window; somebody forgot and pruned meanwhile.
+    made.clock.jump(60_000);
+    await made.store.prune(10);
+    expect(await made.clock.until(waiter)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
+    expect(ran).toHaveLength(1);
+  });
+
+  test('waiting is bounded by `wait`', async () => {
+    const made = rig();
+    const { run } = slow();
+    void made.semel.tool({ ...base, wait: '3s', run }).try({ id: 1 });
+    await rest();
+    const waiter = made
+      .another()
+      .tool({ ...base, wait: '3s', run })
+      .try({ id: 1 });
+    const from = made.clock.now();
+    expect(await made.clock.until(waiter)).toMatchObject({ ok: false, error: { code: 'IN_FLIGHT' } });
+    expect(made.clock.now() - from).toBeLessThan(3_100);
+  });
+});
+
+describe('notAfter', () => {
+  test('a call that comes too late is refused, and claims nothing', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, run: () => expect.fail('not run') });
+    const result = await tool.try({ id: 1 }, { notAfter: made.clock.now() - 1 });
+    expect(result).toMatchObject({ ok: false, error: { code: 'EXPIRED', retriable: false } });
+    expect(made.store.calls).not.toContain('claim');
+  });
+
+  test('a waiter that would have to start too late is refused', async () => {
+    const made = rig();
+    const lazy = { ...base, dispatch: 'explicit', lease: '10s', timeout: '1h' } as const;
+    void made.semel.tool({ ...lazy, run: () => new Promise(() => undefined) }).try({ id: 1 });
+    await rest();
+    made.store.break('renew');
+    const late = made.another().tool({ ...lazy, run: () => expect.fail('not run') });
+    const call = late.try({ id: 1 }, { notAfter: new Date(made.clock.now() + 5_000) });
+    await made.clock.advance(12_000);
+    made.store.repair();
+    expect(await made.clock.until(call)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
+  });
+
+  test('a call in time is not', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, run: () => 'done' });
+    expect(await tool({ id: 1 }, { notAfter: made.clock.now() + 1 })).toBe('done');
+  });
+});

@@ -1,0 +1,249 @@
+// The lease of an attempt: kept alive while it runs, noticed when it is lost, and what a timeout leaves behind.
+
+import { type SemelError, systemClock } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { gate, quick, rest, rig } from './support.ts';
+
+const base = {
+  name: 'post',
+  effect: 'write-non-idempotent',
+  per: 'ever',
+  lease: '30s',
+  timeout: '1h',
+} as const;
+
+describe('heartbeat', () => {
+  test('a run of many leases is never taken over', async () => {
+    const made = rig();
+    const end = gate<string>();
+    const call = made.semel.tool({ ...base, run: () => end.promise }).try({});
+    await made.clock.advance(10 * 60_000);
+    const record = (await made.semel.records.list()).items[0]!;
+    expect(record).toMatchObject({ status: 'running', lapsed: false, attempts: 1 });
+    end.resolve('done');
+    expect(await call).toMatchObject({ ok: true, value: 'done', receipt: { attempt: 1 } });
+  });
+
+  test('it ends with the timeout: what hangs does not block for ever', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, timeout: '5m', run: () => new Promise(() => undefined) });
+    const call = tool.try({});
+    await made.clock.advance(5 * 60_000);
+    expect(await call).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'unknown' });
+  });
+
+  test('a store that is away for a while costs nothing as long as nobody else comes', async () => {
+    const made = rig();
+    const end = gate<string>();
+    const call = made.semel.tool({ ...base, run: () => end.promise }).try({});
+    await rest();
+    made.store.break('renew');
+    await made.clock.advance(2 * 60_000);
+    made.store.repair();
+    await made.clock.advance(60_000);
+    end.resolve('done');
+    expect(await made.clock.until(call)).toMatchObject({ ok: true, value: 'done' });
+  });
+
+  test('a lost lease aborts ctx.signal with LEASE_LOST, and says so', async () => {
+    const made = rig();
+    const events: string[] = [];
+    made.semel.on('leaseLost', ({ key }) => events.push(key));
+    const stopped = gate<SemelError>();
+    const tool = made.semel.tool({
+      ...base,
+      run: (_args: unknown, ctx) =>
+        new Promise((_resolve, reject) =>
+          ctx.signal.addEventListener('abort', () => {
+            stopped.resolve(ctx.signal.reason);
+            reject(ctx.signal.reason);
+          }),
+        ),
+    });
+    const call = tool.try({});
+    await rest();
+    const record = (await made.semel.records.list()).items[0]!;
+    await made.semel.doubts.resolve(record.ref, { landed: 'by hand' }, { force: true });
+    await made.clock.advance(20_000);
+    expect((await stopped.promise).code).toBe('LEASE_LOST');
+    expect(events).toEqual([record.key]);
+    expect(await call).toMatchObject({ ok: true, value: 'by hand' });
+  });
+
+  test('an event loop that was blocked past the lease is noticed before anything is dispatched', async () => {
+    const made = rig();
+    let crossed = 0;
+    const slow = gate();
+    const tool = made.semel.tool({
+      ...base,
+      dispatch: 'explicit',
+      run: async (_args: unknown, ctx) => {
+        await slow.promise;
+        await ctx.dispatch();
+        crossed += 1;
+        return 'first';
+      },
+    });
+    const first = tool.try({});
+    await rest();
+    made.clock.jump(60_000);
+    const other = made.another().tool({
+      ...base,
+      dispatch: 'explicit',
+      run: async (_args: unknown, ctx) => {
+        await ctx.dispatch();
+        crossed += 1;
+        return 'second';
+      },
+    });
+    expect(await other({})).toBe('second');
+    slow.resolve();
+    expect(await first).toMatchObject({ ok: true, value: 'second' });
+    expect(crossed).toBe(1);
+  });
+
+  test('a blocked event loop whose key nobody took goes on', async () => {
+    const made = rig();
+    const slow = gate();
+    const tool = made.semel.tool({
+      ...base,
+      dispatch: 'explicit',
+      run: async (_args: unknown, ctx) => {
+        await slow.promise;
+        await ctx.dispatch();
+        return 'done';
+      },
+    });
+    const call = tool.try({});
+    await rest();
+    made.clock.jump(60_000);
+    slow.resolve();
+    expect(await call).toMatchObject({ ok: true, value: 'done' });
+  });
+
+  test('a real event loop that is really blocked', async () => {
+    const semel = quick({ clock: systemClock });
+    const tool = semel.tool({
+      ...base,
+      lease: '60ms',
+      dispatch: 'explicit',
+      run: async (_args: unknown, ctx) => {
+        const until = performance.now() + 100;
+        while (performance.now() < until);
+        await ctx.dispatch();
+        return 'done';
+      },
+    });
+    expect(await tool({})).toBe('done');
+  });
+});
+
+describe('a timeout', () => {
+  test('aborts ctx.signal with a TimeoutError', async () => {
+    const made = rig();
+    const reasons: unknown[] = [];
+    const tool = made.semel.tool({
+      ...base,
+      timeout: '5s',
+      run: (_args: unknown, ctx) =>
+        new Promise(() => ctx.signal.addEventListener('abort', () => reasons.push(ctx.signal.reason))),
+    });
+    const call = tool.try({});
+    await made.clock.advance(5_000);
+    await call;
+    expect(reasons).toMatchObject([
+      { name: 'TimeoutError', message: 'post ran longer than its timeout of 5s' },
+    ]);
+  });
+
+  test('what succeeds after it still settles the record', async () => {
+    const made = rig();
+    const end = gate<string>();
+    const tool = made.semel.tool({ ...base, timeout: '5s', run: () => end.promise });
+    const call = tool.try({});
+    await made.clock.advance(5_000);
+    expect(await call).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    end.resolve('late, but landed');
+    await rest();
+    expect((await made.semel.doubts.list()).items).toEqual([]);
+    expect(await tool({})).toBe('late, but landed');
+  });
+
+  test('what is refused after it settles the record too', async () => {
+    const made = rig();
+    const end = gate<string>();
+    const { NotLanded } = await import('semel');
+    const tool = made.semel.tool({ ...base, timeout: '5s', run: () => end.promise });
+    const call = tool.try({});
+    await made.clock.advance(5_000);
+    await call;
+    end.reject(new NotLanded('never left the queue'));
+    await rest();
+    expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'released', doubt: false });
+  });
+
+  test('counts for verify as well', async () => {
+    const made = rig();
+    let fails = true;
+    const tool = made.semel.tool({
+      ...base,
+      timeout: '5s',
+      run: (_args: unknown) => {
+        if (fails) throw new Error('reset');
+        return 'done';
+      },
+      verify: () => new Promise<never>(() => undefined),
+    });
+    await tool.try({});
+    fails = false;
+    const call = tool.try({});
+    await made.clock.advance(5_000);
+    const result = await call;
+    expect(result).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    expect(result.ok ? '' : result.error.message).toMatch(/Verify: post ran longer than its timeout/);
+  });
+
+  test("`timeout: 'none'` lets a run take its time", async () => {
+    const made = rig();
+    const end = gate<string>();
+    const call = made.semel.tool({ ...base, timeout: 'none', run: () => end.promise }).try({});
+    await made.clock.advance(6 * 3_600_000);
+    end.resolve('done');
+    expect(await call).toMatchObject({ ok: true, value: 'done' });
+  });
+});
+
+describe('workers that die before the line', () => {
+  test('are followed by others, up to `maxAttempts`; then the record is POISON until somebody reopens it', async () => {
+    const made = rig();
+    const dying = { ...base, dispatch: 'explicit', maxAttempts: 3 } as const;
+    let ran = 0;
+    for (let worker = 1; worker <= 3; worker += 1) {
+      void made
+        .another()
+        .tool({
+          ...dying,
+          run: () => {
+            ran += 1;
+            return new Promise(() => undefined);
+          },
+        })
+        .try({});
+      await rest();
+      made.clock.jump(31_000);
+    }
+    const tool = made.another().tool({
+      ...dying,
+      run: async (_args: unknown, ctx) => {
+        await ctx.dispatch();
+        return 'done';
+      },
+    });
+    const result = await tool.try({});
+    expect(ran).toBe(3);
+    expect(result).toMatchObject({ ok: false, error: { code: 'POISON', retriable: false } });
+    await made.semel.records.reopen(result.receipt.key);
+    expect(await tool({})).toBe('done');
+  });
+});
