@@ -141,14 +141,7 @@ export function defineContract(
   defaults: ContractDefaults = {},
 ): Contract {
   const { name, effect } = definition;
-  if (typeof name !== 'string' || !namePattern.test(name)) {
-    const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 80)) : typeof name;
-    refuse(
-      'name',
-      `A contract's name is 1 to 64 letters, digits, dots, dashes or underscores, not ${shown}.`,
-      'Rename it.',
-    );
-  }
+  checkName(name, 'name');
   if (!effects.includes(effect)) {
     refuse(
       'effect',
@@ -202,7 +195,7 @@ export function defineContract(
     redact: definition.redact ?? [],
     permissions: definition.permissions ?? [],
     was: (definition.was ?? []).map((form) => ({
-      name: form.name ?? name,
+      name: checkName(form.name ?? name, 'was.name'),
       per: checkPer(name, form.per ?? per),
       fields: form.identity || form.content || form.volatile ? checkFields(name, form) : fields,
     })),
@@ -210,6 +203,16 @@ export function defineContract(
     onDoubt: oneOf(name, 'onDoubt', definition.onDoubt ?? defaults.onDoubt ?? 'hold', ['hold', 'rerun']),
     acceptsWeak: definition.weak === 'accept',
   };
+}
+
+function checkName(name: unknown, path: string): string {
+  if (typeof name === 'string' && namePattern.test(name)) return name;
+  const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 80)) : typeof name;
+  return refuse(
+    path,
+    `A contract's name is 1 to 64 letters, digits, dots, dashes or underscores, not ${shown}.`,
+    'Rename it.',
+  );
 }
 
 /** Identity fields whose names look re-worded or fresh: the usual reason for a second key and a second effect. */

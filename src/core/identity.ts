@@ -15,7 +15,7 @@ export interface IdentityLimits {
   readonly maxBytes: number;
 }
 
-/** Canonical JSON of the identity args. `defaults` are top-level fields that hold what the schema would fill in. */
+/** Canonical JSON of the identity args. `defaults` are the fields that hold what the schema would fill in. */
 export function identityOf(
   args: unknown,
   fields: FieldLists,
@@ -29,12 +29,10 @@ export function identityOf(
       : isObject(args)
         ? pick(args, fields.identity)
         : args;
-  const explicit = defaults.size === 0 || !isObject(picked) ? picked : without(picked, [...defaults]);
-  const normal = normalised(explicit, normalize);
   if (
-    isObject(normal) &&
+    isObject(picked) &&
     isObject(args) &&
-    Object.keys(normal).length === 0 &&
+    Object.keys(picked).length === 0 &&
     Object.keys(args).length > 0
   ) {
     throw new SemelError(
@@ -46,7 +44,8 @@ export function identityOf(
       },
     );
   }
-  return canonicalJson(normal, { path: 'args', ...limits });
+  const explicit = defaults.size === 0 ? picked : without(picked, [...defaults]);
+  return canonicalJson(normalised(explicit, normalize), { path: 'args', ...limits });
 }
 
 /** One digest per content field, as `field=digest` pairs; null where the contract has no content. */
@@ -83,11 +82,20 @@ export function driftOf(stored: string | null, current: string | null): readonly
 function contentFields(args: unknown, { identity, content, volatile }: FieldLists): [string, unknown][] {
   if (!isObject(args)) return [];
   if (identity === undefined) return content.map((path) => [path, at(args, path)]);
-  const roots = new Set(identity.map((path) => path.split('.', 1)[0]));
-  const ignored = new Set(volatile);
-  return Object.keys(args)
-    .filter((field) => !roots.has(field) && !ignored.has(field))
-    .map((field) => [field, args[field]]);
+  return others(args, [...identity, ...volatile], '');
+}
+
+/** Every field that is not named, as high up as none of the named ones is inside it. */
+function others(value: Fields, named: readonly string[], prefix: string): [string, unknown][] {
+  return Object.keys(value)
+    .filter((name) => !named.includes(name))
+    .flatMap((name) => {
+      const deeper = inside(named, name);
+      const field = value[name];
+      return deeper.length > 0 && isObject(field)
+        ? others(field, deeper, `${prefix}${name}.`)
+        : [[`${prefix}${name}`, field] as [string, unknown]];
+    });
 }
 
 /** The fields are cut out, not blanked: what is stored must show that something is missing. */

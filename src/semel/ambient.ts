@@ -3,6 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { SemelError } from '../core/errors.ts';
+import { shortDigest } from '../core/key.ts';
 
 export interface Ambient {
   readonly conversation?: string;
@@ -25,23 +26,33 @@ export function ambient(): Ambient {
 /** Inner identity is added to the outer one; a new conversation does not inherit a turn. */
 export function within<T>(identity: Ambient | string, work: () => T): T {
   const inner = typeof identity === 'string' ? adopt(identity) : identity;
-  const { turn: _turn, weak: _weak, ...outer } = ambient();
+  const { turn, weak, ...outer } = ambient();
   const sameConversation = inner.conversation === undefined || inner.conversation === outer.conversation;
-  return current.run({ ...(sameConversation ? ambient() : outer), ...inner }, work);
+  // A turn that is stated here is as sure as whoever states it says.
+  const inherited = sameConversation && inner.turn === undefined ? { turn, weak } : {};
+  return current.run({ ...outer, ...given(inherited), ...given(inner) }, work);
+}
+
+/** What is spelt out as undefined was not given. */
+function given(identity: { readonly [K in keyof Ambient]: Ambient[K] | undefined }): Ambient {
+  return Object.fromEntries(Object.entries(identity).filter(([, part]) => part !== undefined));
 }
 
 export function handoff(): string {
-  const { conversation, turn, run, at } = ambient();
+  const { conversation, turn, run, at, weak } = ambient();
   if (conversation === undefined && turn === undefined && run === undefined) {
     throw new SemelError('NO_IDENTITY', 'There is no identity to hand off here.');
   }
-  const when = at === undefined ? undefined : Number(at);
-  return (
-    version +
-    Buffer.from(JSON.stringify([conversation ?? null, turn ?? null, run ?? null, when ?? null])).toString(
-      'base64url',
-    )
-  );
+  const parts = [
+    conversation ?? null,
+    turn ?? null,
+    run ?? null,
+    at === undefined ? null : Number(at),
+    weak === true,
+  ];
+  const text = Buffer.from(JSON.stringify(parts)).toString('base64url');
+  // One wrong character would be another identity, and a second effect.
+  return `${version}${text}.${shortDigest(version, text)}`;
 }
 
 function adopt(text: string): Ambient {
@@ -52,18 +63,9 @@ function adopt(text: string): Ambient {
   };
   if (!text.startsWith(version))
     bad(text.startsWith('semel') ? 'it is of another version' : 'it does not start so');
-  let parts: unknown;
-  try {
-    parts = JSON.parse(Buffer.from(text.slice(version.length), 'base64url').toString());
-  } catch {
-    bad('it is damaged');
-  }
-  if (!Array.isArray(parts) || parts.length !== 4) return bad('it is damaged');
-  const [conversation, turn, run, at] = parts as unknown[];
-  const isText = (part: unknown) => part === null || typeof part === 'string';
-  if (!isText(conversation) || !isText(turn) || !isText(run) || !(at === null || typeof at === 'number'))
-    bad('it is damaged');
-  return Object.fromEntries(
-    Object.entries({ conversation, turn, run, at }).filter(([, part]) => part !== null),
-  ) as Ambient;
+  const [body = '', check] = text.slice(version.length).split('.');
+  if (check !== shortDigest(version, body)) bad('it is damaged');
+  const parts = JSON.parse(Buffer.from(body, 'base64url').toString()) as unknown[];
+  const [conversation, turn, run, at, weak] = parts.map((part) => part ?? undefined);
+  return given({ conversation, turn, run, at, weak } as Ambient);
 }

@@ -11,10 +11,25 @@ export async function validated(
   input: unknown,
   contract: Contract,
 ): Promise<{ args: unknown; defaults: ReadonlySet<string> }> {
-  const result = await schema['~standard'].validate(input);
+  const result = await validate(schema, input, contract);
   if (result.issues !== undefined) throw invalid(contract.name, result.issues);
   return { args: result.value, defaults: await defaultsIn(schema, input, result.value, contract) };
 }
+
+/** A schema may also throw, by its own transforms: then the args do not fit it either. */
+async function validate(schema: StandardSchema, input: unknown, { name }: Contract) {
+  try {
+    return await schema['~standard'].validate(input);
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new SemelError('INVALID_ARGS', `${name}: its schema threw on these args (${message}).`, {
+      path: 'args',
+      cause,
+    });
+  }
+}
+
+const deepest = 4;
 
 /** Judged anew for each call, from this call alone: every process must come to the same key. */
 async function defaultsIn(
@@ -26,15 +41,42 @@ async function defaultsIn(
   const defaults = new Set<string>();
   if (!isFields(input) || !isFields(output)) return defaults;
   const ignored = new Set([...fields.content, ...fields.volatile]);
-  const candidates = fields.identity ?? Object.keys(output).filter((field) => !ignored.has(field));
-  for (const field of candidates) {
-    if (field.includes('.') || output[field] === undefined) continue;
-    const { [field]: _left, ...rest } = input;
-    const probe = await schema['~standard'].validate(rest);
-    if (probe.issues === undefined && isFields(probe.value) && same(probe.value[field], output[field]))
-      defaults.add(field);
+
+  async function probe(path: string): Promise<void> {
+    const value = valueAt(output, path);
+    if (value === undefined || ignored.has(path)) return;
+    const filledIn = await withoutField(path);
+    if (filledIn !== undefined && same(filledIn, value)) defaults.add(path);
+    else if (isFields(value) && path.split('.').length < deepest)
+      for (const name of Object.keys(value)) if (!name.includes('.')) await probe(`${path}.${name}`);
   }
+
+  /** What the schema puts there if nothing is given. */
+  async function withoutField(path: string): Promise<unknown> {
+    try {
+      const result = await schema['~standard'].validate(leftOut(input, path.split('.')));
+      return result.issues === undefined ? valueAt(result.value, path) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  const candidates = fields.identity ?? Object.keys(output).filter((name) => !name.includes('.'));
+  for (const path of candidates) await probe(path);
   return defaults;
+}
+
+function valueAt(value: unknown, path: string): unknown {
+  let found = value;
+  for (const name of path.split('.'))
+    found = isFields(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+  return found;
+}
+
+function leftOut(value: unknown, [name, ...rest]: readonly string[]): unknown {
+  if (name === undefined || !isFields(value) || !Object.hasOwn(value, name)) return value;
+  const { [name]: inner, ...others } = value;
+  return rest.length === 0 ? others : { ...others, [name]: leftOut(inner, rest) };
 }
 
 function same(a: unknown, b: unknown): boolean {
