@@ -40,7 +40,8 @@ export async function run(args: string[]): Promise<number> {
 }
 
 function page(items: readonly RecordInfo[], namespace: string): string {
-  if (items.length === 0) return `Nothing is in doubt in ${namespace}.\n`;
+  if (items.length === 0)
+    return `Nothing is in doubt in ${namespace}. (An application's namespace is its package name: --namespace.)\n`;
   return items.map((item) => `${entry(item, namespace)}\n`).join('\n');
 }
 

@@ -9,7 +9,7 @@ const help = `semel resolve: decide about a record in doubt
 
 Usage: semel resolve <id@fence> <verdict> [-m note] [options]
 
-  landed        it landed; later calls get --result (JSON), or the --ref of the provider
+  landed        it landed; later calls get --result, or RESULT_OMITTED with the --ref
   not-landed    it definitely did not land: the next call executes
   run-again     nobody knows, and a second effect is acceptable: the next call executes
   abandon       give it up; it may have landed, so it is not done again (-m says why)
@@ -67,8 +67,11 @@ function resolutionOf(
   given: { result?: string | undefined; ref?: string | undefined; note?: string | undefined },
 ): Resolution {
   switch (verdict) {
-    case 'landed':
-      return { landed: resultOf(given.result), ...(given.ref === undefined ? {} : { remoteRef: given.ref }) };
+    case 'landed': {
+      const remoteRef = given.ref === undefined ? {} : { remoteRef: given.ref };
+      if (given.result !== undefined) return { landed: resultOf(given.result), ...remoteRef };
+      return given.ref === undefined ? 'landed' : { remoteRef: given.ref };
+    }
     case 'not-landed':
       return 'notLanded';
     case 'run-again':
@@ -81,8 +84,7 @@ function resolutionOf(
   }
 }
 
-function resultOf(json: string | undefined): unknown {
-  if (json === undefined) return undefined;
+function resultOf(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {

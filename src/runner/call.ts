@@ -48,6 +48,8 @@ export interface Identity {
 export interface Call {
   readonly tool: Tool;
   readonly namespace: string;
+  /** The options that lead the command to this ledger; undefined where it cannot reach it. */
+  readonly address: () => string | undefined;
   readonly args: unknown;
   readonly key: string;
   readonly olderKeys: readonly string[];

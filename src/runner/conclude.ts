@@ -21,6 +21,8 @@ export interface Concluding {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly maxResultBytes: number;
+  /** What is harmless to repeat counts as done also where the store does not take the record. */
+  readonly mayRunUnguarded: boolean;
   /** Settling that goes on after the caller was answered. */
   readonly inBackground: (settling: Promise<unknown>) => void;
   /** Aborts when this process is about to close its store. */
@@ -47,7 +49,16 @@ export async function conclude(
       !isRepeatable(attempt.record.effect),
   };
 
-  if (answer === undefined) return unrecorded(attempt, { ending, thrown }, more);
+  if (answer === undefined) {
+    const mayStand = deps.mayRunUnguarded && isRepeatable(attempt.record.effect);
+    if (mayStand && ending.outcome === 'succeeded')
+      return {
+        ok: true,
+        value: ending.value,
+        receipt: receiptOf(call, attempt.record, { ...more, unguarded: true }),
+      };
+    return unrecorded(attempt, { ending, thrown }, more);
+  }
   const record = ofSameGeneration(answer.record, attempt);
   // Where the record's value is not this call's own doing, nothing was done by it.
   const others = { ...more, replayed: !executed };

@@ -110,9 +110,7 @@ export function inDoubt(
   const first = record.error?.message ?? 'the process that ran it ended without a word';
   const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
   const { sentence, ...retry } = whoDecides(call, record);
-  const next =
-    `Look whether it landed, then run: semel resolve ${refOf(record)} landed|not-landed ` +
-    `--namespace ${record.namespace}.${sentence}`;
+  const next = `Look whether it landed, then ${howToResolve(call, record)}.${sentence}`;
   return refused(
     call,
     record,
@@ -128,6 +126,17 @@ export function inDoubt(
       },
     ),
   );
+}
+
+function howToResolve(call: Call, record: StoredRecord): string {
+  const address = call.address();
+  const early = Number.isFinite(record.quietInMs) && record.quietInMs > 0;
+  const when = early
+    ? ` ("not landed" only in ${Math.ceil(record.quietInMs / 1000)} s: a request may be on its way)`
+    : '';
+  return address === undefined
+    ? `call semel.doubts.resolve('${refOf(record)}', …)${when}`
+    : `run: semel resolve ${refOf(record)} landed|not-landed ${address}${when}`;
 }
 
 /** What decides it without a person, and when; or the line of the contract that would have. */

@@ -1,6 +1,6 @@
 // What a call is told when it may not go on: one sentence of what happened, one of what to do.
 
-import { SemelError } from '../core/errors.ts';
+import { type ErrorDetails, SemelError } from '../core/errors.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { evidenceOf } from './receipt.ts';
@@ -69,4 +69,13 @@ export function leftBehind({ tool, signal }: Call): SemelError {
 
 export function interrupted(): SemelError {
   return new SemelError('ABORTED', 'interrupted: the process is closing.');
+}
+
+/** A repeatable effect threw. */
+export function harmless(name: string, message: string, details: ErrorDetails): SemelError {
+  return new SemelError('FAILED', `${name} threw: ${message}.`, {
+    ...details,
+    retriable: true,
+    next: 'It is declared harmless to repeat: call again.',
+  });
 }

@@ -13,13 +13,13 @@ import { type Ledger, pause } from '../ledger/index.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Claimed, createClaims, first } from './claims.ts';
-import { type Concluding, settleLater } from './conclude.ts';
+import { type Concluding, messageOf, settleLater } from './conclude.ts';
 import { rerunWithin, waysOut } from './doubt.ts';
 import { type Body, createExecutions } from './execution.ts';
 import { createFlights } from './flights.ts';
 import { observe, runUnguarded } from './observe.ts';
 import { inDoubt, type Result, refused } from './receipt.ts';
-import { aborted, closed, conflict, gone, reentrant, tooLate } from './refusals.ts';
+import { aborted, closed, conflict, gone, harmless, reentrant, tooLate } from './refusals.ts';
 import { replay } from './replay.ts';
 import { runTries } from './tries.ts';
 import { wait } from './wait.ts';
@@ -75,6 +75,7 @@ export function createRunner({
     ledger,
     clock,
     maxResultBytes,
+    mayRunUnguarded,
     inBackground: (work) => void until(settling, work),
     closing: closing.signal,
   };
@@ -123,10 +124,18 @@ export function createRunner({
     } catch (error) {
       if (!isSemelError(error)) throw error;
       const mayGoOn = mayRunUnguarded && isRepeatable(call.tool.contract.effect);
-      // Every run is a write of its own: under one key a provider would answer the second with the first.
-      if (error.code === 'STORE_UNAVAILABLE' && mayGoOn)
-        return runUnguarded(call, { unguarded: true }, clock.now());
+      if (error.code === 'STORE_UNAVAILABLE' && mayGoOn) return unguarded(call);
       return refused(call, undefined, error);
+    }
+  }
+
+  async function unguarded(call: Call): Promise<Result> {
+    try {
+      // Every run is a write of its own: under one key a provider would answer the second with the first.
+      return await runUnguarded(call, { unguarded: true }, clock.now());
+    } catch (cause) {
+      const error = harmless(call.tool.contract.name, messageOf(cause), { cause });
+      return refused(call, undefined, error, { executed: true, unguarded: true });
     }
   }
 

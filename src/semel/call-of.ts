@@ -21,18 +21,20 @@ export interface CallLimits {
 
 export interface CallSource {
   readonly namespace: string;
+  readonly address: () => string | undefined;
   readonly limits: CallLimits;
   readonly permissions: readonly string[];
   readonly now: () => number;
 }
 
 export async function callOf(
-  { namespace, limits, permissions, now }: CallSource,
+  source: CallSource,
   tool: Tool,
   schema: StandardSchema | undefined,
   input: unknown,
   options: CallOptions,
 ): Promise<Call> {
+  const { namespace, limits, permissions, now } = source;
   const { contract } = tool;
   const around = ambient();
   checkVersion(contract, options.version);
@@ -70,6 +72,7 @@ export async function callOf(
   return {
     tool,
     namespace,
+    address: source.address,
     args,
     key,
     olderKeys: older.filter((each) => each !== key),

@@ -33,6 +33,9 @@ export interface ActOptions {
 /** What somebody knows, or accepts, about a record in doubt. */
 export type Resolution =
   | { readonly landed: unknown; readonly remoteRef?: string }
+  /** It landed; what it returned is not known, or only the provider's id for it. */
+  | 'landed'
+  | { readonly remoteRef: string }
   | 'notLanded'
   | 'runAgain'
   | { readonly abandon: string };
@@ -217,13 +220,20 @@ function actOf(resolution: Resolution, maxResultBytes: number): Act {
   if (resolution === 'notLanded' || resolution === 'runAgain') return { type: resolution };
   const decision: object = typeof resolution === 'object' && resolution !== null ? resolution : {};
   if ('abandon' in decision) return { type: 'abandon', reason: String(decision.abandon) };
+  if (resolution === 'landed' || (!('landed' in decision) && 'remoteRef' in decision)) {
+    const remoteRef = 'remoteRef' in decision ? String(decision.remoteRef) : null;
+    return {
+      type: 'landed',
+      result: { text: null, omitted: 'somebody saw that it landed, not what it returned', remoteRef },
+    };
+  }
   if ('landed' in decision) {
     const { landed, remoteRef } = decision as { landed: unknown; remoteRef?: string };
     return { type: 'landed', result: resultOf(landed, remoteRef, 'value', maxResultBytes) };
   }
   throw new SemelError('INVALID_ARGS', `${JSON.stringify(resolution)} is no decision about a record.`, {
     path: 'resolution',
-    next: "Pass { landed: value }, 'notLanded', 'runAgain' or { abandon: 'why' }.",
+    next: "Pass 'landed', { landed: value }, 'notLanded', 'runAgain' or { abandon: 'why' }.",
   });
 }
 

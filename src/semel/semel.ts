@@ -22,6 +22,7 @@ import type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
+import { createHousekeeping } from './housekeeping.ts';
 import { namespaceOf } from './namespace.ts';
 import { playedBy, type Rebuilding, type Sibling } from './rebuild.ts';
 import { createRecords, type Doubts, type Records } from './records.ts';
@@ -52,6 +53,8 @@ export interface SemelOptions {
   readonly permissions?: readonly string[];
   /** Whether `read` and `write-idempotent` may run while the store is away. @default true */
   readonly unguarded?: boolean;
+  /** Remove expired records in the background. @default true */
+  readonly prune?: boolean;
   /** Where warnings go. @default process.emitWarning */
   readonly onWarning?: (message: string) => void;
   readonly clock?: Clock;
@@ -160,6 +163,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   };
   const source = {
     namespace,
+    address: () => facts && commandOptions(namespace, facts),
     permissions: options.permissions ?? [],
     now: () => clock.now(),
     limits: {
@@ -176,6 +180,8 @@ export function createSemel(options: SemelOptions = {}): Semel {
     maxResultBytes: limits.resultBytes,
   });
   const said = new Set<string>();
+  const housekeeping = createHousekeeping(ledger, clock, random);
+  let facts: StoreFacts | undefined;
   let opened: Promise<StoreFacts> | undefined;
   let closed: Promise<void> | undefined;
 
@@ -188,10 +194,12 @@ export function createSemel(options: SemelOptions = {}): Semel {
 
   function open(): Promise<StoreFacts> {
     opened ??= ledger.facts().then(
-      (facts) => {
-        for (const sentence of [facts.forgets, facts.clockProblem])
+      (found) => {
+        facts = found;
+        for (const sentence of [found.forgets, found.clockProblem])
           if (sentence !== undefined) warnOnce(sentence);
-        return facts;
+        if (options.prune ?? true) housekeeping.start();
+        return found;
       },
       (error: unknown) => {
         opened = undefined;
@@ -284,12 +292,23 @@ export function createSemel(options: SemelOptions = {}): Semel {
     open,
     async close({ grace = '10s' } = {}) {
       const graceMs = durationMs(grace, 'grace');
-      closed ??= runner.close(graceMs).then(() => ledger.close());
+      closed ??= runner
+        .close(graceMs)
+        .then(() => housekeeping.finish())
+        .then(() => ledger.close());
       return closed;
     },
     [Symbol.asyncDispose]: () => semel.close(),
   };
   return semel;
+}
+
+/** What a person types after `semel resolve <ref> <verdict>` to reach this ledger. */
+function commandOptions(namespace: string, { address }: StoreFacts): string | undefined {
+  if (address === undefined) return undefined;
+  const quoted = (value: string) =>
+    /^[\w./:@-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
+  return `--namespace ${quoted(namespace)}${address === '' ? '' : ` --store ${quoted(address)}`}`;
 }
 
 function userName(): string {

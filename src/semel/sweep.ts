@@ -75,6 +75,8 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
   return {
     tool,
     namespace: record.namespace,
+    // Nobody reads a sweep's errors one by one.
+    address: () => undefined,
     args: decodeResult(record.args),
     key: record.key,
     olderKeys: [],

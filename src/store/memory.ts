@@ -29,6 +29,7 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
       return {
         kind: 'memory',
         location: 'memory',
+        address: undefined,
         forgets: 'This ledger is in memory: it forgets everything when the process ends.',
         clockProblem: undefined,
       };

@@ -314,6 +314,8 @@ export interface Page<T> {
 export interface StoreFacts {
   readonly kind: string;
   readonly location: string;
+  /** The `--store` that leads the command here; empty: its default; undefined: no command reaches it. */
+  readonly address: string | undefined;
   /** A sentence for the user where this store can forget by its nature. */
   readonly forgets: string | undefined;
   /** A sentence where the store's clock cannot be trusted now: nothing expires until it can. */

@@ -297,6 +297,7 @@ const semelOptions: Record<keyof SemelOptions, true> = {
   cache: true,
   permissions: true,
   unguarded: true,
+  prune: true,
   onWarning: true,
   clock: true,
   random: true,

@@ -46,7 +46,7 @@ export function startWorker(name: string, network: NetworkOptions, isCaching: bo
     maxResultBytes: maxBytes,
     mayRunUnguarded: true,
   });
-  const source = { namespace, permissions: [], now: () => clock.now(), limits };
+  const source = { namespace, address: () => undefined, permissions: [], now: () => clock.now(), limits };
   const records = createRecords({ ledger, namespace, random, user: 'operator', maxResultBytes: maxBytes });
   return Object.assign(owner, {
     runner,
