@@ -123,6 +123,8 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     async resolve(request) {
       cache.drop(request.namespace, request.key);
       const answer = await ask(() => store.resolve(request));
+      // A replay that was under way may have put it back.
+      cache.drop(request.namespace, request.key);
       if (answer.ok)
         events.emit('resolved', { ...about(answer.record), act: request.act.type, by: request.by });
       return answer;
