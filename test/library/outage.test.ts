@@ -1,0 +1,188 @@
+// A store that does not answer: nothing that is remembered runs unguarded, nothing that was done is lost.
+
+import { expect, test } from 'vitest';
+import { gate, isEmpty, rest, rig } from './support.ts';
+
+const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
+
+test.each(['write-non-idempotent', 'irreversible'] as const)(
+  '%s is refused, and nothing runs',
+  async (effect) => {
+    const made = rig();
+    made.store.break();
+    let ran = 0;
+    const tool = made.semel.tool({ ...base, effect, run: () => ++ran });
+    const result = await made.clock.until(tool.try({}));
+    expect(result).toMatchObject({ ok: false, error: { code: 'STORE_UNAVAILABLE', retriable: true } });
+    expect(result.ok ? '' : result.error.message).toMatch(/connection lost.*Nothing was run/s);
+    expect(ran).toBe(0);
+    made.store.repair();
+    expect(await tool({})).toBe(1);
+  },
+);
+
+test('a short outage is waited out, and the caller notices nothing', async () => {
+  const made = rig();
+  const tool = made.semel.tool({ ...base, run: () => 'done' });
+  await made.semel.open();
+  made.store.break('claim');
+  const call = tool({});
+  await made.clock.advance(50);
+  made.store.repair();
+  expect(await made.clock.until(call)).toBe('done');
+});
+
+test('a claim whose answer was lost is given back as soon as the store answers', async () => {
+  const made = rig();
+  const tool = made.semel.tool({ ...base, run: () => 'done' });
+  await made.semel.open();
+  const inner = made.store.claim;
+  made.store.claim = async (request) => {
+    await inner(request);
+    throw new Error('connection lost');
+  };
+  expect(await made.clock.until(tool.try({}))).toMatchObject({ error: { code: 'STORE_UNAVAILABLE' } });
+  made.store.claim = inner;
+  await made.clock.advance(1_000);
+  expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'released' });
+  expect(await tool({})).toBe('done');
+});
+
+test('a repeatable effect runs, and the receipt says unguarded', async () => {
+  const made = rig();
+  made.store.break();
+  let ran = 0;
+  const tool = made.semel.tool({ name: 'set', effect: 'write-idempotent', run: () => ++ran });
+  expect(await made.clock.until(tool.try({}))).toMatchObject({
+    ok: true,
+    value: 1,
+    receipt: { unguarded: true, executed: true },
+  });
+});
+
+test('its errors are typed like those of a guarded run', async () => {
+  const made = rig();
+  made.store.break();
+  const tool = made.semel.tool({
+    name: 'set',
+    effect: 'write-idempotent',
+    run: () => {
+      throw new Error('reset');
+    },
+  });
+  await expect(made.clock.until(tool({}))).rejects.toMatchObject({ code: 'FAILED', retriable: true });
+});
+
+test('`unguarded: false` refuses it too', async () => {
+  const made = rig({ unguarded: false });
+  made.store.break();
+  let ran = 0;
+  const tool = made.semel.tool({ name: 'set', effect: 'write-idempotent', run: () => ++ran });
+  expect(await made.clock.until(tool.try({}))).toMatchObject({ error: { code: 'STORE_UNAVAILABLE' } });
+  expect(ran).toBe(0);
+});
+
+test('read needs no store', async () => {
+  const made = rig();
+  made.store.break();
+  expect(await made.semel.tool({ name: 'search', effect: 'read', run: () => 'found' })({})).toBe('found');
+});
+
+test('done but not recorded: UNRECORDED with the value; settled in the background when the store is back', async () => {
+  const made = rig();
+  let ran = 0;
+  const tool = made.semel.tool({ ...base, run: () => ({ id: ++ran }) });
+  await made.semel.open();
+  made.store.break('settle');
+  const result = await made.clock.until(tool.try({}));
+  expect(result).toMatchObject({
+    ok: false,
+    error: { code: 'UNRECORDED', retriable: false, value: { id: 1 } },
+    receipt: { executed: true },
+  });
+  expect(result.ok ? '' : result.error.message).toMatch(/is done.*do not repeat it/s);
+  expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'running' });
+  made.store.repair();
+  await made.clock.advance(2_000);
+  expect(await tool({})).toEqual({ id: 1 });
+  expect(ran).toBe(1);
+});
+
+test('an ending in doubt that could not be recorded is recorded later', async () => {
+  const made = rig();
+  const tool = made.semel.tool({
+    ...base,
+    run: () => {
+      throw new Error('reset');
+    },
+  });
+  await made.semel.open();
+  made.store.break('settle');
+  const result = await made.clock.until(tool.try({}));
+  expect(result).toMatchObject({ ok: false, error: { code: 'STORE_UNAVAILABLE' } });
+  expect(result.ok ? '' : result.error.message).toMatch(/reset/);
+  expect(result.ok ? '' : result.error.message).not.toMatch(/Nothing was run/);
+  made.store.repair();
+  await made.clock.advance(2_000);
+  expect((await made.semel.doubts.list()).items).toHaveLength(1);
+});
+
+test('a repeatable effect that was done has its value, recorded or not', async () => {
+  const made = rig();
+  const tool = made.semel.tool({ name: 'set', effect: 'write-idempotent', run: () => 'done' });
+  await made.semel.open();
+  made.store.break('settle');
+  expect(await made.clock.until(tool.try({}))).toMatchObject({
+    ok: true,
+    value: 'done',
+    receipt: { unguarded: true, executed: true },
+  });
+});
+
+test('storeDown and storeUp are told once each, with how long it was away', async () => {
+  const made = rig();
+  const told: unknown[] = [];
+  made.semel.on('storeDown', ({ error }) => told.push(error));
+  made.semel.on('storeUp', ({ downForMs }) => told.push(downForMs));
+  const tool = made.semel.tool({ ...base, run: () => 'done' });
+  made.store.break();
+  await made.clock.until(tool.try({ id: 1 }));
+  await made.clock.until(tool.try({ id: 2 }));
+  made.clock.jump(60_000);
+  made.store.repair();
+  await tool({ id: 3 });
+  expect(told).toHaveLength(2);
+  expect(told[0]).toMatch(/connection lost/);
+  expect(told[1]).toBeGreaterThanOrEqual(60_000);
+});
+
+test('a store that throws on opening is asked again at the next call', async () => {
+  const made = rig();
+  made.store.break();
+  const tool = made.semel.tool({ ...base, run: () => 'done' });
+  await expect(made.clock.until(made.semel.open())).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  made.store.repair();
+  expect(await made.semel.open()).toMatchObject({ kind: 'memory' });
+  expect(await tool({})).toBe('done');
+  expect(await isEmpty(made)).toBe(false);
+});
+
+test('a waiter survives an outage of the store', async () => {
+  const made = rig();
+  const end = gate<string>();
+  const first = made.semel.tool({ ...base, run: () => end.promise })({});
+  await rest();
+  const waiter = made
+    .another()
+    .tool({ ...base, run: () => 'never' })
+    .try({});
+  await made.clock.advance(100);
+  made.store.break('read');
+  await made.clock.advance(200);
+  made.store.repair();
+  end.resolve('done');
+  expect(await made.clock.until(Promise.all([first, waiter]))).toMatchObject([
+    'done',
+    { ok: true, value: 'done' },
+  ]);
+});
