@@ -44,8 +44,8 @@ export interface Ledger {
   facts(): Promise<StoreFacts>;
   /** The settled record that answers, if this process remembers it: no store is asked. */
   remembered(asked: Asked, asker: Asker): StoredRecord | undefined;
-  /** The verdict about a call; `execute` means that the claim is won and durable. */
-  open(request: ClaimRequest, asker: Asker): Promise<Verdict>;
+  /** The verdict about a call; `execute` means that the claim is won and durable. Without an asker, a loss is not told. */
+  open(request: ClaimRequest, asker: Asker | undefined): Promise<Verdict>;
   renew(request: RenewRequest): Promise<RenewAnswer>;
   dispatch(request: DispatchRequest): Promise<CrossAnswer>;
   clear(request: ClearRequest): Promise<CrossAnswer>;
@@ -96,7 +96,8 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
         return { kind: 'execute', record, takeover };
       }
       if (answer.record !== undefined) cache.put(answer.record, clock.mono());
-      return told(decide(answer.record, request), asker);
+      const verdict = decide(answer.record, request);
+      return asker === undefined ? verdict : told(verdict, asker);
     },
 
     renew: (request) => ask(() => store.renew(request)),

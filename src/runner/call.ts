@@ -2,6 +2,7 @@
 
 import type { Classified } from '../core/classify.ts';
 import type { Contract } from '../core/contract.ts';
+import type { SemelError } from '../core/errors.ts';
 import type { AttemptContext } from './context.ts';
 import type { Verification } from './verification.ts';
 
@@ -61,6 +62,8 @@ export interface Call {
   readonly identity: Identity;
   readonly notAfter: number | null;
   readonly signal: AbortSignal | undefined;
+  /** Why it would be refused if it were not only observed: it has no key then. */
+  readonly problem?: SemelError;
   /** Only `verify` may settle a doubt: nothing is to be run. */
   readonly asksOnly?: boolean;
 }

@@ -21,6 +21,8 @@ export interface ClaimTerms {
   /** Only this generation; null: any. */
   readonly generation: number | null;
   readonly rerunWithinMs: number | null;
+  /** Whatever the verdict is, the call runs: nobody is told of a replay that is none. */
+  readonly observing?: true;
 }
 
 /** The claim of a call that knows nothing yet. */
@@ -50,7 +52,8 @@ export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsO
     const token = random.token();
     const askedAt = clock.mono();
     try {
-      const verdict = await ledger.open(requestFor(call, terms, token, owner), askerOf(call));
+      const asker = terms.observing ? undefined : askerOf(call);
+      const verdict = await ledger.open(requestFor(call, terms, token, owner), asker);
       return { verdict, purpose: terms.purpose, token, askedAt };
     } catch (error) {
       if (isSemelError(error, 'STORE_UNAVAILABLE')) giveBack(token, call);

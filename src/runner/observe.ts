@@ -1,20 +1,41 @@
 // Running without the guarantee: reads, repeatable effects while the store is away, and observe mode, in which
 // every call runs as it did before semel and the records say what semel would have done.
 
-import type { Clock } from '../core/clock.ts';
+import type { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { first, type OpenClaim } from './claims.ts';
-import { contextFor } from './context.ts';
+import { contextFor, type RequestLog } from './context.ts';
 import type { Body, Executions } from './execution.ts';
 import { type Receipt, type Result, receiptOf } from './receipt.ts';
 import { createStop, type Stop } from './stop.ts';
-import type { Try } from './tries.ts';
+import { meaningOf, type Try } from './tries.ts';
 
-/** No record, no claim: the tool's own error passes as it is. */
-export async function runUnguarded(call: Call, more: Partial<Receipt>, keyFence = 0): Promise<Result> {
-  const { ctx } = contextFor({
+/** How a run without a claim reaches the outside. */
+interface Outside {
+  readonly keyFence: number;
+  readonly cross: () => Promise<void>;
+  readonly note: (remoteRef: string) => void;
+}
+
+/** No record, no claim: the tool's own error passes as it is. `keyFence` is fresh: nothing ties it to another run. */
+export async function runUnguarded(
+  call: Call,
+  keyFence: number,
+  more: Partial<Receipt> = {},
+): Promise<Result> {
+  let remoteRef: string | undefined;
+  const note = (ref: string) => {
+    remoteRef = ref;
+  };
+  const value = await bare(call, { keyFence, cross: async () => undefined, note }).run();
+  return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, remoteRef, ...more }) };
+}
+
+function bare(call: Call, { keyFence, cross, note }: Outside): { run(): Promise<unknown>; log: RequestLog } {
+  let prepared: unknown;
+  const { ctx, log } = contextFor({
     namespace: call.namespace,
     recordKey: call.key,
     keyFence: () => keyFence,
@@ -22,14 +43,19 @@ export async function runUnguarded(call: Call, more: Partial<Receipt>, keyFence 
     fence: 0,
     attempt: 1,
     stop: stopOf(call),
-    cross: async () => undefined,
-    note: () => undefined,
+    cross,
+    note,
     prepared: () => prepared,
   });
   const args = call.args as never;
-  const prepared: unknown = await call.tool.prepare?.(args, ctx);
-  const value = await call.tool.run(args, ctx);
-  return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, ...more }) };
+  return {
+    log,
+    async run() {
+      prepared = await call.tool.prepare?.(args, ctx);
+      if (call.tool.contract.dispatch === 'prepared') await cross();
+      return call.tool.run(args, ctx);
+    },
+  };
 }
 
 function stopOf({ signal }: Call): Stop {
@@ -41,40 +67,49 @@ function stopOf({ signal }: Call): Stop {
 
 interface Observing {
   readonly ledger: Ledger;
-  readonly clock: Clock;
   readonly open: OpenClaim;
   readonly execute: Executions['execute'];
+  readonly freshFence: () => number;
 }
 
-export async function observe(call: Call, { open, execute, ledger, clock }: Observing): Promise<Result> {
-  const claimed = await open(call, first).catch(() => undefined);
-  if (claimed === undefined) return runUnguarded(call, { observed: 'refuse: the store is away' });
+/** `problem` is why the call would have been refused before anything was claimed. */
+export async function observe(
+  call: Call,
+  problem: SemelError | undefined,
+  { open, execute, ledger, freshFence }: Observing,
+): Promise<Result> {
+  if (problem !== undefined) return runUnguarded(call, freshFence(), { observed: `refuse: ${problem.code}` });
+  const claimed = await open(call, { ...first, observing: true }).catch(() => undefined);
+  if (claimed === undefined)
+    return runUnguarded(call, freshFence(), { observed: 'refuse: STORE_UNAVAILABLE' });
   const { verdict } = claimed;
   if (verdict.kind === 'execute')
     return observed(call, (body) => execute(call, claimed, verdict.record, body));
   if (verdict.kind !== 'gone') ledger.observe(verdict.record, verdict.kind);
-  // As before semel, nothing may tie this run to an earlier one, at the provider neither.
-  return runUnguarded(call, { observed: verdict.kind }, clock.now());
+  return runUnguarded(call, freshFence(), { observed: verdict.kind });
 }
 
-/** Records what the effect does, and gives the caller exactly what the effect gave. */
+/** Records what the effect does, and gives the caller exactly what the effect gave, when it gave it. */
 async function observed(call: Call, execute: (body: Body) => Promise<Result>): Promise<Result> {
-  let outcome: { value: unknown } | { thrown: unknown } | undefined;
+  let effect: Promise<unknown> | undefined;
   const body = async (attempt: Attempt): Promise<Try> => {
+    const { run, log } = bare(call, {
+      keyFence: attempt.record.keyFence,
+      // What the ledger thinks of it changes nothing.
+      cross: () => attempt.cross().catch(() => undefined),
+      note: (ref) => attempt.note(ref),
+    });
+    effect = run();
     try {
-      const result = await runUnguarded(call, {}, attempt.record.keyFence);
-      outcome = { value: result.ok ? result.value : undefined };
-      return { ending: { outcome: 'succeeded', value: outcome.value }, thrown: undefined };
+      return { ending: { outcome: 'succeeded', value: await effect }, thrown: undefined };
     } catch (thrown) {
-      outcome = { thrown };
-      return {
-        ending: { outcome: attempt.dispatched ? 'unknown' : 'released', because: 'it threw' },
-        thrown,
-      };
+      return { ending: meaningOf(attempt, thrown, log.fates), thrown };
     }
   };
-  const result = await execute(body);
-  if (outcome !== undefined && 'thrown' in outcome) throw outcome.thrown;
-  if (outcome === undefined || result.ok) return result;
-  return { ok: true, value: outcome.value, receipt: result.receipt };
+  const { receipt } = await execute(body);
+  const value = effect === undefined ? await bare(call, nowhere).run() : await effect;
+  return { ok: true, value, receipt: { ...receipt, executed: true } };
 }
+
+/** The attempt ended before its effect began. */
+const nowhere: Outside = { keyFence: 0, cross: async () => undefined, note: () => undefined };

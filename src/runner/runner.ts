@@ -104,15 +104,18 @@ export function createRunner({
       concluding.inBackground(settleLater(concluding, { ...nobody, outcome: 'released' }));
     },
   });
+  /** Every run is an effect of its own: under one key a provider would answer the second with the first. */
+  let unguardedRuns = 0;
+  const freshFence = () => clock.now() * 1024 + (unguardedRuns++ % 1024);
   const runTool: Body = (attempt) => runTries(attempt, clock, random);
 
   async function run(call: Call): Promise<Result> {
     const { contract } = call.tool;
-    if (contract.effect === 'read') return runUnguarded(call, {});
+    if (contract.effect === 'read') return runUnguarded(call, freshFence());
     const problem = problemOf(call);
-    if (problem !== undefined) return refused(call, undefined, problem);
     if (contract.mode === 'observe')
-      return until(calls, observe(call, { open, execute: executions.execute, ledger, clock }));
+      return until(calls, observe(call, problem, { open, execute: executions.execute, ledger, freshFence }));
+    if (problem !== undefined) return refused(call, undefined, problem);
     const settled = remembered(call);
     if (settled !== undefined) return replay(call, settled);
     return flights.join(call) ?? flights.lead(call, (led) => until(calls, guarded(led, runTool)));
@@ -131,8 +134,7 @@ export function createRunner({
 
   async function unguarded(call: Call): Promise<Result> {
     try {
-      // Every run is a write of its own: under one key a provider would answer the second with the first.
-      return await runUnguarded(call, { unguarded: true }, clock.now());
+      return await runUnguarded(call, freshFence(), { unguarded: true });
     } catch (cause) {
       const error = harmless(call.tool.contract.name, messageOf(cause), { cause });
       return refused(call, undefined, error, { executed: true, unguarded: true });
@@ -188,6 +190,7 @@ export function createRunner({
 
   /** What is wrong with a call before anything is claimed. */
   function problemOf(call: Call): SemelError | undefined {
+    if (call.problem !== undefined) return call.problem;
     // What runs may still finish, with all that it calls.
     if (closing.signal.aborted || (isClosing && !flights.isInsideAny())) return closed();
     if (call.signal?.aborted) return aborted(call);

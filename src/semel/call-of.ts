@@ -3,7 +3,7 @@
 
 import { encodeResult } from '../core/codec.ts';
 import { type Contract, majorOf } from '../core/contract.ts';
-import { SemelError } from '../core/errors.ts';
+import { isSemelError, SemelError } from '../core/errors.ts';
 import { contentOf, identityOf, redacted } from '../core/identity.ts';
 import { callerKey, deriveKey, fingerprint, type PeriodPart, shortDigest } from '../core/key.ts';
 import { calendarSlot, type Per } from '../core/period.ts';
@@ -27,7 +27,27 @@ export interface CallSource {
   readonly now: () => number;
 }
 
+/** In observe mode a call that cannot have a key runs as before, and the receipt says what would have been. */
 export async function callOf(
+  source: CallSource,
+  tool: Tool,
+  schema: StandardSchema | undefined,
+  input: unknown,
+  options: CallOptions,
+): Promise<Call> {
+  try {
+    return await keyedCall(source, tool, schema, input, options);
+  } catch (problem) {
+    if (tool.contract.mode !== 'observe' || !isSemelError(problem)) throw problem;
+    const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
+    const { namespace, address } = source;
+    const unkeyed = { key: '', olderKeys: [], fingerprint: null, content: null, storedArgs: null };
+    const nobody = { identity: {}, periodEndsAt: null, notAfter: null, signal: options.signal };
+    return { tool, namespace, address, args, ...unkeyed, ...nobody, problem };
+  }
+}
+
+async function keyedCall(
   source: CallSource,
   tool: Tool,
   schema: StandardSchema | undefined,
@@ -51,12 +71,17 @@ export async function callOf(
     schema === undefined ? { args: input, defaults: none } : await validated(schema, input, contract);
   const again = text('again', options.again);
   const caller = text('key', options.key);
+  const read = contract.effect === 'read';
   const identityLimits = { maxDepth: limits.maxDepth, maxBytes: limits.maxArgsBytes };
-  const identityText = identityOf(args, contract.fields, contract.normalize, identityLimits, defaults);
+  // Nothing is remembered of a read, so it needs no identity, and may take args that could give none.
+  const identityText = read
+    ? ''
+    : identityOf(args, contract.fields, contract.normalize, identityLimits, defaults);
 
   const forms = [{ name: contract.name, per: contract.per, fields: contract.fields }, ...contract.was];
   let periodEndsAt: number | null = null;
   const keys = forms.map(({ name, per, fields }, form) => {
+    if (read) return '';
     if (caller !== undefined) return callerKey(name, caller, again);
     const { part, endsAt } = periodOf(per, identity, at, contract);
     if (form === 0) periodEndsAt = endsAt;

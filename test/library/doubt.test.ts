@@ -1,5 +1,8 @@
 // A record in doubt: who may decide it, with what, and what everybody is told meanwhile.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createSemel, landed, notLanded, type SemelError, unsure } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { type Rig, rest, rig } from './support.ts';
@@ -49,7 +52,8 @@ describe('what IN_DOUBT says', () => {
     expect(error.code).toBe('IN_DOUBT');
     expect(error.retriable).toBe(false);
     expect(error.message).toMatch(/^mail\.send may have landed \(ECONNRESET: socket hang up\)\./);
-    expect(error.correctiveAction).toContain(`semel resolve ${id} landed|not-landed --namespace test`);
+    // The command cannot reach a ledger in memory; those who can are told how.
+    expect(error.correctiveAction).toContain(`semel.doubts.resolve('${id}', …)`);
     expect(error.correctiveAction).toContain("classify: { ECONNRESET: 'notLanded' }");
     expect(error.correctiveAction).toMatch(/`verify`/);
     expect(error.evidence).toMatchObject({ attempts: 1, error: 'ECONNRESET: socket hang up' });
@@ -70,10 +74,27 @@ describe('what IN_DOUBT says', () => {
     clock.jump(11_000);
     const second = made.another().tool({ ...mail, lease: '10s', timeout: '1h', run: () => 'never' });
     const error = await errorOf(second({ to: 'ann' }));
-    const ref = /semel resolve (\S+)/.exec(error.message)![1]!;
+    const ref = /resolve\('([^']+)'/.exec(error.message)![1]!;
     const resolved = await semel.doubts.resolve(ref, { landed: 'seen' });
     expect(resolved.status).toBe('succeeded');
     expect(await second({ to: 'ann' })).toBe('seen');
+  });
+
+  test('where the command can reach the ledger, it is the command that is told', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'semel-doubt-'));
+    await using semel = createSemel({
+      store: `sqlite:${folder}/l.db`,
+      namespace: 'it’s',
+      onWarning: () => undefined,
+    });
+    const tool = semel.tool({ ...mail, run: (args: Mail) => mailer().send(args) });
+    const error = await errorOf(tool({ to: 'ann' }));
+    const id = (await semel.doubts.list()).items[0]!.ref;
+    expect(error.correctiveAction).toContain(
+      `semel resolve ${id} landed|not-landed --namespace 'it’s' --store `,
+    );
+    expect(error.correctiveAction).toContain(`${folder}/l.db`);
+    rmSync(folder, { recursive: true });
   });
 
   test('nothing is run while it is in doubt, however often it is called', async () => {
@@ -388,7 +409,7 @@ describe('resolve', () => {
 
   test('a decision that is none of the four is refused', async () => {
     const { semel, ref } = await inDoubt();
-    for (const wrong of ['landed', 'not-landed', {}, undefined, null]) {
+    for (const wrong of ['not-landed', {}, undefined, null]) {
       const error = await errorOf(semel.doubts.resolve(ref, wrong as never));
       expect(error.code).toBe('INVALID_ARGS');
     }

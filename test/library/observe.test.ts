@@ -1,0 +1,186 @@
+// Observe mode: every call runs as it did before semel, and the records say what semel would have done.
+
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { gate, rest, rig, target } from './support.ts';
+
+const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
+
+test('every call runs; the receipt and the history say what would have been done', async () => {
+  const made = rig({ mode: 'observe' });
+  let ran = 0;
+  const tool = made.semel.tool({ ...base, run: () => ++ran });
+  expect(await tool.try({})).toMatchObject({ value: 1, receipt: { executed: true, observed: undefined } });
+  expect(await tool.try({})).toMatchObject({ value: 2, receipt: { executed: true, observed: 'replay' } });
+  const { key } = (await tool.try({})).receipt;
+  const history = await made.semel.records.history(key);
+  expect(history.map(({ type, detail }) => [type, detail.would])).toEqual([['observed', 'replay']]);
+});
+
+test('nobody is told of a replay, a conflict or a busy call that was none', async () => {
+  const made = rig({ mode: 'observe' });
+  const told: string[] = [];
+  for (const name of ['replayed', 'busy', 'conflict'] as const) made.semel.on(name, () => told.push(name));
+  const tool = made.semel.tool({ ...base, run: () => 1 });
+  await tool({ id: 1 });
+  await tool({ id: 1 });
+  await tool({ id: 1 }, { key: 'k' });
+  await tool({ id: 2 }, { key: 'k' });
+  expect(told).toEqual([]);
+});
+
+test('what a call would have met is said: busy, in doubt, a conflict', async () => {
+  const made = rig({ mode: 'observe' });
+  const end = gate();
+  const slow = made.semel.tool({ ...base, name: 'slow', run: () => end.promise });
+  const first = slow.try({});
+  await rest();
+  const second = slow.try({});
+  await rest();
+  end.resolve();
+  expect((await second).receipt.observed).toBe('busy');
+  await first;
+  const fails = made.semel.tool({
+    ...base,
+    name: 'fails',
+    run: () => {
+      throw new Error('reset');
+    },
+  });
+  await fails.try({});
+  await fails.try({});
+  const history = await made.semel.records.history((await made.semel.doubts.list()).items[0]!.key);
+  expect(history.map(({ detail }) => detail.would)).toEqual(['in doubt']);
+  const keyed = made.semel.tool({ ...base, name: 'keyed', run: () => 1 });
+  await keyed({ id: 1 }, { key: 'k' });
+  expect((await keyed.try({ id: 2 }, { key: 'k' })).receipt.observed).toBe('conflict');
+});
+
+test('the caller gets exactly what the effect gave, its own errors too', async () => {
+  const made = rig({ mode: 'observe' });
+  const broken = new RangeError('mine');
+  const socket = { send: () => 1 };
+  const tool = made.semel.tool({
+    ...base,
+    run: (args: { fail: boolean }) => {
+      if (args.fail) throw broken;
+      return socket;
+    },
+  });
+  expect(await tool({ fail: false })).toBe(socket);
+  await expect(tool({ fail: true })).rejects.toBe(broken);
+  expect((await made.semel.doubts.list()).items).toHaveLength(1);
+});
+
+test('a store that is away is ignored', async () => {
+  const made = rig({ mode: 'observe' });
+  made.store.break();
+  let ran = 0;
+  const tool = made.semel.tool({ ...base, run: () => ++ran });
+  const result = await made.clock.until(tool.try({}));
+  expect(result).toMatchObject({ ok: true, value: 1, receipt: { observed: 'refuse: STORE_UNAVAILABLE' } });
+  made.store.repair();
+  await made.semel.open();
+  made.store.break('settle');
+  expect(await made.clock.until(tool({ other: 1 }))).toBe(2);
+});
+
+describe('what would have been refused runs, and the receipt says why it would not have', () => {
+  test.each<[string, object, object, unknown, object, string]>([
+    ['no turn', { per: 'turn' }, {}, {}, {}, 'NO_IDENTITY'],
+    ['args that are no data', {}, {}, { log: () => 1 }, {}, 'NOT_CANONICAL'],
+    ['no permission', { permissions: ['mail'] }, {}, {}, {}, 'NOT_PERMITTED'],
+    ['too late', {}, {}, {}, { notAfter: 1 }, 'EXPIRED'],
+  ])('%s', async (_title, contract, options, args, call, code) => {
+    const made = rig({ mode: 'observe', ...options });
+    const tool = made.semel.tool({ ...base, run: (given: unknown) => given, ...contract });
+    expect(await tool.try(args, call)).toMatchObject({
+      ok: true,
+      value: args,
+      receipt: { observed: `refuse: ${code}` },
+    });
+  });
+
+  test('a call from inside its own run', async () => {
+    const made = rig({ mode: 'observe' });
+    let depth = 0;
+    const tool = made.semel.tool({
+      ...base,
+      run: async (args: object): Promise<number> => (++depth < 3 ? tool(args) : depth),
+    });
+    expect(await tool({})).toBe(3);
+  });
+
+  test('but not args that its own schema refuses', async () => {
+    const made = rig({ mode: 'observe' });
+    const tool = made.semel.tool({ ...base, input: z.object({ id: z.number() }), run: () => 1 });
+    expect(await tool.try({ id: 'x' } as never)).toMatchObject({ error: { code: 'INVALID_ARGS' } });
+  });
+});
+
+test('the timeout of the contract ends nothing', async () => {
+  const made = rig({ mode: 'observe' });
+  const end = gate<string>();
+  const tool = made.semel.tool({ ...base, timeout: '5s', run: () => end.promise });
+  const call = tool.try({});
+  await made.clock.advance(60_000);
+  expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'unknown' });
+  end.resolve('took its time');
+  expect(await call).toMatchObject({ ok: true, value: 'took its time' });
+  await rest();
+  expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'succeeded' });
+});
+
+test('no two runs share a key at the provider', async () => {
+  const server = await target();
+  const made = rig({ mode: 'observe' });
+  const provider = { name: 'mailer', window: '48h', hosts: [server.host] } as const;
+  const tool = made.semel.tool({
+    ...base,
+    provider,
+    run: async (_args: object, ctx) => (await ctx.fetch(server.url, { method: 'POST' })).status,
+  });
+  await tool({});
+  await tool({});
+  await tool({});
+  expect(new Set(server.requests.map(({ key }) => key)).size).toBe(3);
+});
+
+test('switching to enforce changes no keys: what was done while observing is replayed', async () => {
+  const made = rig();
+  let ran = 0;
+  const definition = { ...base, run: () => ++ran };
+  await made.another({ mode: 'observe' }).tool(definition)({ id: 1 });
+  expect(await made.semel.tool(definition).try({ id: 1 })).toMatchObject({
+    value: 1,
+    receipt: { replayed: true },
+  });
+});
+
+test('a single tool may be observed while the others are enforced', async () => {
+  const made = rig();
+  let ran = 0;
+  const observed = made.semel.tool({ ...base, mode: 'observe', run: () => ++ran });
+  const enforced = made.semel.tool({ ...base, name: 'other', run: () => ++ran });
+  await observed({});
+  await observed({});
+  await enforced({});
+  await enforced({});
+  expect(ran).toBe(3);
+});
+
+test('the line is where it would be', async () => {
+  const made = rig({ mode: 'observe' });
+  const tool = made.semel.tool({
+    ...base,
+    dispatch: 'explicit',
+    run: async (args: { cross: boolean }, ctx) => {
+      if (args.cross) await ctx.dispatch();
+      throw new Error('reset');
+    },
+  });
+  await tool.try({ cross: false });
+  await tool.try({ cross: true });
+  const statuses = (await made.semel.records.list()).items.map(({ status }) => status);
+  expect(statuses.sort()).toEqual(['released', 'unknown']);
+});
