@@ -170,8 +170,10 @@ function toldTheTruth(log: Log, call: CallLog): void {
 function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): void {
   const { receipt } = call.told as NonNullable<CallLog['told']>;
   const landed = log.effects.find(({ id }) => id === effect);
-  const generation = receipt.unguarded ? 0 : receipt.generation;
-  if (landed === undefined || landed.key !== call.key || landed.generation !== generation) {
+  const { generation } = receipt;
+  // Without the ledger there may be no generation; the effect must still be this key's.
+  const isOther = !receipt.unguarded && landed?.generation !== generation;
+  if (landed === undefined || landed.key !== call.key || isOther) {
     log.violated(
       'LOST: told succeeded means landed',
       `${call.id}: effect ${effect} is not of ${call.key} g${generation}`,
@@ -206,6 +208,7 @@ function settledInTheEnd(log: Log, { call, intent }: FinalCall, record: StoredRe
   if (!['ok', 'FAILED', 'POISON', 'IN_DOUBT', 'RESULT_OMITTED', 'KEY_CONFLICT'].includes(code))
     log.violated('STUCK: with no fault left a call is answered', `${call.id}: ${code}`);
   // Only what left under an unsteady clock is never quiet: that needs a person.
-  if (isOpen && intent.hasVerify && record !== undefined && Number.isFinite(record.quietInMs))
+  const asked = call.sent.length === 0;
+  if (isOpen && asked && intent.hasVerify && record !== undefined && Number.isFinite(record.quietInMs))
     log.violated('STUCK: what can be verified is decided in the end', `${call.id}: ${code}`);
 }

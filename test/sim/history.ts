@@ -24,6 +24,8 @@ export interface Outcome {
   readonly violations: readonly Violation[];
   readonly events: number;
   readonly effects: number;
+  /** How calls were answered. */
+  readonly told: readonly string[];
   /** A number that depends on every event, effect and answer. */
   readonly fingerprint: number;
 }
@@ -255,8 +257,9 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
   try {
     scheduler.run(before);
   } catch (error) {
-    if (!(error instanceof Endless)) throw error;
-    log.violated('STUCK: every history ends', error.message);
+    // Whatever it is that stops a history, it is not the end that every history must have.
+    if (error instanceof Endless) log.violated('STUCK: every history ends', error.message);
+    else log.violated('nothing is thrown past a call', String((error as Error)?.stack ?? error));
   }
   check({ log, finals, contracts: contractsOf(keys), records: lookAt(host, log.keys.keys()) });
   current = undefined;
@@ -267,6 +270,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     violations: log.violations,
     events: scheduler.events,
     effects: log.effects.length,
+    told: log.calls.map(({ told }) => (told === undefined ? 'nothing' : told.ok ? 'ok' : told.error.code)),
     fingerprint: fingerprintOf(sim),
   };
 }

@@ -261,6 +261,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       log.violated('only the holder acts', detail());
     transition(known, before, record);
     if (answer.fenced && answer.settled) known.token = request.token;
+    else if (speaker === 'holder' && request.outcome !== 'succeeded' && record?.status === 'succeeded')
+      known.token = known.news;
     else if (answer.noted === 'lateNews') known.news = request.token;
     return answer;
   }
@@ -275,6 +277,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     const { record } = answer;
     if (!answer.ok || own || record === undefined || before === undefined) {
       transition(known, before, record);
+      // No verdict speaks against the success on file.
+      if (before !== undefined && record?.status !== before.status) known.token = known.news;
       return answer;
     }
     assertThat(

@@ -77,7 +77,6 @@ export function stateOf(record: StoredRecord | undefined, time: Time): State {
   }
 }
 
-const settledStates: readonly State[] = ['succeeded', 'failed', 'abandoned', 'expired', 'tombstone'];
 const runningStates: readonly State[] = [
   'running undispatched',
   'running dispatched',
@@ -127,5 +126,3 @@ export function renderTable(table: Table): string {
   }
   return lines.join('\n');
 }
-
-void settledStates;
