@@ -21,8 +21,6 @@ export interface Concluding {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly maxResultBytes: number;
-  /** What is harmless to repeat counts as done also where the store does not take the record. */
-  readonly mayRunUnguarded: boolean;
   /** Settling that goes on after the caller was answered. */
   readonly inBackground: (settling: Promise<unknown>) => void;
   /** Aborts when this process is about to close its store. */
@@ -35,7 +33,7 @@ export async function conclude(
   { ending, thrown, verified }: Try,
 ): Promise<Result> {
   const { call } = attempt;
-  const request = settleRequest(deps, attempt, { ending, thrown });
+  const request = settleRequest(deps, attempt, { ending, thrown, ...(verified && { verified }) });
   const answer = await settleSurely(deps, request);
   const executed = verified === undefined && ending.outcome !== 'released';
   const more: Partial<Receipt> = {
@@ -49,16 +47,7 @@ export async function conclude(
       !isRepeatable(attempt.record.effect),
   };
 
-  if (answer === undefined) {
-    const mayStand = deps.mayRunUnguarded && isRepeatable(attempt.record.effect);
-    if (mayStand && ending.outcome === 'succeeded')
-      return {
-        ok: true,
-        value: ending.value,
-        receipt: receiptOf(call, attempt.record, { ...more, unguarded: true }),
-      };
-    return unrecorded(attempt, { ending, thrown }, more);
-  }
+  if (answer === undefined) return unrecorded(attempt, { ending, thrown }, more);
   const record = ofSameGeneration(answer.record, attempt);
   // Where the record's value is not this call's own doing, nothing was done by it.
   const others = { ...more, replayed: !executed };
@@ -120,7 +109,7 @@ function unrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Rec
 function settleRequest(
   { maxResultBytes }: Concluding,
   attempt: Attempt,
-  { ending, thrown }: Try,
+  { ending, thrown, verified = false }: Try & { readonly verified?: boolean },
 ): SettleRequest {
   const { contract } = attempt.call.tool;
   const keyed = contract.rerunWithinMs !== null;
@@ -131,6 +120,7 @@ function settleRequest(
       result: null,
       error: errorOf(ending.outcome, thrown),
       keyed,
+      found: verified,
     };
   }
   return {
@@ -139,6 +129,7 @@ function settleRequest(
     result: resultOf(ending.value, attempt.remoteRef, contract.result, maxResultBytes),
     error: null,
     keyed,
+    found: verified,
   };
 }
 

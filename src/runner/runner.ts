@@ -75,7 +75,6 @@ export function createRunner({
     ledger,
     clock,
     maxResultBytes,
-    mayRunUnguarded,
     inBackground: (work) => void until(settling, work),
     closing: closing.signal,
   };
@@ -100,6 +99,7 @@ export function createRunner({
         result: null,
         error: null,
         keyed: false,
+        found: false,
       };
       concluding.inBackground(settleLater(concluding, { ...nobody, outcome: 'released' }));
     },

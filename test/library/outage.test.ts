@@ -127,18 +127,6 @@ test('an ending in doubt that could not be recorded is recorded later', async ()
   expect((await made.semel.doubts.list()).items).toHaveLength(1);
 });
 
-test('a repeatable effect that was done has its value, recorded or not', async () => {
-  const made = rig();
-  const tool = made.semel.tool({ name: 'set', effect: 'write-idempotent', run: () => 'done' });
-  await made.semel.open();
-  made.store.break('settle');
-  expect(await made.clock.until(tool.try({}))).toMatchObject({
-    ok: true,
-    value: 'done',
-    receipt: { unguarded: true, executed: true },
-  });
-});
-
 test('storeDown and storeUp are told once each, with how long it was away', async () => {
   const made = rig();
   const told: unknown[] = [];
