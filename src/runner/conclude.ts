@@ -109,7 +109,7 @@ function unrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Rec
 function settleRequest(
   { maxResultBytes }: Concluding,
   attempt: Attempt,
-  { ending, thrown, verified = false }: Try & { readonly verified?: boolean },
+  { ending, thrown, verified }: Try,
 ): SettleRequest {
   const { contract } = attempt.call.tool;
   const keyed = contract.rerunWithinMs !== null;
@@ -120,7 +120,7 @@ function settleRequest(
       result: null,
       error: errorOf(ending.outcome, thrown),
       keyed,
-      found: verified,
+      found: verified === true,
     };
   }
   return {
@@ -129,7 +129,7 @@ function settleRequest(
     result: resultOf(ending.value, attempt.remoteRef, contract.result, maxResultBytes),
     error: null,
     keyed,
-    found: verified,
+    found: verified === true,
   };
 }
 

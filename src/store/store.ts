@@ -48,6 +48,8 @@ export interface StoredResult {
 export interface News {
   readonly token: string;
   readonly fence: number;
+  /** It was found by a verifier, not done by this attempt. */
+  readonly found: boolean;
   readonly result: StoredResult;
 }
 
@@ -214,6 +216,8 @@ export interface SettleRequest extends Held {
   readonly error: RecordError | null;
   /** For news of a fenced attempt: only at an un-keyed target is a second success a second effect. */
   readonly keyed: boolean;
+  /** A success that a verifier found: it tells of an effect of some attempt, and is never a second one. */
+  readonly found: boolean;
 }
 
 export interface SettleAnswer {

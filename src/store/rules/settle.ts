@@ -22,9 +22,11 @@ function isEnded(row: Row, { token, generation }: SettleRequest): boolean {
 function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { news } = row;
   if (request.outcome === 'succeeded') {
-    const isSurplus = news !== null && row.dispatched && !isSameEffect(row, request, news.fence);
+    const isSurplus = isOwnDoing(row, request) && isOther(news) && !isSameEffect(row, request, news.fence);
     const surplus = isSurplus ? event(row, time, 'duplicate', { fence: news.fence }) : undefined;
-    return done(succeed(row, request.result, time), time, surplus);
+    // What a verifier found meanwhile was this.
+    const explained = isOwnDoing(row, request) && news?.found ? { ...row, news: null } : row;
+    return done(succeed(explained, request.result, time), time, surplus);
   }
   if (news !== null) {
     const landed = landedBy(row, news, time);
@@ -81,12 +83,13 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
   if (outcome !== 'succeeded') return answered(null, row, time, fenced, told('fenced'));
 
   if (row.status === 'failed') return answered(null, row, time, fenced, told('contradiction'));
-  if (isFinding(row, request)) return answered(null, row, time, fenced, told('fenced'));
-  if (row.news !== null || (row.status === 'succeeded' && row.dispatched)) {
+  const isKnown = row.status === 'succeeded' || row.news !== null;
+  if (request.found && isKnown) return answered(null, row, time, fenced, told('fenced'));
+  if (isOther(row.news) || (row.news === null && row.status === 'succeeded' && row.dispatched)) {
     const sameEffect = isSameEffect(row, request, row.news?.fence ?? row.fence);
     return answered(null, row, time, fenced, told(sameEffect ? 'fenced' : 'duplicate'));
   }
-  const news: News = { token: request.token, fence, result: request.result ?? noValue };
+  const news: News = { token: request.token, fence, found: request.found, result: request.result ?? noValue };
   if (row.status === 'unknown' || row.status === 'released' || isLapsed(row, time)) {
     const landed = landedBy(row, news, time);
     return answered(landed, landed, time, { settled: true, fenced: true }, told('lateNews'));
@@ -97,9 +100,14 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
   return answered(informed, informed, time, fenced, told('lateNews'));
 }
 
-/** The attempt at this fence never crossed the line: it tells of an effect that another one has reported. */
-function isFinding(row: Row, { fence }: SettleRequest): boolean {
-  return row.status === 'succeeded' && row.fence === fence && !row.dispatched;
+/** The holder did it itself; a verifier or somebody who never crossed the line only tells of it. */
+function isOwnDoing(row: Row, { found }: SettleRequest): boolean {
+  return row.dispatched && !found;
+}
+
+/** Another attempt has reported that it did it. */
+function isOther(news: News | null): news is News {
+  return news !== null && !news.found;
 }
 
 /** The target honours keys and saw one from both attempts, so it did one thing. */

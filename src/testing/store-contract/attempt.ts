@@ -90,6 +90,8 @@ export interface Attempt extends Held {
   cleared(over?: Partial<ClearRequest>): Promise<StoredRecord>;
   settle(outcome: SettleRequest['outcome'], over?: Partial<SettleRequest>): Promise<SettleAnswer>;
   succeed(text?: string): Promise<SettleAnswer>;
+  /** Settles what a verifier found. */
+  find(text?: string): Promise<SettleAnswer>;
 }
 
 /** Claims, and expects to win. */
@@ -144,11 +146,13 @@ export function attemptOf(
         ...held,
         outcome,
         keyed,
+        found: false,
         result: outcome === 'succeeded' ? resultOf('"sent"') : null,
         error: outcome === 'succeeded' ? null : refused,
         ...over,
       }),
     succeed: (text = '"sent"') => attempt.settle('succeeded', { result: resultOf(text) }),
+    find: (text = '"found"') => attempt.settle('succeeded', { result: resultOf(text), found: true }),
   };
   return attempt;
 }

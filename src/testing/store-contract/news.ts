@@ -52,10 +52,47 @@ export const newsCases = [
       await scene.lapse();
       await zombie.succeed('"late"');
       await unchanged(scene, async () => {
-        const { settled, fenced, noted } = await verifier.succeed('"found"');
+        const { settled, fenced, noted } = await verifier.find();
         assert.deepEqual([settled, fenced, noted], [false, true, 'fenced']);
       });
       assert.equal((await zombie.succeed()).noted, undefined);
+    },
+  ),
+
+  behaviour(
+    'what verifiers find, however many and late, is never a second effect',
+    ['time'],
+    async (scene) => {
+      for (const order of ['reported first', 'found first', 'found while another runs'] as const) {
+        const key = `mail.send/=${order}`;
+        const zombie = await scene.take({ key, crossing: true });
+        await scene.lapse();
+        const first = await scene.take({ key, for: 'verify' });
+        await scene.lapse();
+        const second = await scene.take({ key, for: 'verify' });
+        if (order === 'reported first') await zombie.succeed();
+        if (order === 'found first') await second.settle('unknown');
+        await first.find();
+        if (order !== 'reported first') await zombie.succeed();
+        await second.find();
+        assert.equal((await scene.told(key)).includes('duplicate'), false, order);
+        assert.equal((await scene.lose({ key })).status, 'succeeded');
+      }
+    },
+  ),
+
+  behaviour(
+    'what a verifier found was done by whoever reports it first; the next is a duplicate',
+    ['time'],
+    async (scene) => {
+      const zombie = await scene.take({ crossing: true });
+      await scene.lapse();
+      const verifier = await scene.take({ for: 'verify' });
+      await scene.lapse();
+      const rerun = await scene.take({ crossing: true, for: 'rerun' });
+      await verifier.find();
+      assert.equal((await rerun.succeed()).noted, undefined);
+      assert.equal((await zombie.succeed()).noted, 'duplicate');
     },
   ),
 
@@ -223,9 +260,9 @@ export const newsCases = [
         const zombie = await scene.take({ key, crossing: true });
         await scene.lapse();
         const verifier = await scene.take({ key, for: 'verify' });
-        const [first, second] = order === 'late' ? [verifier, zombie] : [zombie, verifier];
-        await first.succeed();
-        await second.succeed();
+        if (order === 'late') await verifier.find();
+        await zombie.succeed();
+        if (order === 'early') await verifier.find();
         assert.equal((await scene.told(key)).includes('duplicate'), false);
         assert.equal((await scene.lose({ key })).status, 'succeeded');
       }
@@ -253,7 +290,7 @@ export const newsCases = [
       await scene.lapse();
       const second = await scene.take({ crossing: true, for: 'rerun' });
       await scene.lapse();
-      await (await scene.take({ for: 'verify' })).succeed('"found"');
+      await (await scene.take({ for: 'verify' })).find();
       await second.succeed();
       assert.equal((await first.succeed()).noted, 'duplicate');
     },
