@@ -22,7 +22,9 @@ export function stopHere(): void {
   process.kill(process.pid, 'SIGSTOP');
 }
 
-/** The parent is gone, or wants this process to end. */
+/** The parent is gone, or wants this process to end. Waiting for it keeps no process alive that is done otherwise. */
 export function onFinish(run: () => void): void {
   process.stdin.on('end', run).on('error', run).resume();
+  // A pipe is a socket to Node, and has this; a file or a terminal has not.
+  (process.stdin as { unref?: () => void }).unref?.();
 }

@@ -1,0 +1,55 @@
+// What an incident is: something that happened to people, played by real processes, once for each way of doing it.
+
+import type { EffectServer } from '../../src/testing/effect-server/index.ts';
+import type { Ended } from '../processes/node-process.ts';
+
+/** `bare` is how it was done when it happened; the others are contracts. */
+export interface Way {
+  readonly name: string;
+  /** What comes of it, in one sentence. */
+  readonly comes: string;
+  readonly effects: number;
+  readonly inDoubt: number;
+}
+
+export interface Incident {
+  readonly title: string;
+  /** The file in this folder, for whoever wants to see it. */
+  readonly file: string;
+  readonly happened: string;
+  /** How many effects everybody wanted. */
+  readonly wanted: number;
+  /** The first one is `bare`. */
+  readonly ways: readonly Way[];
+  readonly targets?: Parameters<EffectServer['behave']>[1];
+  /** Plays it in one way. */
+  readonly play: (stage: Stage) => Promise<void>;
+}
+
+export interface Job {
+  readonly way: string;
+  readonly url: string;
+  readonly ledger: string;
+  readonly folder: string;
+}
+
+export interface Actor {
+  readonly ended: Promise<Ended>;
+  line(isWanted: (line: unknown) => boolean): Promise<unknown>;
+  finish(): Promise<Ended>;
+}
+
+export interface Stage {
+  readonly way: string;
+  readonly server: EffectServer;
+  readonly folder: string;
+  /** Starts one process of the incident: its own file, with the job and what is said here. */
+  start(part?: Record<string, unknown>, where?: Where): Actor;
+  /** The same, to its end. It ends well, or is killed by itself where that is its part. */
+  act(part?: Record<string, unknown>, where?: Where): Promise<Ended>;
+}
+
+export interface Where {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}

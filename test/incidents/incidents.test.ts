@@ -1,0 +1,30 @@
+// Each incident, each way, with real processes: as many effects and doubts as docs/incidents.md says.
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { incidents } from './index.ts';
+import { page } from './page.ts';
+import { play } from './stage.ts';
+
+for (const incident of incidents) {
+  describe.concurrent(incident.title, () => {
+    for (const { name, effects, inDoubt } of incident.ways) {
+      test(`${name}: ${effects} landed, ${inDoubt} in doubt`, async () => {
+        expect(await play(incident, name)).toEqual({ effects, inDoubt });
+      }, 60_000);
+    }
+
+    test('semel never lands more than was wanted, and less only where it says so', () => {
+      const [bare, ...ways] = incident.ways;
+      expect(bare?.name).toBe('bare');
+      expect(bare?.effects).not.toBe(incident.wanted);
+      for (const { effects, inDoubt } of ways) {
+        expect(effects).toBeLessThanOrEqual(incident.wanted);
+        if (effects < incident.wanted) expect(inDoubt).toBeGreaterThanOrEqual(incident.wanted - effects);
+      }
+    });
+  });
+}
+
+test('docs/incidents.md is what these incidents say: npm run incidents writes it', () => {
+  expect(readFileSync(new URL('../../docs/incidents.md', import.meta.url), 'utf8')).toBe(page(incidents));
+});

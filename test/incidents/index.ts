@@ -1,0 +1,24 @@
+// All incidents, in the order in which they are told. A new one is a file here and a line below.
+
+import { incident as crashAfterSend } from './crash-after-send.ts';
+import { incident as crashBeforeSend } from './crash-before-send.ts';
+import type { Incident } from './incident.ts';
+import { incident as ledgerDown } from './ledger-down.ts';
+import { incident as mailAfterTimeout } from './mail-after-timeout.ts';
+import { incident as parallelRetries } from './parallel-retries.ts';
+import { incident as providerForgot } from './provider-forgot.ts';
+import { incident as refundReplayed } from './refund-replayed.ts';
+import { incident as twoClicks } from './two-clicks.ts';
+import { incident as weeklyDigest } from './weekly-digest.ts';
+
+export const incidents: readonly Incident[] = [
+  mailAfterTimeout,
+  refundReplayed,
+  crashBeforeSend,
+  crashAfterSend,
+  twoClicks,
+  parallelRetries,
+  ledgerDown,
+  providerForgot,
+  weeklyDigest,
+];

@@ -1,0 +1,76 @@
+// The payment provider remembers a key for an hour; the retry comes after two.
+
+import { landed, notLanded } from '../../src/index.ts';
+import { dieHere, jobOf } from '../processes/child.ts';
+import { find, semelOf, send } from './actor.ts';
+import type { Incident, Job } from './incident.ts';
+
+const hourMs = 3_600_000;
+
+export const incident: Incident = {
+  title: 'A provider’s window of 1 h and a retry at 2 h',
+  file: './provider-forgot.ts',
+  happened:
+    'A worker sends a payout under a good, stable idempotency key and dies before it hears the answer. It is started again two hours later; the provider remembers keys for one.',
+  wanted: 1,
+  ways: [
+    {
+      name: 'bare',
+      comes: 'The same key, but the provider has forgotten it: a second payout.',
+      effects: 2,
+      inDoubt: 0,
+    },
+    {
+      name: 'semel',
+      comes: 'The window is judged from the first dispatch: too late to send again, so it is held in doubt.',
+      effects: 1,
+      inDoubt: 1,
+    },
+    {
+      name: 'semel, verify',
+      comes: 'Too late to send again, so the provider is asked: it is there.',
+      effects: 1,
+      inDoubt: 0,
+    },
+  ],
+  targets: { keyed: { windowMs: hourMs } },
+  async play({ act, server }) {
+    await act({ dies: true });
+    await server.advance(2 * hourMs);
+    await act({ dies: false });
+  },
+};
+
+async function worker(job: Job & { dies: boolean }): Promise<void> {
+  if (job.way === 'bare') {
+    await send(job, 'payout 12', { key: 'payout-12' });
+    if (job.dies) dieHere();
+    return;
+  }
+  const semel = semelOf(job, job.dies ? 0 : 2 * hourMs);
+  const isVerified = job.way === 'semel, verify';
+  // contract
+  const payOut = semel.tool({
+    name: 'payout.send',
+    effect: 'write-non-idempotent',
+    per: 'ever',
+    window: isVerified ? '7d' : '1h',
+    provider: { name: 'payouts', window: '1h' },
+    run: async ({ payout }: { payout: number }, { key }) => {
+      const sent = await send(job, `payout ${payout}`, { key });
+      if (job.dies) dieHere();
+      return sent;
+    },
+    ...(isVerified && {
+      verify: async ({ payout }: { payout: number }) => {
+        const sent = await find(job, `payout ${payout}`);
+        return sent === undefined ? notLanded() : landed(sent);
+      },
+    }),
+  });
+  // end
+  await payOut.try({ payout: 12 });
+  await semel.close();
+}
+
+if (import.meta.main) await worker(jobOf());

@@ -1,0 +1,56 @@
+// A person starts the same script again, from another folder.
+
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createSemel } from '../../src/index.ts';
+import { jobOf } from '../processes/child.ts';
+import { send } from './actor.ts';
+import type { Incident, Job } from './incident.ts';
+import { namespace } from './stage.ts';
+
+export const incident: Incident = {
+  title: 'A person clicks twice, from another folder',
+  file: './two-clicks.ts',
+  happened:
+    'Somebody runs the script that sends the monthly report from their home folder, and once more from the project. The script remembers what it did in a file beside it, which is another file each time.',
+  wanted: 1,
+  ways: [
+    {
+      name: 'bare',
+      comes: 'What was remembered in one folder is not known in the other: two reports.',
+      effects: 2,
+      inDoubt: 0,
+    },
+    {
+      name: 'semel',
+      comes:
+        'The ledger belongs to the user, not to the folder: the second start gets the first one’s value.',
+      effects: 1,
+      inDoubt: 0,
+    },
+  ],
+  async play({ act, folder }) {
+    for (const place of ['home', 'project']) {
+      const cwd = join(folder, place);
+      mkdirSync(cwd);
+      await act({}, { cwd, env: { XDG_STATE_HOME: join(folder, 'state') } });
+    }
+  },
+};
+
+async function script(job: Job): Promise<void> {
+  if (job.way === 'bare') {
+    if (existsSync('.sent-2026-05')) return;
+    await send(job, 'report 2026-05');
+    writeFileSync('.sent-2026-05', '');
+    return;
+  }
+  // No store is named: it is the ledger of this user.
+  const semel = createSemel({ namespace, onWarning: () => undefined });
+  // contract
+  await semel.once('report.send', { month: '2026-05' }, () => send(job, 'report 2026-05'));
+  // end
+  await semel.close();
+}
+
+if (import.meta.main) await script(jobOf());
