@@ -140,6 +140,8 @@ export function defineContract(
   traits: Traits,
   defaults: ContractDefaults = {},
 ): Contract {
+  if (typeof definition !== 'object' || definition === null)
+    refuse('', 'A tool is defined by an object.', 'Pass { name, effect, per, run }.');
   const { name, effect } = definition;
   checkName(name, 'name');
   if (!effects.includes(effect)) {
@@ -159,9 +161,10 @@ export function defineContract(
   }
   const per = checkPer(name, definition.per ?? 'ever');
   const fields = checkFields(name, definition);
-  const windowMs = remembered ? windowOf(definition) : 0;
+  const windowMs = remembered ? positive(windowOf(definition), 'window', name) : 0;
   const timeout = definition.timeout ?? defaults.timeout ?? '10m';
-  const timeoutMs = timeout === 'none' ? Number.POSITIVE_INFINITY : durationMs(timeout, 'timeout');
+  const timeoutMs =
+    timeout === 'none' ? Number.POSITIVE_INFINITY : positive(durationMs(timeout, 'timeout'), 'timeout', name);
   const leaseMs = positive(durationMs(definition.lease ?? defaults.lease ?? '60s', 'lease'), 'lease', name);
   const verifyAfterMs =
     definition.verifyAfter === undefined
@@ -192,9 +195,9 @@ export function defineContract(
     tailMs: Math.max(0, verifyAfterMs - (Number.isFinite(timeoutMs) ? timeoutMs : leaseMs)),
     dispatch: lineOf(name, definition, traits),
     result: oneOf(name, 'result', definition.result ?? 'value', ['value', 'reference']),
-    redact: definition.redact ?? [],
-    permissions: definition.permissions ?? [],
-    was: (definition.was ?? []).map((form) => ({
+    redact: checkFields(name, { volatile: definition.redact ?? [] }, 'redact').volatile,
+    permissions: list(name, 'permissions', definition.permissions),
+    was: list(name, 'was', definition.was).map((form) => ({
       name: checkName(form.name ?? name, 'was.name'),
       per: checkPer(name, form.per ?? per),
       fields: form.identity || form.content || form.volatile ? checkFields(name, form) : fields,
@@ -273,8 +276,17 @@ function checkPer(name: string, per: Per): Per {
   );
 }
 
-function checkFields(name: string, { identity, content = [], volatile = [] }: EarlierForm): FieldLists {
-  const lists = { identity: identity ?? [], content, volatile };
+function list<T>(name: string, field: string, value: readonly T[] = []): readonly T[] {
+  if (Array.isArray(value)) return value;
+  return refuse(field, `${name}: \`${field}\` is a list.`, `Write ${field}: […].`);
+}
+
+function checkFields(
+  name: string,
+  { identity, content = [], volatile = [] }: EarlierForm,
+  as = 'volatile',
+): FieldLists {
+  const lists = { identity: identity ?? [], content, [as]: volatile };
   const seenIn = new Map<string, string>();
   for (const [list, paths] of Object.entries(lists)) {
     if (!Array.isArray(paths))

@@ -78,11 +78,16 @@ export function createEvents(): EventHub {
       if (published?.hasSubscribers) published.publish(event);
       for (const listener of listeners.get(name) ?? []) {
         try {
-          listener(event as never);
+          const later: unknown = listener(event as never);
+          if (later instanceof Promise) later.catch((error: unknown) => complain(name, error));
         } catch (error) {
-          process.emitWarning(`A semel listener for "${name}" threw: ${String(error)}`);
+          complain(name, error);
         }
       }
     },
   };
+}
+
+function complain(name: EventName, error: unknown): void {
+  process.emitWarning(`A semel listener for "${name}" threw: ${String(error)}`);
 }

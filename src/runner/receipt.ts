@@ -173,7 +173,7 @@ function isInTime(call: Call, record: StoredRecord): boolean {
 
 /** The error that a settled or released record answers with. */
 export function recordedError(record: StoredRecord, cause?: unknown): SemelError {
-  const message = record.error?.message ?? 'no reason was recorded';
+  const message = (record.error?.message ?? 'no reason was recorded').replace(/\.$/, '');
   const stored = record.error?.code as ErrorCode | undefined;
   const known = stored !== undefined && errorCodes.includes(stored);
   const details = { evidence: evidenceOf(record), ...(cause === undefined ? {} : { cause }) };

@@ -7,6 +7,7 @@ import { isSemelError, SemelError } from '../core/errors.ts';
 import { contentOf, identityOf, redacted } from '../core/identity.ts';
 import { callerKey, deriveKey, fingerprint, type PeriodPart, shortDigest } from '../core/key.ts';
 import { calendarSlot, type Per } from '../core/period.ts';
+import { kindOf } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import type { Call, Identity, Tool } from '../runner/index.ts';
 import { ambient } from './ambient.ts';
@@ -56,6 +57,7 @@ async function keyedCall(
 ): Promise<Call> {
   const { namespace, limits, permissions, now } = source;
   const { contract } = tool;
+  checkOptions(options);
   const around = ambient();
   checkVersion(contract, options.version);
   checkPermissions(contract, [...permissions, ...(around.permissions ?? []), ...(options.permissions ?? [])]);
@@ -163,6 +165,22 @@ function shortName(letter: string, kind: string, id: string): string {
     lastName = { kind, id, name: letter + shortDigest(kind, id) };
   }
   return lastName.name;
+}
+
+function checkOptions(options: CallOptions): void {
+  const refuse = (path: string, what: string, next: string): never => {
+    throw new SemelError('INVALID_ARGS', `${what}.`, { path, next });
+  };
+  if (typeof options !== 'object' || options === null)
+    refuse(
+      'options',
+      `The options of a call are ${kindOf(options)}, not an object`,
+      'Pass { conversation, turn, … }.',
+    );
+  const { signal } = options;
+  // Not by its class: a signal of another realm, or of a polyfill, is one too.
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
+    refuse('signal', `\`signal\` is ${kindOf(signal)}`, 'Pass an AbortSignal.');
 }
 
 function missing(contract: Contract, path: string, why: string): never {

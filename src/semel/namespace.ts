@@ -5,7 +5,13 @@ import { dirname, join } from 'node:path';
 import { text } from './call-of.ts';
 
 export function namespaceOf(given: string | undefined): string {
-  return text('namespace', given) ?? process.env.SEMEL_NAMESPACE ?? packageName() ?? 'default';
+  const { SEMEL_NAMESPACE: fromEnvironment } = process.env;
+  return (
+    text('namespace', given) ??
+    text('SEMEL_NAMESPACE', fromEnvironment || undefined) ??
+    packageName() ??
+    'default'
+  );
 }
 
 /** Of the program that was started, never of the working directory: cron and a shell must agree. */

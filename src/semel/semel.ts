@@ -263,7 +263,8 @@ export function createSemel(options: SemelOptions = {}): Semel {
     },
     tool: toolbox.define as unknown as Semel['tool'],
     async begin(fn, args, callOptions = {}) {
-      const known = toolbox.find(fn.contract.name);
+      const name = fn?.contract?.name ?? 'This';
+      const known = toolbox.find(name);
       const problem =
         known === undefined
           ? 'is no tool of this semel'
@@ -271,7 +272,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
             ? 'is a read, which is not recorded'
             : undefined;
       if (known === undefined || problem !== undefined) {
-        throw new SemelError('CONTRACT_INVALID', `${fn.contract.name} ${problem}.`, {
+        throw new SemelError('CONTRACT_INVALID', `${name} ${problem}.`, {
           path: 'tool',
           next: 'Pass what `semel.tool` returned, with an effect that is recorded.',
         });

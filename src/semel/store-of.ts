@@ -9,8 +9,9 @@ import type { SqliteLike } from '../stores/sqlite/index.ts';
 export type StoreChoice = Store | SqliteLike | string;
 
 export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
-  const chosen = choice ?? process.env.SEMEL_STORE ?? 'sqlite:';
+  const chosen = choice ?? (process.env.SEMEL_STORE || 'sqlite:');
   if (typeof chosen === 'string') return fromUrl(chosen, clock, random);
+  if (typeof chosen !== 'object' || chosen === null) throw unknownStore(`${String(chosen)} is none`);
   if ('claim' in chosen) return chosen;
   if ('prepare' in chosen)
     return later(async () => (await sqlite()).sqliteStore({ database: chosen, clock, random }));

@@ -76,17 +76,12 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
 
   return {
     define(definition) {
-      if (typeof definition.run !== 'function') {
-        throw new SemelError('CONTRACT_INVALID', `${String(definition.name)}: \`run\` is missing.`, {
-          path: 'run',
-          next: 'Give the tool a `run`.',
-        });
-      }
       const traits = {
-        hasVerify: definition.verify !== undefined,
-        hasPrepare: definition.prepare !== undefined,
+        hasVerify: definition?.verify !== undefined,
+        hasPrepare: definition?.prepare !== undefined,
       };
       const contract = defineContract(definition, traits, defaults);
+      checkParts(definition);
       claimName(contract);
       const known: KnownTool = {
         schema: definition.input,
@@ -158,6 +153,28 @@ export async function valueFrom(name: string, pending: Promise<Result>): Promise
 
 function told(result: Result): Result {
   return result.ok ? result : { ...result, error: withReceipt(result.error, result.receipt) };
+}
+
+/** What the compiler checks for those who have one. */
+function checkParts(definition: AnyDefinition): void {
+  const refuse = (path: string, what: string, next: string): never => {
+    throw new SemelError('CONTRACT_INVALID', `${definition.name}: \`${path}\` ${what}.`, { path, next });
+  };
+  const { run, input, classify } = definition;
+  if (typeof run !== 'function') refuse('run', 'is missing', 'Give the tool a `run`.');
+  for (const part of ['prepare', 'verify', 'onReplay'] as const) {
+    const given: unknown = definition[part];
+    if (given !== undefined && typeof given !== 'function')
+      refuse(part, 'is no function', `Write ${part}: (…) => ….`);
+  }
+  if (classify !== undefined && typeof classify !== 'function' && typeof classify !== 'object')
+    refuse('classify', 'is neither a function nor a table', "Write classify: { EAUTH: 'notLanded' }.");
+  if (input !== undefined && typeof input?.['~standard']?.validate !== 'function')
+    refuse(
+      'input',
+      'is no Standard Schema',
+      'Pass a schema of zod, valibot, arktype or another that is one.',
+    );
 }
 
 /** Options that were spelt out as undefined are options that were not given. */
