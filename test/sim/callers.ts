@@ -98,6 +98,7 @@ async function byHand(
   if (!begun.execute) return begun.result;
   const { attempt } = begun;
   try {
+    if (sim.faults.active && sim.chance.happens(0.08)) return await attempt.fail(new Error('not wanted'));
     if (intent.contract.dispatch !== 'claim') await attempt.dispatch();
     if (intent.polite) attempt.signal.throwIfAborted();
     const sent = send(sim, intent, worker, call, attempt.args as Args, attempt, undefined);

@@ -21,7 +21,8 @@ export interface Intent {
 
 const minute = 60_000;
 
-export function makeIntent(chance: Chance, index: number): Intent {
+/** `brief`: windows end while the history still goes on, so that what comes after them is seen. */
+export function makeIntent(chance: Chance, index: number, brief: boolean): Intent {
   const effect = chance.happens(0.14)
     ? 'write-idempotent'
     : chance.happens(0.3)
@@ -33,15 +34,17 @@ export function makeIntent(chance: Chance, index: number): Intent {
   const timeout = chance.pick([12_000, 20_000, 30_000]);
   // Re-runs count for the window less timeout and a minute: long enough that some are allowed.
   const providerWindow = timeout + minute + chance.pick([20_000, minute, 4 * minute, 60 * minute]);
-  const window = chance.pick([20_000, minute, 5 * minute, 30 * minute]);
+  const window = brief
+    ? chance.pick([15_000, 40_000])
+    : chance.pick([20_000, minute, 5 * minute, 30 * minute]);
   const replaysErrors = isKeyed && chance.happens(0.3);
   const definition: ContractDefinition = {
     name: `tool${index}`,
     effect,
-    per: chance.happens(0.2) ? 'ever' : 'conversation',
+    per: chance.happens(brief ? 0.4 : 0.2) ? 'ever' : 'conversation',
     identity: ['id'],
     window: isKeyed && !hasVerify ? Math.min(window, providerWindow) : window,
-    failureWindow: chance.pick([10_000, minute]),
+    failureWindow: brief ? chance.pick([8_000, 40_000]) : chance.pick([10_000, minute]),
     lease: chance.pick([3_000, 6_000, 10_000]),
     timeout,
     ifBusy: chance.pick(['wait', 'wait', 'wait', 'fail', 'skip']),

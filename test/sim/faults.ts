@@ -11,6 +11,8 @@ export const faultKinds = [
   'lost reply',
   'delayed request',
   'duplicated request',
+  'old request',
+  'settled otherwise',
   'store clock jump',
   'client clock jump',
   'outage before',
@@ -52,6 +54,8 @@ export interface Profile {
   readonly clockJump: number;
   readonly operator: number;
   readonly prune: number;
+  /** Per store request that changes something: the chance that an old one arrives after it. */
+  readonly echo: number;
 }
 
 const none = {
@@ -69,6 +73,7 @@ const none = {
   clockJump: 0.05,
   operator: 0.6,
   prune: 0.4,
+  echo: 0,
 };
 
 const profiles: readonly Profile[] = [
@@ -94,6 +99,19 @@ const profiles: readonly Profile[] = [
     crash: 0.25,
     effect: 0.35,
     prune: 1.5,
+  },
+  {
+    ...none,
+    name: 'echoes',
+    chaosMs: 150_000,
+    calls: 5,
+    crash: 0.4,
+    pause: 0.2,
+    effect: 0.6,
+    effectDelay: 0.2,
+    operator: 5,
+    prune: 5,
+    echo: 0.7,
   },
   { ...none, name: 'outages', outage: 1, crash: 0.15, effect: 0.3 },
   { ...none, name: 'target', effect: 0.85, effectDelay: 0.3, calls: 5 },

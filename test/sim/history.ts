@@ -5,6 +5,7 @@ import { type Asked, type FinalCall, makeCall } from './callers.ts';
 import { chance as chanceOf } from './chance.ts';
 import { check } from './checker.ts';
 import { type Intent, makeIntent } from './contracts.ts';
+import { createEchoes } from './echoes.ts';
 import { createFaults, type Faults, pickProfile } from './faults.ts';
 import { createLog, type Violation } from './log.ts';
 import type { NetworkOptions, Outage } from './network.ts';
@@ -59,7 +60,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
   const host = createStoreHost({ scheduler, time, table, log, trace });
   const world = createWorld(scheduler, chance, faults, log);
   const intents = Array.from({ length: chance.pick([1, 1, 1, 2, 2, 3]) }, (_, index) =>
-    makeIntent(chance, index + 1),
+    makeIntent(chance, index + 1, profile.echo > 0),
   );
   const workers: Worker[] = [];
   const sim: Sim = {
@@ -74,7 +75,15 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     derived: new Map(),
     trace,
   };
-  const network: NetworkOptions = { scheduler, chance, faults, outages: outagesOf(sim), store: host.store };
+  const echoes = createEchoes(scheduler, chance, faults, host);
+  const network: NetworkOptions = {
+    scheduler,
+    chance,
+    faults,
+    outages: outagesOf(sim),
+    store: host.store,
+    echoes,
+  };
   const plans = new Map<Owner, Plan>();
   const finals: FinalCall[] = [];
   const keys = new Map<string, Intent>();

@@ -3,6 +3,7 @@
 import { SemelError } from '../../src/core/errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Chance } from './chance.ts';
+import type { EchoedName, Echoes } from './echoes.ts';
 import type { Faults } from './faults.ts';
 import type { Owner, Scheduler } from './scheduler.ts';
 
@@ -19,6 +20,7 @@ export interface NetworkOptions {
   readonly faults: Faults;
   readonly outages: readonly Outage[];
   readonly store: Store;
+  readonly echoes: Echoes;
 }
 
 /** A client gives an unanswered request up after this long. */
@@ -26,7 +28,10 @@ const clientTimeoutMs = 2_000;
 const longestDelayMs = 60_000;
 
 /** What one process holds of the store. */
-export function connect({ scheduler, chance, faults, outages, store }: NetworkOptions, owner: Owner): Store {
+export function connect(
+  { scheduler, chance, faults, outages, store, echoes }: NetworkOptions,
+  owner: Owner,
+): Store {
   const { profile } = faults;
 
   function ask<Answer>(name: string, apply: () => Promise<Answer>, mayRepeat: boolean): Promise<Answer> {
@@ -72,15 +77,26 @@ export function connect({ scheduler, chance, faults, outages, store }: NetworkOp
     });
   }
 
+  function echoed<Name extends EchoedName>(
+    name: Name,
+    request: Parameters<Store[Name]>[0],
+  ): ReturnType<Store[Name]> {
+    const apply = () => {
+      echoes.heard(name, request);
+      return store[name](request as never) as ReturnType<Store[Name]>;
+    };
+    return ask(name, apply as () => Promise<unknown>, true) as ReturnType<Store[Name]>;
+  }
+
   return {
     // Opening is a matter of the client alone here: nothing is asked.
     open: () => store.open(),
-    claim: (request) => ask('claim', () => store.claim(request), true),
-    renew: (request) => ask('renew', () => store.renew(request), true),
-    dispatch: (request) => ask('dispatch', () => store.dispatch(request), true),
-    clear: (request) => ask('clear', () => store.clear(request), true),
-    settle: (request) => ask('settle', () => store.settle(request), true),
-    resolve: (request) => ask('resolve', () => store.resolve(request), true),
+    claim: (request) => echoed('claim', request),
+    renew: (request) => echoed('renew', request),
+    dispatch: (request) => echoed('dispatch', request),
+    clear: (request) => echoed('clear', request),
+    settle: (request) => echoed('settle', request),
+    resolve: (request) => echoed('resolve', request),
     read: (ns, key) => ask('read', () => store.read(ns, key), false),
     list: (query) => ask('list', () => store.list(query), false),
     append: (events) => ask('append', () => store.append(events), false),

@@ -199,7 +199,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
         at: scheduler.now,
         windowMs: (isShort ? retention?.failureWindowMs : retention?.windowMs) ?? 0,
         kept: after.retention?.keep === true,
-        lifted: false,
+        // A refusal that is forgotten too soon is asked for again, and refused again: no clock needs to be right.
+        lifted: isShort && !time.steady,
       };
     }
     if (lifted && known.ending !== undefined) known.ending.lifted = true;

@@ -92,6 +92,8 @@ export function impossible(state: State, event: StoreEventName): string | undefi
   if (event.endsWith(', holder') && !isRunning) return 'only a running record has a holder';
   if (event.endsWith(', repeated') && (isRunning || state === 'none'))
     return 'a token that settled is the token of a record that is not running';
+  if (event.endsWith(', repeated') && (state === 'abandoned' || state === 'released with doubt'))
+    return 'an act made it so, and took the token with it';
   return undefined;
 }
 

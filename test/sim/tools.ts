@@ -1,7 +1,7 @@
 // What the simulated tools do: send one request to the target, sometimes more, and say what became of it as real
 // tools do: by a word, by a code that the contract classifies, or by an error that says nothing.
 
-import { MaybeLanded, NotLanded, Rejected } from '../../src/core/signals.ts';
+import { AlreadyLanded, MaybeLanded, NotLanded, Rejected } from '../../src/core/signals.ts';
 import {
   type AttemptContext,
   landed,
@@ -39,6 +39,8 @@ export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog)
         if (chance.happens(0.3))
           await scheduler.pause(chance.between(10, 5_000), worker, 'works before the line');
         if (faults.active && chance.happens(0.04)) throw new TypeError('a mistake before the line');
+        if (faults.active && chance.happens(0.03)) throw new Rejected('refused before the line');
+        if (chance.happens(0.1)) lookFirst(sim, call);
         await ctx.dispatch();
       }
       await maybeBlocked(sim, intent, worker);
@@ -60,6 +62,13 @@ export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog)
       ? (error) => codes[(error as { code?: keyof typeof codes }).code as keyof typeof codes]
       : undefined,
   } as Tool;
+}
+
+/** A careful tool looks before it sends. */
+function lookFirst({ log, world }: Sim, call: CallLog): void {
+  const generation = log.keyLog(call.key).attempts.at(-1)?.generation ?? 0;
+  const found = world.find(call.key, generation);
+  if (found !== undefined) throw new AlreadyLanded({ effect: found.id });
 }
 
 /** The event loop is blocked, or the process stopped, between the line and the socket. */
