@@ -21,9 +21,12 @@ export async function runTries(attempt: Attempt, clock: Clock, random: Random): 
   const { retry } = attempt.call.tool.contract;
   const tries: Try[] = [];
   for (;;) {
-    tries.push(await runOnce(attempt));
+    const last = await runOnce(attempt);
+    tries.push(last);
     const joined = joinTries(tries);
-    if (joined.final || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
+    // What was refused is refused again, also where an earlier try leaves the whole in doubt.
+    const isFinal = last.final === true || last.ending.outcome === 'failed';
+    if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     const backoffMs = Math.min(retry.maxBackoffMs, retry.backoffMs * 2 ** (tries.length - 1));
     await pause(clock, backoffMs * (0.5 + random.fraction() / 2));
     if (attempt.stop.isAsked) return joined;

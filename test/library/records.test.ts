@@ -1,0 +1,267 @@
+// Looking at the ledger, its two acts on settled records, and calls in two halves.
+
+import { NotLanded, Rejected, type SemelError } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { gate, quick, rest, rig } from './support.ts';
+
+const base = { name: 'post', effect: 'write-non-idempotent', per: 'conversation' } as const;
+const on = { conversation: 'c1', turn: '3', toolCallId: 'call_7', run: 'r9' };
+
+async function errorOf(promise: Promise<unknown>): Promise<SemelError> {
+  return promise.then(
+    () => expect.fail('it should have been refused'),
+    (error) => error as SemelError,
+  );
+}
+
+describe('records', () => {
+  test('a record shows everything that is known of it', async () => {
+    const made = rig();
+    const tool = made.semel.tool({
+      ...base,
+      version: '2.1',
+      run: (_args: object, ctx) => {
+        ctx.note('msg_7');
+        return { sent: new Date(0) };
+      },
+    });
+    const { receipt } = await tool.try({ id: 7 }, { ...on, notAfter: made.clock.now() + 5 });
+    const record = await made.semel.records.get(receipt.key);
+    expect(record).toMatchObject({
+      id: receipt.id,
+      ref: `${receipt.id}@1`,
+      namespace: 'test',
+      contract: 'post',
+      key: receipt.key,
+      version: '2.1',
+      effect: 'write-non-idempotent',
+      status: 'succeeded',
+      inDoubt: false,
+      lapsed: false,
+      abandoned: false,
+      doubt: false,
+      attempts: 1,
+      fence: 1,
+      generation: 1,
+      args: { id: 7 },
+      value: { sent: new Date(0) },
+      remoteRef: 'msg_7',
+      settledAt: new Date(made.clock.now()),
+      expiresAt: new Date(made.clock.now() + 86_400_000),
+      notAfter: new Date(made.clock.now() + 5),
+      conversation: 'c1',
+      turn: '3',
+      toolCallId: 'call_7',
+      run: 'r9',
+    });
+    expect(record?.owner).toMatch(/:\d+$/);
+  });
+
+  test('a record is found by its key, its id, and a part of its id that is enough', async () => {
+    const { semel } = rig();
+    const tool = semel.tool({ ...base, run: () => 1 });
+    const { receipt } = await tool.try({ id: 1 }, on);
+    for (const name of [receipt.key, receipt.id, receipt.id.slice(0, 6)])
+      expect((await semel.records.get(name))?.key).toBe(receipt.key);
+    expect(await semel.records.get('nobody')).toBeUndefined();
+    expect(await semel.records.get('post/none/0')).toBeUndefined();
+    const keyed = await tool.try({ id: 1 }, { ...on, key: 'mine' });
+    expect((await semel.records.get(keyed.receipt.id))?.key).toBe('post/=mine');
+  });
+
+  test('a part that is not enough is refused', async () => {
+    const { semel } = rig();
+    const tool = semel.tool({ ...base, run: () => 1 });
+    for (let id = 0; id < 60; id += 1) await tool({ id }, on);
+    const first = (await tool.try({ id: 0 }, on)).receipt.id[0]!;
+    expect(await errorOf(semel.records.get(first))).toMatchObject({ code: 'INVALID_ARGS' });
+  });
+
+  test('lists are filtered and paged, each record once', async () => {
+    const { semel } = rig();
+    const post = semel.tool({ ...base, run: (args: { id: number }) => args.id });
+    const mail = semel.tool({
+      ...base,
+      name: 'mail',
+      run: () => {
+        throw new Rejected('no');
+      },
+    });
+    for (let id = 0; id < 25; id += 1) await post({ id }, { conversation: `c${id % 2}` });
+    for (let id = 0; id < 3; id += 1) await mail.try({ id }, on);
+    const seen: string[] = [];
+    let after: string | undefined;
+    do {
+      const page = await semel.records.list({ contract: 'post', limit: 10, ...(after && { after }) });
+      seen.push(...page.items.map(({ key }) => key));
+      after = page.next;
+    } while (after !== undefined);
+    expect(seen).toHaveLength(25);
+    expect(new Set(seen).size).toBe(25);
+    expect((await semel.records.list({ status: 'failed' })).items).toHaveLength(3);
+    expect((await semel.records.list({ conversation: 'c1' })).items).toHaveLength(12 + 3);
+    expect((await semel.records.list({ prefix: 'mail/' })).items).toHaveLength(3);
+    expect((await semel.records.list({ inDoubt: true })).items).toEqual([]);
+  });
+
+  test('namespaces do not see each other', async () => {
+    const made = rig();
+    await made.semel.tool({ ...base, run: () => 1 })({ id: 1 }, on);
+    const other = made.another({ namespace: 'other' });
+    let ran = 0;
+    await other.tool({ ...base, run: () => ++ran })({ id: 1 }, on);
+    expect(ran).toBe(1);
+    expect((await other.records.list()).items).toHaveLength(1);
+    const [record] = (await made.semel.records.list()).items;
+    expect(await other.records.get(record!.key)).toBeUndefined();
+  });
+
+  test('history tells who asked for what was already done, and what was decided', async () => {
+    const { semel } = rig();
+    const tool = semel.tool({ ...base, run: () => 1 });
+    const { key } = (await tool.try({}, on)).receipt;
+    await tool({}, { ...on, turn: '4' });
+    await semel.records.forget(key, { by: 'ann', note: 'test data' });
+    const history = await semel.records.history(key);
+    expect(history.map(({ type }) => type).sort()).toEqual(['replayed', 'resolved']);
+    expect(history.find(({ type }) => type === 'replayed')?.detail).toMatchObject({
+      conversation: 'c1',
+      turn: '4',
+    });
+    expect(history.find(({ type }) => type === 'resolved')?.detail).toMatchObject({
+      act: 'forget',
+      by: 'ann',
+    });
+  });
+
+  test('forget ends the window now: the next call executes, with a new key at the provider', async () => {
+    const { semel } = rig();
+    const keys: string[] = [];
+    const tool = semel.tool({ ...base, run: (_args: object, ctx) => keys.push(ctx.key) });
+    const { key } = (await tool.try({}, on)).receipt;
+    await semel.records.forget(key);
+    expect(await tool({}, on)).toBe(2);
+    expect(new Set(keys).size).toBe(2);
+  });
+
+  test('what is running or in doubt cannot be forgotten', async () => {
+    const { semel } = rig();
+    const end = gate();
+    const running = semel.tool({ ...base, run: () => end.promise });
+    const call = running({}, on);
+    await rest();
+    const [record] = (await semel.records.list()).items;
+    expect(await errorOf(semel.records.forget(record!.key))).toMatchObject({ code: 'RESOLVE_STALE' });
+    end.resolve();
+    await call;
+    expect(await errorOf(semel.records.forget('post/none/0'))).toMatchObject({
+      code: 'INVALID_ARGS',
+      path: 'key',
+    });
+  });
+
+  test('reopen makes a failure free again; a success cannot be reopened', async () => {
+    const { semel } = rig();
+    let refuses = true;
+    const tool = semel.tool({
+      ...base,
+      run: () => {
+        if (refuses) throw new Rejected('card expired');
+        return 'done';
+      },
+    });
+    const { key } = (await tool.try({}, on)).receipt;
+    refuses = false;
+    expect(await tool.try({}, on)).toMatchObject({ ok: false, error: { code: 'FAILED' } });
+    expect(await semel.records.reopen(key)).toMatchObject({ status: 'released' });
+    expect(await tool({}, on)).toBe('done');
+    expect(await errorOf(semel.records.reopen(key))).toMatchObject({ code: 'RESOLVE_STALE' });
+  });
+
+  test('prune works in small batches until nothing is left', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, run: () => 1 });
+    for (let id = 0; id < 23; id += 1) await tool({ id }, on);
+    made.clock.jump(2 * 86_400_000);
+    expect(await made.semel.records.prune({ batch: 5 })).toBe(23);
+    expect(made.store.calls.filter((method) => method === 'prune').length).toBeGreaterThanOrEqual(5);
+  });
+});
+
+describe('begin', () => {
+  const definition = { ...base, run: () => expect.fail('not run') };
+
+  async function begun(args: object = {}) {
+    const semel = quick();
+    const tool = semel.tool({ ...definition, run: (_args: object): string => expect.fail('not run') });
+    const first = await semel.begin(tool, args, on);
+    if (!first.execute) return expect.fail('it should execute');
+    return { semel, tool, attempt: first.attempt };
+  }
+
+  test('succeed settles, and everybody after gets the value', async () => {
+    const { semel, tool, attempt } = await begun();
+    expect(attempt.key).toMatch(/^[0-9a-f-]{36}$/);
+    expect(attempt.args).toEqual({});
+    attempt.note('msg_7');
+    expect(await attempt.succeed('done')).toMatchObject({
+      ok: true,
+      value: 'done',
+      receipt: { remoteRef: 'msg_7' },
+    });
+    expect(await semel.begin(tool, {}, on)).toMatchObject({
+      execute: false,
+      result: { ok: true, value: 'done', receipt: { replayed: true } },
+    });
+    expect(await tool({}, on)).toBe('done');
+  });
+
+  test.each([
+    ['fail', 'FAILED', 'failed'],
+    ['release', 'NOT_LANDED', 'released'],
+    ['unknown', 'IN_DOUBT', 'unknown'],
+  ] as const)('%s settles as it says', async (how, code, status) => {
+    const { semel, attempt } = await begun();
+    const result = await attempt[how](new Error('mine'));
+    expect(result).toMatchObject({ ok: false, error: { code } });
+    expect(result.ok ? '' : result.error.message).toMatch(/mine/);
+    expect((await semel.records.list()).items[0]).toMatchObject({ status });
+  });
+
+  test('threw lets the contract say what the error means', async () => {
+    const one = await begun();
+    expect(await one.attempt.threw(new NotLanded('later'))).toMatchObject({ error: { code: 'NOT_LANDED' } });
+    const two = await begun();
+    expect(await two.attempt.threw(new Error('reset'))).toMatchObject({ error: { code: 'IN_DOUBT' } });
+  });
+
+  test('what is settled twice stays as it was settled first', async () => {
+    const { semel, attempt } = await begun();
+    await attempt.succeed('first');
+    await attempt.fail(new Error('later'));
+    expect((await semel.records.list()).items[0]).toMatchObject({ status: 'succeeded', value: 'first' });
+  });
+
+  test('a second begin waits for the first', async () => {
+    const { semel, tool, attempt } = await begun();
+    const second = semel.begin(tool, {}, on);
+    await rest();
+    await attempt.succeed('done');
+    expect(await second).toMatchObject({ execute: false, result: { ok: true, value: 'done' } });
+  });
+
+  test('bad input is refused before anything is claimed', async () => {
+    const made = rig();
+    const tool = made.semel.tool(definition);
+    expect(await errorOf(made.semel.begin(tool, {}))).toMatchObject({ code: 'NO_IDENTITY' });
+    expect(made.store.calls).toEqual([]);
+  });
+
+  test('nobody settles it: after the timeout it is in doubt', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...definition, timeout: '5m' });
+    await made.semel.begin(tool, {}, on);
+    await made.clock.advance(5 * 60_000);
+    expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'unknown' });
+  });
+});
