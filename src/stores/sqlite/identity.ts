@@ -2,6 +2,7 @@
 // ledger that was lost, emptied or swapped is not taken for a new one: a new one would do everything once more.
 
 import { closeSync, fchmodSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import type { Clock } from '../../core/clock.ts';
 import { storeError } from './failure.ts';
 
 export function idPath(path: string): string {
@@ -65,12 +66,20 @@ export function confirmId(path: string, incarnation: string): void {
 
 /**
  * Tells whether the files under these names are still the ones that are open: after `rm` or `mv`, claims would go
- * into a file that no other process sees.
+ * into a file that no other process sees. The log is looked at less often than the ledger itself.
  */
-export function watch(path: string): () => boolean {
-  const names = [path, `${path}-wal`];
-  const nodes = names.map(nodeOf);
-  return () => names.every((name, index) => nodeOf(name) === nodes[index]);
+export function watch(path: string, clock: Clock): () => boolean {
+  const log = `${path}-wal`;
+  const ledgerNode = nodeOf(path);
+  const logNode = nodeOf(log);
+  let lookedAt = clock.mono();
+  return () => {
+    if (nodeOf(path) !== ledgerNode) return false;
+    const now = clock.mono();
+    if (Math.abs(now - lookedAt) < 1000) return true;
+    lookedAt = now;
+    return nodeOf(log) === logNode;
+  };
 }
 
 function nodeOf(path: string): string | number | undefined {

@@ -1,10 +1,12 @@
 // Opens a ledger file so that what it is told is kept, or refuses with what is wrong and what to do. Never deletes.
 
 import { statSync } from 'node:fs';
+import type { Clock } from '../../core/clock.ts';
 import { query, type SqliteLike, single } from './driver.ts';
 import { storeError } from './failure.ts';
 import { confirmId, createPrivate, refuseLost, watch } from './identity.ts';
 import type { Machine } from './machine.ts';
+import { metaTable } from './meta.ts';
 import { prepare } from './place.ts';
 import { type Description, isCurrent, migrate } from './schema.ts';
 
@@ -14,6 +16,7 @@ export interface OpenOptions {
   readonly database: SqliteLike | undefined;
   readonly shared: boolean;
   readonly machine: Machine;
+  readonly clock: Clock;
   /** For a ledger that is new. */
   readonly describe: () => Description;
   /** Runs what may find the database locked, again until it is not. */
@@ -48,7 +51,13 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
     if (options.database === undefined) database.close();
     throw error;
   }
-  return { database, path, forgets, isInPlace: watch(path), isOurs: options.database === undefined };
+  return {
+    database,
+    path,
+    forgets,
+    isInPlace: watch(path, options.clock),
+    isOurs: options.database === undefined,
+  };
 }
 
 function fileOf(database: SqliteLike): string {
@@ -104,6 +113,8 @@ function makeDurable(database: SqliteLike, path: string): void {
   // On a Mac, a plain fsync leaves the data in the drive's memory.
   database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
   database.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
+  // Digests are spread over the pages of their period: keep those at hand, and write each back once for many changes.
+  database.exec('PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 4000');
 
   function refuse(what: string): never {
     throw storeError('STORE_UNSAFE', `The ledger ${path} ${what}: a power cut could lose what was told.`, {
@@ -114,10 +125,10 @@ function makeDurable(database: SqliteLike, path: string): void {
 }
 
 function incarnationOf(database: SqliteLike, path: string): string {
-  const [incarnation, movedTo] = query(database, 'SELECT incarnation, moved_to FROM meta').get() ?? [];
-  if (typeof incarnation !== 'string') throw lostDescription(path);
-  if (typeof movedTo === 'string') throw moved(path, movedTo);
-  return incarnation;
+  const meta = metaTable(database).read();
+  if (meta === undefined) throw lostDescription(path);
+  if (meta.movedTo !== null) throw moved(path, meta.movedTo);
+  return meta.incarnation;
 }
 
 export function moved(path: string, to: string): Error {

@@ -12,8 +12,10 @@ export function statusCode(status: Status): number {
   return statuses.indexOf(status);
 }
 
-/** The statuses that retention never takes and that people ask for: `status IN (…)` of the index of open records. */
-export const openStatuses = `${statusCode('running')}, ${statusCode('unknown')}`;
+/** An attempt is under way or unaccounted for: what people look for first, and what retention never takes. */
+export function isOpen(status: Status): boolean {
+  return status === 'running' || status === 'unknown';
+}
 
 // The two lowest bits of `flags` are the effect class.
 const keyed = 4;
@@ -42,7 +44,11 @@ export const columns = [
 ] as const;
 
 /** The same for `decode`: a blob is dearer to read than its hex. */
-export const selected = columns.map((column) => (column === 'token' ? 'hex(token)' : column)).join(', ');
+export function selected(table: string): string {
+  return columns
+    .map((column) => (column === 'token' ? `hex(${table}.token)` : `${table}.${column}`))
+    .join(', ');
+}
 
 /** What most settled records do not have. Instants are milliseconds from `created`. */
 interface More {

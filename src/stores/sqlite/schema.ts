@@ -3,37 +3,11 @@
 import type { Anchor } from '../../store/anchor.ts';
 import { isInTransaction, query, type SqliteLike, single } from './driver.ts';
 import { storeError } from './failure.ts';
-import { openStatuses } from './rows.ts';
 
 /** 'smel', at byte 68 of the file: `file ledger.db` shows it. */
 export const applicationId = 0x73_6d_65_6c;
 
-/** One list of statements per version; a list that was released never changes. */
-export const migrations: readonly (readonly string[])[] = [
-  [
-    // One row. `schema` is read in every transaction: a program that an upgrade has left behind must notice.
-    `CREATE TABLE meta (
-  one INTEGER PRIMARY KEY CHECK (one = 1),
-  schema INTEGER NOT NULL,
-  incarnation TEXT NOT NULL,
-  floor INTEGER NOT NULL DEFAULT 0,
-  moved_to TEXT,
-  anchor_boot TEXT,
-  anchor_wall INTEGER,
-  anchor_uptime INTEGER,
-  anchor_seen INTEGER
-) STRICT`,
-    // A key starts with its contract and a slash. Both are here once, and a small number in each record.
-    `CREATE TABLE scopes (
-  id INTEGER PRIMARY KEY,
-  namespace TEXT NOT NULL,
-  contract TEXT NOT NULL,
-  UNIQUE (namespace, contract)
-) STRICT`,
-    // created: milliseconds since the epoch. settled, expires: milliseconds since created.
-    `CREATE TABLE records (
-  scope INTEGER NOT NULL,
-  key TEXT NOT NULL,
+const recordColumns = `
   status INTEGER NOT NULL,
   flags INTEGER NOT NULL,
   fence INTEGER NOT NULL,
@@ -47,12 +21,49 @@ export const migrations: readonly (readonly string[])[] = [
   content TEXT,
   result TEXT,
   asker TEXT,
-  more TEXT,
+  more TEXT`;
+
+/** One list of statements per version; a list that was released never changes. */
+export const migrations: readonly (readonly string[])[] = [
+  [
+    // One row. `schema` is read in every transaction: a program that an upgrade has left behind must notice.
+    `CREATE TABLE meta (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  schema INTEGER NOT NULL,
+  incarnation TEXT NOT NULL,
+  floor INTEGER NOT NULL DEFAULT 0,
+  moved_to TEXT,
+  anchor_boot TEXT NOT NULL,
+  anchor_wall INTEGER NOT NULL,
+  anchor_uptime INTEGER NOT NULL,
+  anchor_seen INTEGER NOT NULL
+) STRICT`,
+    // A key starts with its contract and a slash. Both are here once, and a small number in each record.
+    `CREATE TABLE scopes (
+  id INTEGER PRIMARY KEY,
+  namespace TEXT NOT NULL,
+  contract TEXT NOT NULL,
+  UNIQUE (namespace, contract)
+) STRICT`,
+    // What is running or unknown. created: milliseconds since the epoch; settled, expires: since created.
+    `CREATE TABLE open (
+  scope INTEGER NOT NULL,
+  key TEXT NOT NULL,${recordColumns},
   PRIMARY KEY (scope, key)
 ) STRICT, WITHOUT ROWID`,
-    `CREATE INDEX open_records ON records (scope, key) WHERE status IN (${openStatuses})`,
-    // Where retention has to look, and from when: an entry per hour and period instead of one per record, since an
-    // index entry would hold the whole key again.
+    // Everything else, in the order in which it came, with its key apart: digests are spread at random, and to
+    // write a whole record among its neighbours would move them about. expires: in seconds, for retention.
+    `CREATE TABLE closed (
+  id INTEGER PRIMARY KEY,${recordColumns}
+) STRICT`,
+    `CREATE TABLE keys (
+  scope INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  id INTEGER NOT NULL,
+  expires INTEGER,
+  PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID`,
+    // The closed records in `scope` whose key starts with `prefix` expire in this hour, from minute to minute.
     `CREATE TABLE expiry (
   hour INTEGER NOT NULL,
   scope INTEGER NOT NULL,

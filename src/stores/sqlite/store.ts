@@ -15,9 +15,9 @@ import { type Connection, lostDescription, moved, openLedger, replaced } from '.
 import { patience, readUnlocked } from './patience.ts';
 import { defaultPath } from './place.ts';
 import { refuseNewer, schemaVersion } from './schema.ts';
-import { type Tables, tables } from './tables.ts';
+import { newSession, type Session } from './session.ts';
 import { timekeeper } from './time.ts';
-import { transaction } from './transaction.ts';
+import { transactions } from './transaction.ts';
 
 export interface SqliteStoreOptions {
   /** @default $XDG_STATE_HOME/semel/ledger.db, else ~/.local/state/semel/ledger.db */
@@ -45,12 +45,6 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
 
 type Work = (transaction: Transaction) => unknown;
 
-/** An open connection and its statements. */
-interface Session {
-  readonly connection: Connection;
-  readonly tables: Tables;
-}
-
 function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptClock(): Promise<void> } {
   const { clock = systemClock, random = systemRandom, busyMs = 10_000, shared = false } = options;
   const machine: Machine = {
@@ -64,6 +58,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
   const time = timekeeper(clock, machine);
   const queue = coalescer<Work, unknown>({ flush, judge });
   let session: Session | undefined;
+  let begun: ReturnType<typeof transactions>;
   let opening: Promise<StoreFacts> | undefined;
   let facts: StoreFacts | undefined;
   let closing: Promise<void> | undefined;
@@ -76,13 +71,18 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       if (closing !== undefined) return Promise.reject(isClosed(path));
       return queue.add(urgency, work) as Promise<T>;
     },
-    peek: (namespace, key) => reading(({ get }) => ({ row: get(namespace, key), time: time.now() })),
-    list: (query) =>
-      reading((tables) => {
-        const now = time.now();
-        return { ...listRows(tables, query, now), time: now };
+    peek: (namespace, key) =>
+      reading(({ records, memory }) => {
+        const row = records.get(namespace, key);
+        memory.set(namespace, key, row);
+        return { row, time: time.now() };
       }),
-    history: (namespace, key) => reading(({ events }) => events(namespace, key)),
+    list: (query) =>
+      reading(({ records, scopes }) => {
+        const now = time.now();
+        return { ...listRows(records, scopes, query, now), time: now };
+      }),
+    history: (namespace, key) => reading(({ events }) => events.of(namespace, key)),
     close() {
       closing ??= shut();
       return closing;
@@ -95,7 +95,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       await backend.open();
       const anchor = await backend.transact('settling', () => {
         const now = time.anchorNow();
-        session?.tables.setAnchor(now);
+        session?.meta.setAnchor(now);
         return now;
       });
       time.nowBy(anchor);
@@ -121,13 +121,14 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       if (refusal !== undefined) throw refusal;
       const { database } = options;
       const describe = () => ({ incarnation: random.token() + random.token(), anchor: time.anchorNow() });
-      const connection = await openLedger({ path, database, shared, machine, describe, unlocked });
-      const prepared = tables(connection.database);
-      time.nowBy(readUnlocked(prepared.meta)?.anchor);
-      session = { connection, tables: prepared };
+      const connection = await openLedger({ path, database, shared, machine, clock, describe, unlocked });
+      session = newSession(connection);
+      begun = transactions(session);
+      time.nowBy(readUnlocked(session.meta.read)?.anchor);
       facts = {
         kind: 'sqlite',
         location: connection.path,
+        address: connection.path === resolve(defaultPath()) ? '' : `sqlite:${connection.path}`,
         forgets: connection.forgets,
         clockProblem: time.problem(),
       };
@@ -146,38 +147,38 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
   }
 
   /** One transaction, from lock to disk, without a pause in it. */
-  function commit({ connection, tables }: Session, take: () => readonly Work[]): readonly unknown[] {
-    const { database } = connection;
+  function commit(current: Session, take: () => readonly Work[]): readonly unknown[] {
+    const { connection, database, meta } = current;
     if (isInTransaction(database)) throw handleIsBusy();
-    tables.begin.run();
+    current.begin.run();
     try {
       if (!connection.isInPlace()) {
         refusal = replaced(path);
         throw refusal;
       }
-      const meta = tables.meta();
-      if (meta === undefined) throw lostDescription(path);
-      if (meta.movedTo !== null) throw moved(path, meta.movedTo);
-      refuseNewer(meta.schema, schemaVersion, path);
+      const facts = current.description();
+      if (facts === undefined) throw lostDescription(path);
+      if (facts.movedTo !== null) throw moved(path, facts.movedTo);
+      refuseNewer(facts.schema, schemaVersion, path);
       // Read now: whoever waited for the lock judges by the time at which it got it.
-      const now = time.nowBy(meta.anchor);
+      const now = time.nowBy(facts.anchor);
       const correction = time.correction();
-      if (correction !== undefined) tables.setAnchor(correction);
-      const shared = transaction(tables, now, meta.floor);
-      const answers = take().map((work) => work(shared));
-      tables.commit.run();
+      if (correction !== undefined) meta.setAnchor(correction);
+      const transaction = begun(now, facts.floor);
+      const answers = take().map((work) => work(transaction));
+      current.commit.run();
       return answers;
     } catch (error) {
-      undo(tables, database);
+      undo(current);
       giveUpIfBroken(error);
       throw error;
     }
   }
 
-  function undo(tables: Tables, database: SqliteLike): void {
-    tables.forgetScopes();
+  function undo({ database, rollback, forget }: Session): void {
+    forget();
     try {
-      if (isInTransaction(database)) tables.rollback.run();
+      if (isInTransaction(database)) rollback.run();
     } catch {
       // SQLite has rolled back by itself, or the connection is beyond it.
     }
@@ -199,11 +200,11 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
     return { error: explain(error, path), concernsAll };
   }
 
-  function reading<T>(read: (tables: Tables) => T): T {
-    if (session === undefined) throw isClosed(path);
-    const { tables } = session;
+  function reading<T>(read: (session: Session) => T): T {
+    const current = session;
+    if (current === undefined) throw isClosed(path);
     try {
-      return readUnlocked(() => read(tables));
+      return readUnlocked(() => read(current));
     } catch (error) {
       giveUpIfBroken(error);
       throw explain(error, path);

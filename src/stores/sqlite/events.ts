@@ -1,0 +1,42 @@
+// The exceptional part of the records' history, each record's in its own order.
+
+import type { StoreEvent } from '../../store/store.ts';
+import { query, type SqliteLike } from './driver.ts';
+import { type Scopes, split } from './scopes.ts';
+
+export interface Events {
+  note(event: StoreEvent): void;
+  of(namespace: string, key: string): StoreEvent[];
+}
+
+export function events(database: SqliteLike, scopes: Scopes): Events {
+  const add = database.prepare(
+    `INSERT INTO events (scope, key, n, at, generation, fence, type, detail)
+     SELECT ?, ?, 1 + ifnull(max(n), 0), ?, ?, ?, ?, ? FROM events WHERE scope = ? AND key = ?`,
+  );
+  const find = query(
+    database,
+    'SELECT at, generation, fence, type, detail FROM events WHERE scope = ? AND key = ? ORDER BY n',
+  );
+  return {
+    note({ namespace, key, at, generation, fence, type, detail }) {
+      const [contract, rest] = split(key);
+      const scope = scopes.idOrNew(namespace, contract);
+      add.run(scope, rest, at, generation, fence, type, JSON.stringify(detail), scope, rest);
+    },
+    of(namespace, key) {
+      const [contract, rest] = split(key);
+      const scope = scopes.idOf(namespace, contract);
+      if (scope === undefined) return [];
+      return find.all(scope, rest).map(([at, generation, fence, type, detail]) => ({
+        at: at as number,
+        namespace,
+        key,
+        generation: generation as number,
+        fence: fence as number,
+        type: type as StoreEvent['type'],
+        detail: JSON.parse(detail as string),
+      }));
+    },
+  };
+}

@@ -1,0 +1,165 @@
+// The records. What is open is in a small table whose few pages are always at hand: a claim costs little, and listing
+// what is open needs no index. What is closed is written one after the other, with its key in a table of its own.
+
+import type { Row } from '../../store/store.ts';
+import { query, type SqliteLike, type SqliteValue } from './driver.ts';
+import { columns, decode, dispatchedFlag, encode, isOpen, selected, statusCode } from './rows.ts';
+import { type Scope, type Scopes, split } from './scopes.ts';
+
+export interface Filter {
+  readonly openOnly: boolean;
+  readonly status: number | null;
+  readonly conversation: string | null;
+  readonly limit: number;
+}
+
+/** Keys of one scope, without their contract. */
+export interface Range {
+  readonly scope: Scope;
+  readonly from: string;
+  readonly before: SqliteValue;
+}
+
+export interface Records {
+  get(namespace: string, key: string): Row | undefined;
+  /** `before` is the row as it stood until now. */
+  put(row: Row, before: Row | undefined): void;
+  remove(row: Row): void;
+  list(range: Range, filter: Filter): Row[];
+  /** Closed ones that may have expired by then. */
+  expired(range: Range, by: number, limit: number): Row[];
+  /** Running, nothing dispatched, and the lease is over. */
+  lapsedUndispatched(boot: string, mono: number): Row[];
+}
+
+export function records(database: SqliteLike, scopes: Scopes): Records {
+  const names = columns.join(', ');
+  const marks = columns.map(() => '?').join(', ');
+  const settings = columns.map((column) => `${column} = ?`).join(', ');
+  const closedOf = `keys JOIN closed USING (id)`;
+  const idOf = '(SELECT id FROM keys WHERE scope = ? AND key = ?)';
+
+  const get = query(
+    database,
+    `SELECT ${selected('closed')} FROM ${closedOf} WHERE scope = ? AND key = ?
+     UNION ALL SELECT ${selected('open')} FROM open WHERE scope = ? AND key = ? LIMIT 1`,
+  );
+  const open = {
+    insert: database.prepare(`INSERT INTO open (${names}, scope, key) VALUES (${marks}, ?, ?)`),
+    update: database.prepare(`UPDATE open SET ${settings} WHERE scope = ? AND key = ?`),
+    renew: database.prepare('UPDATE open SET more = ? WHERE scope = ? AND key = ?'),
+    remove: database.prepare('DELETE FROM open WHERE scope = ? AND key = ?'),
+  };
+  const closed = {
+    insert: database.prepare(`INSERT INTO closed (${names}) VALUES (${marks})`),
+    insertKey: database.prepare('INSERT INTO keys (id, expires, scope, key) VALUES (?, ?, ?, ?)'),
+    update: database.prepare(`UPDATE closed SET ${settings} WHERE id = ${idOf}`),
+    updateKey: database.prepare('UPDATE keys SET expires = ? WHERE scope = ? AND key = ?'),
+    remove: database.prepare(`DELETE FROM closed WHERE id = ${idOf}`),
+    removeKey: database.prepare('DELETE FROM keys WHERE scope = ? AND key = ?'),
+  };
+
+  // What `?` is null for is not asked.
+  const matching =
+    'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
+  const listOpen = query(
+    database,
+    `SELECT key, ${selected('open')} FROM open WHERE ${matching} ORDER BY key LIMIT ?`,
+  );
+  const listAll = query(
+    database,
+    `SELECT key, ${selected('open')} FROM open WHERE ${matching}
+     UNION ALL SELECT key, ${selected('closed')} FROM ${closedOf} WHERE ${matching} ORDER BY key LIMIT ?`,
+  );
+  const expired = query(
+    database,
+    `SELECT key, ${selected('closed')} FROM ${closedOf}
+     WHERE scope = ? AND key >= ? AND key < ? AND keys.expires <= ? LIMIT ?`,
+  );
+  const lapsedUndispatched = query(
+    database,
+    `SELECT scope, key, ${selected('open')} FROM open WHERE status = ${statusCode('running')}
+     AND flags & ${dispatchedFlag} = 0 AND (more ->> '$.lease[0]' IS NOT ? OR more ->> '$.lease[1]' <= ?)`,
+  );
+
+  return {
+    get(namespace, key) {
+      const [contract, rest] = split(key);
+      const scope = scopes.idOf(namespace, contract);
+      const values = scope === undefined ? undefined : get.get(scope, rest, scope, rest);
+      return values && decode(namespace, key, values);
+    },
+    put(row, before) {
+      const [contract, rest] = split(row.key);
+      const scope = scopes.idOrNew(row.namespace, contract);
+      const values = encode(row);
+      const staysOpen = before !== undefined && isOpen(before.status);
+      if (isOpen(row.status)) {
+        if (!staysOpen) {
+          if (before !== undefined) removeClosed(scope, rest);
+          open.insert.run(...values, scope, rest);
+        } else if (isRenewal(before, row, values)) open.renew.run(values.at(-1) as SqliteValue, scope, rest);
+        else open.update.run(...values, scope, rest);
+      } else if (before === undefined || staysOpen) {
+        if (staysOpen) open.remove.run(scope, rest);
+        const { lastInsertRowid } = closed.insert.run(...values);
+        closed.insertKey.run(Number(lastInsertRowid), expirySecond(row), scope, rest);
+      } else {
+        closed.update.run(...values, scope, rest);
+        closed.updateKey.run(expirySecond(row), scope, rest);
+      }
+    },
+    remove(row) {
+      const [contract, rest] = split(row.key);
+      const scope = scopes.idOf(row.namespace, contract);
+      if (scope === undefined) return;
+      if (isOpen(row.status)) open.remove.run(scope, rest);
+      else removeClosed(scope, rest);
+    },
+    list({ scope, from, before }, { openOnly, status, conversation, limit }) {
+      const asked = [scope.id, from, before, status, conversation, conversation];
+      const found = openOnly ? listOpen.all(...asked, limit) : listAll.all(...asked, ...asked, limit);
+      return found.map((values) => rowOf(scope, values));
+    },
+    expired: ({ scope, from, before }, by, limit) =>
+      expired.all(scope.id, from, before, Math.floor(by / 1000), limit).map((values) => rowOf(scope, values)),
+    lapsedUndispatched: (boot, mono) =>
+      lapsedUndispatched
+        .all(boot, mono)
+        .map(([scope, ...values]) => rowOf(scopes.withId(scope as number), values)),
+  };
+
+  function removeClosed(scope: number, rest: string): void {
+    closed.remove.run(scope, rest);
+    closed.removeKey.run(scope, rest);
+  }
+}
+
+/** Rounded down: a record may be looked at a moment too early, never too late. */
+function expirySecond({ expiresAt }: Row): number | null {
+  return expiresAt === null ? null : Math.floor(expiresAt / 1000);
+}
+
+/** Only what `more` holds has changed: the usual case while an attempt runs. */
+function isRenewal(before: Row, row: Row, values: readonly SqliteValue[]): boolean {
+  if (before.token !== row.token) return false;
+  const earlier = encode(before);
+  return columns.every(
+    (column, index) => column === 'more' || column === 'token' || earlier[index] === values[index],
+  );
+}
+
+function rowOf({ namespace, contract }: Scope, [key, ...values]: readonly SqliteValue[]): Row {
+  return decode(namespace, contract + (key as string), values);
+}
+
+/** Sorts right after every text that starts so. SQLite orders texts by their code points, and blobs after texts. */
+export function afterAll(prefix: string): SqliteValue {
+  const points = [...prefix].map((character) => character.codePointAt(0) as number);
+  for (;;) {
+    const last = points.pop();
+    if (last === undefined) return new Uint8Array();
+    if (last === 0x10ffff) continue;
+    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
+  }
+}

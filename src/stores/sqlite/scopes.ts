@@ -1,0 +1,83 @@
+// A key starts with its contract and a slash. Namespace and contract are stored once and are a number everywhere else.
+
+import { query, type SqliteLike } from './driver.ts';
+
+/** A namespace, and a contract with its slash: what many keys have in common. */
+export interface Scope {
+  readonly id: number;
+  readonly namespace: string;
+  readonly contract: string;
+}
+
+export interface Scopes {
+  idOf(namespace: string, contract: string): number | undefined;
+  idOrNew(namespace: string, contract: string): number;
+  withId(id: number): Scope;
+  /** Those of a namespace from this contract on, in the order of their keys. */
+  from(namespace: string, contract: string): readonly Scope[];
+  /** After a rollback: a scope that was added has not been. */
+  forget(): void;
+}
+
+/** More than these are looked up again rather than remembered. */
+const remembered = 10_000;
+
+export function scopes(database: SqliteLike): Scopes {
+  const find = query(database, 'SELECT id FROM scopes WHERE namespace = ? AND contract = ?');
+  const findById = query(database, 'SELECT namespace, contract FROM scopes WHERE id = ?');
+  const findFrom = query(
+    database,
+    'SELECT id, contract FROM scopes WHERE namespace = ? AND contract >= ? ORDER BY contract',
+  );
+  const add = query(database, 'INSERT INTO scopes (namespace, contract) VALUES (?, ?) RETURNING id');
+  const known = new Map<string, Map<string, number>>();
+  let size = 0;
+
+  return {
+    idOf,
+    idOrNew(namespace, contract) {
+      const found = idOf(namespace, contract);
+      if (found !== undefined) return found;
+      const id = add.get(namespace, contract)?.[0] as number;
+      remember(namespace, contract, id);
+      return id;
+    },
+    withId(id) {
+      const [namespace, contract] = findById.get(id) as [string, string];
+      return { id, namespace, contract };
+    },
+    from: (namespace, start) =>
+      findFrom.all(namespace, start).map(([id, contract]) => ({
+        id: id as number,
+        namespace,
+        contract: contract as string,
+      })),
+    forget,
+  };
+
+  function idOf(namespace: string, contract: string): number | undefined {
+    const id = known.get(namespace)?.get(contract);
+    if (id !== undefined) return id;
+    const found = find.get(namespace, contract)?.[0] as number | undefined;
+    if (found !== undefined) remember(namespace, contract, found);
+    return found;
+  }
+
+  function remember(namespace: string, contract: string, id: number): void {
+    if (size >= remembered) forget();
+    const ids = known.get(namespace) ?? new Map<string, number>();
+    known.set(namespace, ids.set(contract, id));
+    size += 1;
+  }
+
+  function forget(): void {
+    known.clear();
+    size = 0;
+  }
+}
+
+/** The contract with its slash, and the remainder. */
+export function split(key: string): [contract: string, rest: string] {
+  const cut = key.indexOf('/') + 1;
+  return [key.slice(0, cut), key.slice(cut)];
+}

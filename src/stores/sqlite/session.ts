@@ -1,0 +1,81 @@
+// An open connection and its statements, prepared once, with what is known without asking them again.
+
+import { query, type SqliteLike, type SqliteStatement } from './driver.ts';
+import { type Events, events } from './events.ts';
+import { type Expiry, expiry } from './expiry.ts';
+import { noMemory, type RowMemory, rowMemory } from './memory.ts';
+import { type Meta, type MetaTable, metaTable } from './meta.ts';
+import type { Connection } from './open.ts';
+import { type Records, records } from './records.ts';
+import { type Scopes, scopes } from './scopes.ts';
+
+export interface Session {
+  readonly connection: Connection;
+  readonly database: SqliteLike;
+  readonly begin: SqliteStatement;
+  readonly commit: SqliteStatement;
+  readonly rollback: SqliteStatement;
+  readonly meta: MetaTable;
+  readonly scopes: Scopes;
+  readonly records: Records;
+  readonly memory: RowMemory;
+  readonly expiry: Expiry;
+  readonly events: Events;
+  /** At the start of a transaction, under the lock; undefined where the ledger has lost it. */
+  description(): Meta | undefined;
+  /** What is remembered may not be so: something was rolled back. */
+  forget(): void;
+}
+
+export function newSession(connection: Connection): Session {
+  const { database, isOurs } = connection;
+  const known = scopes(database);
+  const meta = metaTable(database);
+  const memory = isOurs ? rowMemory() : noMemory;
+  const expiring = expiry(database, known);
+  // Changes whenever another connection has written; what goes through a shared handle it does not show.
+  const dataVersion = query(database, 'PRAGMA data_version');
+  let version: number | undefined;
+  let description: Meta | undefined;
+
+  return {
+    connection,
+    database,
+    begin: database.prepare('BEGIN IMMEDIATE'),
+    commit: database.prepare('COMMIT'),
+    rollback: database.prepare('ROLLBACK'),
+    meta: {
+      ...meta,
+      setFloor(floor) {
+        description = undefined;
+        meta.setFloor(floor);
+      },
+      setAnchor(anchor) {
+        description = undefined;
+        meta.setAnchor(anchor);
+      },
+    },
+    scopes: known,
+    records: records(database, known),
+    memory,
+    expiry: expiring,
+    events: events(database, known),
+    description() {
+      const current = isOurs ? (dataVersion.get()?.[0] as number) : undefined;
+      if (current === undefined || current !== version) forgetRows();
+      version = current;
+      description ??= meta.read();
+      return description;
+    },
+    forget() {
+      forgetRows();
+      known.forget();
+    },
+  };
+
+  function forgetRows(): void {
+    memory.forget();
+    expiring.forget();
+    description = undefined;
+  }
+}
