@@ -1,0 +1,147 @@
+// Looks for one mutant: by the simulator, and where that finds nothing, by the store contract and the library's tests.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Copy, copyTree } from './copy.ts';
+import type { Mutant } from './mutant.ts';
+
+export interface Effort {
+  readonly histories: number;
+  readonly seed: number;
+  /** Also ask the store contract and the library's tests. */
+  readonly suites: boolean;
+  /** Changes the tree besides: the empty checker. */
+  readonly besides?: Mutant;
+}
+
+export interface Finding {
+  readonly mutant: Mutant;
+  readonly by: 'sim' | 'contract' | undefined;
+  /** Histories until the first violation. */
+  readonly seeds: number | undefined;
+  /** The invariant, or the name of the test. */
+  readonly what: string;
+  readonly seconds: number;
+}
+
+/** Written so that a mistake of a mutant (a loop without end) ends too. */
+const longestMs = 10 * 60_000;
+
+export async function hunt(mutant: Mutant, effort: Effort): Promise<Finding> {
+  const startedAt = performance.now();
+  const copy = copyTree();
+  try {
+    copy.apply(mutant);
+    if (effort.besides !== undefined) copy.apply(effort.besides);
+    const found =
+      (mutant.foundBy === 'contract' ? undefined : await bySimulator(copy, effort)) ??
+      (effort.suites ? await bySuites(copy) : undefined);
+    const seconds = (performance.now() - startedAt) / 1_000;
+    return { mutant, by: undefined, seeds: undefined, what: '', ...found, seconds };
+  } finally {
+    copy.remove();
+  }
+}
+
+type Found = Pick<Finding, 'by' | 'seeds' | 'what'> | undefined;
+
+interface SimReport {
+  readonly ok: boolean;
+  readonly histories: number;
+  readonly first?: { readonly seed: number; readonly invariant: string };
+}
+
+async function bySimulator(copy: Copy, { histories, seed }: Effort): Promise<Found> {
+  const options = ['--histories', `${histories}`, '--seed', `${seed}`, '--threads', '1'];
+  const args = ['scripts/sim.ts', ...options, '--stop-at-first', '--json'];
+  const { output, errors, isOver } = await run(copy, args);
+  if (!isOver) return { by: 'sim', seeds: undefined, what: 'STUCK: a history does not end' };
+  const line = output.split('\n').find((each) => each.startsWith('{'));
+  if (line === undefined) throw new Error(`The simulator did not run:\n${errors.slice(-2_000)}`);
+  const report = JSON.parse(line) as SimReport;
+  if (report.first !== undefined)
+    return { by: 'sim', seeds: report.first.seed - seed + 1, what: report.first.invariant };
+  if (report.ok) return undefined;
+  return { by: 'sim', seeds: report.histories, what: 'void: too little of it succeeds' };
+}
+
+interface SuiteReport {
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly message: string;
+    readonly assertionResults: readonly { readonly status: string; readonly title: string }[];
+  }[];
+}
+
+const suites = ['test/stores', 'test/library', 'test/sim/regressions', 'src/'];
+
+async function bySuites(copy: Copy): Promise<Found> {
+  const file = join(copy.folder, 'report.json');
+  const reporter = ['--reporter=json', `--outputFile=${file}`];
+  const vitest = [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    '--bail=1',
+    '--maxWorkers=1',
+    ...reporter,
+    ...suites,
+  ];
+  const { code, errors, isOver } = await run(copy, vitest);
+  if (!isOver) return { by: 'contract', seeds: undefined, what: 'a suite does not end' };
+  if (code === 0) return undefined;
+  let report: SuiteReport;
+  try {
+    report = JSON.parse(readFileSync(file, 'utf8')) as SuiteReport;
+  } catch {
+    throw new Error(`The suites did not run:\n${errors.slice(-2_000)}`);
+  }
+  const failed = report.testResults.flatMap(({ name, message, assertionResults }) => {
+    const titles = assertionResults.filter(({ status }) => status === 'failed').map(({ title }) => title);
+    const where = name.slice(copy.folder.length + 1).replace('.test.ts', '');
+    if (titles.length > 0) return titles.map((title) => `${where}: ${title}`);
+    return message === '' ? [] : [`${where}: ${message.split('\n', 1)[0]}`];
+  });
+  return { by: 'contract', seeds: undefined, what: failed[0] ?? 'a suite fails' };
+}
+
+interface Ran {
+  readonly code: number | null;
+  readonly output: string;
+  readonly errors: string;
+  readonly isOver: boolean;
+}
+
+const children = new Set<ChildProcess>();
+// Whoever stops the hunt stops what it started.
+process.once('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+function run({ folder }: Copy, args: readonly string[]): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+    children.add(child);
+    let output = '';
+    let errors = '';
+    let isOver = true;
+    const timer = setTimeout(() => {
+      isOver = false;
+      child.kill('SIGKILL');
+    }, longestMs);
+    child.stdout.on('data', (text) => {
+      output += String(text);
+      // It has said what it found: whatever a mutant keeps open need not be waited for.
+      if (/^\{.*\}$/m.test(output)) child.kill('SIGKILL');
+    });
+    child.stderr.on('data', (text) => {
+      errors += String(text);
+    });
+    child.once('error', reject);
+    child.once('close', (code) => {
+      clearTimeout(timer);
+      children.delete(child);
+      resolve({ code, output, errors, isOver });
+    });
+  });
+}
