@@ -5,12 +5,14 @@ import type { WorkEntry } from '../../../src/testing/checker/index.ts';
 import type { Chance } from '../../processes/chance.ts';
 import { type NodeProcess, startNode } from '../../processes/node-process.ts';
 import { leaseMs } from './terms.ts';
-import type { WorkerJob } from './worker.ts';
+import type { WorkerJob, WorkerLine } from './worker.ts';
 
 interface Member {
   readonly name: string;
-  readonly process: NodeProcess<{ ready: string }>;
-  isReady: boolean;
+  readonly process: NodeProcess<WorkerLine>;
+  /** How many calls it may make before anything happens to it: by its work, not by the clock of a busy machine. */
+  readonly spared: number;
+  isDead: boolean;
   isStopped: boolean;
 }
 
@@ -45,21 +47,13 @@ export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
     const birth = (births.get(place) ?? 0) + 1;
     births.set(place, birth);
     const name = `w${place}.${birth}`;
-    const process = startNode<{ ready: string }>(new URL('./worker.ts', import.meta.url), {
+    const process = startNode<WorkerLine>(new URL('./worker.ts', import.meta.url), {
       ...job,
       worker: name,
       log: logOf(name),
       seed: chance.whole(2 ** 32),
     } satisfies WorkerJob);
-    const member: Member = { name, process, isReady: false, isStopped: false };
-    process
-      .line(() => true)
-      .then(
-        () => {
-          member.isReady = true;
-        },
-        () => undefined,
-      );
+    const member: Member = { name, process, spared: chance.whole(8), isDead: false, isStopped: false };
     process.ended
       .then(({ code, signal }) => {
         if (isOver && code === 0) return;
@@ -75,7 +69,7 @@ export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
   async function kill(place: number): Promise<void> {
     const member = crew[place] as Member;
     // Nobody else may pick it, or two would take its place.
-    member.isReady = false;
+    member.isDead = true;
     kills += 1;
     await member.process.kill();
     if (!isOver) crew[place] = join(place);
@@ -97,8 +91,8 @@ export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
     async fault() {
       if (crash !== undefined) throw crash;
       const places = [...crew.keys()].filter((place) => {
-        const { isReady, isStopped } = crew[place] as Member;
-        return isReady && !isStopped;
+        const { process, spared, isDead, isStopped } = crew[place] as Member;
+        return !isDead && !isStopped && process.lines.length > spared;
       });
       if (places.length === 0) return;
       const place = chance.pick(places);

@@ -39,8 +39,9 @@ Written by \`${command}\` on ${date}; do not edit.
 
 ${workers} processes share one ledger (SQLite on disk) and call the same intents under ${contracts.length} contracts; the target is a
 process of its own that writes every effect to disk before it answers. Processes are killed at random and replaced,
-or stopped past their lease (${leaseMs} ms) and woken; somebody decides doubts by what the target shows, and now and then
-accepts a repeat or gives up. Timeout ${timeoutMs} ms, \`verifyAfter\` ${verifyAfterMs} ms. Afterwards every caller comes back once.
+or stopped past their lease (${leaseMs} ms) and woken; the target has moods in which it refuses, is overloaded, hangs, or cuts
+the line before or after it did what was asked; somebody decides doubts by what the target shows, and now and then accepts
+a repeat or gives up. Timeout ${timeoutMs} ms, \`verifyAfter\` ${verifyAfterMs} ms. Afterwards every caller comes back once.
 
 | | |
 |---|---|
@@ -53,6 +54,6 @@ ${summary(report)}
 
 The checker read the logs of all workers, the history of the store and the log of the target, and held them against:
 ${invariantNames.join(', ')}. Without the checker: each intent landed exactly once in the end, unless its contract lets it be
-repeated or somebody chose otherwise.
+repeated, the target refused it for good, or somebody chose otherwise.
 `;
 }

@@ -23,6 +23,7 @@ import { movableClock } from '../../processes/movable-clock.ts';
 import { newScratch } from '../../processes/scratch.ts';
 import { targets, toolOf } from '../tools.ts';
 import { startCrew } from './crew.ts';
+import { moodsOf } from './moods.ts';
 import { somebody } from './person.ts';
 import { contracts, namespace, policies, terms } from './terms.ts';
 import { openWorkLog } from './work-log.ts';
@@ -76,6 +77,7 @@ export async function storm(options: StormOptions): Promise<StormReport> {
   });
   const watching = createSemel({ store: `sqlite:${ledger}`, namespace, onWarning: () => undefined });
   const person = somebody(watching, server.effects, chanceOf(options.seed + 1));
+  const moods = moodsOf(server, chanceOf(options.seed + 2));
   let decided = 0;
 
   try {
@@ -84,6 +86,7 @@ export async function storm(options: StormOptions): Promise<StormReport> {
     const looking = (async () => {
       while (!isOver()) {
         decided += await person.look();
+        await moods.change();
         const { kills, stops } = crew;
         const effects = server.effects().length;
         options.onProgress?.({ seconds: (Date.now() - since) / 1000, kills, stops, effects, decided });
@@ -97,6 +100,7 @@ export async function storm(options: StormOptions): Promise<StormReport> {
     await looking;
     const died = await crew.finish();
     await watching.close();
+    await moods.end();
     const seconds = (Date.now() - since) / 1000;
 
     const after = await calm(ledger, server.url, server.effects, scratch.path('after.work.jsonl'));
@@ -185,7 +189,10 @@ async function all(semel: Semel) {
   }
 }
 
-/** The same once more, without the checker: in the end each intent landed exactly once, unless somebody chose else. */
+/**
+ * The same once more, without the checker: in the end each intent landed exactly once, unless the target refused it for
+ * good or somebody chose otherwise.
+ */
 function notOnce(effects: readonly LandedEffect[], { records, events }: Calm): string[] {
   const landed = countBy(effects, ({ intent }) => intent);
   const chosen = new Set(
@@ -195,10 +202,11 @@ function notOnce(effects: readonly LandedEffect[], { records, events }: Calm): s
       )
       .map(({ key }) => key),
   );
-  return records.flatMap(({ key, contract, args, status }) => {
+  return records.flatMap(({ key, contract, args, status, doubtSince }) => {
     const { intent } = JSON.parse(args ?? '{}') as { intent: string };
     const count = landed[intent] ?? 0;
-    const isOnce = policies[contract]?.repeats ? count >= 1 : count === 1;
+    const isRefused = status === 'failed' && doubtSince === null && count === 0;
+    const isOnce = isRefused || (policies[contract]?.repeats ? count >= 1 : count === 1);
     return isOnce || chosen.has(key) ? [] : [`${intent} landed ${count} times; its record is ${status}.`];
   });
 }

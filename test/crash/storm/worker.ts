@@ -31,6 +31,9 @@ export interface WorkerJob {
   readonly since: number;
 }
 
+/** One when it is ready, and one for each call that has its answer. */
+export type WorkerLine = { readonly ready: string } | { readonly answered: string };
+
 const { ledger, url, log, worker, seed, lanes, since } = jobOf<WorkerJob>();
 const chance = chanceOf(seed);
 const work = openWorkLog(log, worker);
@@ -59,12 +62,13 @@ async function lane(): Promise<void> {
     const tool = tools.get(contractOfIntent(nth));
     if (tool === undefined) throw new Error(`No tool for ${intentOf(nth)}.`);
     await work.call(tool, { intent: intentOf(nth), wording: `${worker} ${chance.whole(1e9)}` });
+    print({ answered: intentOf(nth) } satisfies WorkerLine);
     await delay(chance.between(0, 20));
   }
 }
 
 await semel.open();
-print({ ready: worker });
+print({ ready: worker } satisfies WorkerLine);
 await Promise.all(Array.from({ length: lanes }, lane));
 await semel.close();
 process.exit(0);
