@@ -75,13 +75,13 @@ export function refused(
 }
 
 /**
- * What a verdict names: `<id>@<fence>`; for a lapsed attempt also when it was last dispatched, because it may wake
- * up, go on, and lapse again under the same fence.
+ * What a verdict names: `<id>@<fence>`; of a running attempt also when it last crossed the line, if it did: it may go on, cross it, and
+ * lapse or end under the same fence, and what was seen before says nothing about what it has sent since.
  */
 export function refOf(record: StoredRecord): string {
   const ref = `${recordId(record.namespace, record.key)}@${record.fence}`;
-  return record.status === 'running' && record.lastDispatchedAt !== null
-    ? `${ref}.${record.lastDispatchedAt.toString(36).slice(-6)}`
+  return record.status === 'running'
+    ? `${ref}.${(record.lastDispatchedAt ?? 0).toString(36).slice(-6)}`
     : ref;
 }
 

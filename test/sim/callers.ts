@@ -8,7 +8,7 @@ import type { Intent } from './contracts.ts';
 import type { CallLog } from './log.ts';
 import type { Sim } from './sim.ts';
 import { epoch } from './store-time.ts';
-import { type Args, send, toolFor, valueFrom } from './tools.ts';
+import { type Args, blocked, send, toolFor, valueFrom } from './tools.ts';
 import type { Worker } from './worker.ts';
 
 export interface Asked {
@@ -98,7 +98,10 @@ async function byHand(
   if (!begun.execute) return begun.result;
   const { attempt } = begun;
   try {
-    if (sim.faults.active && sim.chance.happens(0.08)) return await attempt.fail(new Error('not wanted'));
+    if (sim.faults.active && sim.chance.happens(0.1)) {
+      if (sim.chance.happens(0.4)) await blocked(sim, intent, worker);
+      return await attempt.fail(new Error('not wanted'));
+    }
     if (intent.contract.dispatch !== 'claim') await attempt.dispatch();
     if (intent.polite) attempt.signal.throwIfAborted();
     const sent = send(sim, intent, worker, call, attempt.args as Args, attempt, undefined);

@@ -75,7 +75,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     derived: new Map(),
     trace,
   };
-  const echoes = createEchoes(scheduler, chance, faults, host);
+  const echoes = createEchoes({ scheduler, chance, faults, host, log });
   const network: NetworkOptions = {
     scheduler,
     chance,

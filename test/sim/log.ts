@@ -13,6 +13,8 @@ export interface Attempt {
   readonly fence: number;
   readonly token: string;
   readonly for: ClaimFor;
+  /** The call that asked for it. */
+  readonly call: string | null;
   /** A re-run that no window bounds: `onDoubt: 'rerun'`, or a class that may be repeated. */
   readonly unbounded: boolean;
   readonly claimedAt: number;

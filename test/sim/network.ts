@@ -101,7 +101,7 @@ export function connect(
     list: (query) => ask('list', () => store.list(query), false),
     append: (events) => ask('append', () => store.append(events), false),
     history: (ns, key) => ask('history', () => store.history(ns, key), false),
-    prune: (limit) => ask('prune', () => store.prune(limit), false),
+    prune: (limit) => ask('prune', () => store.prune(limit).finally(echoes.pruned), false),
     close: async () => undefined,
   };
 }

@@ -100,3 +100,31 @@ test('what may be repeated is repeated, also long after its provider has forgott
 
   expect(await process(() => 'done').try({ price: 1 })).toMatchObject({ ok: true, value: 'done' });
 });
+
+test('a verdict on what had sent nothing does not speak for what it sent afterwards', async () => {
+  const semel = createSemel({ ...options, store: memoryStore() });
+  const crossed = Promise.withResolvers<void>();
+  const seen = Promise.withResolvers<void>();
+  const mail = semel.tool({
+    name: 'mail.send',
+    effect: 'irreversible',
+    per: 'ever',
+    verifyAfter: 0,
+    dispatch: 'explicit',
+    async run(_args: { to: string }, ctx) {
+      crossed.resolve();
+      await seen.promise;
+      await ctx.dispatch();
+      throw new Error('no answer');
+    },
+  });
+  const sending = mail.try({ to: 'a@example.com' });
+  await crossed.promise;
+  const before = (await semel.records.list()).items[0];
+  seen.resolve();
+  await sending;
+
+  await expect(semel.doubts.resolve(before?.ref ?? '', 'notLanded', { force: true })).rejects.toMatchObject({
+    code: 'RESOLVE_STALE',
+  });
+});

@@ -127,6 +127,7 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       fence: record.fence,
       token: request.token,
       for: request.for,
+      call: request.toolCallId,
       unbounded: request.for === 'rerun' && request.rerunWithinMs === null,
       claimedAt: scheduler.now,
       crossedAt: record.dispatched ? scheduler.now : undefined,

@@ -39,8 +39,11 @@ export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog)
         if (chance.happens(0.3))
           await scheduler.pause(chance.between(10, 5_000), worker, 'works before the line');
         if (faults.active && chance.happens(0.04)) throw new TypeError('a mistake before the line');
-        if (faults.active && chance.happens(0.03)) throw new Rejected('refused before the line');
-        if (chance.happens(0.1)) lookFirst(sim, call);
+        if (faults.active && chance.happens(0.03)) {
+          if (chance.happens(0.4)) await blocked(sim, intent, worker);
+          throw new Rejected('refused before the line');
+        }
+        if (chance.happens(0.1)) lookFirst(sim, call, ctx.fence);
         await ctx.dispatch();
       }
       await maybeBlocked(sim, intent, worker);
@@ -57,7 +60,7 @@ export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog)
           return `${args.note} #${chance.below(1_000_000)}`;
         }
       : undefined,
-    verify: intent.hasVerify ? () => verify(sim, worker, call) : undefined,
+    verify: intent.hasVerify ? () => verify(sim, intent, worker, call) : undefined,
     classify: intent.classifies
       ? (error) => codes[(error as { code?: keyof typeof codes }).code as keyof typeof codes]
       : undefined,
@@ -65,15 +68,21 @@ export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog)
 }
 
 /** A careful tool looks before it sends. */
-function lookFirst({ log, world }: Sim, call: CallLog): void {
-  const generation = log.keyLog(call.key).attempts.at(-1)?.generation ?? 0;
+function lookFirst({ log, world }: Sim, call: CallLog, fence: number): void {
+  const generation = log.keyLog(call.key).attempts.find((each) => each.fence === fence)?.generation ?? 0;
   const found = world.find(call.key, generation);
   if (found !== undefined) throw new AlreadyLanded({ effect: found.id });
 }
 
 /** The event loop is blocked, or the process stopped, between the line and the socket. */
-async function maybeBlocked({ chance, faults, scheduler }: Sim, { contract }: Intent, worker: Worker) {
-  if (!faults.strike('block', faults.profile.pause > 0 ? 0.12 : 0.02)) return;
+async function maybeBlocked(sim: Sim, intent: Intent, worker: Worker) {
+  const { chance, faults } = sim;
+  if (faults.active && chance.happens(faults.profile.pause > 0 ? 0.12 : 0.02))
+    await blocked(sim, intent, worker);
+}
+
+export async function blocked({ chance, faults, scheduler }: Sim, { contract }: Intent, worker: Worker) {
+  faults.count('block');
   worker.stoppedUntil = scheduler.now + Math.round(contract.leaseMs * (0.5 + 2 * chance.fraction()));
   await scheduler.pause(0, worker, 'event loop goes on');
 }
@@ -129,11 +138,8 @@ export function valueFrom({ chance, faults }: Sim, { classifies }: Intent, answe
   }
 }
 
-async function verify(
-  { chance, scheduler, faults, log, world }: Sim,
-  worker: Worker,
-  call: CallLog,
-): Promise<Verification> {
+async function verify(sim: Sim, intent: Intent, worker: Worker, call: CallLog): Promise<Verification> {
+  const { chance, scheduler, faults, log, world } = sim;
   const slow = () =>
     faults.strike('verify slow', 0.15)
       ? scheduler.pause(chance.between(500, 40_000), worker, 'verify is slow')
@@ -141,8 +147,12 @@ async function verify(
   await slow();
   if (faults.strike('verify threw', 0.08)) throw new Error('the target does not answer');
   if (faults.strike('verify unsure', 0.08)) return unsure();
-  const generation = log.keyLog(call.key).attempts.at(-1)?.generation ?? 0;
+  // Of the attempt that asks; a sweep goes by the record as it is.
+  const { attempts } = log.keyLog(call.key);
+  const own = attempts.findLast(({ call: by }) => by === call.id) ?? attempts.at(-1);
+  const generation = own?.generation ?? 0;
   const found = world.find(call.key, generation);
   await slow();
+  if (faults.active && chance.happens(0.06)) await blocked(sim, intent, worker);
   return found === undefined ? notLanded() : landed({ effect: found.id });
 }

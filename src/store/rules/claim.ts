@@ -49,8 +49,8 @@ export function claim(
   const sameIntent = row.fingerprint === request.fingerprint;
   if (isFree(row, time)) {
     if (!sameIntent) {
-      // With doubt kept, another intent may not wipe it out.
-      if (row.doubtSince !== null) return lose(row, time);
+      // With doubt kept, another intent may not wipe it out; nor may whoever came for this generation start another.
+      if (row.doubtSince !== null || request.generation !== null) return lose(row, time);
       return win(fresh(request, row.fence + 1, time), time);
     }
     const lapsed = isLapsed(row, time);

@@ -224,6 +224,13 @@ export const claimCases = [
     assert.equal(record.generation, other.generation);
   }),
 
+  behaviour('whoever comes for one generation starts no other, not even of a free key', [], async (scene) => {
+    const first = await scene.take({ fingerprint: 'a' });
+    await first.settle('released');
+    await scene.lose({ fingerprint: 'b', generation: first.generation });
+    assert.equal((await scene.read()).fence, first.fence);
+  }),
+
   behaviour('a waiter whose generation expired or is gone gets nothing to run', ['time'], async (scene) => {
     const first = await scene.take();
     await first.succeed();
