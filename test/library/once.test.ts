@@ -6,7 +6,8 @@ const quiet = { store: 'memory:', namespace: 'test', onWarning: () => undefined 
 test('the second call replays the value of the first and runs nothing', async () => {
   await using semel = createSemel(quiet);
   let sent = 0;
-  const send = () => semel.once('email.send', { lead: 7, template: 'welcome' }, ({ key }) => ({ id: ++sent, key }));
+  const send = () =>
+    semel.once('email.send', { lead: 7, template: 'welcome' }, ({ key }) => ({ id: ++sent, key }));
   const first = await send();
   const second = await send();
   expect(second).toEqual(first);
@@ -59,6 +60,10 @@ test('an error after the line is in doubt, and is neither repeated nor forgotten
   expect(sent).toBe(1);
   const { items } = await semel.doubts.list();
   expect(items).toHaveLength(1);
-  await semel.doubts.resolve(items[0]!.ref, { landed: { id: 'm-1' } }, { by: 'ann', note: 'seen in the outbox' });
+  await semel.doubts.resolve(
+    items[0]!.ref,
+    { landed: { id: 'm-1' } },
+    { by: 'ann', note: 'seen in the outbox' },
+  );
   await expect(semel.once('email.send', { lead: 1 }, () => 'never')).resolves.toEqual({ id: 'm-1' });
 });
