@@ -9,6 +9,7 @@ import type {
   ResolveRequest,
   SettleRequest,
   StoredRecord,
+  StoredResult,
 } from '../../src/store/store.ts';
 import type { Chance } from './chance.ts';
 import type { Faults } from './faults.ts';
@@ -117,10 +118,23 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
           .filter((outcome) => maySay(attempt, record, outcome))
           .map(
             (outcome) => () =>
-              otherwise({ ...held, outcome, result: null, error: null, keyed: false, found: false }),
+              otherwise({
+                ...held,
+                outcome,
+                result: resultOf(attempt, outcome),
+                error: null,
+                keyed: false,
+                found: false,
+              }),
           ),
       ];
     });
+  }
+
+  function resultOf({ key, fence }: Attempt, outcome: SettleRequest['outcome']): StoredResult | null {
+    const effect = log.effects.find((each) => each.key === key && each.fence === fence);
+    if (outcome !== 'succeeded' || effect === undefined) return null;
+    return { text: JSON.stringify({ effect: effect.id }), omitted: null, remoteRef: null };
   }
 
   function otherwise(request: SettleRequest): Promise<unknown> {

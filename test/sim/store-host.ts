@@ -265,7 +265,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     if (answer.fenced && answer.settled) known.token = request.token;
     else if (speaker === 'holder' && request.outcome !== 'succeeded' && record?.status === 'succeeded')
       known.token = known.news;
-    else if (answer.noted === 'lateNews') known.news = request.token;
+    else if (answer.noted === 'lateNews' && record?.generation === request.generation)
+      known.news = request.token;
     return answer;
   }
 
