@@ -1,5 +1,5 @@
 // Every store keeps the same contract.
-import { describe, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { memoryStore } from '../../src/store/index.ts';
 import { type StoreHarness, storeContract, whySkipped } from '../../src/testing/store-contract/index.ts';
 import { movableTime } from './movable-time.ts';
@@ -34,3 +34,28 @@ for (const [name, harnessOf] of Object.entries(stores)) {
     }
   });
 }
+
+describe('a store whose clock cannot be moved', () => {
+  const harness: StoreHarness = { clock: 'real', create: async () => memoryStore() };
+  const [skipped, asked] = [true, false].map((isSkipped) =>
+    storeContract().filter((contractCase) => (whySkipped(contractCase, harness) !== undefined) === isSkipped),
+  );
+
+  test('is asked everything that needs no time', async () => {
+    expect(asked!.length).toBeGreaterThan(60);
+    for (const contractCase of asked!) await contractCase.run(harness);
+  });
+
+  test('passes no other case in silence', async () => {
+    const printed = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+    for (const contractCase of skipped!) await contractCase.run(harness);
+    expect(printed).toHaveBeenCalledTimes(skipped!.length);
+    expect(printed.mock.calls[0]![0]).toMatch(/^skipped: .*: this store's clock cannot be moved$/);
+    printed.mockRestore();
+  });
+});
+
+test('no two cases of the contract have the same name', () => {
+  const names = storeContract().map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+});
