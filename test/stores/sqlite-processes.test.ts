@@ -1,0 +1,70 @@
+// Several real processes on one file.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { sqliteStore } from '../../src/stores/sqlite/index.ts';
+import { theNamespace } from '../../src/testing/store-contract/attempt.ts';
+import { newPath } from './sqlite-folder.ts';
+
+interface Worker {
+  readonly process: ChildProcess;
+  readonly won: () => string[];
+}
+
+async function start(path: string, keys: number, together: number): Promise<Worker> {
+  const script = join(import.meta.dirname, 'sqlite-race-worker.ts');
+  const child = spawn(process.execPath, [script, path, String(keys), String(together)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text;
+  });
+  await once(child.stdout, 'data');
+  return { process: child, won: () => output.split('\n').slice(1, -1) };
+}
+
+const go = ({ process: child }: Worker) => child.stdin?.end('go\n');
+const over = async ({ process: child }: Worker) => (await once(child, 'close'))[0];
+
+test('six processes race over 200 keys: each key has exactly one winner', async () => {
+  const path = newPath();
+  const workers = await Promise.all(Array.from({ length: 6 }, (_, i) => start(path, 200, i < 3 ? 1 : 20)));
+  const ends = workers.map(over);
+  for (const worker of workers) go(worker);
+  expect(await Promise.all(ends)).toEqual(workers.map(() => 0));
+  const won = workers.flatMap((worker) => worker.won());
+  expect(won).toHaveLength(200);
+  expect(new Set(won).size).toBe(200);
+
+  const store = sqliteStore({ path });
+  for (const worker of workers) {
+    for (const key of worker.won()) {
+      const record = await store.read(theNamespace, key);
+      expect(record).toMatchObject({ status: 'succeeded', attempts: 1, doubtSince: null });
+      expect(record?.result?.text).toBe(`"${worker.process.pid}"`);
+    }
+  }
+  await store.close();
+});
+
+test('what a process was told is there after it was killed, and the others go on', async () => {
+  const path = newPath();
+  const workers = await Promise.all([start(path, 4000, 4), start(path, 4000, 4), start(path, 300, 4)]);
+  const [first, second, last] = workers as [Worker, Worker, Worker];
+  const ends = workers.map(over);
+  for (const worker of workers) go(worker);
+  for (const worker of [first, second]) {
+    while (worker.won().length < 20) await new Promise((resolve) => setTimeout(resolve, 5));
+    worker.process.kill('SIGKILL');
+  }
+  await Promise.all(ends);
+  expect(last.process.exitCode).toBe(0);
+
+  const won = workers.flatMap((worker) => worker.won());
+  expect(new Set(won).size).toBe(won.length);
+  const store = sqliteStore({ path });
+  for (const key of won) expect(await store.read(theNamespace, key), key).toBeDefined();
+  await store.close();
+});
