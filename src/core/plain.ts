@@ -86,3 +86,36 @@ function kindOfObject(value: object): string {
   const name: unknown = (value.constructor as { name?: unknown } | undefined)?.name;
   return typeof name === 'string' && name !== '' ? `an instance of ${name}` : 'an instance of a class';
 }
+
+/**
+ * Plain objects and arrays copied, anything else as it is: what the caller changes afterwards changes no call. What
+ * is not quite plain, too deep or too large is left for whoever judges it.
+ */
+export function copyPlain(value: unknown): unknown {
+  try {
+    return copied(value, { left: 100_000 }, 0);
+  } catch {
+    // A getter that throws will do so again where its place can be told; what has no end will be refused there.
+    return value;
+  }
+}
+
+function copied(value: unknown, budget: { left: number }, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  budget.left -= 1;
+  if (depth > 100 || budget.left < 0) throw new RangeError('too much to copy');
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (Array.isArray(value)) {
+    if (!isArrayPrototype(prototype) || !areDenseKeys(Object.keys(value), value.length)) return value;
+    return value.map((item) => copied(item, budget, depth + 1));
+  }
+  if (!isPlainPrototype(prototype) || visibleSymbol(value) !== undefined) return value;
+  const copy: Record<string, unknown> = { ...value };
+  for (const name of Object.keys(copy)) {
+    const member = copy[name];
+    // `__proto__` never holds a container that passes: it is copied by the spread, or refused as a key.
+    if (typeof member === 'object' && member !== null && name !== '__proto__')
+      copy[name] = copied(member, budget, depth + 1);
+  }
+  return copy;
+}

@@ -7,7 +7,7 @@ import { isSemelError, SemelError } from '../core/errors.ts';
 import { contentOf, identityOf, redacted } from '../core/identity.ts';
 import { callerKey, deriveKey, fingerprint, type PeriodPart, shortDigest } from '../core/key.ts';
 import { calendarSlot, type Per } from '../core/period.ts';
-import { kindOf } from '../core/plain.ts';
+import { copyPlain, kindOf } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import type { Call, Identity, Tool } from '../runner/index.ts';
 import { ambient } from './ambient.ts';
@@ -36,8 +36,11 @@ export async function callOf(
   input: unknown,
   options: CallOptions,
 ): Promise<Call> {
+  const { effect, mode } = tool.contract;
   try {
-    return await keyedCall(source, tool, schema, input, options);
+    // The key is taken now and the effect runs later: both must be of the same args.
+    const given = effect === 'read' || mode === 'observe' ? input : copyPlain(input);
+    return await keyedCall(source, tool, schema, given, options);
   } catch (problem) {
     if (tool.contract.mode !== 'observe' || !isSemelError(problem)) throw problem;
     const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;

@@ -104,6 +104,51 @@ describe('fields', () => {
   });
 });
 
+test('what the caller changes after the call changes neither its key nor its effect', async () => {
+  const semel = quick();
+  const sent: unknown[] = [];
+  const definition = {
+    ...base,
+    run: (args: { to: { mail: string }; cc: string[] }) => sent.push(structuredClone(args)),
+  };
+  const tool = semel.tool(definition);
+  const args = { to: { mail: 'ann' }, cc: ['x'] };
+  const calls = [tool(args)];
+  args.to.mail = 'bob';
+  args.cc.push('y');
+  calls.push(tool(args));
+  await Promise.all(calls);
+  expect(sent).toEqual(
+    expect.arrayContaining([
+      { to: { mail: 'ann' }, cc: ['x'] },
+      { to: { mail: 'bob' }, cc: ['x', 'y'] },
+    ]),
+  );
+});
+
+test('args that are not plain are judged as they are', async () => {
+  const loop: Record<string, unknown> = {};
+  loop.self = loop;
+  const getter = Object.defineProperty({}, 'x', {
+    enumerable: true,
+    get: () => {
+      throw new Error('mine');
+    },
+  });
+  for (const [args, path] of [
+    [loop, 'args.self'],
+    [getter, 'args.x'],
+    [{ a: Object.assign([1, 3], { length: 3 }) }, 'args.a[2]'],
+    [{ [Symbol('s')]: 1 }, undefined],
+  ] as const)
+    await expect(keysOf({}, [[args]])).rejects.toMatchObject({
+      code: 'NOT_CANONICAL',
+      ...(path && { path }),
+    });
+  const proto = JSON.parse('{"__proto__": 1, "a": 2}');
+  expect((await keysOf({}, [[proto], [{ a: 2 }]])).count).toBe(2);
+});
+
 describe('defaults of the schema are left out, so that adding one changes no key', () => {
   const plain = z.object({ to: z.string(), amount: z.object({ minor: z.number() }) });
   const given = { to: 'ann', amount: { minor: 1 } };
