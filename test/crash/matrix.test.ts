@@ -1,16 +1,14 @@
 // SIGKILL at every crash point of every contract, on a real ledger and with a target in a process of its own.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EffectServer, startEffectServer } from '../../src/testing/effect-server/index.ts';
-import { startNode } from '../processes/node-process.ts';
 import { newScratch } from '../processes/scratch.ts';
 import { expected } from './expected.ts';
 import type { Heard } from './heard.ts';
+import { kill, survive } from './kill.ts';
 import { describe as describeLine, type LineName, lineNames, lineOf } from './lines.ts';
 import { exists, type Point, points } from './points.ts';
-import type { SurvivorJob, SurvivorLine } from './survivor.ts';
 import { matrixTable } from './table.ts';
 import { targets } from './tools.ts';
-import type { VictimJob, VictimLine } from './victim.ts';
 
 const scratch = newScratch('crash');
 const ledger = scratch.path('ledger.db');
@@ -27,30 +25,14 @@ afterAll(async () => {
   scratch[Symbol.dispose]();
 });
 
-async function kill(line: LineName, point: Point, intent: string): Promise<void> {
-  const job: VictimJob = { ledger, url: server.url, line, intent, wording: 'victim', point, how: 'die' };
-  const victim = startNode<VictimLine>(new URL('./victim.ts', import.meta.url), job);
-  const { signal } = await victim.ended;
-  expect(victim.errors()).toBe('');
-  expect(victim.lines).toEqual([{ at: point }]);
-  expect(signal).toBe('SIGKILL');
-}
-
-async function survive(line: LineName, intents: readonly string[]): Promise<readonly SurvivorLine[]> {
-  const job: SurvivorJob = { ledger, url: server.url, line, intents };
-  const survivor = startNode<SurvivorLine>(new URL('./survivor.ts', import.meta.url), job);
-  await survivor.ended;
-  expect(survivor.errors()).toBe('');
-  return survivor.lines;
-}
-
 for (const line of lineNames) {
   // One line at a time would leave the machine idle while processes start.
   test.concurrent(`killed: ${describeLine(line)}`, async () => {
     const at = points.filter((point) => exists(line, point));
     const intents = new Map(at.map((point) => [`${line}, ${point}`, point]));
-    for (const [intent, point] of intents) await kill(line, point, intent);
-    const survived = await survive(line, [...intents.keys()]);
+    const place = { ledger, url: server.url };
+    for (const [intent, point] of intents) await kill(place, { line, point, intent });
+    const survived = await survive(place, { line, intents: [...intents.keys()] });
 
     const cells: Partial<Record<Point, string>> = {};
     for (const { intent, heard } of survived) {

@@ -21,6 +21,9 @@ export const points = [
 
 export type Point = (typeof points)[number];
 
+/** Where the one dies who came after: the tool has told what it found · "not landed" is believed, the call goes on. */
+export type LaterPoint = 'verifying' | 'cleared' | 'dispatched' | 'landed';
+
 /** Reads have no record, and most contracts no `prepare`. */
 export function exists(name: LineName, point: Point): boolean {
   const { effect, prepare } = lineOf(name);

@@ -14,6 +14,8 @@ export interface SurvivorJob {
   readonly url: string;
   readonly line: LineName;
   readonly intents: readonly string[];
+  /** How much later than now it lives. */
+  readonly aheadMs?: number;
 }
 
 export interface SurvivorLine {
@@ -24,9 +26,9 @@ export interface SurvivorLine {
 /** The leases of the contracts are a minute long, and "not landed" is believed after eleven. */
 const moments = [0, 61_000, 12 * 60_000];
 
-const { ledger, url, line, intents } = jobOf<SurvivorJob>();
+const { ledger, url, line, intents, aheadMs } = jobOf<SurvivorJob>();
 onFinish(() => process.exit(1));
-const clock = movableClock();
+const clock = movableClock(aheadMs);
 // No cache: each call must hear it from the ledger.
 const semel = createSemel({
   store: sqliteStore({ path: ledger, clock }),

@@ -24,7 +24,7 @@ export interface Value {
 }
 
 /** Where an attempt stands inside the effect. */
-export type Inside = 'started' | 'prepared' | 'dispatched' | 'landed';
+export type Inside = 'started' | 'prepared' | 'dispatched' | 'landed' | 'verifying';
 
 export interface World {
   readonly url: string;
@@ -91,6 +91,7 @@ export function toolOf(semel: Semel, name: LineName, world: World): ToolFunction
       : {
           verify: async (args: Args) => {
             const effect = await look(args);
+            await at('verifying', args);
             return effect === undefined ? notLanded() : landed({ effect: effect.seq });
           },
         }),

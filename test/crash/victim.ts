@@ -1,14 +1,14 @@
 // A process that makes one call and dies, or stands still, at the point that its job names.
 
 import { createSemel } from '../../src/index.ts';
-import type { ClaimAnswer } from '../../src/store/index.ts';
+import type { ClaimAnswer, CrossAnswer } from '../../src/store/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
 import { dieHere, jobOf, onFinish, print, stopHere } from '../processes/child.ts';
 import { hookedStore } from '../processes/hooked-store.ts';
 import { movableClock } from '../processes/movable-clock.ts';
 import { type Heard, heard } from './heard.ts';
 import type { LineName } from './lines.ts';
-import type { Point } from './points.ts';
+import type { LaterPoint, Point } from './points.ts';
 import { toolOf, type World } from './tools.ts';
 
 export interface VictimJob {
@@ -17,17 +17,17 @@ export interface VictimJob {
   readonly line: LineName;
   readonly intent: string;
   readonly wording: string;
-  readonly point: Point;
+  readonly point: Point | LaterPoint;
   readonly how: 'die' | 'stop';
   readonly aheadMs?: number;
   readonly lease?: World['lease'];
 }
 
-export type VictimLine = { readonly at: Point } | { readonly heard: Heard };
+export type VictimLine = { readonly at: Point | LaterPoint } | { readonly heard: Heard };
 
 const job = jobOf<VictimJob>();
 
-function reached(point: Point): void {
+function reached(point: Point | LaterPoint): void {
   if (point !== job.point) return;
   print({ at: point } satisfies VictimLine);
   if (job.how === 'die') dieHere();
@@ -42,6 +42,7 @@ const store = hookedStore(sqliteStore({ path: job.ledger, clock }), {
   },
   after: (method, _request, answer) => {
     if (method === 'claim' && (answer as ClaimAnswer).won) reached('claimed');
+    if (method === 'clear' && (answer as CrossAnswer).ok) reached('cleared');
     if (method === 'settle') reached('settled');
   },
 });
