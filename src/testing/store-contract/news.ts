@@ -82,6 +82,21 @@ export const newsCases = [
   ),
 
   behaviour(
+    'what two verifiers found is one effect, and its attempt explains it',
+    ['time'],
+    async (scene) => {
+      const zombie = await scene.take({ crossing: true });
+      await scene.lapse();
+      const first = await scene.take({ for: 'verify' });
+      await scene.lapse();
+      const second = await scene.take({ for: 'verify' });
+      await second.find();
+      assert.equal((await first.find()).noted, 'fenced');
+      assert.equal((await zombie.succeed()).noted, 'lateNews');
+    },
+  ),
+
+  behaviour(
     'what a verifier found was done by whoever reports it first; the next is a duplicate',
     ['time'],
     async (scene) => {

@@ -195,6 +195,17 @@ export const repeatedCallCases = [
     }
   }),
 
+  behaviour('a second effect told again is one duplicate', ['time'], async (scene) => {
+    const zombie = await scene.take({ crossing: true });
+    await scene.lapse();
+    const rerun = await scene.take({ crossing: true, for: 'rerun' });
+    await zombie.succeed();
+    await rerun.succeed();
+    await zombie.succeed();
+    await rerun.succeed();
+    assert.deepEqual(await scene.told(), ['takeover', 'lateNews', 'duplicate']);
+  }),
+
   behaviour(
     'a settlement that gave way to a late success still finds that success when asked again',
     ['time'],
