@@ -11,7 +11,12 @@ export type RequestFate = 'not sent' | 'refused' | 'denied' | 'landed' | 'ambigu
 export type Classified = 'notLanded' | 'rejected' | 'maybeLanded' | AlreadyLanded;
 
 export type Ending =
-  | { readonly outcome: 'succeeded'; readonly value: unknown }
+  | {
+      readonly outcome: 'succeeded';
+      readonly value: unknown;
+      /** It had landed before this attempt. */
+      readonly found?: true;
+    }
   | { readonly outcome: Exclude<Outcome, 'succeeded'>; readonly because: string };
 
 export interface Thrown {
@@ -45,7 +50,7 @@ function said(word: unknown): Ending | undefined {
     return { outcome: 'released', because: 'the tool says it did not land' };
   if (word instanceof Rejected || word === 'rejected')
     return { outcome: 'failed', because: 'the tool says it was refused' };
-  if (word instanceof AlreadyLanded) return { outcome: 'succeeded', value: word.value };
+  if (word instanceof AlreadyLanded) return { outcome: 'succeeded', value: word.value, found: true };
   if (word instanceof MaybeLanded || word === 'maybeLanded')
     return { outcome: 'unknown', because: 'the tool cannot tell' };
   if (word instanceof PartialSuccess) return { outcome: 'unknown', because: 'only part of it landed' };

@@ -111,11 +111,18 @@ export function startAttempt({
   async function ready(): Promise<void> {
     stop.throwIfAsked();
     // The event loop may have been blocked, or the claim's answer late: then the lease is older than it seems.
-    if (heartbeat.leftMs() < contract.leaseMs / 2 && !(await heartbeat.renew())) throw leaseLost();
+    if (heartbeat.leftMs() >= contract.leaseMs / 2) return;
+    if (!(await heartbeat.renew())) throw leaseLost();
+    // So is the provider's memory of the key, which the claim was judged by.
+    if (contract.rerunWithinMs !== null && record.dispatched) await judge();
   }
 
   async function send(): Promise<void> {
     await ready();
+    await judge();
+  }
+
+  async function judge(): Promise<void> {
     const answer = await ledger.dispatch({
       ...held,
       prepared: prepared?.text ?? null,

@@ -60,6 +60,8 @@ export interface Call {
   readonly storedArgs: string | null;
   readonly periodEndsAt: number | null;
   readonly identity: Identity;
+  /** Why it is done once more on purpose. */
+  readonly again: string | null;
   readonly notAfter: number | null;
   readonly signal: AbortSignal | undefined;
   /** Why it would be refused if it were not only observed: it has no key then. */

@@ -109,5 +109,6 @@ function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string)
     turn: turn ?? null,
     toolCallId: toolCallId ?? null,
     run: run ?? null,
+    again: call.again,
   };
 }

@@ -117,7 +117,7 @@ function settleRequest(
     return {
       ...attempt.held,
       outcome: ending.outcome,
-      result: null,
+      result: attempt.remoteRef === undefined ? null : referenceOnly(attempt.remoteRef),
       error: errorOf(ending.outcome, thrown),
       keyed,
       found: verified === true,
@@ -129,8 +129,13 @@ function settleRequest(
     result: resultOf(ending.value, attempt.remoteRef, contract.result, maxResultBytes),
     error: null,
     keyed,
-    found: verified === true,
+    found: verified === true || ending.found === true,
   };
+}
+
+/** What a provider called it, of an attempt that may have landed. */
+function referenceOnly(remoteRef: string): StoredResult {
+  return { text: null, omitted: 'it is not known to have landed', remoteRef };
 }
 
 export function resultOf(

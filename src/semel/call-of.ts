@@ -46,7 +46,7 @@ export async function callOf(
     const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
     const { namespace, address } = source;
     const unkeyed = { key: '', olderKeys: [], fingerprint: null, content: null, storedArgs: null };
-    const nobody = { identity: {}, periodEndsAt: null, notAfter: null, signal: options.signal };
+    const nobody = { identity: {}, periodEndsAt: null, again: null, notAfter: null, signal: options.signal };
     return { tool, namespace, address, args, ...unkeyed, ...nobody, problem };
   }
 }
@@ -118,6 +118,7 @@ async function keyedCall(
     },
     periodEndsAt,
     identity,
+    again: again ?? null,
     notAfter: instant('notAfter', options.notAfter) ?? null,
     signal: options.signal,
   };

@@ -46,6 +46,8 @@ export interface RecordInfo {
   readonly turn: string | undefined;
   readonly toolCallId: string | undefined;
   readonly run: string | undefined;
+  /** Why it was done once more on purpose. */
+  readonly again: string | undefined;
 }
 
 export function infoOf(record: StoredRecord): RecordInfo {
@@ -84,5 +86,6 @@ export function infoOf(record: StoredRecord): RecordInfo {
     turn: record.turn ?? undefined,
     toolCallId: record.toolCallId ?? undefined,
     run: record.run ?? undefined,
+    again: record.again ?? undefined,
   };
 }

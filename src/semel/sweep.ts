@@ -90,6 +90,7 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
       run: record.run ?? undefined,
       toolCallId: record.toolCallId ?? undefined,
     },
+    again: record.again,
     notAfter: record.notAfter,
     signal: undefined,
   };

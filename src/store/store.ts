@@ -104,6 +104,8 @@ export interface Row {
   readonly turn: string | null;
   readonly toolCallId: string | null;
   readonly run: string | null;
+  /** Why it was done once more on purpose. */
+  readonly again: string | null;
 }
 
 /** A row as it stood at one moment of the store's clock, without the token. */
@@ -153,6 +155,7 @@ export interface ClaimRequest {
   readonly turn: string | null;
   readonly toolCallId: string | null;
   readonly run: string | null;
+  readonly again: string | null;
 }
 
 export type ClaimAnswer =

@@ -11,7 +11,7 @@ export const incident: Incident = {
   title: 'A provider’s window of 1 h and a retry at 2 h',
   file: './provider-forgot.ts',
   happened:
-    'A worker sends a payout under a good, stable idempotency key and dies before it hears the answer. It is started again two hours later; the provider remembers keys for one.',
+    'A worker sends a payout under a good, stable key and dies before it hears the answer. It is started again two hours later; the provider remembers keys for one.',
   wanted: 1,
   ways: [
     {

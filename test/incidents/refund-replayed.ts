@@ -9,7 +9,7 @@ export const incident: Incident = {
   title: 'Refund ×4 by an orchestrator that replays',
   file: './refund-replayed.ts',
   happened:
-    'A workflow is replayed three times from its checkpoint. Each time the model plans the same refund with a new tool call id and another wording of the reason, so the payment provider gets a new idempotency key.',
+    'A workflow is replayed three times from its checkpoint. Each time the model plans the same refund with a new tool call id and another wording of the reason, so the payment provider gets a new key.',
   wanted: 1,
   ways: [
     {

@@ -583,3 +583,33 @@ test('a stored memory of semel can be opened by anybody who has the store', asyn
   const { items } = await operator.doubts.list({ contract: 'mail.send', limit: 1 });
   expect(items).toHaveLength(1);
 });
+
+test("the provider's id that was noted before the throw reaches verify and people", async () => {
+  const { semel } = rig();
+  const seen: (string | undefined)[] = [];
+  const tool = semel.tool({
+    ...mail,
+    run: (_: Mail, ctx): string => {
+      ctx.note('msg_1');
+      throw new Error('socket hang up');
+    },
+    verify: (_, { remoteRef }) => {
+      seen.push(remoteRef);
+      return unsure();
+    },
+  });
+  const error = await errorOf(tool({ to: 'ann' }));
+  expect(error.evidence).toMatchObject({ remoteRef: 'msg_1' });
+  await errorOf(tool({ to: 'ann' }));
+  expect(seen).toEqual(['msg_1']);
+  expect((await semel.doubts.list()).items[0]?.remoteRef).toBe('msg_1');
+});
+
+test('a deliberate repetition says why, in its record too', async () => {
+  const { semel } = rig();
+  const tool = semel.tool({ ...mail, run: (_: Mail) => 'sent' });
+  await tool({ to: 'ann' });
+  await tool({ to: 'ann' }, { again: 'she asked for it once more' });
+  const { items } = await semel.records.list();
+  expect(items.map(({ again }) => again).sort()).toEqual(['she asked for it once more', undefined]);
+});

@@ -62,7 +62,7 @@ async function lane(): Promise<void> {
 }
 
 await semel.open();
-await new Promise((resolve) => setTimeout(resolve, startAt - Date.now()));
+await new Promise((resolve) => setTimeout(resolve, Math.max(0, startAt - Date.now())));
 await Promise.all(Array.from({ length: lanes }, lane));
 print({ executed, replayed, told, errors } satisfies RacerLine);
 await semel.close();

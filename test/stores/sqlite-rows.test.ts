@@ -67,6 +67,7 @@ const fields: { [K in Exclude<keyof Row, 'leaseBoot' | 'leaseUntil'>]: fc.Arbitr
   turn: maybe(text),
   toolCallId: maybe(text),
   run: maybe(text),
+  again: maybe(text),
 };
 
 const row: fc.Arbitrary<Row> = fc

@@ -176,6 +176,7 @@ function fresh(request: ClaimRequest, fence: number, time: Time): Row {
     turn: request.turn,
     toolCallId: request.toolCallId,
     run: request.run,
+    again: request.again,
   };
   return crossAtClaim(row, request, time);
 }
@@ -183,8 +184,9 @@ function fresh(request: ClaimRequest, fence: number, time: Time): Row {
 /** A later claim of the same generation. */
 function next(row: Row, request: ClaimRequest, time: Time): Row {
   // A target that honours our key compares the request too: what it may have seen must be sent again as it was.
-  // And what was prepared stays with the words from which it was.
-  const keepsFirstWording = row.lastDispatchedAt !== null && (row.keyed || row.prepared !== null);
+  // And what was prepared stays with the words from which it was, and a question with what it is about.
+  const isKeptWhole = row.keyed || row.prepared !== null || request.for === 'verify';
+  const keepsFirstWording = row.lastDispatchedAt !== null && isKeptWhole;
   return {
     ...row,
     fence: row.fence + 1,

@@ -61,6 +61,8 @@ export function doubt(row: Row, request: SettleRequest, time: Time): Row {
     status: 'unknown',
     doubtSince: row.doubtSince ?? row.fence,
     error: request.error ?? row.error,
+    // What the provider called it helps to find out.
+    result: request.result ?? row.result,
     // The attempt has reported its end, so it sends nothing more: what may still be on its way is the tail.
     quietAt: row.dispatched ? quietAfter(row.tailMs, earlierQuiet(row), time) : row.quietAt,
     expiresAt: null,

@@ -27,6 +27,7 @@ export function tombstone(row: Row): Row {
     conversation: null,
     turn: null,
     toolCallId: null,
+    again: null,
     run: null,
     news: null,
     expiresAt: null,

@@ -8,6 +8,7 @@ import {
   expiryOf,
   forgotten,
   isInDoubt,
+  isKept,
   isSettled,
   quietInMs,
   type Step,
@@ -96,7 +97,8 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
         ),
         status: 'failed',
         doubtSince: row.doubtSince ?? row.fence,
-        expiresAt: expiryOf(row, 'success', time),
+        // Where the key stays for good its words stay too: reopened, it must be sent as it was.
+        expiresAt: isKept(row) ? null : expiryOf(row, 'success', time),
       };
     case 'forget':
       return { ...row, updatedAt: time.wall, retention: null, expiresAt: forgotten };

@@ -148,6 +148,7 @@ export function view(row: Row, time: Time): StoredRecord {
     turn: row.turn,
     toolCallId: row.toolCallId,
     run: row.run,
+    again: row.again,
     contract: contractOf(row.key),
     readAt: time.wall,
     lapsed: isLapsed(row, time),

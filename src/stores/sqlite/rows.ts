@@ -171,7 +171,7 @@ export function decode(namespace: string, key: string, values: readonly SqliteVa
     string | null,
   ];
   const more: More = json === null ? usual : JSON.parse(json);
-  const [conversation = null, turn = null, toolCallId = null, run = null] =
+  const [conversation = null, turn = null, toolCallId = null, run = null, again = null] =
     asker === null ? nobody : (JSON.parse(asker) as (string | null)[]);
   const settledAt = settled === null ? null : created + settled;
   const crossedAt = (flags & crossedAtClaim) === 0 ? null : created;
@@ -223,6 +223,7 @@ export function decode(namespace: string, key: string, values: readonly SqliteVa
     turn,
     toolCallId,
     run,
+    again,
   };
 }
 
@@ -230,7 +231,7 @@ const usual: More = {};
 const nobody: (string | null)[] = [];
 
 function askerOf(row: Row): string | null {
-  const asker = [row.conversation, row.turn, row.toolCallId, row.run];
+  const asker = [row.conversation, row.turn, row.toolCallId, row.run, row.again];
   while (asker.length > 0 && asker.at(-1) === null) asker.pop();
   return asker.length === 0 ? null : JSON.stringify(asker);
 }

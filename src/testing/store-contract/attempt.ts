@@ -66,6 +66,7 @@ export function claimRequest(over: Partial<ClaimRequest> = {}): ClaimRequest {
     conversation: null,
     turn: null,
     toolCallId: null,
+    again: null,
     run: null,
     ...over,
   };

@@ -154,6 +154,21 @@ export const retentionCases = [
     assert.match((await scene.lose()).error?.message ?? '', /may have landed/);
   }),
 
+  behaviour(
+    'what was given up can be sent as it was, however late it is reopened',
+    ['time'],
+    async (scene) => {
+      const words = { args: '{"body":"first"}', content: 'first' };
+      await (await scene.take({ retention: ever, crossing: true, keyed: true, ...words })).settle('unknown');
+      await scene.resolved({ type: 'abandon', reason: 'no answer' });
+      await scene.advance(100 * day);
+      await scene.pruneAll();
+      const reopened = await scene.resolved({ type: 'reopen' });
+      assert.equal(reopened.status, 'unknown');
+      assert.equal(reopened.args, words.args);
+    },
+  ),
+
   behaviour('a refusal is not kept for ever', ['time'], async (scene) => {
     await (await scene.take({ retention: ever, crossing: true })).settle('failed');
     await scene.advance(failureWindow);

@@ -199,6 +199,26 @@ export const takeoverCases = [
     assert.equal(rerun.record.content, 'first');
   }),
 
+  behaviour('whoever asks whether it landed asks about what was sent', ['time'], async (scene) => {
+    await scene.take({ crossing: true, args: '{"body":"first"}' });
+    await scene.lapse();
+    const verifier = await scene.take({ for: 'verify', args: '{"body":"second"}' });
+    assert.equal(verifier.record.args, '{"body":"first"}');
+    await verifier.settle('unknown');
+    const next = await scene.take({ for: 'verify', args: '{"body":"third"}' });
+    assert.equal(next.record.args, '{"body":"first"}');
+  }),
+
+  behaviour("the provider's id of an attempt in doubt is kept as evidence", [], async (scene) => {
+    const holder = await scene.take({ crossing: true });
+    const result = { text: null, omitted: 'it is not known to have landed', remoteRef: 'msg_1' };
+    await holder.settle('unknown', { result });
+    const verifier = await scene.take({ for: 'verify' });
+    assert.equal(verifier.record.result?.remoteRef, 'msg_1');
+    await verifier.settle('unknown');
+    assert.equal((await scene.read()).result?.remoteRef, 'msg_1');
+  }),
+
   behaviour('before anything was dispatched the newest wording counts', ['time'], async (scene) => {
     await scene.take({ keyed: true, args: '{"body":"first"}' });
     await scene.lapse();
