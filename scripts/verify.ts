@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 type Counts = { passed: number; failed: number };
 
 const testResults = '.cache/verify/vitest.json';
+const simResults = '.cache/verify/sim.json';
 const docsResults = '.cache/verify/docs.json';
 
 const steps = [
@@ -20,6 +21,12 @@ const steps = [
       return { passed: numPassedTests, failed: numFailedTests };
     },
     results: testResults,
+  },
+  {
+    name: 'sim',
+    args: ['--histories=100000', '--seed=1', `--results=${simResults}`],
+    counts: (): Counts => JSON.parse(readFileSync(simResults, 'utf8')),
+    results: simResults,
   },
   { name: 'exports:check' },
   {

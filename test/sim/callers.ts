@@ -38,6 +38,7 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
     sent: [],
     returned: false,
     waitsFor: undefined,
+    askedAt: scheduler.now,
     told: undefined,
     toldAt: 0,
     threw: false,
@@ -118,6 +119,15 @@ function untilAborted(signal: AbortSignal): Promise<never> {
   });
 }
 
+/** When a caller is told of a success, the store has heard of it. */
+function durable({ log }: Sim, call: CallLog, { ok, receipt }: Result): void {
+  if (!ok || receipt.skipped || receipt.unguarded) return;
+  const { attempts, completions } = log.keyLog(call.key);
+  const heard = attempts.some((each) => each.reported && each.generation === receipt.generation);
+  if (!heard && !completions.has(receipt.generation))
+    log.violated('acknowledged means durable', `${call.id}: nothing is on file of g${receipt.generation}`);
+}
+
 function told(sim: Sim, asked: Asked, call: CallLog, result: Result): void {
   const { scheduler, chance, faults, trace } = sim;
   call.told = result;
@@ -125,6 +135,7 @@ function told(sim: Sim, asked: Asked, call: CallLog, result: Result): void {
   trace?.(
     `             ${call.id} (${(call.worker as Worker).name}) is told: ${result.ok ? JSON.stringify(result.value) : `${result.error.code} ${result.error.message.slice(0, 90)}`}`,
   );
+  durable(sim, call, result);
   if (result.ok || !faults.active || asked.final) return;
   const again = result.error.retriable ? 0.7 : 0.25;
   if (!chance.happens(again)) return;

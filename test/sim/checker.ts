@@ -4,10 +4,12 @@ import type { Contract } from '../../src/core/contract.ts';
 import { isRepeatable } from '../../src/core/words.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import type { FinalCall } from './callers.ts';
-import type { Attempt, CallLog, Effect, KeyLog, Log } from './log.ts';
+import { type Faults, faultKinds } from './faults.ts';
+import type { Attempt, CallLog, Effect, KeyLog, KnownAct, Log } from './log.ts';
 
 export interface Ended {
   readonly log: Log;
+  readonly faults: Faults;
   readonly contracts: ReadonlyMap<string, Contract>;
   readonly records: ReadonlyMap<string, StoredRecord | undefined>;
   readonly finals: readonly FinalCall[];
@@ -25,11 +27,13 @@ export function check(ended: Ended): void {
     oneIntentPerGeneration(log, known);
     completedMeansLanded(log, known);
     notStuck(log, known, ended.records.get(known.key));
+    toldInTheEnd(ended, known);
   }
   for (const call of log.calls) {
     answered(log, call);
     ranWhatItSays(log, call);
     toldTheTruth(log, call);
+    notTooOld(ended, call);
   }
   for (const final of ended.finals) settledInTheEnd(log, final, ended.records.get(final.call.key));
 }
@@ -66,7 +70,9 @@ function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Ef
   const accepted =
     known.verdicts.some(
       ({ act, fence, forced }) => between(fence) && (act === 'runAgain' || (act === 'notLanded' && forced)),
-    ) || known.attempts.some(({ fence, unbounded }) => unbounded && between(fence));
+    ) ||
+    (contract.onDoubt === 'rerun' &&
+      known.attempts.some(({ fence, unbounded }) => unbounded && between(fence)));
   if (accepted) return undefined;
   const isKeyed = contract.rerunWithinMs !== null;
   if (isKeyed && (outlivesMargin(known, contract, earlier) || outlivesMargin(known, contract, later)))
@@ -118,6 +124,54 @@ function completedMeansLanded(log: Log, known: KeyLog): void {
 function notStuck(log: Log, { key }: KeyLog, record: StoredRecord | undefined): void {
   if (record?.status === 'running' && !record.lapsed)
     log.violated('STUCK: everything settles or is in doubt', `${key} is still running`);
+}
+
+/** A process that lives tells the ledger how each of its attempts ended, however long the store was away. */
+function toldInTheEnd({ log, faults, records }: Ended, known: KeyLog): void {
+  const lives = ({ token }: Attempt) => log.askers.get(token)?.alive === true;
+  for (const attempt of known.attempts)
+    if (attempt.returned && !attempt.reported && lives(attempt))
+      log.violated('what an effect returned is told to the ledger', `${known.key} f${attempt.fence}`);
+  const last = known.attempts.at(-1);
+  const record = records.get(known.key);
+  // A copy that comes when its claim is long over takes the key for nobody.
+  if (counted(faults, ['delayed request', 'duplicated request', 'old request'])) return;
+  if (last !== undefined && record?.lapsed && record.fence === last.fence && lives(last))
+    log.violated('a living process does not leave its claim behind', `${known.key} f${last.fence}`);
+}
+
+const counted = ({ counts }: Faults, kinds: readonly (typeof faultKinds)[number][]) =>
+  kinds.some((kind) => (counts[faultKinds.indexOf(kind)] as number) > 0);
+
+/** What has expired, or what this very process had forgotten, is not replayed. */
+function notTooOld({ log, faults }: Ended, call: CallLog): void {
+  const { told, key, askedAt, worker } = call;
+  if (told?.ok !== true || !told.receipt.replayed || isRepeatable(call.contract.effect)) return;
+  const { generation } = told.receipt;
+  // Who joins a flight gets what it brings, however long ago the store took it.
+  const isShared = log.calls.some(
+    (other) => other !== call && other.key === key && other.worker === worker && other.toldAt >= askedAt,
+  );
+  if (isShared) return;
+  // What was refused, forgotten and reopened may land under its old generation after all.
+  const completedAt = log.keyLog(key).completions.get(generation)?.at ?? Number.POSITIVE_INFINITY;
+  const isForgotten = (act: KnownAct) =>
+    act.key === key &&
+    act.worker === worker &&
+    act.generation === generation &&
+    act.at < askedAt &&
+    completedAt < act.at;
+  const completion = log.keyLog(key).completions.get(generation);
+  if (completion === undefined) return;
+  if (log.acts.some(isForgotten))
+    log.violated('what a process had forgotten it does not replay', `${call.id}: g${generation}`);
+  if (completion.kept) return;
+  if (counted(faults, ['store clock jump', 'reboot'])) return;
+  if (askedAt > completion.at + completion.windowMs)
+    log.violated(
+      'what has expired is not replayed',
+      `${call.id}, asked at ${askedAt}: g${generation} of ${completion.at}`,
+    );
 }
 
 function answered(log: Log, call: CallLog): void {
@@ -180,6 +234,11 @@ function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): voi
     );
     return;
   }
+  if (landed.identity !== call.identity)
+    log.violated(
+      "nobody is told another intent's value",
+      `${call.id}: ${call.identity} gets that of ${landed.identity}`,
+    );
   if (receipt.unguarded) return;
   const completion = known.completions.get(generation);
   const reported = known.attempts.some(

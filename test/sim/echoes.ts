@@ -159,7 +159,10 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
 
   /** Verdicts about what is no more as it was; and the acts that need no knowledge, now and then on what is. */
   function lateActs(key: string, record: StoredRecord | undefined): Play[] {
-    const stale = { fence: (record?.fence ?? 1) - 1, dispatchedAt: record?.lastDispatchedAt ?? null };
+    const crossedBefore = record?.lastDispatchedAt == null ? 1 : record.lastDispatchedAt - 1;
+    const stale = chance.happens(0.5)
+      ? { fence: (record?.fence ?? 1) - 1, dispatchedAt: record?.lastDispatchedAt ?? null }
+      : { fence: record?.fence ?? 0, dispatchedAt: crossedBefore };
     const fresh = { fence: record?.fence ?? 0, dispatchedAt: record?.lastDispatchedAt ?? null };
     const result = { text: '"late"', omitted: null, remoteRef: null };
     const acts: readonly Act[] = [
@@ -176,6 +179,7 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
         namespace,
         key,
         seen: !knows && chance.happens(0.1) ? fresh : stale,
+        decidedAt: record?.readAt ?? 0,
         act,
         token: `late ${chance.below(0xffffffff)}`,
         by: 'late',

@@ -56,6 +56,11 @@ export interface Profile {
   readonly prune: number;
   /** Per store request that changes something: the chance that an old one arrives after it. */
   readonly echo: number;
+  /**
+   * Which contracts it prefers: those whose windows end while the history goes on, those whose windows end while
+   * somebody waits, those whose target honours keys for a short while.
+   */
+  readonly bias?: 'brief' | 'fleeting' | 'keyed';
 }
 
 const none = {
@@ -103,6 +108,7 @@ const profiles: readonly Profile[] = [
   {
     ...none,
     name: 'echoes',
+    bias: 'brief',
     chaosMs: 150_000,
     calls: 5,
     crash: 0.4,
@@ -115,7 +121,28 @@ const profiles: readonly Profile[] = [
   },
   { ...none, name: 'outages', outage: 1, crash: 0.15, effect: 0.3 },
   { ...none, name: 'target', effect: 0.85, effectDelay: 0.3, calls: 5 },
-  { ...none, name: 'provider', chaosMs: 420_000, calls: 6, crash: 0.5, effect: 0.6, effectDelay: 0.3 },
+  {
+    ...none,
+    name: 'provider',
+    bias: 'keyed',
+    chaosMs: 200_000,
+    calls: 8,
+    crash: 0.3,
+    effect: 0.9,
+    effectDelay: 0.15,
+    operator: 0.3,
+  },
+  {
+    ...none,
+    name: 'waiters',
+    bias: 'fleeting',
+    chaosMs: 12_000,
+    calls: 6,
+    crash: 0.6,
+    delay: 0.12,
+    lostReply: 0.05,
+    prune: 4,
+  },
   { ...none, name: 'clocks', chaosMs: 240_000, clockJump: 1, crash: 0.3, effect: 0.35, calls: 6 },
   {
     ...none,

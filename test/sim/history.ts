@@ -60,7 +60,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
   const host = createStoreHost({ scheduler, time, table, log, trace });
   const world = createWorld(scheduler, chance, faults, log);
   const intents = Array.from({ length: chance.pick([1, 1, 1, 2, 2, 3]) }, (_, index) =>
-    makeIntent(chance, index + 1, profile.echo > 0),
+    makeIntent(chance, index + 1, profile.bias),
   );
   const workers: Worker[] = [];
   const sim: Sim = {
@@ -83,6 +83,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     outages: outagesOf(sim),
     store: host.store,
     echoes,
+    log,
   };
   const plans = new Map<Owner, Plan>();
   const finals: FinalCall[] = [];
@@ -204,6 +205,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
           sent: [],
           returned: false,
           waitsFor: undefined,
+          askedAt: scheduler.now,
           told: undefined,
           toldAt: 0,
           threw: false,
@@ -270,7 +272,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     if (error instanceof Endless) log.violated('STUCK: every history ends', error.message);
     else log.violated('nothing is thrown past a call', String((error as Error)?.stack ?? error));
   }
-  check({ log, finals, contracts: contractsOf(keys), records: lookAt(host, log.keys.keys()) });
+  check({ log, faults, finals, contracts: contractsOf(keys), records: lookAt(host, log.keys.keys()) });
   current = undefined;
   add(faultCounts, faults);
   return {

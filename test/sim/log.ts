@@ -18,12 +18,19 @@ export interface Attempt {
   /** A re-run that no window bounds: `onDoubt: 'rerun'`, or a class that may be repeated. */
   readonly unbounded: boolean;
   readonly claimedAt: number;
+  /** When "not landed" may be believed of it: this long after it crossed the line, or after it reported its end. */
+  readonly verifyAfterMs: number;
+  readonly tailMs: number;
   /** When the store last let it cross the line. */
   crossedAt: number | undefined;
   /** When the store heard from it, as the holder, how it ended. */
   endedAt: number | undefined;
   /** The store heard a success from it. */
   reported: boolean;
+  /** When it last sent its effect. */
+  sentAt: number | undefined;
+  /** `run` returned a value, in time or not. */
+  returned: boolean;
 }
 
 export interface Verdict {
@@ -52,6 +59,8 @@ export interface Effect {
 export interface Completion {
   readonly at: number;
   readonly text: string | null;
+  readonly windowMs: number;
+  readonly kept: boolean;
 }
 
 /** How the last generation of a key ended, for the question whether the next one began too soon. */
@@ -69,12 +78,16 @@ export interface KeyLog {
   highestFence: number;
   /** Of the claim or act that changed hands last. */
   token: string;
+  /** When the first attempt crossed the line that is not accounted for. */
+  openSince: number | undefined;
   /** Of a fenced attempt whose success is on file beside a running one. */
   news: string;
   readonly attempts: Attempt[];
   readonly verdicts: Verdict[];
   readonly completions: Map<number, Completion>;
   ending: Ending | undefined;
+  /** How often `verify` looked. */
+  looks: number;
 }
 
 export interface CallLog {
@@ -89,6 +102,7 @@ export interface CallLog {
   returned: boolean;
   /** The generation that it was told to wait for. */
   waitsFor: number | undefined;
+  readonly askedAt: number;
   told: Result | undefined;
   toldAt: number;
   threw: boolean;
@@ -96,10 +110,23 @@ export interface CallLog {
   readonly worker: Owner;
 }
 
+/** What a process had forgotten or reopened, and knows of. */
+export interface KnownAct {
+  readonly worker: Owner;
+  readonly key: string;
+  readonly generation: number;
+  readonly at: number;
+}
+
 export interface Log {
   readonly keys: Map<string, KeyLog>;
   readonly effects: Effect[];
   readonly calls: CallLog[];
+  readonly acts: KnownAct[];
+  /** Which process asked with a token. */
+  readonly askers: Map<string, Owner>;
+  /** The tokens whose holders were told that they lost their lease. */
+  readonly lost: Set<string>;
   readonly violations: Violation[];
   keyLog(key: string): KeyLog;
   violated(invariant: string, detail: string): void;
@@ -117,6 +144,9 @@ export function createLog(): Log {
     keys,
     effects: [],
     calls: [],
+    acts: [],
+    askers: new Map(),
+    lost: new Set(),
     violations,
     keyLog(key) {
       let found = keys.get(key);
@@ -125,11 +155,13 @@ export function createLog(): Log {
           key,
           highestFence: 0,
           token: '',
+          openSince: undefined,
           news: '',
           attempts: [],
           verdicts: [],
           completions: new Map(),
           ending: undefined,
+          looks: 0,
         };
         keys.set(key, found);
       }

@@ -1,10 +1,12 @@
 // Between a process and the store: requests and replies that come late, twice, or never.
 
 import { SemelError } from '../../src/core/errors.ts';
-import type { Store } from '../../src/store/store.ts';
+import { isRepeatable } from '../../src/core/words.ts';
+import type { ClaimRequest, Store, StoredRecord } from '../../src/store/store.ts';
 import type { Chance } from './chance.ts';
 import type { EchoedName, Echoes } from './echoes.ts';
 import type { Faults } from './faults.ts';
+import type { Log } from './log.ts';
 import type { Owner, Scheduler } from './scheduler.ts';
 
 export interface Outage {
@@ -21,6 +23,7 @@ export interface NetworkOptions {
   readonly outages: readonly Outage[];
   readonly store: Store;
   readonly echoes: Echoes;
+  readonly log: Log;
 }
 
 /** A client gives an unanswered request up after this long. */
@@ -29,7 +32,7 @@ const longestDelayMs = 60_000;
 
 /** What one process holds of the store. */
 export function connect(
-  { scheduler, chance, faults, outages, store, echoes }: NetworkOptions,
+  { scheduler, chance, faults, outages, store, echoes, log }: NetworkOptions,
   owner: Owner,
 ): Store {
   const { profile } = faults;
@@ -88,11 +91,28 @@ export function connect(
     return ask(name, apply as () => Promise<unknown>, true) as ReturnType<Store[Name]>;
   }
 
+  /** Somebody else executes it, and this call knows. */
+  function mustWait({ toolCallId, fingerprint }: ClaimRequest, record: StoredRecord | undefined): void {
+    const call = log.calls.find(({ id }) => id === toolCallId);
+    if (call === undefined || record?.status !== 'running' || record.lapsed) return;
+    if (record.fingerprint === fingerprint && !isRepeatable(call.contract.effect))
+      call.waitsFor ??= record.generation;
+  }
+
   return {
     // Opening is a matter of the client alone here: nothing is asked.
     open: () => store.open(),
-    claim: (request) => echoed('claim', request),
-    renew: (request) => echoed('renew', request),
+    async claim(request) {
+      log.askers.set(request.token, owner);
+      const answer = await echoed('claim', request);
+      if (!answer.won) mustWait(request, answer.record);
+      return answer;
+    },
+    async renew(request) {
+      const answer = await echoed('renew', request);
+      if (!answer.held) log.lost.add(request.token);
+      return answer;
+    },
     dispatch: (request) => echoed('dispatch', request),
     clear: (request) => echoed('clear', request),
     settle: (request) => echoed('settle', request),

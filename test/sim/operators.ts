@@ -11,29 +11,43 @@ import type { Worker } from './worker.ts';
 const patienceMs = 10 * 60_000;
 
 export async function operate(sim: Sim, worker: Worker, key: string, thorough: boolean): Promise<void> {
-  const { chance, scheduler, faults } = sim;
+  const { chance, scheduler, faults, log } = sim;
   try {
     const info = await worker.records.get(key);
     if (info === undefined) return;
+    const lookedAt = scheduler.now;
     const wild = !thorough && chance.happens(0.3);
+    const forget = async () => {
+      const { generation } = await worker.records.forget(key);
+      log.acts.push({ worker, key, generation, at: scheduler.now });
+    };
     const think = () =>
       scheduler.pause(chance.between(50, chance.happens(0.5) ? 2_000 : 30_000), worker, 'operator thinks');
 
     if (!wild && !info.inDoubt && !(info.status === 'released' && info.doubt)) {
       await think();
       if (info.status === 'failed' && chance.happens(0.6)) await worker.records.reopen(key);
-      else if (info.status === 'succeeded' && chance.happens(0.25) && faults.active)
-        await worker.records.forget(key);
+      else if (info.status === 'succeeded' && chance.happens(0.25) && faults.active) await forget();
       return;
     }
     if (wild && chance.happens(0.35)) {
       await think();
-      await (chance.happens(0.5) ? worker.records.forget(key) : worker.records.reopen(key));
+      await (chance.happens(0.5) ? forget() : worker.records.reopen(key));
       return;
     }
     const force = wild && chance.happens(0.4);
     const resolution = await decision(sim, worker, info, thorough, force);
-    if (resolution !== undefined) await worker.doubts.resolve(info.ref, resolution, { force });
+    if (resolution === undefined) return;
+    await worker.doubts.resolve(info.ref, resolution, { force });
+    const { attempts } = log.keyLog(key);
+    const unseen = attempts.find(
+      ({ fence, crossedAt }) => fence <= info.fence && (crossedAt ?? 0) > lookedAt,
+    );
+    if (unseen !== undefined)
+      log.violated(
+        'a verdict speaks for what was looked at',
+        `${key}: looked at ${lookedAt}, f${unseen.fence} went on at ${unseen.crossedAt}`,
+      );
   } catch (error) {
     // Refused, stale, or the store is away: they will look again.
     if (!(error instanceof SemelError)) throw error;
@@ -49,6 +63,12 @@ async function decision(
 ): Promise<Resolution | undefined> {
   const quietInMs = info.quietAt === undefined ? 0 : info.quietAt.getTime() - epoch - scheduler.now;
   const canWait = quietInMs <= patienceMs;
+  // A hasty one looks and says so at once, long before it can be known: only the ledger can tell them. (When a
+  // person looked is theirs to know: who looks too early and speaks later is not protected against.)
+  if (!thorough && quietInMs > 5_000 && chance.happens(0.25)) {
+    const early = world.find(info.key, info.generation);
+    return early === undefined ? 'notLanded' : { landed: { effect: early.id } };
+  }
   // "Not landed" can be seen only once nothing can be on its way any more: they look again then.
   if (canWait && (thorough || chance.happens(0.7)))
     await scheduler.pause(Math.max(0, quietInMs), worker, 'operator waits');

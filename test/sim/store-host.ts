@@ -116,8 +116,13 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       detail,
     );
     if (isNew) tooSoon(known, record, state);
+    else if (before?.status === 'running' && known.news !== '')
+      log.violated('what is known to have landed is not taken over', detail());
     if (takesDoubt)
       assertThat(record.doubtSince !== null, 'taking over a dispatched attempt sets doubt', detail);
+    if (free) known.openSince = undefined;
+    if (takesDoubt && request.for === 'rerun') withinWindow(known, request.rerunWithinMs, detail);
+    if (record.dispatched) known.openSince ??= scheduler.now;
     known.highestFence = record.fence;
     known.token = request.token;
     known.news = '';
@@ -130,10 +135,21 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       call: request.toolCallId,
       unbounded: request.for === 'rerun' && request.rerunWithinMs === null,
       claimedAt: scheduler.now,
+      verifyAfterMs: request.verifyAfterMs,
+      tailMs: request.tailMs,
       crossedAt: record.dispatched ? scheduler.now : undefined,
       endedAt: undefined,
       reported: false,
+      sentAt: undefined,
+      returned: false,
     });
+  }
+
+  /** A provider's memory of our key is counted from the first request that it may have seen, in true time. */
+  function withinWindow({ openSince }: KeyLog, withinMs: number | null, detail: () => string): void {
+    if (openSince === undefined || withinMs === null) return;
+    const invariant = 'a key is sent again only while its provider remembers it';
+    assertThat(scheduler.now < openSince + withinMs, invariant, () => `${detail()}, open since ${openSince}`);
   }
 
   /** A record that answers for its key for a window does so in true time, whatever any clock says. */
@@ -189,7 +205,12 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
         'one accepted completion per generation',
         () => `${after.key} g${after.generation}`,
       );
-      known.completions.set(after.generation, { at: scheduler.now, text: after.result?.text ?? null });
+      known.completions.set(after.generation, {
+        at: scheduler.now,
+        text: after.result?.text ?? null,
+        windowMs: (before ?? after).retention?.windowMs ?? 0,
+        kept: after.retention?.keep === true,
+      });
     }
     const isSettled = after.status === 'succeeded' || after.status === 'failed';
     if (isSettled && !(same && before.status === after.status)) {
@@ -206,6 +227,21 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     }
     if (lifted && known.ending !== undefined) known.ending.lifted = true;
     known.highestFence = Math.max(known.highestFence, after.fence);
+  }
+
+  /** "Not landed" is believed of an attempt only once nothing of it can be on its way. */
+  function isQuiet(known: KeyLog, before: StoredRecord, below: number, seenAt: number, detail: () => string) {
+    const from = before.doubtSince ?? before.fence;
+    for (const { generation, fence, crossedAt, endedAt, verifyAfterMs, tailMs } of known.attempts) {
+      if (generation !== before.generation || fence < from || fence >= below || crossedAt === undefined)
+        continue;
+      const quietAt = Math.min(crossedAt + verifyAfterMs, (endedAt ?? Number.POSITIVE_INFINITY) + tailMs);
+      assertThat(
+        seenAt >= quietAt,
+        '"not landed" is believed only once it is quiet',
+        () => `${detail()}: seen at ${seenAt}, f${fence} is quiet at ${quietAt}`,
+      );
+    }
   }
 
   function attemptOf(known: KeyLog, token: string): Attempt | undefined {
@@ -229,8 +265,13 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     assertThat(known.token === request.token && before?.status === 'running', 'only the holder acts', detail);
     if (name !== 'renew')
       assertThat(before?.lapsed === false, 'crossing the line needs a live lease', detail);
+    if (name !== 'renew')
+      assertThat(known.news === '', 'no line is crossed beside a success on file', detail);
+    if (name === 'dispatch') withinWindow(known, (request as DispatchRequest).rerunWithinMs, detail);
+    if (name === 'clear' && before?.doubtSince !== null) known.openSince = undefined;
     const attempt = attemptOf(known, request.token);
     if (attempt === undefined || !answer.record?.dispatched) return answer;
+    known.openSince ??= scheduler.now;
     if (name !== 'renew' || before?.lapsed) attempt.crossedAt = scheduler.now;
     return answer;
   }
@@ -259,6 +300,16 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
         'a fenced attempt decides nothing by not landing',
         detail,
       );
+    if (speaker === 'holder' && request.outcome !== 'succeeded' && known.news !== '')
+      assertThat(record?.status === 'succeeded', 'a success on file is never wasted', detail);
+    const isOpen = before?.status === 'unknown' || before?.status === 'released' || before?.lapsed === true;
+    if (
+      speaker === 'fenced' &&
+      request.outcome === 'succeeded' &&
+      before?.generation === request.generation &&
+      isOpen
+    )
+      assertThat(record?.status === 'succeeded', 'a success is never wasted', detail);
     if (answer.settled && answer.fenced === false && speaker === 'fenced')
       log.violated('only the holder acts', detail());
     transition(known, before, record);
@@ -284,12 +335,20 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       if (before !== undefined && record?.status !== before.status) known.token = known.news;
       return answer;
     }
+    const { seen } = request;
+    assertThat(
+      before.fence === seen.fence && before.lastDispatchedAt === seen.dispatchedAt,
+      'a verdict compares what it saw',
+      () => `${request.key}: ${request.act.type} in ${state}`,
+    );
     assertThat(
       record.fence > known.highestFence,
       'fences grow',
       () => `${request.key}: resolve f${record.fence}`,
     );
     const { type } = request.act;
+    if (type === 'notLanded' && !request.force)
+      isQuiet(known, before, record.fence, scheduler.now, () => `${request.key}: resolve in ${state}`);
     known.token = request.token;
     known.verdicts.push({
       key: request.key,
@@ -312,7 +371,10 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       ({ ok }) => ok,
     );
     if (answer.ok && before !== undefined && before.doubtSince !== null) {
-      log.keyLog(request.key).verdicts.push({
+      const known = log.keyLog(request.key);
+      const seenAt = Math.min(scheduler.now, scheduler.now - (time.read().wall - request.seenAt));
+      isQuiet(known, before, before.fence, seenAt, () => `${request.key}: clear of f${request.fence}`);
+      known.verdicts.push({
         key: request.key,
         generation: before.generation,
         fence: before.fence,

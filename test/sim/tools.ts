@@ -2,6 +2,7 @@
 // tools do: by a word, by a code that the contract classifies, or by an error that says nothing.
 
 import { AlreadyLanded, MaybeLanded, NotLanded, Rejected } from '../../src/core/signals.ts';
+import { isRepeatable } from '../../src/core/words.ts';
 import {
   type AttemptContext,
   landed,
@@ -11,7 +12,7 @@ import {
   type Verification,
 } from '../../src/runner/index.ts';
 import type { Intent } from './contracts.ts';
-import type { CallLog } from './log.ts';
+import type { Attempt, CallLog } from './log.ts';
 import type { Sim } from './sim.ts';
 import type { Worker } from './worker.ts';
 import type { Answer } from './world.ts';
@@ -29,7 +30,7 @@ export interface Value {
 const codes = { EREFUSED: 'rejected', ENOTSENT: 'notLanded' } as const;
 
 export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog): Tool {
-  const { chance, scheduler, faults } = sim;
+  const { chance, scheduler, faults, log } = sim;
   const { contract } = intent;
 
   return {
@@ -50,6 +51,8 @@ export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog)
       if (intent.polite) ctx.signal.throwIfAborted();
       const value = valueFrom(sim, intent, await send(sim, intent, worker, call, args, ctx, ctx.prepared));
       if (!ctx.signal.aborted) call.returned = true;
+      const attempt = log.keyLog(call.key).attempts.find(({ fence }) => fence === ctx.fence);
+      if (attempt !== undefined) attempt.returned = true;
       return value;
     },
     prepare: intent.hasPrepare
@@ -87,8 +90,22 @@ export async function blocked({ chance, faults, scheduler }: Sim, { contract }: 
   await scheduler.pause(0, worker, 'event loop goes on');
 }
 
+/** What is true of an attempt that sends its effect now. */
+function maySend({ log, scheduler }: Sim, intent: Intent, call: CallLog, attempt: Attempt): void {
+  const { contract, polite } = intent;
+  const { key, fence, crossedAt, sentAt } = attempt;
+  const detail = `${call.id} sends ${key} f${fence}`;
+  if (crossedAt === undefined) log.violated('nothing is sent before the line', detail);
+  if (polite && log.lost.has(attempt.token))
+    log.violated('who was told that the lease is lost sends nothing', detail);
+  const isJudged = contract.rerunWithinMs !== null && !isRepeatable(contract.effect);
+  if (isJudged && sentAt !== undefined && (crossedAt ?? 0) < sentAt)
+    log.violated("before every further try the provider's window is judged", detail);
+  attempt.sentAt = scheduler.now;
+}
+
 export async function send(
-  { world, log }: Sim,
+  sim: Sim,
   intent: Intent,
   worker: Worker,
   call: CallLog,
@@ -96,11 +113,13 @@ export async function send(
   ctx: { readonly key: string; readonly fence: number },
   prepared: unknown,
 ): Promise<Answer> {
+  const { world, log } = sim;
   const { contract, target } = intent;
   const known = log.keyLog(call.key);
   const attempt = known.attempts.find(({ fence }) => fence === ctx.fence);
   const generation = attempt?.generation ?? 0;
   call.sent.push(ctx.fence);
+  if (attempt !== undefined) maySend(sim, intent, call, attempt);
   if (call.waitsFor !== undefined && generation > call.waitsFor)
     log.violated(
       'a waiter never runs a newer generation',
@@ -140,6 +159,10 @@ export function valueFrom({ chance, faults }: Sim, { classifies }: Intent, answe
 
 async function verify(sim: Sim, intent: Intent, worker: Worker, call: CallLog): Promise<Verification> {
   const { chance, scheduler, faults, log, world } = sim;
+  const known = log.keyLog(call.key);
+  known.looks += 1;
+  if (known.looks > known.attempts.filter((each) => each.for === 'verify').length)
+    log.violated('`verify` asks under a claim', `${call.id} looks for ${call.key}`);
   const slow = () =>
     faults.strike('verify slow', 0.15)
       ? scheduler.pause(chance.between(500, 40_000), worker, 'verify is slow')
@@ -148,7 +171,7 @@ async function verify(sim: Sim, intent: Intent, worker: Worker, call: CallLog): 
   if (faults.strike('verify threw', 0.08)) throw new Error('the target does not answer');
   if (faults.strike('verify unsure', 0.08)) return unsure();
   // Of the attempt that asks; a sweep goes by the record as it is.
-  const { attempts } = log.keyLog(call.key);
+  const { attempts } = known;
   const own = attempts.findLast(({ call: by }) => by === call.id) ?? attempts.at(-1);
   const generation = own?.generation ?? 0;
   const found = world.find(call.key, generation);
