@@ -24,6 +24,9 @@ export type Point = (typeof points)[number];
 /** Where the one dies who came after: the tool has told what it found · "not landed" is believed, the call goes on. */
 export type LaterPoint = 'verifying' | 'cleared' | 'dispatched' | 'landed';
 
+/** Where a process stands still besides: its lease was found to be held, and the line is asked for. */
+export type StoppingPoint = Point | 'crossing';
+
 /** Reads have no record, and most contracts no `prepare`. */
 export function exists(name: LineName, point: Point): boolean {
   const { effect, prepare } = lineOf(name);

@@ -8,7 +8,7 @@ import { hookedStore } from '../processes/hooked-store.ts';
 import { movableClock } from '../processes/movable-clock.ts';
 import { type Heard, heard } from './heard.ts';
 import type { LineName } from './lines.ts';
-import type { LaterPoint, Point } from './points.ts';
+import type { LaterPoint, StoppingPoint } from './points.ts';
 import { toolOf, type World } from './tools.ts';
 
 export interface VictimJob {
@@ -17,17 +17,17 @@ export interface VictimJob {
   readonly line: LineName;
   readonly intent: string;
   readonly wording: string;
-  readonly point: Point | LaterPoint;
+  readonly point: StoppingPoint | LaterPoint;
   readonly how: 'die' | 'stop';
   readonly aheadMs?: number;
   readonly lease?: World['lease'];
 }
 
-export type VictimLine = { readonly at: Point | LaterPoint } | { readonly heard: Heard };
+export type VictimLine = { readonly at: StoppingPoint | LaterPoint } | { readonly heard: Heard };
 
 const job = jobOf<VictimJob>();
 
-function reached(point: Point | LaterPoint): void {
+function reached(point: StoppingPoint | LaterPoint): void {
   if (point !== job.point) return;
   print({ at: point } satisfies VictimLine);
   if (job.how === 'die') dieHere();
@@ -39,6 +39,7 @@ const clock = movableClock(job.aheadMs);
 const store = hookedStore(sqliteStore({ path: job.ledger, clock }), {
   before: (method) => {
     if (method === 'claim') reached('before claim');
+    if (method === 'dispatch') reached('crossing');
   },
   after: (method, _request, answer) => {
     if (method === 'claim' && (answer as ClaimAnswer).won) reached('claimed');

@@ -5,7 +5,7 @@ import { type EffectServer, startEffectServer } from '../../src/testing/effect-s
 import { newScratch } from '../processes/scratch.ts';
 import { type Heard, heard } from './heard.ts';
 import type { LineName } from './lines.ts';
-import type { Point } from './points.ts';
+import type { StoppingPoint } from './points.ts';
 import { targets, toolOf } from './tools.ts';
 import { makeZombie, type Zombie } from './zombie.ts';
 
@@ -40,7 +40,7 @@ interface Scene extends Zombie {
   evidence(): Promise<string[]>;
 }
 
-async function scene(line: LineName, point: Point, name: string): Promise<Scene> {
+async function scene(line: LineName, point: StoppingPoint, name: string): Promise<Scene> {
   const intent = `${line}, ${point}: ${name}`;
   const zombie = await makeZombie(semel, { ledger, url: server.url }, line, point, intent);
   const { key } = zombie.record;
@@ -101,6 +101,15 @@ test.concurrent('a rival asks the tool: it landed, the zombie only confirms it',
 
 test.concurrent('stopped before the line, it may not cross it any more', async () => {
   const { wake, rival, effects } = await scene('explicit', 'claimed', 'rival');
+  const first = await rival();
+  expect(first.word).toBe('run');
+  const late = await wake();
+  expect([late.word, late.value]).toEqual(['replay', first.value]);
+  expect(effects()).toBe(1);
+});
+
+test.concurrent('stopped with one foot over the line: the ledger itself does not let it cross', async () => {
+  const { wake, rival, effects } = await scene('explicit', 'crossing', 'rival');
   const first = await rival();
   expect(first.word).toBe('run');
   const late = await wake();

@@ -5,7 +5,7 @@ import type { RecordInfo, Semel } from '../../src/index.ts';
 import { type NodeProcess, startNode } from '../processes/node-process.ts';
 import type { Heard } from './heard.ts';
 import type { LineName } from './lines.ts';
-import type { Point } from './points.ts';
+import type { StoppingPoint } from './points.ts';
 import type { VictimJob, VictimLine } from './victim.ts';
 
 export interface Zombie {
@@ -22,7 +22,7 @@ export async function makeZombie(
   semel: Semel,
   place: Pick<VictimJob, 'ledger' | 'url'>,
   line: LineName,
-  point: Point,
+  point: StoppingPoint,
   intent: string,
 ): Promise<Zombie> {
   const job: VictimJob = { ...place, line, point, intent, lease, how: 'stop', wording: 'zombie' };
