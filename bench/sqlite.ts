@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { createSemel, day } from '../src/index.ts';
+import { createSemel } from '../src/index.ts';
 import { type SqliteLike, sqliteStore } from '../src/stores/sqlite/index.ts';
 import { bare } from './bare.ts';
 import { ledgerFolder } from './ledger-folder.ts';
@@ -19,8 +19,14 @@ export interface Sizes {
 const result = { id: 'm-1', text: 'x'.repeat(175) };
 const callers = 128;
 
+interface Args {
+  readonly lead: string;
+  readonly n: number;
+}
+
 interface Bench {
-  readonly send: (args: { lead: string; n: number }) => Promise<typeof result>;
+  /** One call of an agent in its conversation. */
+  readonly send: (args: Args, conversation?: number) => Promise<typeof result>;
   readonly transactions: () => number;
   readonly close: () => Promise<void>;
 }
@@ -56,11 +62,12 @@ function ledgerAt(path: string, cache: boolean): Bench {
   const send = semel.tool({
     name: 'email.send',
     effect: 'write-non-idempotent',
-    per: day('Europe/Paris'),
-    run: (_args: { lead: string; n: number }) => result,
+    per: 'turn',
+    run: (_args: Args) => result,
   });
   return {
-    send,
+    send: (args, conversation = 0) =>
+      send(args, { conversation: `conversation-${conversation}`, turn: 'turn-1' }),
     transactions: () => transactions,
     async close() {
       await semel.close();
@@ -74,8 +81,8 @@ const next = () => ({ lead: `l-${String(++fresh).padStart(9, '0')}`, n: fresh % 
 
 async function inParallel(bench: Bench, each: number): Promise<number> {
   await Promise.all(
-    Array.from({ length: callers }, async () => {
-      for (let n = 0; n < each; n += 1) await bench.send(next());
+    Array.from({ length: callers }, async (_, caller) => {
+      for (let n = 0; n < each; n += 1) await bench.send(next(), caller);
     }),
   );
   return callers * each;
@@ -210,7 +217,7 @@ async function growing(
 
 function rowsIn(path: string): number {
   using database = new DatabaseSync(path, { readOnly: true });
-  return (database.prepare('SELECT count(*) AS n FROM records').get() as { n: number }).n;
+  return (database.prepare('SELECT count(*) AS n FROM closed').get() as { n: number }).n;
 }
 
 function times(count: number, work: (n: number) => unknown): number {

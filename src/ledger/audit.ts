@@ -35,7 +35,7 @@ export function createAudit(store: Store, clock: Clock): Audit {
   return {
     note(event) {
       const { namespace, key, type, detail } = event;
-      const name = `${namespace}\0${key}\0${type}\0${JSON.stringify(detail)}`;
+      const name = `${namespace}\0${key}\0${type}\0${Object.values(detail).join('\0')}`;
       const note = waiting.get(name);
       if (note !== undefined) note.times += 1;
       else if (waiting.size < maxWaiting) waiting.set(name, { event, times: 1 });

@@ -2,7 +2,7 @@
 // before anything is claimed.
 
 import { encodeResult } from '../core/codec.ts';
-import { type Contract, majorOf } from '../core/contract.ts';
+import { type Contract, type FieldLists, majorOf } from '../core/contract.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { contentOf, identityOf, redacted } from '../core/identity.ts';
 import { callerKey, deriveKey, fingerprint, type PeriodPart, shortDigest } from '../core/key.ts';
@@ -28,84 +28,117 @@ export interface CallSource {
   readonly now: () => number;
 }
 
-/** In observe mode a call that cannot have a key runs as before, and the receipt says what would have been. */
-export async function callOf(
+/**
+ * A promise only where the schema needs one. In observe mode a call that cannot have a key runs as before, and the
+ * receipt says what would have been.
+ */
+export function callOf(
   source: CallSource,
   tool: Tool,
   schema: StandardSchema | undefined,
   input: unknown,
   options: CallOptions,
-): Promise<Call> {
+): Call | Promise<Call> {
   const { effect, mode } = tool.contract;
+  const keyless = (problem: unknown) => {
+    if (mode !== 'observe' || !isSemelError(problem)) throw problem;
+    return keylessCall(source, tool, schema, input, options, problem);
+  };
   try {
     // The key is taken now and the effect runs later: both must be of the same args.
     const given = effect === 'read' || mode === 'observe' ? input : copyPlain(input);
-    return await keyedCall(source, tool, schema, given, options);
+    const asker = askerOf(source, tool.contract, options);
+    if (schema === undefined) return keyedCall(source, tool, given, none, asker, options);
+    return validated(schema, given, tool.contract)
+      .then(({ args, defaults }) => keyedCall(source, tool, args, defaults, asker, options))
+      .catch(keyless);
   } catch (problem) {
-    if (tool.contract.mode !== 'observe' || !isSemelError(problem)) throw problem;
-    const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
-    const { namespace, address } = source;
-    const unkeyed = { key: '', olderKeys: [], fingerprint: null, content: null, storedArgs: null };
-    const nobody = { identity: {}, periodEndsAt: null, again: null, notAfter: null, signal: options.signal };
-    return { tool, namespace, address, args, ...unkeyed, ...nobody, problem };
+    return keyless(problem);
   }
 }
 
-async function keyedCall(
-  source: CallSource,
+async function keylessCall(
+  { namespace, address }: CallSource,
   tool: Tool,
   schema: StandardSchema | undefined,
   input: unknown,
   options: CallOptions,
+  problem: SemelError,
 ): Promise<Call> {
-  const { namespace, limits, permissions, now } = source;
-  const { contract } = tool;
+  const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
+  const unkeyed = { key: '', olderKeys: [], fingerprint: null, content: null, storedArgs: null };
+  const nobody = { identity: {}, periodEndsAt: null, again: null, notAfter: null, signal: options.signal };
+  return { tool, namespace, address, args, ...unkeyed, ...nobody, problem };
+}
+
+interface Asker {
+  readonly identity: Identity;
+  /** The instant that calendar periods are taken from. */
+  readonly at: number;
+}
+
+/** Who asks, and whether they may: told before anything is looked at. */
+function askerOf({ permissions, now }: CallSource, contract: Contract, options: CallOptions): Asker {
   checkOptions(options);
   const around = ambient();
   checkVersion(contract, options.version);
-  checkPermissions(contract, [...permissions, ...(around.permissions ?? []), ...(options.permissions ?? [])]);
-  const identity: Identity = {
-    conversation: text('conversation', options.conversation ?? around.conversation),
-    turn: text('turn', options.turn ?? around.turn),
-    run: text('run', options.run ?? around.run),
-    toolCallId: text('toolCallId', options.toolCallId),
-    weak: options.turn === undefined && around.weak === true,
+  if (contract.permissions.length > 0) {
+    checkPermissions(contract, [
+      ...permissions,
+      ...(around.permissions ?? []),
+      ...(options.permissions ?? []),
+    ]);
+  }
+  return {
+    identity: {
+      conversation: text('conversation', options.conversation ?? around.conversation),
+      turn: text('turn', options.turn ?? around.turn),
+      run: text('run', options.run ?? around.run),
+      toolCallId: text('toolCallId', options.toolCallId),
+      weak: options.turn === undefined && around.weak === true,
+    },
+    at: instant('at', options.at ?? around.at) ?? now(),
   };
-  const at = instant('at', options.at ?? around.at) ?? now();
-  const { args, defaults } =
-    schema === undefined ? { args: input, defaults: none } : await validated(schema, input, contract);
+}
+
+function keyedCall(
+  { namespace, address, limits }: CallSource,
+  tool: Tool,
+  args: unknown,
+  defaults: ReadonlySet<string>,
+  { identity, at }: Asker,
+  options: CallOptions,
+): Call {
+  const { contract } = tool;
   const again = text('again', options.again);
   const caller = text('key', options.key);
-  const read = contract.effect === 'read';
-  const identityLimits = { maxDepth: limits.maxDepth, maxBytes: limits.maxArgsBytes };
   // Nothing is remembered of a read, so it needs no identity, and may take args that could give none.
-  const identityText = read
-    ? ''
-    : identityOf(args, contract.fields, contract.normalize, identityLimits, defaults);
-
-  const forms = [{ name: contract.name, per: contract.per, fields: contract.fields }, ...contract.was];
+  const isRead = contract.effect === 'read';
+  const identityLimits = { maxDepth: limits.maxDepth, maxBytes: limits.maxArgsBytes };
+  const identityBy = (fields: FieldLists) =>
+    identityOf(args, fields, contract.normalize, identityLimits, defaults);
+  const identityText = isRead ? '' : identityBy(contract.fields);
   let periodEndsAt: number | null = null;
-  const keys = forms.map(({ name, per, fields }, form) => {
-    if (read) return '';
+
+  function keyIn({ name, per, fields }: Pick<Contract, 'name' | 'per' | 'fields'>): string {
+    if (isRead) return '';
     if (caller !== undefined) return callerKey(name, caller, again);
     const { part, endsAt } = periodOf(per, identity, at, contract);
-    if (form === 0) periodEndsAt = endsAt;
-    const own =
-      fields === contract.fields
-        ? identityText
-        : identityOf(args, fields, contract.normalize, identityLimits, defaults);
+    periodEndsAt ??= endsAt;
+    const own = fields === contract.fields ? identityText : identityBy(fields);
     return deriveKey({ namespace, contract: name, period: part, identity: own, again });
-  });
-  const [key, ...older] = keys as [string, ...string[]];
+  }
+
+  const key = keyIn(contract);
   let content: { readonly text: string | null } | undefined;
   let stored: { readonly text: string | null } | undefined;
   return {
     tool,
     namespace,
-    address: source.address,
+    address,
     args,
     key,
-    olderKeys: older.filter((each) => each !== key),
+    olderKeys: contract.was.length === 0 ? noKeys : contract.was.map(keyIn).filter((each) => each !== key),
     fingerprint: caller === undefined ? null : fingerprint(identityText),
     // A replay from memory needs neither.
     get content() {
@@ -124,6 +157,7 @@ async function keyedCall(
   };
 }
 
+const noKeys: readonly string[] = [];
 const none: ReadonlySet<string> = new Set();
 
 /** Args that are too large or no data stay with the caller; then nobody else can run the call again. */

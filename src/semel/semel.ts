@@ -224,12 +224,15 @@ export function createSemel(options: SemelOptions = {}): Semel {
   }
 
   async function call({ tool, schema }: KnownTool, args: unknown, callOptions: CallOptions): Promise<Result> {
-    const made = await callOf(source, tool, schema, args, callOptions);
-    await beforeFirstUse(made);
+    const calling = callOf(source, tool, schema, args, callOptions);
+    const made = calling instanceof Promise ? await calling : calling;
+    const opening = beforeUse(made);
+    if (opening !== undefined) await opening;
     return runner.run(made);
   }
 
-  async function beforeFirstUse({ tool, args, identity }: Call): Promise<void> {
+  /** A promise only at the first use. */
+  function beforeUse({ tool, args, identity }: Call): Promise<unknown> | undefined {
     const { contract } = tool;
     if (contract.fields.identity === undefined) toolbox.warnOfIdentity(tool, args);
     if (identity.weak) {
@@ -238,7 +241,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       );
     }
     // What is wrong with the store is told by the call itself, as its own error.
-    if (contract.effect !== 'read' && opened === undefined) await open().catch(() => undefined);
+    return contract.effect !== 'read' && opened === undefined ? open().catch(() => undefined) : undefined;
   }
 
   const semel: Semel = {
@@ -278,7 +281,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
         });
       }
       const made = await callOf(source, known.tool, known.schema, args, callOptions);
-      await beforeFirstUse(made);
+      await beforeUse(made);
       return begin(runner, made);
     },
     within,

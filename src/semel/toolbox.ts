@@ -49,6 +49,7 @@ export interface ToolboxSource {
 export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSource): Toolbox {
   const shapes = new Map<string, string>();
   const tools = new Map<string, KnownTool>();
+  const fields = new Map<string, Set<string>>();
   const oneLiners = new Map<string, Tool['contract']>();
 
   function claimName(contract: Tool['contract']): void {
@@ -65,13 +66,27 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
 
   function warnOfIdentity({ contract }: Tool, args: unknown): void {
     if (isRepeatable(contract.effect)) return;
-    const seen = typeof args === 'object' && args !== null ? Object.keys(args) : [];
+    const seen = typeof args === 'object' && args !== null ? unseenFields(contract.name, args) : [];
+    if (seen.length === 0 && contract.fields.identity === undefined) return;
     const named = new Set([...contract.fields.content, ...contract.fields.volatile]);
     for (const field of suspiciousFields(contract.fields, seen).filter((each) => !named.has(each))) {
       warnOnce(
         `${contract.name}: \`${field}\` is part of the identity. If it may be worded differently for the same intent, name it in \`content\`; if it is fresh each time, in \`volatile\`.`,
       );
     }
+  }
+
+  /** Fields that no call of this tool had before: the others were judged then. */
+  function unseenFields(name: string, args: object): readonly string[] {
+    const known = fields.get(name) ?? new Set();
+    fields.set(name, known);
+    const unseen: string[] = [];
+    for (const field of Object.keys(args)) {
+      if (known.has(field) || known.size >= maxFields) continue;
+      known.add(field);
+      unseen.push(field);
+    }
+    return unseen;
   }
 
   return {
@@ -140,6 +155,9 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
 }
 
 /** The value, or the error with its receipt. What a read threw passes as it is. */
+/** Args with more names than this are a table, not a call. */
+const maxFields = 200;
+
 export async function valueFrom(name: string, pending: Promise<Result>): Promise<unknown> {
   let result: Result;
   try {
