@@ -16,7 +16,8 @@ interface Entry {
 
 export interface RecordCache {
   get(namespace: string, key: string, mono: number): StoredRecord | undefined;
-  put(record: StoredRecord, mono: number): void;
+  /** Its age is counted from when it was asked for: the answer may have come late. */
+  put(record: StoredRecord, askedAt: number): void;
   drop(namespace: string, key: string): void;
 }
 
@@ -40,7 +41,7 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
       remove(at);
       return undefined;
     },
-    put(record, mono) {
+    put(record, askedAt) {
       if (record.status !== 'succeeded' && record.status !== 'failed') return;
       const livesMs =
         record.expiresAt === null ? maxAgeMs : Math.min(maxAgeMs, record.expiresAt - record.readAt);
@@ -48,7 +49,7 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
       const at = `${record.namespace}\0${record.key}`;
       remove(at);
       const size = 500 + (record.result?.text?.length ?? 0) + (record.args?.length ?? 0);
-      entries.set(at, { record, until: mono + livesMs, bytes: size });
+      entries.set(at, { record, until: askedAt + livesMs, bytes: size });
       bytes += size;
       for (const oldest of entries.keys()) {
         if (bytes <= maxBytes) break;

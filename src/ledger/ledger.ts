@@ -82,6 +82,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     },
 
     async open(request, asker) {
+      const askedAt = clock.mono();
       const answer = await ask(() => store.claim(request));
       if (answer.won) {
         const { record, takeover } = answer;
@@ -95,7 +96,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
         if (record.dispatched) events.emit('dispatched', about(record));
         return { kind: 'execute', record, takeover };
       }
-      if (answer.record !== undefined) cache.put(answer.record, clock.mono());
+      if (answer.record !== undefined) cache.put(answer.record, askedAt);
       const verdict = decide(answer.record, request);
       return asker === undefined ? verdict : told(verdict, asker);
     },
@@ -108,10 +109,11 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       return crossing(await ask(() => store.clear(request)));
     },
     async settle(request) {
+      const askedAt = clock.mono();
       const answer = await ask(() => store.settle(request));
       const { record, noted, settled, fenced } = answer;
       if (record !== undefined) {
-        if (settled) cache.put(record, clock.mono());
+        if (settled) cache.put(record, askedAt);
         if (settled && !fenced) announce(record);
       }
       if (noted === 'fenced' || noted === 'lateNews') {

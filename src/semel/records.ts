@@ -122,6 +122,7 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
       namespace,
       key: record.key,
       seen: { fence: record.fence, dispatchedAt: record.lastDispatchedAt },
+      decidedAt: record.readAt,
       act: what,
       token: random.token(),
       by: by ?? user,

@@ -252,6 +252,8 @@ export interface ResolveRequest {
   readonly namespace: string;
   readonly key: string;
   readonly seen: Seen;
+  /** The `readAt` of the record when the act was decided: one that arrives late is judged by then. */
+  readonly decidedAt: number;
   readonly act: Act;
   /** Random per act, so that an act whose reply was lost can be asked again. */
   readonly token: string;

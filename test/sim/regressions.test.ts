@@ -128,3 +128,58 @@ test('a verdict on what had sent nothing does not speak for what it sent afterwa
     code: 'RESOLVE_STALE',
   });
 });
+
+test('"not landed" that arrives late is judged by when it was said', async () => {
+  const time = movableTime();
+  const store = memoryStore({ time: () => time.time() });
+  // The decision is on its way until nothing else is: what landed in between was not seen.
+  const slow: Store = {
+    ...store,
+    resolve(request) {
+      time.advance(3_600_000);
+      return store.resolve(request);
+    },
+  };
+  const semel = createSemel({ ...options, store: slow });
+  const mail = semel.tool({
+    name: 'mail.send',
+    effect: 'irreversible',
+    per: 'ever',
+    run: (_args: { to: string }) => Promise.reject(new Error('no answer')),
+  });
+  await mail.try({ to: 'a@example.com' });
+  const ref = (await semel.doubts.list()).items[0]?.ref ?? '';
+
+  await expect(semel.doubts.resolve(ref, 'notLanded')).rejects.toMatchObject({ code: 'RESOLVE_STALE' });
+  expect(await semel.doubts.resolve(ref, 'notLanded')).toMatchObject({ status: 'released' });
+});
+
+test('a process that was stopped does not replay from memory what has expired meanwhile', async () => {
+  const time = movableTime();
+  const store = memoryStore({ time: () => time.time() });
+  let stopsForMs = 120_000;
+  const slow: Store = {
+    ...store,
+    async settle(request) {
+      const answer = await store.settle(request);
+      time.advance(stopsForMs);
+      stopsForMs = 0;
+      return answer;
+    },
+  };
+  const clock = { ...time.clock, setTimeout: () => undefined, clearTimeout: () => undefined };
+  const semel = createSemel({ ...options, store: slow, clock });
+  let ran = 0;
+  const mail = semel.tool({
+    name: 'mail.send',
+    effect: 'write-non-idempotent',
+    per: 'conversation',
+    window: '1m',
+    run: (_args: { to: string }) => ++ran,
+  });
+  const send = () => mail.try({ to: 'a@example.com' }, { conversation: 'c' });
+
+  await send();
+  expect(await send()).toMatchObject({ value: 2, receipt: { replayed: false } });
+  expect(await send()).toMatchObject({ value: 2, receipt: { replayed: true } });
+});

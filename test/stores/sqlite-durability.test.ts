@@ -183,6 +183,7 @@ describe('what one connection remembers', () => {
       namespace: theNamespace,
       key: theKey,
       seen: { fence: record?.fence ?? 0, dispatchedAt: record?.lastDispatchedAt ?? null },
+      decidedAt: record?.readAt ?? 0,
       act: { type: 'notLanded' },
       token: 'operator',
       by: 'operator',

@@ -66,8 +66,11 @@ function refusalOf(row: Row, request: ResolveRequest, time: Time): ResolveRefusa
   if (act.type === 'reopen') return row.status === 'failed' ? undefined : 'not failed';
   // Freed to run again, it is still an open question: whoever said so may think better of it.
   const toRunAgain = row.status === 'released' && row.doubtSince !== null;
-  if (isInDoubt(row, time) || toRunAgain)
-    return act.type === 'notLanded' && !force && quietInMs(row, time) > 0 ? 'early' : undefined;
+  if (isInDoubt(row, time) || toRunAgain) {
+    // Whoever looked before it was quiet may have missed what landed since, however late the verdict arrives.
+    const then = { ...time, wall: Math.min(time.wall, request.decidedAt) };
+    return act.type === 'notLanded' && !force && quietInMs(row, then) > 0 ? 'early' : undefined;
+  }
   if (row.status === 'running') return force ? undefined : 'running';
   return 'settled';
 }

@@ -119,6 +119,7 @@ export const concurrencyCases = [
           namespace: theNamespace,
           key: theKey,
           seen,
+          decidedAt: Number.MAX_SAFE_INTEGER,
           act: { type: i % 3 === 0 ? 'runAgain' : 'abandon', reason: 'raced' },
           token: newToken(),
           by: `operator ${i}`,

@@ -94,6 +94,7 @@ function sceneOf(harness: StoreHarness, store: Store, elsewhere: Store): Scene {
         namespace: theNamespace,
         key,
         seen: seenIn(record),
+        decidedAt: Number.MAX_SAFE_INTEGER,
         act,
         token: newToken(),
         by: 'operator',

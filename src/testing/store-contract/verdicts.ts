@@ -123,6 +123,21 @@ export const verdictCases = [
     },
   ),
 
+  behaviour(
+    '"not landed" is judged by when it was decided, not by when it arrives',
+    ['time'],
+    async (scene) => {
+      await scene.take({ crossing: true });
+      await scene.lapse();
+      const { readAt } = await scene.read();
+      await scene.advance(verifyAfter);
+      await unchanged(scene, async () => {
+        refusedAs(await scene.resolve(notLanded, { decidedAt: readAt }), 'early');
+      });
+      await scene.resolved(notLanded, { decidedAt: (await scene.read()).readAt });
+    },
+  ),
+
   behaviour('a verdict on another fence is stale', ['time'], async (scene) => {
     await inDoubt(scene);
     const seen = seenIn(await scene.read());
