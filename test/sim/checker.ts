@@ -153,16 +153,11 @@ function notTooOld({ log, faults }: Ended, call: CallLog): void {
     (other) => other !== call && other.key === key && other.worker === worker && other.toldAt >= askedAt,
   );
   if (isShared) return;
-  // What was refused, forgotten and reopened may land under its old generation after all.
-  const completedAt = log.keyLog(key).completions.get(generation)?.at ?? Number.POSITIVE_INFINITY;
-  const isForgotten = (act: KnownAct) =>
-    act.key === key &&
-    act.worker === worker &&
-    act.generation === generation &&
-    act.at < askedAt &&
-    completedAt < act.at;
   const completion = log.keyLog(key).completions.get(generation);
   if (completion === undefined) return;
+  // What was refused, forgotten and reopened may land under its old generation after all.
+  const isForgotten = ({ key: of, worker: by, generation: which, at }: KnownAct) =>
+    of === key && by === worker && which === generation && completion.at < at && at < askedAt;
   if (log.acts.some(isForgotten))
     log.violated('what a process had forgotten it does not replay', `${call.id}: g${generation}`);
   if (completion.kept) return;

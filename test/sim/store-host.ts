@@ -307,6 +307,7 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       speaker === 'fenced' &&
       request.outcome === 'succeeded' &&
       before?.generation === request.generation &&
+      known.news === '' &&
       isOpen
     )
       assertThat(record?.status === 'succeeded', 'a success is never wasted', detail);

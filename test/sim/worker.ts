@@ -51,7 +51,8 @@ export function startWorker(name: string, network: NetworkOptions, isCaching: bo
   return Object.assign(owner, {
     runner,
     ...records,
-    call: (tool: Tool, args: unknown, options: CallOptions) => callOf(source, tool, undefined, args, options),
+    call: async (tool: Tool, args: unknown, options: CallOptions) =>
+      callOf(source, tool, undefined, args, options),
     sweep: (toolOf: (contract: string) => Tool | undefined, execute: boolean) =>
       sweep(ledger, runner, namespace, toolOf, { execute }),
   });
