@@ -125,7 +125,6 @@ function poison(row: Row, time: Time): Step<ClaimAnswer> {
     },
     settledAt: time.wall,
     updatedAt: time.wall,
-    retention: row.retention && { ...row.retention, keep: false },
     expiresAt: row.retention && time.wall + row.retention.failureWindowMs,
   };
   return {

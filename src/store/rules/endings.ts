@@ -39,8 +39,6 @@ export function fail(row: Row, request: SettleRequest, time: Time): Row {
     ...ended(row, time),
     status: 'failed',
     error: request.error,
-    // A refusal is remembered for a while only, also where a success would be kept for good.
-    retention: row.retention && { ...row.retention, keep: false },
     expiresAt: expiryOf(row, 'failure', time),
   };
 }

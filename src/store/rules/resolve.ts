@@ -8,7 +8,6 @@ import {
   expiryOf,
   forgotten,
   isInDoubt,
-  isKept,
   isSettled,
   quietInMs,
   type Step,
@@ -101,7 +100,7 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
         status: 'failed',
         doubtSince: row.doubtSince ?? row.fence,
         // Where the key stays for good its words stay too: reopened, it must be sent as it was.
-        expiresAt: isKept(row) ? null : expiryOf(row, 'success', time),
+        expiresAt: row.retention?.keep === true ? null : expiryOf(row, 'success', time),
       };
     case 'forget':
       return { ...row, updatedAt: time.wall, retention: null, expiresAt: forgotten };

@@ -61,9 +61,12 @@ export function isOver(expiresAt: number | null, time: Time): boolean {
   return expiresAt === forgotten || (time.steady && expiresAt <= time.wall);
 }
 
-/** `per: 'ever'`: the key stays for good, whatever happens to the result. */
+/**
+ * `per: 'ever'`: the key stays for good, whatever happens to the result. A refusal is remembered for a while only;
+ * what was given up may have landed, and stays.
+ */
 export function isKept(row: Row): boolean {
-  return row.retention?.keep === true;
+  return row.retention?.keep === true && !(row.status === 'failed' && row.doubtSince === null);
 }
 
 export function leaseLeftMs(row: Row, time: Time): number {

@@ -175,6 +175,20 @@ export const retentionCases = [
     await scene.take({ retention: ever });
   }),
 
+  behaviour('a refusal that was reopened and then landed is kept for ever', ['time'], async (scene) => {
+    await (await scene.take({ retention: ever, crossing: true })).settle('failed');
+    await scene.resolved({ type: 'reopen' });
+    await (await scene.take({ retention: ever, crossing: true })).succeed();
+    const late = await scene.take({ key: 'mail.send/=late', retention: ever, crossing: true });
+    await late.settle('failed');
+    await scene.resolved({ type: 'reopen' }, { key: 'mail.send/=late' });
+    await late.settle('succeeded');
+    await scene.advance(100 * day);
+    for (const key of [theKey, 'mail.send/=late']) {
+      assert.equal((await scene.lose({ key, retention: ever })).status, 'succeeded');
+    }
+  }),
+
   behaviour('pruning takes what expired, in small batches, and says how much', ['time'], async (scene) => {
     for (let i = 0; i < 7; i += 1) await (await scene.take({ key: `mail.send/=${i}` })).succeed();
     await scene.advance(window - 1);
