@@ -220,7 +220,7 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
         status: after.status === 'succeeded' ? 'succeeded' : 'failed',
         at: scheduler.now,
         windowMs: (isShort ? retention?.failureWindowMs : retention?.windowMs) ?? 0,
-        kept: after.retention?.keep === true,
+        kept: after.retention?.keep === true && !isShort,
         // A refusal that is forgotten too soon is asked for again, and refused again: no clock needs to be right.
         lifted: isShort && !time.steady,
       };
