@@ -160,9 +160,9 @@ export function createRunner({
           ledger,
           clock,
           random,
-          goOn: async ({ generation }) =>
-            follow(call, await open(call, { ...first, generation }), body, tried),
-          settleDoubt: (record) => settleDoubt(call, record, body, tried),
+          goOn: async ({ generation }) => follow(call, await open(call, { ...first, generation }), body, []),
+          // Whoever was faster has died since: what this call tried before was tried on another attempt.
+          settleDoubt: (record) => settleDoubt(call, record, body, record.lapsed ? [] : tried),
           startAnew: async () => follow(call, await open(call, first), body, []),
           closing: closing.signal,
         });
