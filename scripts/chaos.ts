@@ -7,6 +7,9 @@ import { killEvidence, summary } from '../test/crash/storm/evidence.ts';
 import { minimumOf } from '../test/crash/storm/minimum.ts';
 import { storm } from '../test/crash/storm/storm.ts';
 
+// Nothing is left behind when somebody loses patience: processes and folders go with the exit.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {

@@ -4,6 +4,9 @@ import { incidents } from '../test/incidents/index.ts';
 import { outcomeTable, type Played, page } from '../test/incidents/page.ts';
 import { play } from '../test/incidents/stage.ts';
 
+// Nothing is left behind when somebody loses patience: processes and folders go with the exit.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
 const played: Played[] = [];
 const surprises: string[] = [];
 for (const incident of incidents) {

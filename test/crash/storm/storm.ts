@@ -119,7 +119,7 @@ export async function storm(options: StormOptions): Promise<StormReport> {
       intents: after.intents,
       effects: logs.effects.length,
       notOnce: notOnce(server.effects(), after),
-      violations: check(logs),
+      violations: checkAll(logs),
       effort: effortOf(logs),
       events: countBy(after.events, ({ type }) => type),
       logs,
@@ -209,6 +209,24 @@ function notOnce(effects: readonly LandedEffect[], { records, events }: Calm): s
     const isOnce = isRefused || (policies[contract]?.repeats ? count >= 1 : count === 1);
     return isOnce || chosen.has(key) ? [] : [`${intent} landed ${count} times; its record is ${status}.`];
   });
+}
+
+/** Where there is no window a record expires at once and may be pruned; all others must be there at the end. */
+function checkAll(logs: Logs): readonly Violation[] {
+  const isOf = (name: string) => ({
+    key: (key: string) => key.startsWith(`${name}/`),
+    intent: (intent: string) => intent.startsWith(`${name} `),
+  });
+  const windowless = isOf('write-idempotent');
+  const part = (isWanted: boolean): Logs => ({
+    ...logs,
+    work: logs.work.filter((entry) => entry.kind === 'died' || windowless.intent(entry.intent) === isWanted),
+    records: logs.records.filter(({ key }) => windowless.key(key) === isWanted),
+    events: logs.events.filter(({ key }) => windowless.key(key) === isWanted),
+    effects: logs.effects.filter(({ intent }) => windowless.intent(intent) === isWanted),
+    expires: isWanted,
+  });
+  return [...check(part(false)), ...check(part(true))];
 }
 
 function workOf(folder: string): WorkEntry[] {

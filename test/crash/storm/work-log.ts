@@ -21,6 +21,8 @@ export interface WorkLog {
 export function openWorkLog(path: string, worker: string): WorkLog {
   const file = openSync(path, 'a', 0o600);
   const calls = new AsyncLocalStorage<{ call: string; intent: string }>();
+  /** The calls of this process that wait for an answer, and what equal ones beside them executed meanwhile. */
+  const waiting = new Set<{ readonly intent: string; readonly beside: Set<string> }>();
   let count = 0;
 
   function write(entry: WorkEntry): void {
@@ -58,7 +60,17 @@ export function openWorkLog(path: string, worker: string): WorkLog {
         call,
         contract: tool.contract.name,
       });
+      const waiter = { intent, beside: new Set<string>() };
+      waiting.add(waiter);
       const result = await calls.run({ call, intent }, () => tool.try(args));
+      waiting.delete(waiter);
+      const value = result.ok ? digest(result.value) : null;
+      const told = toldBy(result, tool.contract.effect === 'write-idempotent');
+      if (told === 'executed' && value !== null) {
+        for (const other of waiting) if (other.intent === intent) other.beside.add(value);
+      }
+      // Equal calls of one process share an execution: that is no replay of what the ledger holds.
+      const isShared = told === 'replayed' && value !== null && waiter.beside.has(value);
       const { key, generation, fence } = result.receipt;
       const isAboutRecord = generation > 0;
       write({
@@ -68,12 +80,12 @@ export function openWorkLog(path: string, worker: string): WorkLog {
         intent,
         kind: 'ended',
         call,
-        told: toldBy(result, tool.contract.effect === 'write-idempotent'),
+        told: isShared ? 'executed' : told,
         code: result.ok ? null : result.error.code,
         key: isAboutRecord ? key : null,
         generation: isAboutRecord ? generation : null,
         fence: isAboutRecord ? fence : null,
-        value: result.ok ? digest(result.value) : null,
+        value,
         effect: result.ok && typeof result.value?.effect === 'number' ? result.value.effect : null,
       });
       return result;
