@@ -28,27 +28,28 @@ export interface Connection {
   readonly path: string;
   readonly forgets: string | undefined;
   /** The open files are still the ones under their names. */
-  readonly isInPlace: () => boolean;
+  readonly isInPlace: (thorough?: 'thorough') => boolean;
   readonly isOurs: boolean;
 }
 
 export async function openLedger(options: OpenOptions): Promise<Connection> {
   const { machine, describe, unlocked, shared } = options;
-  const wanted = options.database === undefined ? options.path : fileOf(options.database);
+  const { database: handle } = options;
+  const wanted = handle === undefined ? options.path : await unlocked(() => fileOf(handle));
   const { path, forgets } = prepare(wanted, machine, shared);
   refuseLost(path);
-  if (options.database === undefined) createPrivate(path);
-  const database = options.database ?? (await machine.connect(path));
+  if (handle === undefined) createPrivate(path);
+  const database = handle ?? (await machine.connect(path));
   try {
-    refuseOldSqlite(database);
     database.exec('PRAGMA busy_timeout = 0');
+    await unlocked(() => refuseOldSqlite(database));
     await unlocked(() => refuseTruncated(database, path));
     if (!(await unlocked(() => isCurrent(database))))
       await unlocked(() => migrate(database, path, describe()));
     await unlocked(() => makeDurable(database, path));
     await unlocked(() => confirmId(path, incarnationOf(database, path)));
   } catch (error) {
-    if (options.database === undefined) database.close();
+    if (handle === undefined) database.close();
     throw error;
   }
   return {
@@ -56,7 +57,7 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
     path,
     forgets,
     isInPlace: watch(path, options.clock),
-    isOurs: options.database === undefined,
+    isOurs: handle === undefined,
   };
 }
 

@@ -10,27 +10,38 @@ export interface PatienceOptions {
   readonly busyMs: number;
 }
 
-/** Runs something again until it does not find the database locked, or the patience is over. */
-export type Unlocked = <T>(run: () => T) => Promise<T>;
+export interface Patience {
+  /** Runs something again until it does not find the database locked, or the patience is over. */
+  unlocked<T>(run: () => T): Promise<T>;
+  /** Whoever has had the lock lets the others go first. */
+  courtesy(): Promise<void>;
+}
 
-/** A transaction of another process is over after about a millisecond; a wait grows to a few of them. */
-const longestMs = 8;
+/** A transaction is over after about a millisecond. Who has waited long asks more often than who has just come. */
+const longestMs = 3;
+const shortestMs = 1;
 
-export function patience({ clock, random, busyMs }: PatienceOptions): Unlocked {
-  return async (run) => {
-    let since: number | undefined;
-    for (let tries = 0; ; tries += 1) {
-      try {
-        return run();
-      } catch (error) {
-        if (kindOf(error) !== 'busy') throw error;
-        since ??= clock.mono();
-        if (clock.mono() - since >= busyMs) throw error;
+export function patience({ clock, random, busyMs }: PatienceOptions): Patience {
+  return {
+    async unlocked(run) {
+      let since: number | undefined;
+      for (let tries = 0; ; tries += 1) {
+        try {
+          return run();
+        } catch (error) {
+          if (kindOf(error) !== 'busy') throw error;
+          since ??= clock.mono();
+          if (clock.mono() - since >= busyMs) throw error;
+        }
+        await pause(Math.max(shortestMs, longestMs - tries / 8));
       }
-      const ms = random.fraction() * Math.min(2 ** tries, longestMs);
-      await new Promise<void>((resolve) => clock.setTimeout(resolve, ms));
-    }
+    },
+    courtesy: () => pause(longestMs),
   };
+
+  function pause(longest: number): Promise<void> {
+    return new Promise((resolve) => clock.setTimeout(resolve, random.fraction() * longest));
+  }
 }
 
 const cell = new Int32Array(new SharedArrayBuffer(4));

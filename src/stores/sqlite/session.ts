@@ -23,6 +23,8 @@ export interface Session {
   readonly events: Events;
   /** At the start of a transaction, under the lock; undefined where the ledger has lost it. */
   description(): Meta | undefined;
+  /** Another connection wrote between the last two transactions. */
+  hasNeighbours(): boolean;
   /** What is remembered may not be so: something was rolled back. */
   forget(): void;
 }
@@ -36,6 +38,7 @@ export function newSession(connection: Connection): Session {
   // Changes whenever another connection has written; what goes through a shared handle it does not show.
   const dataVersion = query(database, 'PRAGMA data_version');
   let version: number | undefined;
+  let hasNeighbours = false;
   let description: Meta | undefined;
 
   return {
@@ -61,12 +64,14 @@ export function newSession(connection: Connection): Session {
     expiry: expiring,
     events: events(database, known),
     description() {
-      const current = isOurs ? (dataVersion.get()?.[0] as number) : undefined;
-      if (current === undefined || current !== version) forgetRows();
+      const current = dataVersion.get()?.[0] as number;
+      hasNeighbours = version !== undefined && current !== version;
+      if (current !== version || !isOurs) forgetRows();
       version = current;
       description ??= meta.read();
       return description;
     },
+    hasNeighbours: () => hasNeighbours,
     forget() {
       forgetRows();
       known.forget();

@@ -43,6 +43,9 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
   return { ...ruleStore(backend), acceptClock };
 }
 
+/** Whoever commits so often leaves no gap for another process to find. */
+const hurriedMs = 5;
+
 type Work = (transaction: Transaction) => unknown;
 
 function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptClock(): Promise<void> } {
@@ -54,7 +57,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
     ...options.machine,
   };
   const path = resolve(options.path ?? defaultPath());
-  const unlocked = patience({ clock, random, busyMs });
+  const { unlocked, courtesy } = patience({ clock, random, busyMs });
   const time = timekeeper(clock, machine);
   const queue = coalescer<Work, unknown>({ flush, judge });
   let session: Session | undefined;
@@ -62,6 +65,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
   let opening: Promise<StoreFacts> | undefined;
   let facts: StoreFacts | undefined;
   let closing: Promise<void> | undefined;
+  let committedAt = Number.NEGATIVE_INFINITY;
   /** What no later call can cure: the file under this name is not the one that was opened. */
   let refusal: unknown;
 
@@ -122,7 +126,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       const { database } = options;
       const describe = () => ({ incarnation: random.token() + random.token(), anchor: time.anchorNow() });
       const connection = await openLedger({ path, database, shared, machine, clock, describe, unlocked });
-      session = newSession(connection);
+      session = await unlocked(() => newSession(connection));
       begun = transactions(session);
       time.nowBy(readUnlocked(session.meta.read)?.anchor);
       facts = {
@@ -140,6 +144,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
 
   async function flush(take: () => readonly Work[]): Promise<readonly unknown[]> {
     await ready();
+    if (session?.hasNeighbours() && clock.mono() - committedAt < hurriedMs) await courtesy();
     return unlocked(() => {
       if (session === undefined) throw isClosed(path);
       return commit(session, take);
@@ -167,6 +172,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       const transaction = begun(now, facts.floor);
       const answers = take().map((work) => work(transaction));
       current.commit.run();
+      committedAt = clock.mono();
       return answers;
     } catch (error) {
       undo(current);
@@ -216,28 +222,23 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
     await queue.drained();
     const last = session;
     session = undefined;
-    if (last === undefined || !last.connection.isOurs) return;
-    for (const tidy of ['PRAGMA optimize', 'PRAGMA wal_checkpoint(PASSIVE)']) {
-      try {
-        last.connection.database.exec(tidy);
-      } catch {
-        // Somebody else is writing, or the disk is full: it is for the next one to tidy up.
-      }
-    }
-    disconnect(last.connection);
+    if (last !== undefined)
+      disconnect(last.connection, ['PRAGMA optimize', 'PRAGMA wal_checkpoint(PASSIVE)']);
   }
 }
 
 /**
- * A connection to a file that was swapped is left open on purpose: closing it would remove the log by its name, and
- * that name belongs to another file now.
+ * A connection to a file that was swapped is left open on purpose: tidying up would write into, and closing would
+ * remove, a log that belongs to another file now.
  */
-function disconnect({ database, isOurs, isInPlace }: Connection): void {
-  if (!isOurs || !isInPlace()) return;
-  try {
-    database.close();
-  } catch {
-    // It is beyond closing.
+function disconnect({ database, isOurs, isInPlace }: Connection, tidying: readonly string[] = []): void {
+  if (!isOurs || !isInPlace('thorough')) return;
+  for (const step of [...tidying.map((sql) => () => database.exec(sql)), () => database.close()]) {
+    try {
+      step();
+    } catch {
+      // Somebody else is writing, or the disk is full or broken: the next one who opens it will see.
+    }
   }
 }
 
