@@ -65,7 +65,10 @@ export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsO
     open,
     remembered(call) {
       const { namespace, key, fingerprint } = call;
-      return ledger.remembered({ namespace, key, fingerprint, generation: null }, askerOf(call));
+      return ledger.remembered(
+        { namespace, key, fingerprint, generation: call.generation ?? null },
+        askerOf(call),
+      );
     },
   };
 }
@@ -80,7 +83,7 @@ function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string)
     token,
     fingerprint: call.fingerprint,
     for: terms.purpose,
-    generation: terms.generation,
+    generation: terms.generation ?? call.generation ?? null,
     crossing: contract.dispatch === 'claim',
     leaseMs: contract.leaseMs,
     rerunWithinMs: terms.rerunWithinMs,

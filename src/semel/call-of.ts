@@ -67,8 +67,18 @@ async function keylessCall(
 ): Promise<Call> {
   const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
   const unkeyed = { key: '', olderKeys: [], fingerprint: null, content: null, storedArgs: null };
-  const nobody = { identity: {}, periodEndsAt: null, again: null, notAfter: null, signal: options.signal };
-  return { tool, namespace, address, args, ...unkeyed, ...nobody, problem };
+  const nobody = { identity: {}, periodEndsAt: null, again: null, notAfter: null };
+  return {
+    tool,
+    namespace,
+    address,
+    args,
+    ...unkeyed,
+    ...nobody,
+    signal: options.signal,
+    generation: null,
+    problem,
+  };
 }
 
 interface Asker {
@@ -154,6 +164,7 @@ function keyedCall(
     again: again ?? null,
     notAfter: instant('notAfter', options.notAfter) ?? null,
     signal: options.signal,
+    generation: null,
   };
 }
 

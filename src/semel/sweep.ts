@@ -42,11 +42,19 @@ export async function sweep(
       const call = tool && callOfRecord(tool, record);
       const isLate = record.notAfter !== null && record.readAt > record.notAfter;
       const result = call && (await (execute && !isLate ? runner.run(call) : justAsk(runner, call)));
+      if (result !== undefined && (await isOver(ledger, record, result))) continue;
       report[meaning(result)] += 1;
     }
     if (page.next === undefined) return report;
     after = page.next;
   }
+}
+
+/** Somebody settled it since it was listed, and its window has ended: there is nothing to do or to tell. */
+async function isOver(ledger: Ledger, { namespace, key, generation }: StoredRecord, result: Result) {
+  if (result.ok || result.error.code !== 'EXPIRED' || result.receipt.fence !== 0) return false;
+  const now = await ledger.read(namespace, key);
+  return now?.generation !== generation || !now.inDoubt;
 }
 
 /** Whether it landed may be asked at any time, also when it is too late to run it. */
@@ -93,5 +101,7 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
     again: record.again,
     notAfter: record.notAfter,
     signal: undefined,
+    // Since it was listed, it may have been settled and have expired: then nobody wants it run.
+    generation: record.generation,
   };
 }

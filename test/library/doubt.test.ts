@@ -487,6 +487,32 @@ describe('sweep', () => {
     expect(sent).toEqual([{ to: 'ann' }, { to: 'bob' }, { to: 'bob' }]);
   });
 
+  test('does not run what somebody settled since it was listed, and whose window has ended', async () => {
+    const made = rig({ prune: false });
+    const { sent, send } = mailer(2);
+    const definition = { ...mail, per: 'turn', window: '5m', verifyAfter: '0s', timeout: '30s' } as const;
+    const tool = made.semel.tool({ ...definition, run: (args: Mail) => send(args) });
+    for (const to of ['ann', 'bob']) await tool.try({ to }, { conversation: 'c', turn: '1' });
+    const sweeper = made.another();
+    let isFirst = true;
+    sweeper.tool({
+      ...definition,
+      run: (args: Mail) => send(args),
+      verify: async ({ to }) => {
+        if (isFirst) {
+          isFirst = false;
+          const { items } = await made.semel.doubts.list();
+          const other = items.find(({ args }) => (args as Mail).to !== to);
+          await made.semel.doubts.resolve(other!.ref, 'landed');
+          made.clock.jump(6 * 60_000);
+        }
+        return landed({ id: 'found' });
+      },
+    });
+    await sweeper.doubts.sweep();
+    expect(sent).toHaveLength(2);
+  });
+
   test('without `execute` it only asks', async () => {
     const { semel, clock } = rig();
     const { sent, send } = mailer(2);
