@@ -52,7 +52,7 @@ export async function conclude(
   // Where the record's value is not this call's own doing, nothing was done by it.
   const others = { ...more, replayed: !executed };
   if (ending.outcome === 'succeeded') {
-    if (answer.fenced && record?.status === 'succeeded' && !answer.settled)
+    if (answer.fenced && record?.status === 'succeeded' && !answer.settled && hasValue(call, record))
       return replay(call, record, others);
     return {
       ok: true,
@@ -64,6 +64,11 @@ export async function conclude(
   if (answer.fenced || record === undefined)
     return refused(call, record ?? attempt.record, takenOver(call, thrown), more);
   return fromRecord(call, record, { ending, thrown }, more);
+}
+
+/** Where the ledger has no value to give, whoever has one of their own keeps it. */
+function hasValue({ tool }: Call, { result }: StoredRecord): boolean {
+  return result?.text != null || tool.onReplay !== undefined;
 }
 
 /** A later generation's record tells nothing of this attempt, and its value is not this call's. */

@@ -183,3 +183,35 @@ test('a process that was stopped does not replay from memory what has expired me
   expect(await send()).toMatchObject({ value: 2, receipt: { replayed: false } });
   expect(await send()).toMatchObject({ value: 2, receipt: { replayed: true } });
 });
+
+test('whoever ran it gets its value, also where the ledger has let go of the one that came first', async () => {
+  const time = movableTime();
+  const store = memoryStore({ time: () => time.time() });
+  const clock = { ...time.clock, setTimeout: () => undefined, clearTimeout: () => undefined };
+  const process = (run: () => unknown) =>
+    createSemel({ ...options, store, clock }).tool({
+      name: 'mail.send',
+      effect: 'write-non-idempotent',
+      per: 'ever',
+      window: '1m',
+      lease: '10s',
+      provider: { name: 'post', window: '24h' },
+      run: (_args: { to: string }) => run(),
+    });
+  const args = { to: 'a@example.com' };
+
+  const started = Promise.withResolvers<void>();
+  const late = Promise.withResolvers<string>();
+  const slow = process(() => {
+    started.resolve();
+    return late.promise;
+  }).try(args);
+  await started.promise;
+  time.advance(11_000);
+  expect(await process(() => 'second').try(args)).toMatchObject({ ok: true, value: 'second' });
+  time.advance(61_000);
+  await store.prune(10);
+  late.resolve('first');
+
+  expect(await slow).toMatchObject({ ok: true, value: 'first', receipt: { executed: true } });
+});
