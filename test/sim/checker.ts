@@ -150,7 +150,12 @@ function notTooOld({ log, faults }: Ended, call: CallLog): void {
   const { generation } = told.receipt;
   // Who joins a flight gets what it brings, however long ago the store took it.
   const isShared = log.calls.some(
-    (other) => other !== call && other.key === key && other.worker === worker && other.toldAt >= askedAt,
+    (other) =>
+      other !== call &&
+      other.key === key &&
+      other.worker === worker &&
+      other.askedAt <= askedAt &&
+      (other.told === undefined || other.toldAt >= askedAt),
   );
   if (isShared) return;
   const completion = log.keyLog(key).completions.get(generation);

@@ -139,6 +139,7 @@ const profiles: readonly Profile[] = [
     chaosMs: 12_000,
     calls: 6,
     crash: 0.6,
+    pause: 0.3,
     delay: 0.12,
     lostReply: 0.05,
     prune: 4,

@@ -229,17 +229,20 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     known.highestFence = Math.max(known.highestFence, after.fence);
   }
 
+  /** When somebody looked, in true time. */
+  const seenAt = (wall: number) => scheduler.now - Math.max(0, time.read().wall - wall);
+
   /** "Not landed" is believed of an attempt only once nothing of it can be on its way. */
-  function isQuiet(known: KeyLog, before: StoredRecord, below: number, seenAt: number, detail: () => string) {
+  function isQuiet(known: KeyLog, before: StoredRecord, below: number, at: number, detail: () => string) {
     const from = before.doubtSince ?? before.fence;
     for (const { generation, fence, crossedAt, endedAt, verifyAfterMs, tailMs } of known.attempts) {
       if (generation !== before.generation || fence < from || fence >= below || crossedAt === undefined)
         continue;
       const quietAt = Math.min(crossedAt + verifyAfterMs, (endedAt ?? Number.POSITIVE_INFINITY) + tailMs);
       assertThat(
-        seenAt >= quietAt,
+        at >= quietAt,
         '"not landed" is believed only once it is quiet',
-        () => `${detail()}: seen at ${seenAt}, f${fence} is quiet at ${quietAt}`,
+        () => `${detail()}: seen at ${at}, f${fence} is quiet at ${quietAt}`,
       );
     }
   }
@@ -349,7 +352,13 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     );
     const { type } = request.act;
     if (type === 'notLanded' && !request.force)
-      isQuiet(known, before, record.fence, scheduler.now, () => `${request.key}: resolve in ${state}`);
+      isQuiet(
+        known,
+        before,
+        record.fence,
+        seenAt(request.decidedAt),
+        () => `${request.key}: resolve in ${state}`,
+      );
     known.token = request.token;
     known.verdicts.push({
       key: request.key,
@@ -373,8 +382,13 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     );
     if (answer.ok && before !== undefined && before.doubtSince !== null) {
       const known = log.keyLog(request.key);
-      const seenAt = Math.min(scheduler.now, scheduler.now - (time.read().wall - request.seenAt));
-      isQuiet(known, before, before.fence, seenAt, () => `${request.key}: clear of f${request.fence}`);
+      isQuiet(
+        known,
+        before,
+        before.fence,
+        seenAt(request.seenAt),
+        () => `${request.key}: clear of f${request.fence}`,
+      );
       known.verdicts.push({
         key: request.key,
         generation: before.generation,
