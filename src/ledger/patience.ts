@@ -52,6 +52,7 @@ export function pause(
   clock: Clock,
   ms: number,
   signals: readonly (AbortSignal | undefined)[] = [],
+  background?: 'background',
 ): Promise<void> {
   return new Promise((resolve) => {
     if (signals.some((signal) => signal?.aborted)) return resolve();
@@ -60,7 +61,7 @@ export function pause(
       for (const signal of signals) signal?.removeEventListener('abort', end);
       resolve();
     };
-    const timer = clock.setTimeout(end, ms);
+    const timer = clock.setTimeout(end, ms, background);
     for (const signal of signals) signal?.addEventListener('abort', end);
   });
 }

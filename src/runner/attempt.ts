@@ -2,6 +2,7 @@
 
 import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec.ts';
+import { majorOf } from '../core/contract.ts';
 import { formatDuration } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
@@ -181,7 +182,8 @@ export function startAttempt({
         ...held,
         crossing: contract.dispatch === 'claim',
         seenAt: record.readAt,
-        freshKey: contract.provider?.replaysErrors === true,
+        // Other code sends other words, which a provider would refuse under the old key.
+        freshKey: contract.provider?.replaysErrors === true || !isSameCode(call, claimed),
         rerunWithinMs: contract.rerunWithinMs,
         verifyAfterMs: contract.verifyAfterMs,
       });
@@ -227,7 +229,18 @@ export function startAttempt({
 
 /** The claim was given back the args of an attempt that a provider may have seen. */
 function keptFirstWording(call: Call, claimed: StoredRecord): boolean {
-  return claimed.args !== null && claimed.args !== call.storedArgs && call.tool.contract.redact.length === 0;
+  const { redact } = call.tool.contract;
+  return (
+    claimed.args !== null &&
+    claimed.args !== call.storedArgs &&
+    redact.length === 0 &&
+    isSameCode(call, claimed)
+  );
+}
+
+/** Code of another major version may not understand the args that were stored. */
+function isSameCode({ tool }: Call, claimed: StoredRecord): boolean {
+  return majorOf(claimed.version) === majorOf(tool.contract.version);
 }
 
 const maxPreparedBytes = 1_048_576;

@@ -222,13 +222,14 @@ export async function settleLater(
   request: SettleRequest,
 ): Promise<void> {
   for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 30_000)) {
-    await pause(clock, waitMs, [closing]);
+    // A process that has nothing else to do may end: then the lease does, and the next caller decides.
+    await pause(clock, waitMs, [closing], 'background');
     try {
       await ledger.settle(request);
       return;
-    } catch {
-      // The store is still away.
-      if (closing.aborted) return;
+    } catch (error) {
+      const mayComeBack = isSemelError(error) && error.retriable;
+      if (closing.aborted || !mayComeBack) return;
     }
   }
 }

@@ -30,6 +30,11 @@ export interface AttemptContext<Prepared = unknown> {
 /** What became of the requests of one try. */
 export interface RequestLog {
   readonly fates: readonly RequestFate[];
+  /**
+   * The try is over: what it left behind may cross no line and send nothing any more, since its ending is judged by
+   * what was sent until now. Resolves when no crossing is under way.
+   */
+  close(): Promise<void>;
 }
 
 interface ContextSource {
@@ -53,6 +58,20 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   const format = provider?.format ?? ((uuid: string) => uuid);
   const keyFor = (part?: string) => format(providerKey(namespace, recordKey, source.keyFence(), part));
   const fates: RequestFate[] = [];
+  const crossings = new Set<Promise<void>>();
+  let isOver = false;
+
+  async function cross(): Promise<void> {
+    if (isOver) throw straggler();
+    const crossing = source.cross();
+    crossings.add(crossing);
+    try {
+      await crossing;
+    } finally {
+      crossings.delete(crossing);
+    }
+    if (isOver) throw straggler();
+  }
 
   async function fetchWithKey(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
@@ -65,17 +84,32 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     fates.push('not sent');
     const request = withKey(new Request(input, init), nth);
     source.stop.throwIfAsked();
-    await source.cross();
+    await cross();
     // Until it is known what became of it, nobody knows.
     fates[nth] = 'ambiguous';
+    const signal = joined(request.signal);
+    const again = request.clone();
+    let response: Response;
     try {
-      const response = await fetch(request, { signal: joined(request.signal) });
+      response = await fetch(request, { signal, redirect: 'manual' });
       fates[nth] = fateOfStatus(response.status);
-      return response;
     } catch (error) {
       fates[nth] = fateOfError(error);
       throw error;
     }
+    return follow(response, again, signal);
+  }
+
+  /** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
+  async function follow(response: Response, request: Request, signal: AbortSignal): Promise<Response> {
+    const location = response.headers.get('location');
+    const isRedirect = response.status >= 301 && response.status <= 308 && location !== null;
+    if (!isRedirect || request.redirect !== 'follow') return response;
+    const target = new URL(location, request.url);
+    if (response.status === 307 || response.status === 308) {
+      return fetch(new Request(target, request), { signal });
+    }
+    return fetch(target, { signal });
   }
 
   function withKey(request: Request, nth: number): Request {
@@ -83,7 +117,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     const header = provider.header ?? 'Idempotency-Key';
     if (request.headers.has(header)) return request;
     if (provider.hosts === undefined) throw hostsMissing(provider);
-    if (!mayKnowKey(provider.hosts, request.url)) return request;
+    if (!mayKnowKey(provider.hosts, request.url)) throw strangeHost(provider, request.url);
     const headers = new Headers(request.headers);
     headers.set(header, nth === 0 ? keyFor() : keyFor(`#${nth + 1}`));
     // `fetch` would carry the key along to wherever it is sent.
@@ -105,13 +139,20 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     get signal() {
       return source.stop.signal;
     },
-    dispatch: source.cross,
+    dispatch: cross,
     note: source.note,
     get prepared() {
       return source.prepared();
     },
   };
-  return { ctx, log: { fates } };
+  const log: RequestLog = {
+    fates,
+    async close() {
+      isOver = true;
+      await Promise.allSettled(crossings);
+    },
+  };
+  return { ctx, log };
 }
 
 /** A key is a capability to replay an answer: it goes to the provider's own hosts only. */
@@ -119,6 +160,26 @@ function mayKnowKey(hosts: readonly string[], url: string): boolean {
   const { host, hostname } = new URL(url);
   return hosts.some(
     (allowed) => allowed === host || allowed === hostname || hostname.endsWith(`.${allowed}`),
+  );
+}
+
+function straggler(): SemelError {
+  return new SemelError('ABORTED', 'This run is over: nothing may be sent in its name any more.', {
+    next: 'Await every request inside `run`.',
+    retriable: false,
+  });
+}
+
+/** Sent without a key, it would be sent again as if it had one. */
+function strangeHost({ name }: Provider, url: string): SemelError {
+  const { host } = new URL(url);
+  return new SemelError(
+    'CONTRACT_INVALID',
+    `${host} is no host of the provider ${name}, so it would get no key.`,
+    {
+      path: 'provider.hosts',
+      next: 'Give that request a tool of its own, name the host, or send `ctx.keyFor(…)` yourself.',
+    },
   );
 }
 

@@ -89,10 +89,9 @@ export function createRunner({
     clock,
     random,
     owner,
-    giveBack(token, { namespace, key }) {
+    giveBack(token, { namespace, key, olderKeys }) {
       const nobody = {
         namespace,
-        key,
         token,
         fence: 0,
         generation: 0,
@@ -101,7 +100,9 @@ export function createRunner({
         keyed: false,
         found: false,
       };
-      concluding.inBackground(settleLater(concluding, { ...nobody, outcome: 'released' }));
+      for (const form of [key, ...olderKeys]) {
+        concluding.inBackground(settleLater(concluding, { ...nobody, key: form, outcome: 'released' }));
+      }
     },
   });
   /** Every run is an effect of its own: under one key a provider would answer the second with the first. */
@@ -123,7 +124,12 @@ export function createRunner({
 
   async function guarded(call: Call, body: Body): Promise<Result> {
     try {
-      return await follow(call, await open(call, first), body, []);
+      return await follow(
+        call,
+        await open(call, { ...first, generation: call.generation ?? null }),
+        body,
+        [],
+      );
     } catch (error) {
       if (!isSemelError(error)) throw error;
       const mayGoOn = mayRunUnguarded && isRepeatable(call.tool.contract.effect);

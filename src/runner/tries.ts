@@ -51,9 +51,13 @@ async function runOnce(attempt: Attempt): Promise<Try> {
     if (tool.prepare !== undefined && !attempt.hasPrepared) attempt.prepare(await tool.prepare(args, ctx));
     if (tool.contract.dispatch === 'prepared') await attempt.cross();
     const value = await tool.run(args, ctx);
-    if (!attempt.dispatched) return neverCrossed(tool.contract.name);
+    if (!attempt.dispatched) {
+      await log.close();
+      return neverCrossed(tool.contract.name);
+    }
     return { ending: { outcome: 'succeeded', value }, thrown: undefined };
   } catch (thrown) {
+    await log.close();
     return { ending: meaningOf(attempt, thrown, log.fates), thrown };
   }
 }
@@ -97,7 +101,7 @@ function joinTries(tries: readonly Try[]): Try {
   return tries.find((each) => each.ending === ending) as Try;
 }
 
-function neverCrossed(name: string): Try {
+export function neverCrossed(name: string): Try {
   const thrown = new Error(
     `\`run\` returned without \`ctx.dispatch()\`, so ${name} may have had its effect before the line: write \`await ctx.dispatch()\` in front of it`,
   );

@@ -5,12 +5,13 @@ import {
   type AttemptContext,
   type Call,
   meaningOf,
+  neverCrossed,
   type Result,
   type Runner,
   type Try,
 } from '../runner/index.ts';
 
-export interface OpenAttempt<Value = unknown> extends Omit<AttemptContext, 'prepared'> {
+export interface OpenAttempt<Value = unknown> extends AttemptContext {
   /** The args to run with: the first wording, where a provider may have seen it. */
   readonly args: unknown;
   succeed(value: Value): Promise<Result<Value>>;
@@ -30,13 +31,27 @@ export type Begun<Value = unknown> =
 
 export function begin<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve, reject) => {
-    const result = runner.runWith(call, (attempt) => {
+    const result = runner.runWith(call, async (attempt) => {
       const { ctx, log } = attempt.context();
+      const { tool } = call;
+      try {
+        await attempt.ready();
+        const args = attempt.args as never;
+        if (tool.prepare !== undefined && !attempt.hasPrepared)
+          attempt.prepare(await tool.prepare(args, ctx));
+        if (tool.contract.dispatch === 'prepared') await attempt.cross();
+      } catch (thrown) {
+        await log.close();
+        return { ending: meaningOf(attempt, thrown, log.fates), thrown };
+      }
       return new Promise<Try>((settle) => {
-        const end = (ending: Try['ending'], thrown: unknown): Promise<Result<Value>> => {
-          settle({ ending, thrown });
+        const end = async (ended: () => Try): Promise<Result<Value>> => {
+          await log.close();
+          settle(ended());
           return result as Promise<Result<Value>>;
         };
+        const says = (outcome: 'failed' | 'released' | 'unknown') => (thrown?: unknown) =>
+          end(() => ({ ending: { outcome, because: 'the caller says so' }, thrown }));
         const open: OpenAttempt<Value> = {
           get key() {
             return ctx.key;
@@ -50,12 +65,18 @@ export function begin<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
           },
           dispatch: ctx.dispatch,
           note: ctx.note,
+          prepared: ctx.prepared,
           args: attempt.args,
-          succeed: (value) => end({ outcome: 'succeeded', value }, undefined),
-          fail: (error) => end({ outcome: 'failed', because: 'the caller says so' }, error),
-          release: (error) => end({ outcome: 'released', because: 'the caller says so' }, error),
-          unknown: (error) => end({ outcome: 'unknown', because: 'the caller says so' }, error),
-          threw: (error) => end(meaningOf(attempt, error, log.fates), error),
+          succeed: (value) =>
+            end(() =>
+              attempt.dispatched
+                ? { ending: { outcome: 'succeeded', value }, thrown: undefined }
+                : neverCrossed(tool.contract.name),
+            ),
+          fail: says('failed'),
+          release: says('released'),
+          unknown: says('unknown'),
+          threw: (thrown) => end(() => ({ ending: meaningOf(attempt, thrown, log.fates), thrown })),
         };
         resolve({ execute: true, attempt: open });
       });

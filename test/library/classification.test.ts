@@ -264,7 +264,7 @@ describe('the key that ctx.fetch adds', () => {
     const { result } = await ended(
       async (ctx) => {
         await post(ctx, '/a');
-        await ctx.fetch(`${stranger.url}/b`, { method: 'POST' });
+        await ctx.fetch(`${stranger.url}/read`);
         await ctx.fetch(`${server.url}/read`);
         return ctx.key;
       },
@@ -274,6 +274,14 @@ describe('the key that ctx.fetch adds', () => {
     expect(a?.key).toBe(result.ok ? result.value : undefined);
     expect(read?.key).toBeUndefined();
     expect(stranger.requests[0]?.key).toBeUndefined();
+  });
+
+  test('a write to a stranger is not sent: without a key a re-run would repeat it', async () => {
+    const stranger = await target();
+    const provider = { name: 'mailer', window: '48h', hosts: [server.host] };
+    const { result } = await ended((ctx) => ctx.fetch(`${stranger.url}/b`, { method: 'POST' }), { provider });
+    expect(result.ok ? '' : String(result.error.cause)).toMatch(/is no host of the provider mailer/);
+    expect(stranger.requests).toEqual([]);
   });
 
   test('is not carried to a stranger by a redirect', async () => {

@@ -193,7 +193,8 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
     status: 'running',
     dispatched: false,
     attempts: row.attempts + 1,
-    version: request.version,
+    // Of the code whose words are kept.
+    version: keepsFirstWording ? row.version : request.version,
     // A contract that was loosened meanwhile does not loosen what is open.
     effect: stricter(row.effect, request.effect),
     // A contract that sends a key now does not cover a request that went without one.
