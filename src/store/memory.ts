@@ -19,7 +19,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 
 function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptions): Backend {
   const rows = new Map<string, Row>();
-  const events: StoreEvent[] = [];
+  let events: StoreEvent[] = [];
   let floor = 0;
   const time = readTime ?? (() => ({ wall: clock.now(), mono: clock.mono(), boot: 'memory', steady: true }));
   const at = (namespace: string, key: string) => `${namespace}\0${key}`;
@@ -46,6 +46,12 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
           floor = Math.max(floor, fence);
         },
         note: (event) => void events.push(event),
+        dropEvents: ({ namespace, key }, types) => {
+          events = events.filter(
+            (event) =>
+              event.namespace !== namespace || event.key !== key || types?.includes(event.type) === false,
+          );
+        },
         due: (limit) =>
           [...rows.values()]
             .filter((row) => isRemovable(row, now) || isTombstoneDue(row, now))

@@ -3,13 +3,14 @@
 
 import { claim, formOf } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
-import { isRemovable, isTombstoneDue, tombstone } from './rules/prune.ts';
+import { isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
 import { type Step, type Time, view } from './rules/state.ts';
 import type {
   ClaimAnswer,
   ClaimRequest,
+  EventType,
   ListQuery,
   Page,
   Row,
@@ -27,6 +28,8 @@ export interface Transaction {
   remove(row: Row): void;
   raiseFloor(fence: number): void;
   note(event: StoreEvent): void;
+  /** Drops the record's events: those of these types, or all. */
+  dropEvents(row: Row, types?: readonly EventType[]): void;
   /** Rows that retention might take, at most `limit`, oldest expiry first. */
   due(limit: number): readonly Row[];
 }
@@ -130,10 +133,13 @@ function apply<Answer>(tx: Transaction, step: Step<Answer>): Answer {
 function prune(tx: Transaction, limit: number): number {
   let pruned = 0;
   for (const row of tx.due(limit)) {
-    if (isTombstoneDue(row, tx.time)) tx.put(tombstone(row));
-    else if (isRemovable(row, tx.time)) {
+    if (isTombstoneDue(row, tx.time)) {
+      tx.put(tombstone(row));
+      tx.dropEvents(row, mereUse);
+    } else if (isRemovable(row, tx.time)) {
       tx.raiseFloor(row.fence);
       tx.remove(row);
+      tx.dropEvents(row);
     } else continue;
     pruned += 1;
   }

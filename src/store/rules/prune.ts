@@ -1,6 +1,6 @@
 // What retention may take. Never what is running or in doubt: semel does not forget an open question.
 
-import type { Row } from '../store.ts';
+import type { EventType, Row } from '../store.ts';
 import { isExpired, isFree, isKept, isLapsed, isOver, isSettled, type Time } from './state.ts';
 
 export function isRemovable(row: Row, time: Time): boolean {
@@ -17,6 +17,9 @@ export function isRemovable(row: Row, time: Time): boolean {
 export function isTombstoneDue(row: Row, time: Time): boolean {
   return isSettled(row) && isKept(row) && isOver(row.expiresAt, time);
 }
+
+/** Events that tell who asked, not what became of the record: a tombstone does without them. */
+export const mereUse: readonly EventType[] = ['replayed', 'conflict', 'observed'];
 
 export function tombstone(row: Row): Row {
   return {

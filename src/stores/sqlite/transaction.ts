@@ -39,6 +39,7 @@ export function transactions(session: Session): (time: Time, floor: number) => T
       meta.setFloor(fence);
     },
     note: events.note,
+    dropEvents: events.drop,
     due,
   };
   return (now, storedFloor) => {

@@ -281,6 +281,41 @@ export const retentionCases = [
     await scene.take({ fingerprint: 'b' });
   }),
 
+  behaviour('the history of a record goes with it, and no other', ['time'], async (scene) => {
+    const other = 'mail.send/=other';
+    const about = { namespace: theNamespace, generation: 1, fence: 1, detail: { conversation: 'c' } };
+    await scene.take({ key: theKey });
+    await scene.lapse();
+    await (await scene.take({ key: theKey })).succeed();
+    await scene.take({ key: other, leaseMs: 400 * day });
+    for (const key of [theKey, other]) {
+      await scene.store.append([
+        { ...about, key, type: 'replayed' },
+        { ...about, key, type: 'conflict' },
+      ]);
+    }
+    assert.deepEqual(await scene.told(theKey), ['takeover', 'replayed', 'conflict']);
+    await scene.advance(window);
+    assert.equal(await scene.pruneAll(), 1);
+    assert.deepEqual(await scene.told(theKey), []);
+    assert.deepEqual(await scene.told(other), ['replayed', 'conflict']);
+  }),
+
+  behaviour('a tombstone keeps what became of it, not who asked', ['time'], async (scene) => {
+    const { fence, generation } = await scene.take({ retention: ever });
+    await scene.lapse();
+    await (await scene.take({ retention: ever })).succeed();
+    const about = { namespace: theNamespace, key: theKey, generation, fence, detail: {} };
+    await scene.store.append([
+      { ...about, type: 'replayed' },
+      { ...about, type: 'conflict' },
+      { ...about, type: 'observed' },
+    ]);
+    await scene.advance(window);
+    assert.equal(await scene.pruneAll(), 1);
+    assert.deepEqual(await scene.told(theKey), ['takeover']);
+  }),
+
   behaviour(
     'reading, listing and losing change nothing about when a record expires',
     ['time'],
