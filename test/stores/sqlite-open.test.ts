@@ -7,6 +7,7 @@ import {
   copyFileSync,
   cpSync,
   existsSync,
+  linkSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -202,6 +203,21 @@ describe('refused as a place', () => {
   test('a folder', async () => {
     const error = await refusal({ path: newFolder() });
     expect(error.message).toContain('is a folder');
+  });
+
+  test('a ledger with a second name', async () => {
+    const path = await usedLedger();
+    const second = join(newFolder(), 'second.db');
+    linkSync(path, second);
+    for (const name of [path, second]) {
+      const error = await refusal({ path: name });
+      expect(error.code).toBe('STORE_UNSAFE');
+      expect(error.message).toContain('has 2 names (hard links)');
+    }
+    rmSync(second);
+    const store = sqliteStore({ path });
+    await lose(store);
+    await store.close();
   });
 
   test('a folder that cannot be made', async () => {
@@ -439,7 +455,7 @@ describe('refused as a database library', () => {
 });
 
 describe('a file that is taken away under a running process', () => {
-  test.each(['deleted', 'replaced', 'without its log'])(
+  test.each(['deleted', 'replaced', 'without its log', 'its log removed by another library'])(
     '%s: no claim goes into it any more',
     async (what) => {
       const path = newPath();
@@ -450,18 +466,48 @@ describe('a file that is taken away under a running process', () => {
         const other = await usedLedger();
         renameSync(other, path);
       }
-      if (what === 'without its log') {
-        rmSync(`${path}-wal`);
-        await new Promise((resolve) => setTimeout(resolve, 1001));
+      if (what === 'without its log') rmSync(`${path}-wal`);
+      if (what === 'its log removed by another library') {
+        // Its close drops the locks of the whole process, so it takes itself for the last one.
+        const other = new Database(path);
+        other.prepare('SELECT count(*) FROM closed').get();
+        other.close();
+        expect(existsSync(`${path}-wal`)).toBe(false);
       }
       const claim = take(store, { key: 'mail.send/=next' });
       await expect(claim).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
-      await expect(claim).rejects.toThrow(/was deleted or replaced while this process used it/);
+      await expect(claim).rejects.toThrow(/or its log was deleted or replaced while this process used it/);
       // It stays so: whoever put the file back may have put back an older one.
       await expect(take(store, { key: 'mail.send/=other' })).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
       await store.close();
     },
   );
+
+  test('a log that goes while a claim is written: the claim is not answered', async () => {
+    const path = newPath();
+    let isLogRemoved = false;
+    const connect = async (file: string): Promise<SqliteLike> => {
+      const database = new DatabaseSync(file, { timeout: 0 });
+      return {
+        exec: (sql) => database.exec(sql),
+        close: () => database.close(),
+        prepare(sql) {
+          const statement = database.prepare(sql);
+          if (sql !== 'COMMIT') return statement;
+          const run = () => {
+            if (isLogRemoved) rmSync(`${path}-wal`);
+            return statement.run();
+          };
+          return Object.assign(Object.create(statement), { run });
+        },
+      };
+    };
+    const store = sqliteStore({ path, machine: { connect } });
+    await (await take(store)).succeed();
+    isLogRemoved = true;
+    await expect(take(store, { key: 'mail.send/=next' })).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
+    await store.close();
+  });
 
   test.each(['', '-wal'])('closing leaves the log of whoever came after alone: ledger.db%s', async (side) => {
     const path = newPath();
@@ -471,11 +517,12 @@ describe('a file that is taken away under a running process', () => {
     elsewhere.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     elsewhere.close();
     for (const file of side === '' ? ['', '-wal', '-shm', '.id'] : ['-wal', '-shm']) rmSync(path + file);
-    const other = sqliteStore({ path });
-    await take(other, { key: 'mail.send/=other' });
+    const after = sqliteStore({ path });
+    await take(after, { key: 'mail.send/=after' });
+    await after.close();
     await store.close();
-    expect(statSync(`${path}-wal`).size).toBeGreaterThan(0);
-    await lose(other, { key: 'mail.send/=other' });
-    await other.close();
+    const later = sqliteStore({ path });
+    await lose(later, { key: 'mail.send/=after' });
+    await later.close();
   });
 });

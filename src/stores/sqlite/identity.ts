@@ -2,7 +2,6 @@
 // ledger that was lost, emptied or swapped is not taken for a new one: a new one would do everything once more.
 
 import { closeSync, fchmodSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
-import type { Clock } from '../../core/clock.ts';
 import { storeError } from './failure.ts';
 
 export function idPath(path: string): string {
@@ -65,21 +64,15 @@ export function confirmId(path: string, incarnation: string): void {
 }
 
 /**
- * Tells whether the files under these names are still the ones that are open: after `rm` or `mv`, claims would go
- * into a file that no other process sees. The log is looked at once a second, unless the caller is `thorough`.
+ * Tells whether the files under these names are still the ones that are open: after `rm` or `mv`, or once somebody
+ * took himself for the last one and removed the log, claims would go into a file that no other process sees. While
+ * they are open, no other file gets their numbers.
  */
-export function watch(path: string, clock: Clock): (thorough?: 'thorough') => boolean {
+export function watch(path: string): () => boolean {
   const log = `${path}-wal`;
   const ledgerNode = nodeOf(path);
   const logNode = nodeOf(log);
-  let lookedAt = clock.mono();
-  return (thorough) => {
-    if (nodeOf(path) !== ledgerNode) return false;
-    const now = clock.mono();
-    if (thorough === undefined && Math.abs(now - lookedAt) < 1000) return true;
-    lookedAt = now;
-    return nodeOf(log) === logNode;
-  };
+  return () => nodeOf(path) === ledgerNode && nodeOf(log) === logNode;
 }
 
 function nodeOf(path: string): string | number | undefined {

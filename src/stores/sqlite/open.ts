@@ -1,7 +1,6 @@
 // Opens a ledger file so that what it is told is kept, or refuses with what is wrong and what to do. Never deletes.
 
 import { statSync } from 'node:fs';
-import type { Clock } from '../../core/clock.ts';
 import { query, type SqliteLike, single } from './driver.ts';
 import { storeError } from './failure.ts';
 import { confirmId, createPrivate, refuseLost, watch } from './identity.ts';
@@ -16,7 +15,6 @@ export interface OpenOptions {
   readonly database: SqliteLike | undefined;
   readonly shared: boolean;
   readonly machine: Machine;
-  readonly clock: Clock;
   /** For a ledger that is new. */
   readonly describe: () => Description;
   /** Runs what may find the database locked, again until it is not. */
@@ -28,7 +26,7 @@ export interface Connection {
   readonly path: string;
   readonly forgets: string | undefined;
   /** The open files are still the ones under their names. */
-  readonly isInPlace: (thorough?: 'thorough') => boolean;
+  readonly isInPlace: () => boolean;
   readonly isOurs: boolean;
 }
 
@@ -56,7 +54,7 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
     database,
     path,
     forgets,
-    isInPlace: watch(path, options.clock),
+    isInPlace: watch(path),
     isOurs: handle === undefined,
   };
 }
@@ -149,9 +147,9 @@ export function lostDescription(path: string): Error {
 export function replaced(path: string): Error {
   return storeError(
     'STORE_UNSAFE',
-    `The ledger ${path} was deleted or replaced while this process used it.`,
+    `The ledger ${path} or its log was deleted or replaced while this process used it.`,
     {
-      next: 'Put the right file back, then start this process again.',
+      next: 'Put the right file back, then start this process again. Open the ledger with one SQLite library per process only.',
       evidence: { path },
     },
   );

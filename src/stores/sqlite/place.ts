@@ -43,6 +43,7 @@ export function prepare(wanted: string, machine: Machine, shared: boolean): Plac
         evidence: { path },
       });
     }
+    refuseHardLinked(path, file);
   }
   refuseReadOnly(file === undefined ? folder : path, path);
   refuseReadOnly(folder, path);
@@ -70,6 +71,15 @@ function refuseOtherUsers(what: string, { uid }: Stats, machine: Machine): void 
   throw storeError('STORE_UNSAFE', `${what} belongs to another user (${uid}, this process is ${user}).`, {
     next: 'Run as that user, name another place by `path`, or accept it with `shared: true`.',
     evidence: { path: what, owner: uid, user },
+  });
+}
+
+/** Under each of its names SQLite would keep a log of its own, and none would know what is in the others. */
+function refuseHardLinked(path: string, { nlink }: Stats): void {
+  if (nlink <= 1) return;
+  throw storeError('STORE_UNSAFE', `The ledger ${path} has ${nlink} names (hard links).`, {
+    next: 'Under each name it would have a log of its own. Remove the other names (`find -samefile` shows them), or make them symbolic links.',
+    evidence: { path, links: nlink },
   });
 }
 

@@ -125,7 +125,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       if (refusal !== undefined) throw refusal;
       const { database } = options;
       const describe = () => ({ incarnation: random.token() + random.token(), anchor: time.anchorNow() });
-      const connection = await openLedger({ path, database, shared, machine, clock, describe, unlocked });
+      const connection = await openLedger({ path, database, shared, machine, describe, unlocked });
       session = await unlocked(() => newSession(connection));
       begun = transactions(session);
       time.nowBy(readUnlocked(session.meta.read)?.anchor);
@@ -157,10 +157,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
     if (isInTransaction(database)) throw handleIsBusy();
     current.begin.run();
     try {
-      if (!connection.isInPlace()) {
-        refusal = replaced(path);
-        throw refusal;
-      }
+      refuseReplaced(connection);
       const facts = current.description();
       if (facts === undefined) throw lostDescription(path);
       if (facts.movedTo !== null) throw moved(path, facts.movedTo);
@@ -172,6 +169,8 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       const transaction = begun(now, facts.floor);
       const answers = take().map((work) => work(transaction));
       current.commit.run();
+      // Whoever removed the log meanwhile took with it what was just written.
+      refuseReplaced(connection);
       committedAt = clock.mono();
       return answers;
     } catch (error) {
@@ -179,6 +178,12 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       giveUpIfBroken(error);
       throw error;
     }
+  }
+
+  function refuseReplaced({ isInPlace }: Connection): void {
+    if (isInPlace()) return;
+    refusal = replaced(path);
+    throw refusal;
   }
 
   function undo({ database, rollback, forget }: Session): void {
@@ -232,7 +237,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
  * remove, a log that belongs to another file now.
  */
 function disconnect({ database, isOurs, isInPlace }: Connection, tidying: readonly string[] = []): void {
-  if (!isOurs || !isInPlace('thorough')) return;
+  if (!isOurs || !isInPlace()) return;
   for (const step of [...tidying.map((sql) => () => database.exec(sql)), () => database.close()]) {
     try {
       step();
