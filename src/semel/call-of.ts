@@ -26,6 +26,7 @@ export interface CallSource {
   readonly limits: CallLimits;
   readonly permissions: readonly string[];
   readonly now: () => number;
+  readonly warnOnce?: (message: string) => void;
 }
 
 /**
@@ -49,7 +50,7 @@ export function callOf(
     const given = effect === 'read' || mode === 'observe' ? input : copyPlain(input);
     const asker = askerOf(source, tool.contract, options);
     if (schema === undefined) return keyedCall(source, tool, given, none, asker, options);
-    return validated(schema, given, tool.contract)
+    return validated(schema, given, tool.contract, source.warnOnce)
       .then(({ args, defaults }) => keyedCall(source, tool, args, defaults, asker, options))
       .catch(keyless);
   } catch (problem) {

@@ -166,6 +166,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     address: () => facts && commandOptions(namespace, facts),
     permissions: options.permissions ?? [],
     now: () => clock.now(),
+    warnOnce,
     limits: {
       maxArgsBytes: limits.argsBytes,
       maxStoredArgsBytes: limits.storedArgsBytes,

@@ -196,6 +196,27 @@ describe('defaults of the schema are left out, so that adding one changes no key
     );
   });
 
+  test('a default that is fresh each time is no identity, and is warned about once', async () => {
+    const { semel, warnings } = rig();
+    let made = 0;
+    const input = z.object({ to: z.string(), messageId: z.string().default(() => `m${++made}`) });
+    const tool = semel.tool({ ...base, input, run: ({ messageId }) => messageId });
+    const first = await tool.try({ to: 'ann' });
+    const second = await tool.try({ to: 'ann' });
+    expect(second.receipt).toMatchObject({ key: first.receipt.key, replayed: true });
+    expect((await tool.try({ to: 'ann', messageId: 'mine' })).receipt.key).not.toBe(first.receipt.key);
+    expect(warnings.filter((each) => each.includes('`messageId`'))).toHaveLength(1);
+  });
+
+  test('what a schema renames or takes apart stays identity', async () => {
+    const renamed = z.object({ mail: z.string() }).transform(({ mail }) => ({ to: mail }));
+    expect((await keysOf({ input: renamed }, [[{ mail: 'ann' }], [{ mail: 'bob' }]])).count).toBe(2);
+    const apart = z.object({ at: z.string().transform((text) => ({ name: text, size: 1 })) });
+    expect((await keysOf({ input: apart }, [[{ at: 'a' }], [{ at: 'b' }]])).count).toBe(2);
+    const stripped = z.object({ to: z.string(), lang: z.string().default('en') });
+    expect((await keysOf({ input: stripped }, [[{ to: 'a' }], [{ to: 'a', extra: 1 }]])).count).toBe(1);
+  });
+
   test('run gets what the schema made of the args', async () => {
     const semel = quick();
     const input = z.object({
