@@ -57,4 +57,10 @@ function say(sentence: string, code: number): number {
   return code;
 }
 
+// Whoever reads may stop reading.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit();
+  throw error;
+});
+
 process.exitCode = await main(process.argv.slice(2));

@@ -9,7 +9,7 @@ const help = `semel resolve: decide about a record in doubt
 
 Usage: semel resolve <id@fence> <verdict> [-m note] [options]
 
-  landed        it landed; later calls get --result, or RESULT_OMITTED with the --ref
+  landed        it landed; later calls get --result, or undefined where none is given
   not-landed    it definitely did not land: the next call executes
   run-again     nobody knows, and a second effect is acceptable: the next call executes
   abandon       give it up; it may have landed, so it is not done again (-m says why)
@@ -54,6 +54,11 @@ export async function run(args: string[]): Promise<number> {
     ...(values.note === undefined ? {} : { note: values.note }),
     ...(values.force === undefined ? {} : { force: values.force }),
   });
+  if (verdict === 'landed' && values.result === undefined) {
+    process.stderr.write(
+      'semel: later calls get undefined. If the effect returns something, give it by --result.\n',
+    );
+  }
   process.stdout.write(
     values.json
       ? `${JSON.stringify(record, null, 2)}\n`
@@ -69,8 +74,7 @@ function resolutionOf(
   switch (verdict) {
     case 'landed': {
       const remoteRef = given.ref === undefined ? {} : { remoteRef: given.ref };
-      if (given.result !== undefined) return { landed: resultOf(given.result), ...remoteRef };
-      return given.ref === undefined ? 'landed' : { remoteRef: given.ref };
+      return { landed: given.result === undefined ? undefined : resultOf(given.result), ...remoteRef };
     }
     case 'not-landed':
       return 'notLanded';

@@ -25,16 +25,19 @@ const landed = (path: string) => server.requests.filter((request) => request.pat
 
 test('a request that would leave after its run was released is not sent', async () => {
   await using semel = quick();
+  let later = Promise.withResolvers<void>();
   const tool = semel.tool({
     ...contract,
     name: 'both',
     run: (_: { id: number }, ctx) =>
-      Promise.all([post(ctx, '/limited'), sleep(40).then(() => post(ctx, '/late'))]),
+      Promise.all([post(ctx, '/limited'), later.promise.then(() => post(ctx, '/late'))]),
   });
   for (let call = 0; call < 2; call += 1) {
+    later = Promise.withResolvers<void>();
     const result = await tool.try({ id: 1 });
     expect(result.ok ? 'ok' : result.error.code).toBe('NOT_LANDED');
-    await sleep(80);
+    later.resolve();
+    await sleep(20);
   }
   expect(landed('/late')).toBe(0);
 });

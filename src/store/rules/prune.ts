@@ -1,6 +1,6 @@
 // What retention may take. Never what is running or in doubt: semel does not forget an open question.
 
-import type { EventType, Row } from '../store.ts';
+import type { EventType, Row, StoredResult } from '../store.ts';
 import { isExpired, isFree, isKept, isLapsed, isOver, isSettled, type Time } from './state.ts';
 
 export function isRemovable(row: Row, time: Time): boolean {
@@ -13,7 +13,7 @@ export function isRemovable(row: Row, time: Time): boolean {
   return isOver(freeSince, time);
 }
 
-/** `per: 'ever'`: the result goes, the key and what is known of it stay. */
+/** `per: 'ever'`: a large result goes, the key and what is known of it stay. */
 export function isTombstoneDue(row: Row, time: Time): boolean {
   return isSettled(row) && isKept(row) && isOver(row.expiresAt, time);
 }
@@ -34,6 +34,14 @@ export function tombstone(row: Row): Row {
     run: null,
     news: null,
     expiresAt: null,
-    result: row.result && { text: null, omitted: 'its window is over', remoteRef: row.result.remoteRef },
+    result: row.result && withoutMuch(row.result),
   };
+}
+
+/** What is no larger than the key itself stays with it: nothing was returned, an id, a flag. */
+const smallResult = 100;
+
+function withoutMuch(result: StoredResult): StoredResult {
+  if (result.text === null || result.text.length <= smallResult) return result;
+  return { text: null, omitted: 'its window is over', remoteRef: result.remoteRef };
 }

@@ -146,6 +146,13 @@ export const retentionCases = [
     assert.equal(await scene.pruneAll(), 0, 'a tombstone is made once');
   }),
 
+  behaviour('a small result stays with its key for ever', ['time'], async (scene) => {
+    await (await scene.take({ retention: ever })).settle('succeeded', { result: resultOf('"re_1"', null) });
+    await scene.advance(100 * day);
+    await scene.pruneAll();
+    assert.equal((await scene.lose({ retention: ever })).result?.text, '"re_1"');
+  }),
+
   behaviour('what was given up is kept for ever where a success would be', ['time'], async (scene) => {
     await (await scene.take({ retention: ever, crossing: true })).settle('unknown');
     await scene.resolved({ type: 'abandon', reason: 'no answer' });
