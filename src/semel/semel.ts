@@ -197,7 +197,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     opened ??= ledger.facts().then(
       (found) => {
         facts = found;
-        for (const sentence of [found.forgets, found.clockProblem])
+        for (const sentence of [found.forgets, found.clockProblem, found.warning])
           if (sentence !== undefined) warnOnce(sentence);
         if (options.prune ?? true) housekeeping.start();
         return found;

@@ -329,6 +329,8 @@ export interface StoreFacts {
   readonly forgets: string | undefined;
   /** A sentence where the store's clock cannot be trusted now: nothing expires until it can. */
   readonly clockProblem: string | undefined;
+  /** A sentence for the user where somebody else can get at the records. */
+  readonly warning?: string | undefined;
 }
 
 export interface Store {

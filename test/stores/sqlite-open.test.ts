@@ -8,6 +8,7 @@ import {
   cpSync,
   existsSync,
   linkSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -23,6 +24,7 @@ import { DatabaseSync } from 'node:sqlite';
 import Database from 'better-sqlite3';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { isSemelError, type SemelError } from '../../src/core/errors.ts';
+import { createSemel } from '../../src/index.ts';
 import { defaultPath, type SqliteLike, sqliteStore } from '../../src/stores/sqlite/index.ts';
 import { lose, take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { newFolder, newPath } from './sqlite-folder.ts';
@@ -79,6 +81,67 @@ describe('a new ledger', () => {
     } finally {
       process.umask(before);
     }
+  });
+
+  test('that others could read is for this user only once it is opened', async () => {
+    const path = await usedLedger();
+    const before = process.umask(0);
+    try {
+      for (const file of [path, `${path}.id`]) chmodSync(file, 0o664);
+      const store = sqliteStore({ path });
+      expect((await store.open()).warning).toBeUndefined();
+      for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}.id`]) expect(mode(file)).toBe(0o600);
+      await store.close();
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  test('that is shared on purpose keeps its mode', async () => {
+    const path = await usedLedger();
+    chmodSync(path, 0o660);
+    const store = sqliteStore({ path, shared: true });
+    expect((await store.open()).warning).toBeUndefined();
+    expect(mode(path)).toBe(0o660);
+    await store.close();
+  });
+
+  test.runIf(isRoot)('whose mode is not ours to change is said to be readable', async () => {
+    const path = await usedLedger();
+    chmodSync(path, 0o644);
+    // As if root had made the file for us.
+    const store = sqliteStore({ path, machine: { user: () => 12345 } });
+    expect((await store.open()).warning).toMatch(
+      /Other users .* can read or write .*ledger\.db, .* mode to 600/,
+    );
+    expect(mode(path)).toBe(0o644);
+    await store.close();
+  });
+
+  test('in a folder that everybody can write is said to be so', async () => {
+    const path = newPath();
+    chmodSync(dirname(path), 0o777);
+    const store = sqliteStore({ path });
+    expect((await store.open()).warning).toMatch(
+      /Every user of this machine can write the folder .*chmod o-w/,
+    );
+    await store.close();
+  });
+
+  test('in such a folder warns the user of the library once', async () => {
+    const path = newPath();
+    chmodSync(dirname(path), 0o777);
+    const said: string[] = [];
+    const onWarning = (sentence: string) => void said.push(sentence);
+    await using semel = createSemel({ store: `sqlite:${path}`, namespace: 'test', onWarning });
+    await semel.once('mail.welcome', 1, () => 'sent');
+    await semel.once('mail.welcome', 2, () => 'sent');
+    expect(said.filter((sentence) => /can write the folder/.test(sentence))).toHaveLength(1);
+  });
+
+  test('leaves no draft of its id', async () => {
+    const path = await usedLedger();
+    expect(readdirSync(dirname(path)).sort()).toEqual(['ledger.db', 'ledger.db.id']);
   });
 
   test('opens once for many callers, and says where it is', async () => {

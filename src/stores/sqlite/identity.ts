@@ -1,7 +1,18 @@
 // Is this still the ledger that was here? A file beside it, `<ledger>.id`, remembers which one it was, so that a
 // ledger that was lost, emptied or swapped is not taken for a new one: a new one would do everything once more.
 
-import { closeSync, fchmodSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { storeError } from './failure.ts';
 
 export function idPath(path: string): string {
@@ -51,16 +62,31 @@ export function confirmId(path: string, incarnation: string): void {
   const remembered = rememberedId(path);
   if (remembered === incarnation) return;
   if (remembered === undefined) {
-    // By rename, so that nobody reads half of it.
-    const draft = `${idPath(path)}.${process.pid}`;
-    writeFileSync(draft, `${incarnation}\n`, { mode: 0o600 });
-    renameSync(draft, idPath(path));
+    writeId(path, incarnation);
     return;
   }
   throw storeError('STORE_UNSAFE', `${path} is another ledger than the one that was here.`, {
     next: `Put the right one back. To go on with this one, which does not know what was done meanwhile, delete ${idPath(path)}.`,
     evidence: { path, remembered, found: incarnation },
   });
+}
+
+/** By rename, so that nobody reads half of it; under a name that nobody can have laid a link at. */
+function writeId(path: string, incarnation: string): void {
+  const draft = `${idPath(path)}.${randomBytes(8).toString('hex')}`;
+  const file = openSync(draft, 'wx', 0o600);
+  try {
+    try {
+      writeFileSync(file, `${incarnation}\n`);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(draft, idPath(path));
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ import { confirmId, createPrivate, refuseLost, watch } from './identity.ts';
 import type { Machine } from './machine.ts';
 import { metaTable } from './meta.ts';
 import { prepare } from './place.ts';
+import { makePrivate } from './privacy.ts';
 import { type Description, isCurrent, migrate } from './schema.ts';
 
 export interface OpenOptions {
@@ -25,6 +26,8 @@ export interface Connection {
   readonly database: SqliteLike;
   readonly path: string;
   readonly forgets: string | undefined;
+  /** A sentence where others can get at it. */
+  readonly warning: string | undefined;
   /** The open files are still the ones under their names. */
   readonly isInPlace: () => boolean;
   readonly isOurs: boolean;
@@ -54,6 +57,7 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
     database,
     path,
     forgets,
+    warning: makePrivate(path, machine, shared),
     isInPlace: watch(path),
     isOurs: handle === undefined,
   };

@@ -135,6 +135,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
         address: connection.path === resolve(defaultPath()) ? '' : `sqlite:${connection.path}`,
         forgets: connection.forgets,
         clockProblem: time.problem(),
+        warning: connection.warning,
       };
       return facts;
     } catch (error) {
