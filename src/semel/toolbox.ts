@@ -2,6 +2,8 @@
 
 import { type ContractDefaults, defineContract, type IfBusy, suspiciousFields } from '../core/contract.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
+import { misspelt, unfound } from '../core/identity.ts';
+import { checkKnown } from '../core/known-fields.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { isRepeatable } from '../core/words.ts';
 import { type AttemptContext, emptyReceipt, type Result, type Tool } from '../runner/index.ts';
@@ -65,7 +67,10 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
   }
 
   function warnOfIdentity({ contract }: Tool, args: unknown): void {
-    if (isRepeatable(contract.effect)) return;
+    warnOfPaths(contract, args);
+    // Those that are named were judged when the tool was made.
+    if (isRepeatable(contract.effect) || (contract.fields.identity !== undefined && args !== undefined))
+      return;
     const seen = typeof args === 'object' && args !== null ? unseenFields(contract.name, args) : [];
     if (seen.length === 0 && contract.fields.identity === undefined) return;
     const named = new Set([...contract.fields.content, ...contract.fields.volatile]);
@@ -73,6 +78,22 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       warnOnce(
         `${contract.name}: \`${field}\` is part of the identity. If it may be worded differently for the same intent, name it in \`content\`; if it is fresh each time, in \`volatile\`.`,
       );
+    }
+  }
+
+  function warnOfPaths({ name, fields: { identity }, redact }: Tool['contract'], args: unknown): void {
+    if (identity !== undefined) {
+      for (const path of unfound(args, identity)) {
+        warnOnce(
+          `${name}: the identity field \`${path}\` is not in the args, so calls that differ in it alone are one. If it is optional, nothing is wrong.`,
+        );
+      }
+    }
+    if (redact.length === 0) return;
+    for (const path of unfound(args, redact)) {
+      const meant = misspelt(args, path);
+      if (meant === undefined || redact.includes(meant)) continue;
+      warnOnce(`${name}: \`redact\` names \`${path}\`, but the args have \`${meant}\`, which is stored.`);
     }
   }
 
@@ -95,6 +116,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
         hasVerify: definition?.verify !== undefined,
         hasPrepare: definition?.prepare !== undefined,
       };
+      if (typeof definition === 'object' && definition !== null) checkKnown('A tool', definition, toolFields);
       const contract = defineContract(definition, traits, defaults);
       checkParts(definition);
       claimName(contract);
@@ -172,6 +194,44 @@ export async function valueFrom(name: string, pending: Promise<Result>): Promise
 function told(result: Result): Result {
   return result.ok ? result : { ...result, error: withReceipt(result.error, result.receipt) };
 }
+
+/** Complete by its type: a field that is missing here does not compile. */
+const toolFields = Object.keys({
+  name: true,
+  version: true,
+  description: true,
+  effect: true,
+  stakes: true,
+  input: true,
+  identity: true,
+  content: true,
+  volatile: true,
+  normalize: true,
+  per: true,
+  window: true,
+  failureWindow: true,
+  lease: true,
+  timeout: true,
+  ifBusy: true,
+  wait: true,
+  retry: true,
+  maxAttempts: true,
+  provider: true,
+  verify: true,
+  verifyAfter: true,
+  classify: true,
+  prepare: true,
+  dispatch: true,
+  result: true,
+  onReplay: true,
+  redact: true,
+  permissions: true,
+  was: true,
+  mode: true,
+  onDoubt: true,
+  weak: true,
+  run: true,
+} satisfies Record<keyof AnyDefinition, true>);
 
 /** What the compiler checks for those who have one. */
 function checkParts(definition: AnyDefinition): void {

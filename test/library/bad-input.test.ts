@@ -16,7 +16,7 @@ import {
 } from 'semel';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { isEmpty, rest, rig } from './support.ts';
+import { isEmpty, quick, rest, rig } from './support.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: the point is to pass what the compiler would refuse
 type Any = any;
@@ -380,4 +380,12 @@ describe('every code', () => {
     const elsewhere: ErrorCode[] = ['STEP_CHANGED', 'STORE_UNSAFE', 'STORE_MOVED'];
     expect([...Object.keys(produce), ...elsewhere].sort()).toEqual([...errorCodes].sort());
   });
+});
+
+test('a field that nobody reads is refused, with the one that was meant', () => {
+  const semel = quick();
+  const common = { name: 'm', effect: 'irreversible', per: 'ever', idenity: ['p'] } as const;
+  expect(() => semel.tool({ ...common, run: (_: { p: string }) => 1 })).toThrow(
+    /no field `idenity`.*`identity`/,
+  );
 });

@@ -1,0 +1,29 @@
+// Refuses a field that nobody reads: a misspelt `identity` would silently make every wording a new intent.
+
+import { SemelError } from './errors.ts';
+
+export function checkKnown(what: string, given: object, known: readonly string[]): void {
+  for (const field of Object.keys(given)) {
+    if (known.includes(field)) continue;
+    const meant = known.find((each) => isNear(each, field));
+    throw new SemelError('CONTRACT_INVALID', `${what}: there is no field \`${field}\`.`, {
+      path: field,
+      next: meant === undefined ? 'Remove it.' : `Did you mean \`${meant}\`?`,
+    });
+  }
+}
+
+/** The same but for one or two letters. */
+function isNear(a: string, b: string): boolean {
+  if (Math.abs(a.length - b.length) > 2) return false;
+  let row = Array.from({ length: b.length + 1 }, (_, n) => n);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const same = a[i - 1]?.toLowerCase() === b[j - 1]?.toLowerCase();
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (same ? 0 : 1)));
+    }
+    row = next;
+  }
+  return (row[b.length] ?? 0) <= 2;
+}
