@@ -24,7 +24,8 @@ export interface Judgement {
   readonly problem?: string;
 }
 
-const toleranceMs = 2 * 60_000;
+/** How far wall clock and uptime may drift apart. */
+export const toleranceMs: number = 2 * 60_000;
 /** How stale `seen` may get before it is worth a write. */
 const seenEveryMs = 60_000;
 /** Small corrections of the wall clock must not add up over a long uptime. */

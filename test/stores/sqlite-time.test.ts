@@ -2,7 +2,7 @@
 // with the uptime.
 import { spawnSync } from 'node:child_process';
 import { DatabaseSync } from 'node:sqlite';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { bootId, shortBoot } from '../../src/stores/sqlite/boot.ts';
 import { type SqliteStore, sqliteStore } from '../../src/stores/sqlite/index.ts';
@@ -76,6 +76,52 @@ test('a claim of another boot has lapsed at once', async () => {
   await take(world.at(path), { leaseMs: 10 * day });
   world.restart();
   expect(await take(world.at(path))).toMatchObject({ takeover: true });
+});
+
+describe('where the platform has no name for a boot', () => {
+  /** A process of the same machine that is off by so much when it computes the instant of the boot. */
+  function processOf(world: ReturnType<typeof machineOf>, path: string, offMs = 0): SqliteStore {
+    const { state } = world;
+    const clock = { ...systemClock, now: () => state.wall, mono: () => state.mono };
+    const machine = { bootId: () => undefined, uptimeMs: () => state.uptime + offMs };
+    const store = sqliteStore({ path, clock, machine });
+    onTestFinished(() => store.close());
+    return store;
+  }
+
+  test.each([-2 * minute, -1, 1, 999, 2 * minute])(
+    'a process that computes its instant %i ms off sees the same lease',
+    async (offMs) => {
+      const world = machineOf();
+      const path = newPath();
+      const here = processOf(world, path);
+      const there = processOf(world, path, offMs);
+      await Promise.all([here.open(), there.open()]);
+      await take(here);
+      expect(await lose(there)).toMatchObject({ lapsed: false, leaseLeftMs: lease });
+      await take(there, { key: 'mail.send/=there' });
+      expect(await lose(here, { key: 'mail.send/=there' })).toMatchObject({ lapsed: false });
+      expect(await lose(processOf(world, path, offMs))).toMatchObject({ lapsed: false });
+    },
+  );
+
+  test('after another start all leases are over', async () => {
+    const world = machineOf();
+    const path = newPath();
+    await take(processOf(world, path), { leaseMs: 10 * day });
+    world.restart();
+    expect(await take(processOf(world, path))).toMatchObject({ takeover: true });
+  });
+
+  test('a step of the wall clock ends no lease of a process that was there before', async () => {
+    const world = machineOf();
+    const path = newPath();
+    const [here, there] = [processOf(world, path), processOf(world, path, 1)];
+    await there.open();
+    await take(here);
+    world.state.wall += day;
+    for (const store of [here, there]) expect(await lose(store)).toMatchObject({ lapsed: false });
+  });
 });
 
 test('a step forward ends no window, is said, and is over when the clock is right again', async () => {
@@ -205,18 +251,18 @@ test('the uptime is not asked for on every call', async () => {
 test('all processes of this boot call it the same, and a lease holds a short form', () => {
   const script = `import { bootId } from ${JSON.stringify(new URL('../../src/stores/sqlite/boot.ts', import.meta.url).href)}; console.log(bootId());`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
-  expect(stdout.trim()).toBe(bootId());
-  expect(shortBoot(bootId())).toMatch(/^[0-9a-f]{12}$/);
+  expect(stdout.trim()).toBe(String(bootId()));
+  expect(shortBoot('a')).toMatch(/^[0-9a-f]{12}$/);
   expect(shortBoot('a')).not.toBe(shortBoot('b'));
 });
 
 test('a lease is kept with its record and is gone once it is settled', async () => {
   const path = newPath();
-  const store = sqliteStore({ path });
+  const store = sqliteStore({ path, machine: { bootId: () => 'this boot' } });
   const attempt = await take(store, { token: '0123456789abcdef' });
   const database = new DatabaseSync(path);
   const lease = database.prepare("SELECT more ->> '$.lease[0]' AS boot FROM open").get();
-  expect(lease).toEqual({ boot: shortBoot(bootId()) });
+  expect(lease).toEqual({ boot: shortBoot('this boot') });
   await attempt.succeed();
   expect(database.prepare('SELECT more FROM closed').get()).toEqual({ more: null });
   database.close();

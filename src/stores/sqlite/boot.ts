@@ -3,10 +3,9 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { uptime } from 'node:os';
 
-/** The kernel's own name for this boot, or the minute of the boot where it has none. */
-export function bootId(): string {
+/** The kernel's own name for this boot; undefined where it has none. */
+export function bootId(): string | undefined {
   try {
     if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     if (process.platform === 'darwin') {
@@ -15,7 +14,7 @@ export function bootId(): string {
   } catch {
     // A sandbox may hide it.
   }
-  return `minute ${Math.round((Date.now() - uptime() * 1000) / 60_000)}`;
+  return undefined;
 }
 
 /** As it is written into each lease: short, and still never the same for two boots of one machine. */

@@ -6,8 +6,8 @@ import { bootId } from './boot.ts';
 import { connect, type SqliteLike } from './driver.ts';
 
 export interface Machine {
-  /** Another one after every start of the machine. */
-  bootId(): string;
+  /** Another one after every start of the machine; undefined where the platform has no name for it. */
+  bootId(): string | undefined;
   /** Since the machine was started, with the time it slept, in milliseconds. */
   uptimeMs(): number;
   /** The magic number of the file system; undefined where the platform has none. */
@@ -17,13 +17,13 @@ export interface Machine {
   connect(path: string): Promise<SqliteLike>;
 }
 
-let thisBoot: string | undefined;
+let thisBoot: { readonly id: string | undefined } | undefined;
 
 export const thisMachine: Machine = {
   bootId() {
     // A process does not outlive a boot.
-    thisBoot ??= bootId();
-    return thisBoot;
+    thisBoot ??= { id: bootId() };
+    return thisBoot.id;
   },
   uptimeMs: () => uptime() * 1000,
   fileSystem: (path) => (process.platform === 'linux' ? statfsSync(path).type >>> 0 : undefined),

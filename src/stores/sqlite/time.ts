@@ -1,7 +1,7 @@
 // The store's time (rule 7): leases by the boot's monotonic clock, windows by the wall clock while it can be trusted.
 
 import type { Clock } from '../../core/clock.ts';
-import { type Anchor, anchorAt, judge, type Reading } from '../../store/anchor.ts';
+import { type Anchor, anchorAt, judge, type Reading, toleranceMs } from '../../store/anchor.ts';
 import type { Time } from '../../store/rules/state.ts';
 import { shortBoot } from './boot.ts';
 import type { Machine } from './machine.ts';
@@ -65,12 +65,20 @@ export function timekeeper(clock: Clock, machine: Machine): Timekeeper {
   }
 
   function read(wall: number): Reading {
+    const uptime = Math.floor(machine.uptimeMs());
     const id = machine.bootId();
-    if (id !== bootId) {
-      bootId = id;
-      boot = shortBoot(id);
-    }
-    return { boot, wall, uptime: Math.floor(machine.uptimeMs()) };
+    if (id === undefined) boot = nameByInstant(wall - uptime);
+    else if (id !== bootId) boot = shortBoot(id);
+    bootId = id;
+    return { boot, wall, uptime };
+  }
+
+  /** Two processes never compute quite the same instant, so a boot keeps the name that its first one wrote down. */
+  function nameByInstant(bootedAt: number): string {
+    if (stored !== undefined && Math.abs(stored.wall - stored.uptime - bootedAt) <= toleranceMs)
+      return stored.boot;
+    // A process does not outlive a boot: when the instant moves, the wall clock was set.
+    return boot || shortBoot(`booted at ${bootedAt}`);
   }
 }
 
