@@ -150,7 +150,8 @@ function whoDecides(
   if (ways.includes('verify')) {
     const { quietInMs } = record;
     if (quietInMs === 0 || !Number.isFinite(quietInMs)) return { sentence: '' };
-    const sentence = ` Or call again in ${Math.ceil(quietInMs / 1000)} s: \`verify\` can decide it then.`;
+    const seconds = Math.ceil(quietInMs / 1000);
+    const sentence = ` Or call again: \`verify\` is asked, and in ${seconds} s at the latest it can decide.`;
     return { sentence, retriable: true, retryAfterMs: quietInMs };
   }
   const errorCode = /^([A-Z][A-Z0-9_]{2,}):/.exec(record.error?.message ?? '')?.[1];
