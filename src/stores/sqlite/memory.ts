@@ -45,10 +45,3 @@ export function rowMemory(): RowMemory {
     size = 0;
   }
 }
-
-/** For a handle that others may write through: their writes would not be noticed. */
-export const noMemory: RowMemory = {
-  get: () => undefined,
-  set: () => {},
-  forget: () => {},
-};

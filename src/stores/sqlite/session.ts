@@ -3,7 +3,7 @@
 import { query, type SqliteLike, type SqliteStatement } from './driver.ts';
 import { type Events, events } from './events.ts';
 import { type Expiry, expiry } from './expiry.ts';
-import { noMemory, type RowMemory, rowMemory } from './memory.ts';
+import { type RowMemory, rowMemory } from './memory.ts';
 import { type Meta, type MetaTable, metaTable } from './meta.ts';
 import type { Connection } from './open.ts';
 import { type Records, records } from './records.ts';
@@ -33,7 +33,7 @@ export function newSession(connection: Connection): Session {
   const { database, isOurs } = connection;
   const known = scopes(database);
   const meta = metaTable(database);
-  const memory = isOurs ? rowMemory() : noMemory;
+  const memory = rowMemory();
   const expiring = expiry(database, known);
   // Changes whenever another connection has written; what goes through a shared handle it does not show.
   const dataVersion = query(database, 'PRAGMA data_version');

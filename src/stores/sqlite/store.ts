@@ -39,8 +39,13 @@ export interface SqliteStore extends Store {
 }
 
 export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
-  const { backend, acceptClock } = sqliteBackend(options);
-  return { ...ruleStore(backend), acceptClock };
+  const { backend, clockProblem, acceptClock } = sqliteBackend(options);
+  return {
+    ...ruleStore(backend),
+    // Every call waits for the ledger to be open; only who asks for the facts wants to know what time has changed.
+    open: async () => ({ ...(await backend.open()), clockProblem: clockProblem() }),
+    acceptClock,
+  };
 }
 
 /** Whoever commits so often leaves no gap for another process to find. */
@@ -48,7 +53,13 @@ const hurriedMs = 5;
 
 type Work = (transaction: Transaction) => unknown;
 
-function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptClock(): Promise<void> } {
+interface SqliteBackend {
+  readonly backend: Backend;
+  clockProblem(): string | undefined;
+  acceptClock(): Promise<void>;
+}
+
+function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
   const { clock = systemClock, random = systemRandom, busyMs = 10_000, shared = false } = options;
   const machine: Machine = {
     ...thisMachine,
@@ -63,7 +74,6 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
   let session: Session | undefined;
   let begun: ReturnType<typeof transactions>;
   let opening: Promise<StoreFacts> | undefined;
-  let facts: StoreFacts | undefined;
   let closing: Promise<void> | undefined;
   let committedAt = Number.NEGATIVE_INFINITY;
   /** What no later call can cure: the file under this name is not the one that was opened. */
@@ -95,6 +105,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
 
   return {
     backend,
+    clockProblem: time.problem,
     async acceptClock() {
       await backend.open();
       const anchor = await backend.transact('settling', () => {
@@ -113,9 +124,6 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       opening.catch(() => {
         opening = undefined;
       });
-    } else if (facts !== undefined && facts.clockProblem !== time.problem()) {
-      facts = { ...facts, clockProblem: time.problem() };
-      opening = Promise.resolve(facts);
     }
     return opening;
   }
@@ -129,7 +137,7 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
       session = await unlocked(() => newSession(connection));
       begun = transactions(session);
       time.nowBy(readUnlocked(session.meta.read)?.anchor);
-      facts = {
+      return {
         kind: 'sqlite',
         location: connection.path,
         address: connection.path === resolve(defaultPath()) ? '' : `sqlite:${connection.path}`,
@@ -137,7 +145,6 @@ function sqliteBackend(options: SqliteStoreOptions): { backend: Backend; acceptC
         clockProblem: time.problem(),
         warning: connection.warning,
       };
-      return facts;
     } catch (error) {
       throw explain(error, path);
     }
