@@ -7,6 +7,7 @@ import type { FieldLists } from './contract.ts';
 import { SemelError } from './errors.ts';
 import { contentDigest } from './key.ts';
 import { normalisers } from './normalise.ts';
+import { isPlainPrototype } from './plain.ts';
 
 export type Normaliser = keyof typeof normalisers | ((value: unknown) => unknown);
 
@@ -54,18 +55,26 @@ export function contentOf(key: string, args: unknown, fields: FieldLists): strin
   for (const [path, value] of contentFields(args, fields)) {
     if (value === undefined) continue;
     const encoded = encodedContent(value);
-    if (encoded !== undefined) digests[path] = contentDigest(key, path, encoded);
+    if (encoded === tooLarge) digests[path] = tooLarge;
+    else if (encoded !== undefined) digests[path] = contentDigest(key, path, encoded);
   }
   return Object.keys(digests).length === 0 ? null : JSON.stringify(digests);
 }
 
+/** Stands for content that was not compared. Nobody knows whether it differs, so it counts as if it did. */
+const tooLarge = 'too large';
+const maxContentBytes = 1_048_576;
+
 /** The order of members is no wording; content that is no JSON is compared as the codec writes it. */
 function encodedContent(value: unknown): string | undefined {
+  // A text is as long as it looks; a small graph of shared references can stand for an endless one.
+  const maxBytes = typeof value === 'string' ? Number.MAX_SAFE_INTEGER : maxContentBytes;
   try {
-    return canonicalJson(value, { maxBytes: Number.MAX_SAFE_INTEGER });
+    return canonicalJson(value, { maxBytes });
   } catch {
-    const encoded = encodeResult(value, { maxBytes: Number.MAX_SAFE_INTEGER });
-    return encoded.ok ? encoded.text : undefined;
+    const encoded = encodeResult(value, { maxBytes });
+    if (encoded.ok) return encoded.text;
+    return encoded.reason === 'too-large' ? tooLarge : undefined;
   }
 }
 
@@ -75,7 +84,7 @@ export function driftOf(stored: string | null, current: string | null): readonly
   const first = JSON.parse(stored ?? '{}') as Record<string, string>;
   const now = JSON.parse(current ?? '{}') as Record<string, string>;
   return [...new Set([...Object.keys(first), ...Object.keys(now)])]
-    .filter((path) => first[path] !== now[path])
+    .filter((path) => first[path] !== now[path] || now[path] === tooLarge)
     .sort();
 }
 
@@ -100,7 +109,47 @@ function others(value: Fields, named: readonly string[], prefix: string): [strin
 
 /** The fields are cut out, not blanked: what is stored must show that something is missing. */
 export function redacted(args: unknown, paths: readonly string[]): unknown {
-  return without(args, paths);
+  return cutOut(args, paths, { left: 100_000 }, 0);
+}
+
+/** In every element of a list too. What cannot be looked into, or has no end, is cut out whole. */
+function cutOut(value: unknown, paths: readonly string[], budget: { left: number }, depth: number): unknown {
+  if (paths.length === 0 || typeof value !== 'object' || value === null) return value;
+  budget.left -= 1;
+  if (budget.left < 0 || depth > 64) return undefined;
+  const inner = (member: unknown, deeper: readonly string[]) => cutOut(member, deeper, budget, depth + 1);
+  if (Array.isArray(value)) return value.map((item) => inner(item, paths));
+  if (!isObject(value)) return undefined;
+  const rest = Object.keys(value).filter((name) => !paths.includes(name));
+  return Object.fromEntries(rest.map((name) => [name, inner(value[name], inside(paths, name))]));
+}
+
+/** The paths that lead nowhere in these args: optional fields, or misspelt ones. */
+export function unfound(args: unknown, paths: readonly string[]): readonly string[] {
+  return isObject(args) ? paths.filter((path) => stepsTo(args, path) === undefined) : [];
+}
+
+/** The field that a path which leads nowhere may have meant: the same but for case, dashes and underscores. */
+export function misspelt(args: unknown, path: string): string | undefined {
+  const items: unknown[] = Array.isArray(args) ? args.slice(0, 3) : [args];
+  for (const item of items.filter(isObject)) {
+    for (const name of Object.keys(item)) {
+      if (path === name) return undefined;
+      if (plainly(path) === plainly(name)) return name;
+      const head = [...path.matchAll(/\./g)]
+        .map(({ index }) => path.slice(0, index))
+        .find((each) => plainly(each) === plainly(name));
+      if (head === undefined) continue;
+      const rest = path.slice(head.length + 1);
+      const meant = misspelt(item[name], rest) ?? (head === name ? undefined : rest);
+      if (meant !== undefined) return `${name}.${meant}`;
+    }
+  }
+  return undefined;
+}
+
+function plainly(name: string): string {
+  return name.replace(/[-_]/g, '').toLowerCase();
 }
 
 type Fields = Record<string, unknown>;
@@ -108,24 +157,36 @@ type Fields = Record<string, unknown>;
 /** Plain objects only: a Map or a class instance must reach canonical JSON as it is, and be refused there. */
 function isObject(value: unknown): value is Fields {
   if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return !Array.isArray(value) && isPlainPrototype(Object.getPrototypeOf(value));
+}
+
+/** The names that lead to a field. One that contains a dot itself goes before what the dot would divide. */
+function stepsTo(value: unknown, path: string): readonly string[] | undefined {
+  if (!isObject(value)) return undefined;
+  if (Object.hasOwn(value, path)) return [path];
+  for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {
+    const name = path.slice(0, dot);
+    if (!Object.hasOwn(value, name)) continue;
+    const rest = stepsTo(value[name], path.slice(dot + 1));
+    if (rest !== undefined) return [name, ...rest];
+  }
+  return undefined;
 }
 
 function at(value: unknown, path: string): unknown {
-  return path
-    .split('.')
-    .reduce<unknown>(
-      (found, name) => (isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined),
-      value,
-    );
+  return follow(value, stepsTo(value, path));
+}
+
+function follow(value: unknown, steps: readonly string[] | undefined): unknown {
+  return steps?.reduce<unknown>((found, name) => (found as Fields)[name], value);
 }
 
 function pick(args: Fields, paths: readonly string[]): Fields {
   const picked: Fields = Object.create(null);
   for (const path of paths) {
-    const value = at(args, path);
-    if (value !== undefined) place(picked, path.split('.'), value);
+    const steps = stepsTo(args, path);
+    const value = follow(args, steps);
+    if (steps !== undefined && value !== undefined) place(picked, steps, value);
   }
   return picked;
 }
@@ -143,7 +204,7 @@ function place(target: Fields, [name, ...rest]: readonly string[], value: unknow
 
 function without(value: unknown, paths: readonly string[]): unknown {
   if (paths.length === 0 || !isObject(value)) return value;
-  const cut = new Set(paths.filter((path) => !path.includes('.')));
+  const cut = new Set(paths);
   const rest = Object.keys(value).filter((name) => !cut.has(name));
   // fromEntries makes own members of all names, `__proto__` too.
   return Object.fromEntries(rest.map((name) => [name, without(value[name], inside(paths, name))]));
@@ -158,12 +219,19 @@ function normalised(value: unknown, normalize: Readonly<Record<string, Normalise
   if (paths.length === 0 || !isObject(value)) return value;
   let result = value;
   for (const path of paths) {
-    const found = at(result, path);
-    if (found === undefined) continue;
+    const steps = stepsTo(result, path);
+    const found = follow(result, steps);
+    if (steps === undefined || found === undefined) continue;
     const normaliser = normalize[path] as Normaliser;
     const better =
       typeof normaliser === 'function' ? normaliser(found) : normalisers[normaliser](found, `args.${path}`);
-    result = replaced(result, path.split('.'), better);
+    if (better === undefined) {
+      throw new SemelError('INVALID_ARGS', `The normaliser of \`${path}\` gave nothing for what is there.`, {
+        path: `args.${path}`,
+        next: 'Pass a value that it can read, or let it return one.',
+      });
+    }
+    result = replaced(result, steps, better);
   }
   return result;
 }

@@ -1,5 +1,6 @@
 // Which calls are one intent: fields, periods, earlier forms, deliberate repeats, callers' own keys.
 
+import { runInNewContext } from 'node:vm';
 import { type } from 'arktype';
 import fc from 'fast-check';
 import { day, hour, month, type SemelError, week } from 'semel';
@@ -83,6 +84,38 @@ describe('fields', () => {
       code: 'INVALID_ARGS',
       path: 'args.who.mail',
     });
+  });
+
+  test('a name with a dot in it is found before the dot divides it', async () => {
+    const calls = [[{ 'user.id': 1, x: 1 }], [{ 'user.id': 2, x: 1 }], [{ user: { id: 1 }, x: 1 }]] as const;
+    expect((await keysOf({ identity: ['user.id', 'x'] }, calls)).count).toBe(3);
+    expect((await keysOf({ volatile: ['user.id'] }, calls)).count).toBe(2);
+  });
+
+  test('an identity field that is not in the args is warned about once', async () => {
+    const { semel, warnings } = rig();
+    const tool = semel.tool({ ...base, identity: ['orderID', 'amount'], run: () => 1 } as Any) as Any;
+    await tool({ orderId: 1, amount: 5 });
+    await tool({ orderId: 2, amount: 5 });
+    expect(warnings.filter((each) => each.includes('`orderID`'))).toHaveLength(1);
+    await tool({ orderID: 2, amount: undefined });
+    expect(warnings.filter((each) => each.includes('`amount`'))).toEqual([]);
+  });
+
+  test('a normaliser that gives nothing is refused with its field', async () => {
+    const normalize = { phone: (value: unknown) => (String(value).startsWith('+') ? value : undefined) };
+    await expect(keysOf({ normalize }, [[{ phone: '030 1', text: 'x' }]])).rejects.toMatchObject({
+      code: 'INVALID_ARGS',
+      path: 'args.phone',
+    });
+  });
+
+  test('objects of another realm are plain objects', async () => {
+    const foreign = () => runInNewContext('({ id: 1, at: Date.now(), user: { id: 2, name: "x" } })');
+    const lists = { volatile: ['at', 'user.name'] };
+    const calls = [[foreign()], [{ id: 1, at: 0, user: { id: 2, name: 'y' } }]] as const;
+    expect((await keysOf(lists, calls)).count).toBe(1);
+    expect((await keysOf({ ...lists, mode: 'observe' }, calls)).count).toBe(1);
   });
 
   test('args need not be an object', async () => {
@@ -226,6 +259,63 @@ describe('defaults of the schema are left out, so that adding one changes no key
     const tool = semel.tool({ ...base, input, run: (args) => args });
     expect(await tool({ when: 'abc' })).toEqual({ when: 3, lang: 'en' });
   });
+});
+
+describe('redact', () => {
+  async function stored(redact: readonly string[], args: unknown, more: object = {}) {
+    const { semel, warnings } = rig();
+    const tool = semel.tool({ ...base, redact, run: () => 1, ...more } as Any) as Any;
+    await tool(args);
+    return { args: (await semel.records.list()).items[0]?.args, warnings };
+  }
+
+  test('reaches into every element of a list, and names with a dot in them', async () => {
+    const args = { id: 1, cards: [{ number: '4111', last: '11' }, { number: '4222' }], 'api.key': 'sk' };
+    const seen = await stored(['cards.number', 'api.key'], args);
+    expect(seen.args).toEqual({ id: 1, cards: [{ last: '11' }, {}] });
+    expect(seen.warnings.filter((each) => each.includes('redact'))).toEqual([]);
+  });
+
+  test('reaches into objects of another realm, and cuts out whole what it cannot look into', async () => {
+    const foreign = runInNewContext('({ id: 1, body: { secret: "sk", text: "x" } })');
+    const own = { identity: ['id'] };
+    expect((await stored(['body.secret'], foreign, own)).args).toEqual({ id: 1, body: { text: 'x' } });
+    expect((await stored(['body.secret'], foreign, { ...own, mode: 'observe' })).args).toEqual({
+      id: 1,
+      body: { text: 'x' },
+    });
+    const map = { id: 1, body: new Map([['secret', 'sk']]) };
+    expect(JSON.stringify((await stored(['body.secret'], map, own)).args)).not.toContain('sk');
+    const loop: unknown[] = [];
+    loop.push(loop, loop);
+    expect((await stored(['body.secret'], { id: 1, body: loop }, own)).args).toBeUndefined();
+  });
+
+  test('a path that is spelt otherwise than the field is warned about; one that is not there is not', async () => {
+    const { warnings } = await stored(['Password', 'user.api_key', 'token'], {
+      password: 'hunter2',
+      user: { apiKey: 'sk' },
+    });
+    expect(warnings.filter((each) => each.includes('redact'))).toEqual([
+      expect.stringMatching(/`Password`.*`password`/),
+      expect.stringMatching(/`user.api_key`.*`user.apiKey`/),
+    ]);
+  });
+});
+
+test('content that stands for an endless text is not read to its end, and counts as re-worded', async () => {
+  const semel = quick();
+  const tool = semel.tool({ ...base, identity: ['id'], run: () => 1 } as Any) as Any;
+  let body: Any = {};
+  for (let depth = 0; depth < 40; depth += 1) body = { a: body, b: body };
+  const started = performance.now();
+  await tool({ id: 1, body });
+  expect((await tool.try({ id: 1, body })).receipt.drift).toEqual(['body']);
+  expect(performance.now() - started).toBeLessThan(3_000);
+  const text = 'x'.repeat(3_000_000);
+  await tool({ id: 2, text });
+  expect((await tool.try({ id: 2, text })).receipt.drift).toEqual([]);
+  expect((await tool.try({ id: 2, text: `${text}y` })).receipt.drift).toEqual(['text']);
 });
 
 describe('drift', () => {
