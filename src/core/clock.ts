@@ -19,11 +19,32 @@ export const systemClock: Clock = {
     return seconds * 1000 + nanoseconds / 1e6;
   },
   setTimeout: (run, ms, background) => {
-    const timer = setTimeout(run, ms);
-    return background === undefined ? timer : timer.unref();
+    const start = (then: () => void, part: number) => {
+      const timer = setTimeout(then, part);
+      return background === undefined ? timer : timer.unref();
+    };
+    return ms <= longestMs ? start(run, ms) : new LongTimer(start, run, ms);
   },
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+  clearTimeout: (timer) => clearTimeout(timer instanceof LongTimer ? timer.part : (timer as NodeJS.Timeout)),
 };
+
+/** Node fires a longer timer at once. */
+const longestMs = 2 ** 31 - 1;
+
+/** One timer after the other, until the time is up. */
+class LongTimer {
+  part: NodeJS.Timeout;
+
+  constructor(start: (then: () => void, ms: number) => NodeJS.Timeout, run: () => void, ms: number) {
+    const next = (left: number): NodeJS.Timeout =>
+      left <= longestMs
+        ? start(run, left)
+        : start(() => {
+            this.part = next(left - longestMs);
+          }, longestMs);
+    this.part = next(ms);
+  }
+}
 
 export interface Random {
   /** Fresh for every claim; 64 bits, since it is only ever compared with the other tokens of one key. */

@@ -1,8 +1,9 @@
 // How long a record answers for its key, and what runs every time.
 
 import { day, NotLanded, Rejected, week } from 'semel';
-import { describe, expect, test } from 'vitest';
-import { rest, rig } from './support.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import { quick, rest, rig } from './support.ts';
 
 const minute = 60_000;
 const hourMs = 60 * minute;
@@ -273,5 +274,30 @@ describe('the cache of this process', () => {
     held.resolve();
     await forgetting;
     expect(await tool({})).toBe(2);
+  });
+});
+
+describe('the clock of the system', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  test('a timer of more than 24 days does not fire at once, and can be cleared in any part of it', () => {
+    vi.useFakeTimers();
+    const fired: string[] = [];
+    const days = 86_400_000;
+    systemClock.setTimeout(() => fired.push('long'), 60 * days);
+    const cleared = systemClock.setTimeout(() => fired.push('cleared'), 60 * days, 'background');
+    vi.advanceTimersByTime(30 * days);
+    expect(fired).toEqual([]);
+    systemClock.clearTimeout(cleared);
+    vi.advanceTimersByTime(30 * days - 1);
+    expect(fired).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(fired).toEqual(['long']);
+  });
+
+  test('a tool may have a timeout of months', async () => {
+    const run = () => new Promise((resolve) => setTimeout(() => resolve('ok'), 20));
+    const tool = quick().tool({ name: 'long', effect: 'irreversible', per: 'ever', timeout: '30d', run });
+    expect(await tool({ id: 1 })).toBe('ok');
   });
 });
