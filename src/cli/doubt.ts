@@ -2,8 +2,9 @@
 
 import { parseArgs } from 'node:util';
 import { formatDuration } from '../core/duration.ts';
-import type { RecordInfo } from '../semel/index.ts';
+import { commandOptions, type RecordInfo } from '../semel/index.ts';
 import { ledgerOptions, semelOf } from './ledger-options.ts';
+import { printable, printableJson } from './printable.ts';
 
 const help = `semel doubt: what is in doubt, and what was abandoned before it dispatched anything
 
@@ -35,17 +36,18 @@ export async function run(args: string[]): Promise<number> {
     if (page.next === undefined) break;
     after = page.next;
   }
-  process.stdout.write(values.json ? `${JSON.stringify(items, null, 2)}\n` : page(items, semel.namespace));
+  const options = commandOptions(semel.namespace, await semel.open()) ?? '';
+  process.stdout.write(values.json ? printableJson(items) : page(items, semel.namespace, options));
   return values['exit-code'] && items.some((item) => item.inDoubt) ? 1 : 0;
 }
 
-function page(items: readonly RecordInfo[], namespace: string): string {
+function page(items: readonly RecordInfo[], namespace: string, options: string): string {
   if (items.length === 0)
     return `Nothing is in doubt in ${namespace}. (An application's namespace is its package name: --namespace.)\n`;
-  return items.map((item) => `${entry(item, namespace)}\n`).join('\n');
+  return items.map((item) => `${entry(item, options)}\n`).join('\n');
 }
 
-function entry(item: RecordInfo, namespace: string): string {
+function entry(item: RecordInfo, options: string): string {
   const age = formatDuration(Math.max(0, Date.now() - item.updatedAt.getTime()));
   const lines = [
     `${item.ref}  ${item.contract}  ${item.abandoned ? 'abandoned: nothing was dispatched' : 'in doubt'} for ${age}`,
@@ -56,10 +58,8 @@ function entry(item: RecordInfo, namespace: string): string {
   ];
   if (item.remoteRef !== undefined) lines.push(`  remote   ${item.remoteRef}`);
   if (item.inDoubt)
-    lines.push(
-      `  decide   semel resolve ${item.ref} landed|not-landed|run-again|abandon --namespace ${namespace}`,
-    );
-  return lines.join('\n');
+    lines.push(`  decide   semel resolve ${item.ref} landed|not-landed|run-again|abandon ${options}`);
+  return lines.map(printable).join('\n');
 }
 
 function shown(args: unknown): string {

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { SemelError } from '../core/errors.ts';
 import type { Resolution } from '../semel/index.ts';
 import { ledgerOptions, semelOf } from './ledger-options.ts';
+import { printableJson } from './printable.ts';
 
 const help = `semel resolve: decide about a record in doubt
 
@@ -60,9 +61,7 @@ export async function run(args: string[]): Promise<number> {
     );
   }
   process.stdout.write(
-    values.json
-      ? `${JSON.stringify(record, null, 2)}\n`
-      : `${record.ref}  ${record.contract}  ${record.status}\n`,
+    values.json ? printableJson(record) : `${record.ref}  ${record.contract}  ${record.status}\n`,
   );
   return 0;
 }

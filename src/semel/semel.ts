@@ -14,6 +14,7 @@ import type { StoreFacts } from '../store/store.ts';
 import { type Ambient, handoff, within } from './ambient.ts';
 import { type Begun, begin } from './begin.ts';
 import { callOf } from './call-of.ts';
+import { commandOptions } from './command-options.ts';
 import type {
   CallOptions,
   Given,
@@ -125,6 +126,9 @@ export interface Semel extends AsyncDisposable {
   close(options?: { readonly grace?: Duration }): Promise<void>;
 }
 
+/** Whoever did not read so many does not read more. */
+const maxWarnings = 10_000;
+
 export function createSemel(options: SemelOptions = {}): Semel {
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
@@ -188,7 +192,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
 
   /** Warnings are said once: by the second time they are noise. */
   function warnOnce(message: string): void {
-    if (said.has(message)) return;
+    if (said.has(message) || said.size >= maxWarnings) return;
     said.add(message);
     warn(message);
   }
@@ -235,7 +239,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   /** A promise only at the first use. */
   function beforeUse({ tool, args, identity }: Call): Promise<unknown> | undefined {
     const { contract } = tool;
-    if (contract.fields.identity === undefined) toolbox.warnOfIdentity(tool, args);
+    toolbox.warnOfIdentity(tool, args);
     if (identity.weak) {
       warnOnce(
         `${contract.name}: the turn was guessed; pass one to \`semel.within\` so that retries are recognised.`,
@@ -306,14 +310,6 @@ export function createSemel(options: SemelOptions = {}): Semel {
     [Symbol.asyncDispose]: () => semel.close(),
   };
   return semel;
-}
-
-/** What a person types after `semel resolve <ref> <verdict>` to reach this ledger. */
-function commandOptions(namespace: string, { address }: StoreFacts): string | undefined {
-  if (address === undefined) return undefined;
-  const quoted = (value: string) =>
-    /^[\w./:@-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
-  return `--namespace ${quoted(namespace)}${address === '' ? '' : ` --store ${quoted(address)}`}`;
 }
 
 function userName(): string {

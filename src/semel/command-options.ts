@@ -1,0 +1,14 @@
+// What a person types after `semel resolve <ref> <verdict>` to reach a ledger.
+
+import type { StoreFacts } from '../store/store.ts';
+
+/** Undefined where no command can reach it. */
+export function commandOptions(namespace: string, { address }: StoreFacts): string | undefined {
+  if (address === undefined) return undefined;
+  return `--namespace ${quoted(namespace)}${address === '' ? '' : ` --store ${quoted(address)}`}`;
+}
+
+/** As one word of a shell. */
+function quoted(value: string): string {
+  return /^[\w./:@-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
+}
