@@ -12,33 +12,33 @@ export interface Housekeeping {
 
 const everyMs = 10 * 60_000;
 const batch = 200;
-const batchesAtOnce = 20;
+const betweenMs = 20;
 const shareAtTheEnd = 0.05;
 
 export function createHousekeeping(ledger: Ledger, clock: Clock, random: Random): Housekeeping {
   let timer: unknown;
+  let isOver = false;
 
-  async function prune(batches: number): Promise<void> {
-    for (let n = 0; n < batches; n += 1) if ((await ledger.prune(batch)) < batch) return;
+  function after(ms: number, work: () => Promise<unknown>): void {
+    if (isOver) return;
+    timer = clock.setTimeout(() => void work(), ms, 'background');
   }
 
-  function start(): void {
-    timer ??= clock.setTimeout(
-      () => {
-        timer = undefined;
-        void prune(batchesAtOnce).then(start, start);
-      },
-      everyMs,
-      'background',
-    );
+  /** Batch after batch while they come back full, so that it keeps up with any rate; calls come in between. */
+  async function round(): Promise<void> {
+    const pruned = await ledger.prune(batch).catch(() => 0);
+    after(pruned < batch ? everyMs : betweenMs, round);
   }
 
   return {
-    start,
+    start() {
+      if (timer === undefined) after(everyMs, round);
+    },
     async finish() {
-      const wasUsed = timer !== undefined;
+      isOver = true;
       clock.clearTimeout(timer);
-      if (wasUsed && random.fraction() < shareAtTheEnd) await prune(1).catch(() => undefined);
+      if (timer !== undefined && random.fraction() < shareAtTheEnd)
+        await ledger.prune(batch).catch(() => undefined);
     },
   };
 }

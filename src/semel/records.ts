@@ -81,11 +81,11 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
   doubts: Doubts;
 } {
   async function* all(query: RecordQuery): AsyncGenerator<StoredRecord> {
-    for (let after: string | undefined; ; ) {
+    for (let after = query.after; ; ) {
       const page = await ledger.list({
         ...query,
         namespace,
-        limit: 500,
+        limit: query.limit ?? 500,
         ...(after === undefined ? {} : { after }),
       });
       yield* page.items;
@@ -170,8 +170,7 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
       const limit = query.limit ?? 100;
       const items: RecordInfo[] = [];
       let next: string | undefined;
-      for await (const record of open(query.contract)) {
-        if (query.after !== undefined && record.key <= query.after) continue;
+      for await (const record of open({ ...query, limit: Math.min(500, limit + 1) })) {
         if (items.length === limit) {
           next = items.at(-1)?.key;
           break;
@@ -182,7 +181,7 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
     },
     async groups() {
       const groups = new Map<string, { contract: string; error: string; refs: string[] }>();
-      for await (const record of open(undefined)) {
+      for await (const record of open({})) {
         const error = record.error?.message ?? 'the process that ran it ended without a word';
         const name = `${record.contract}\0${error}`;
         const group = groups.get(name) ?? { contract: record.contract, error, refs: [] };
@@ -206,21 +205,33 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
     },
   };
 
-  async function* open(contract: string | undefined): AsyncGenerator<StoredRecord> {
-    const query = contract === undefined ? {} : { contract };
-    const found: StoredRecord[] = [];
-    for await (const record of all({ ...query, status: 'unknown' })) found.push(record);
-    for await (const record of all({ ...query, status: 'running' })) if (record.lapsed) found.push(record);
-    yield* found.sort((a, b) => (a.key < b.key ? -1 : 1));
+  /** Both kinds in the order of their keys, and no more of them than is asked for. */
+  async function* open(query: RecordQuery): AsyncGenerator<StoredRecord> {
+    const unknown = all({ ...query, status: 'unknown' });
+    const lapsed = onlyLapsed(all({ ...query, status: 'running' }));
+    let [one, other] = [await unknown.next(), await lapsed.next()];
+    while (!one.done || !other.done) {
+      if (other.done || (!one.done && one.value.key < other.value.key)) {
+        yield one.value as StoredRecord;
+        one = await unknown.next();
+      } else {
+        yield other.value;
+        other = await lapsed.next();
+      }
+    }
   }
 
   return { records, doubts };
 }
 
+async function* onlyLapsed(records: AsyncIterable<StoredRecord>): AsyncGenerator<StoredRecord> {
+  for await (const record of records) if (record.lapsed) yield record;
+}
+
 function actOf(resolution: Resolution, maxResultBytes: number): Act {
   if (resolution === 'notLanded' || resolution === 'runAgain') return { type: resolution };
   const decision: object = typeof resolution === 'object' && resolution !== null ? resolution : {};
-  if ('abandon' in decision) return { type: 'abandon', reason: String(decision.abandon) };
+  if ('abandon' in decision) return { type: 'abandon', reason: oneLine(String(decision.abandon)) };
   if (resolution === 'landed' || (!('landed' in decision) && 'remoteRef' in decision)) {
     const remoteRef = 'remoteRef' in decision ? String(decision.remoteRef) : null;
     return {
@@ -236,6 +247,11 @@ function actOf(resolution: Resolution, maxResultBytes: number): Act {
     path: 'resolution',
     next: "Pass 'landed', { landed: value }, 'notLanded', 'runAgain' or { abandon: 'why' }.",
   });
+}
+
+/** A reason is shown on terminals and to models, in the middle of a sentence. */
+function oneLine(text: string): string {
+  return text.replace(/\p{Cc}+/gu, ' ').trim();
 }
 
 function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {

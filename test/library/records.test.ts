@@ -2,7 +2,7 @@
 
 import { NotLanded, Rejected, type SemelError } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { gate, quick, rest, rig } from './support.ts';
+import { flaky, gate, quick, rest, rig } from './support.ts';
 
 const base = { name: 'post', effect: 'write-non-idempotent', per: 'conversation' } as const;
 const on = { conversation: 'c1', turn: '3', toolCallId: 'call_7', run: 'r9' };
@@ -13,6 +13,62 @@ async function errorOf(promise: Promise<unknown>): Promise<SemelError> {
     (error) => error as SemelError,
   );
 }
+
+describe('doubts', () => {
+  test('are listed page by page, in one order, and no page is read twice', async () => {
+    const made = rig();
+    const tool = made.semel.tool({
+      ...base,
+      run: (_args: object) => {
+        throw new Error('reset');
+      },
+    });
+    const dead = flaky(made.store);
+    const dying = made.another({ store: dead }).tool({ ...base, run: (_args: object) => gate().promise });
+    for (let id = 1; id < 12; id += 2) await tool.try({ id }, on);
+    for (let id = 0; id < 12; id += 2) void dying.try({ id }, on);
+    await rest();
+    dead.break();
+    made.clock.jump(120_000);
+    const all = await made.semel.doubts.list();
+    expect(all.items).toHaveLength(12);
+    const seen: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await made.semel.doubts.list({ limit: 5, ...(after === undefined ? {} : { after }) });
+      seen.push(...page.items.map(({ key }) => key));
+      if (page.next === undefined) break;
+      after = page.next;
+    }
+    expect(seen).toEqual(all.items.map(({ key }) => key));
+    expect(seen).toEqual([...seen].sort());
+    const before = made.store.calls.length;
+    await made.semel.doubts.list({ limit: 5, after: seen[4]! });
+    expect(made.store.calls.length - before).toBe(2);
+  });
+
+  test('the reason for giving up is one line', async () => {
+    const { semel } = rig();
+    const tool = semel.tool({
+      ...base,
+      run: (_args: object) => {
+        throw new Error('reset');
+      },
+    });
+    await tool.try({ id: 1 }, on);
+    const [doubt] = (await semel.doubts.list()).items;
+    const { error } = await semel.doubts.resolve(doubt!.ref, { abandon: 'no\u001b[2J\nuse' });
+    expect(error?.message).toBe('Given up, may have landed: no [2J use');
+  });
+});
+
+test('expired records are removed in the background until none is left', async () => {
+  const made = rig();
+  const tool = made.semel.tool({ ...base, window: '1m', run: (_args: object) => 1 });
+  for (let id = 0; id < 1_000; id += 1) await tool({ id }, on);
+  await made.clock.advance(11 * 60_000);
+  expect((await made.store.list({ namespace: 'test', limit: 2_000 })).items).toEqual([]);
+  await made.semel.close();
+});
 
 describe('records', () => {
   test('a record shows everything that is known of it', async () => {
