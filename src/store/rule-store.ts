@@ -54,15 +54,16 @@ export function ruleStore(backend: Backend): Store {
 
     async claim(request) {
       await backend.open();
-      return (
-        lostAlready(backend, request) ??
-        (await backend.transact('claiming', (tx) => {
-          const forms = [request.key, ...request.olderKeys];
-          const rows = forms.map((key) => tx.get(request.namespace, key));
-          const form = formOf(rows, tx.time);
-          return apply(tx, claim(rows[form], under(request, forms[form] as string), tx.time, tx.floor));
-        }))
-      );
+      const lost = lostAlready(backend, request);
+      if (lost !== undefined) return lost;
+      // Made before the lock is taken: everybody would wait for a caller with large args.
+      const made: ClaimRequest = { ...request };
+      return backend.transact('claiming', (tx) => {
+        const forms = [made.key, ...made.olderKeys];
+        const rows = forms.map((key) => tx.get(made.namespace, key));
+        const form = formOf(rows, tx.time);
+        return apply(tx, claim(rows[form], under(made, forms[form] as string), tx.time, tx.floor));
+      });
     },
     renew: (request) => step('holding', request, (row, tx) => renew(row, request, tx.time)),
     dispatch: (request) => step('holding', request, (row, tx) => dispatch(row, request, tx.time)),
