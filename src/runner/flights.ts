@@ -2,13 +2,15 @@
 // it, and a call from inside its own run is told so instead of waiting for itself.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec.ts';
+import type { SemelError } from '../core/errors.ts';
 import { driftOf } from '../core/identity.ts';
 import { isRepeatable } from '../core/words.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { type Result, refused } from './receipt.ts';
-import { leftBehind } from './refusals.ts';
+import { inFlight, leftBehind } from './refusals.ts';
 
 interface Flight {
   readonly name: string;
@@ -33,7 +35,7 @@ export interface Flights {
   isInsideAny(): boolean;
 }
 
-export function createFlights(): Flights {
+export function createFlights(clock: Clock): Flights {
   const flights = new Map<string, Flight>();
   const inside = new AsyncLocalStorage<readonly Flight[]>();
   const at = ({ namespace, key }: Call) => `${namespace}\0${key}`;
@@ -43,7 +45,7 @@ export function createFlights(): Flights {
       const flight = flights.get(at(call));
       if (flight === undefined || !mayShare(flight.leader, call)) return undefined;
       flight.callers += 1;
-      return untilGivenUp(call, flight).then((result) => shared(flight, call, result));
+      return untilGivenUp(call, flight, clock).then((result) => shared(flight, call, result));
     },
     lead(call, start) {
       const name = at(call);
@@ -90,19 +92,32 @@ function mayShare(leader: Call, call: Call): boolean {
   return !isRepeatable(effect) || driftOf(leader.content, call.content).length === 0;
 }
 
-/** A caller who gives up is answered at once where the execution goes on without them. */
-function untilGivenUp(call: Call, flight: Flight): Promise<Result> {
+/**
+ * A caller who gives up is answered at once where the execution goes on without them; so is one who shares it, at the
+ * latest when its own contract says.
+ */
+function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise<Result> {
   const { signal } = call;
-  if (signal === undefined) return flight.result;
+  const { waitMs } = call.tool.contract;
+  const patience = clock !== undefined && Number.isFinite(waitMs) ? { clock, waitMs } : undefined;
+  if (signal === undefined && patience === undefined) return flight.result;
   return new Promise((resolve, reject) => {
-    const leave = () => {
+    const leave = (reason: unknown, why: () => SemelError, isAnswered: boolean) => {
+      end();
       flight.callers -= 1;
       const goesOn = flight.callers > 0 || flight.attempt?.dispatched === true;
-      if (flight.callers === 0) flight.left?.abort(signal.reason);
-      if (goesOn) resolve(refused(call, flight.attempt?.record, leftBehind(call)));
+      if (flight.callers === 0) flight.left?.abort(reason);
+      if (goesOn || isAnswered) resolve(refused(call, flight.attempt?.record, why()));
     };
-    signal.addEventListener('abort', leave, { once: true });
-    flight.result.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+    const giveUp = () => leave(signal?.reason, () => leftBehind(call), false);
+    const tooLong = () => leave(undefined, () => inFlight(call, flight.attempt?.record), true);
+    const timer = patience?.clock.setTimeout(tooLong, patience.waitMs);
+    const end = () => {
+      signal?.removeEventListener('abort', giveUp);
+      if (timer !== undefined) patience?.clock.clearTimeout(timer);
+    };
+    signal?.addEventListener('abort', giveUp);
+    flight.result.then(resolve, reject).finally(end);
   });
 }
 

@@ -35,6 +35,7 @@ export async function runUnguarded(
 
 function bare(call: Call, { keyFence, cross, note }: Outside): { run(): Promise<unknown>; log: RequestLog } {
   let prepared: unknown;
+  const { stop, forget } = stopOf(call);
   const { ctx, log } = contextFor({
     namespace: call.namespace,
     recordKey: call.key,
@@ -42,7 +43,7 @@ function bare(call: Call, { keyFence, cross, note }: Outside): { run(): Promise<
     provider: call.tool.contract.provider,
     fence: 0,
     attempt: 1,
-    stop: stopOf(call),
+    stop,
     cross,
     note,
     prepared: () => prepared,
@@ -51,18 +52,24 @@ function bare(call: Call, { keyFence, cross, note }: Outside): { run(): Promise<
   return {
     log,
     async run() {
-      prepared = await call.tool.prepare?.(args, ctx);
-      if (call.tool.contract.dispatch === 'prepared') await cross();
-      return call.tool.run(args, ctx);
+      try {
+        prepared = await call.tool.prepare?.(args, ctx);
+        if (call.tool.contract.dispatch === 'prepared') await cross();
+        return await call.tool.run(args, ctx);
+      } finally {
+        forget();
+      }
     },
   };
 }
 
-function stopOf({ signal }: Call): Stop {
+/** The caller's signal may outlive a million calls, so each lets go of it. */
+function stopOf({ signal }: Call): { readonly stop: Stop; readonly forget: () => void } {
   const stop = createStop();
-  if (signal?.aborted) stop.ask(signal.reason);
-  signal?.addEventListener('abort', () => stop.ask(signal.reason), { once: true });
-  return stop;
+  const ask = () => stop.ask(signal?.reason);
+  if (signal?.aborted) ask();
+  signal?.addEventListener('abort', ask);
+  return { stop, forget: () => signal?.removeEventListener('abort', ask) };
 }
 
 interface Observing {

@@ -39,10 +39,12 @@ export function reentrant({ tool }: Call): SemelError {
   );
 }
 
-export function inFlight({ tool }: Call, record: StoredRecord): SemelError {
-  return new SemelError('IN_FLIGHT', `${tool.contract.name} is being executed by ${record.owner}.`, {
-    retryAfterMs: Math.max(100, Math.ceil(record.leaseLeftMs)),
-    evidence: evidenceOf(record),
+/** Without a record where the claim of the execution is not made yet. */
+export function inFlight({ tool }: Call, record: StoredRecord | undefined): SemelError {
+  const by = record === undefined ? 'this process' : record.owner;
+  return new SemelError('IN_FLIGHT', `${tool.contract.name} is being executed by ${by}.`, {
+    retryAfterMs: Math.max(100, Math.ceil(record?.leaseLeftMs ?? 0)),
+    ...(record === undefined ? {} : { evidence: evidenceOf(record) }),
   });
 }
 

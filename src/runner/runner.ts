@@ -64,7 +64,7 @@ export function createRunner({
   maxResultBytes,
   mayRunUnguarded,
 }: RunnerOptions): Runner {
-  const flights = createFlights();
+  const flights = createFlights(clock);
   const calls = new Set<Promise<unknown>>();
   const settling = new Set<Promise<unknown>>();
   /** Aborts when those who still run or wait must end. */

@@ -31,6 +31,25 @@ function slow() {
 }
 
 describe('in one process', () => {
+  test('who shares a run waits no longer than `wait`, and the run goes on', async () => {
+    const made = rig();
+    const { run, ran, ends } = slow();
+    const tool = made.semel.tool({ ...base, wait: '100ms', run });
+    const lead = tool.try({ id: 1 });
+    await rest();
+    const joining = tool.try({ id: 1 });
+    await made.clock.advance(99);
+    const stop = new AbortController();
+    const another = tool.try({ id: 1 }, { signal: stop.signal });
+    await made.clock.advance(1);
+    expect(await joining).toMatchObject({ ok: false, error: { code: 'IN_FLIGHT' } });
+    stop.abort();
+    expect(await another).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    ends[0]!.resolve('done');
+    expect(await lead).toMatchObject({ ok: true, value: 'done' });
+    expect(ran).toHaveLength(1);
+  });
+
   test('equal calls share one run; each gets a value of its own', async () => {
     const semel = quick();
     const { run, ran, ends } = slow();

@@ -1,8 +1,9 @@
 // Observe mode: every call runs as it did before semel, and the records say what semel would have done.
 
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { gate, rest, rig, target } from './support.ts';
+import { gate, quick, rest, rig, target } from './support.ts';
 
 const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
 
@@ -183,4 +184,22 @@ test('the line is where it would be', async () => {
   await tool.try({ cross: true });
   const statuses = (await made.semel.records.list()).items.map(({ status }) => status);
   expect(statuses.sort()).toEqual(['released', 'unknown']);
+});
+
+test("a run without a claim lets go of the caller's signal", async () => {
+  const semel = quick();
+  const { signal } = new AbortController();
+  const read = semel.tool({ name: 'look', effect: 'read', run: (_args: object) => 1 });
+  const seen = semel.tool({
+    name: 'post',
+    effect: 'write-non-idempotent',
+    per: 'ever',
+    mode: 'observe',
+    run: (_args: object) => 1,
+  });
+  for (let id = 0; id < 20; id += 1) {
+    await read({ id }, { signal });
+    await seen({ id: id % 2 }, { signal });
+  }
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
