@@ -97,6 +97,19 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     }
   }
 
+  /** A name per id would fill the memory of a process that runs for months. */
+  function forgetOldest(): void {
+    if (oneLiners.size <= maxOneLiners) return;
+    warnOnce(
+      `\`once\` was called with more than ${maxOneLiners} names. A name stands for a kind of effect: put the id in the second argument.`,
+    );
+    const [shape, { name }] = oneLiners.entries().next().value as [string, Tool['contract']];
+    oneLiners.delete(shape);
+    if (tools.has(name)) return;
+    shapes.delete(name);
+    fields.delete(name);
+  }
+
   /** Fields that no call of this tool had before: the others were judged then. */
   function unseenFields(name: string, args: object): readonly string[] {
     const known = fields.get(name) ?? new Set();
@@ -165,6 +178,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       );
       claimName(contract);
       oneLiners.set(shape, contract);
+      forgetOldest();
       return { contract, run };
     },
 
@@ -179,6 +193,8 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
 /** The value, or the error with its receipt. What a read threw passes as it is. */
 /** Args with more names than this are a table, not a call. */
 const maxFields = 200;
+
+const maxOneLiners = 1_000;
 
 export async function valueFrom(name: string, pending: Promise<Result>): Promise<unknown> {
   let result: Result;

@@ -1,5 +1,6 @@
 import { createSemel, day, isSemelError } from 'semel';
 import { expect, test } from 'vitest';
+import { quick } from './support.ts';
 
 const quiet = { store: 'memory:', namespace: 'test', onWarning: () => undefined };
 
@@ -66,4 +67,14 @@ test('an error after the line is in doubt, and is neither repeated nor forgotten
     { by: 'ann', note: 'seen in the outbox' },
   );
   await expect(semel.once('email.send', { lead: 1 }, () => 'never')).resolves.toEqual({ id: 'm-1' });
+});
+
+test('a name per id is warned about once, and does not fill the memory', async () => {
+  const warnings: string[] = [];
+  const semel = quick({ onWarning: (message) => warnings.push(message) });
+  let ran = 0;
+  for (let id = 0; id < 1_100; id += 1) await semel.once(`welcome-${id}`, 1, () => ++ran);
+  expect(warnings.filter((each) => each.includes('second argument'))).toHaveLength(1);
+  expect(await semel.once('welcome-0', 1, () => ++ran)).toBe(1);
+  expect(ran).toBe(1_100);
 });
