@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import Database from 'better-sqlite3';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -66,6 +66,10 @@ describe('a new ledger', () => {
     expect(defaultPath()).toBe(join(homedir(), '.local/state/semel/ledger.db'));
     vi.stubEnv('XDG_STATE_HOME', 'relative');
     expect(defaultPath()).toBe(join(homedir(), '.local/state/semel/ledger.db'));
+    vi.stubEnv('HOME', '');
+    expect(isAbsolute(defaultPath())).toBe(true);
+    vi.stubEnv('HOME', 'relative');
+    expect(isAbsolute(defaultPath())).toBe(true);
   });
 
   test('is for this user only, whatever the umask says', async () => {

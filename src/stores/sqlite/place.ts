@@ -10,15 +10,18 @@ import {
   type Stats,
   statSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { homedir, userInfo } from 'node:os';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { storeError } from './failure.ts';
 import type { Machine } from './machine.ts';
 
 /** One per user, the same from cron, shell and editor; never by working directory. */
 export function defaultPath(): string {
   const state = process.env.XDG_STATE_HOME;
-  return join(state?.startsWith('/') ? state : join(homedir(), '.local', 'state'), 'semel', 'ledger.db');
+  if (state !== undefined && isAbsolute(state)) return join(state, 'semel', 'ledger.db');
+  // An empty or relative HOME would lead into the working directory: another folder, another ledger, a second effect.
+  const home = isAbsolute(homedir()) ? homedir() : userInfo().homedir;
+  return join(home, '.local', 'state', 'semel', 'ledger.db');
 }
 
 export interface Place {
