@@ -73,7 +73,7 @@ function load(): Promise<{ DatabaseSync: typeof NodeDatabase }> {
 }
 
 /** Older Nodes warn about node:sqlite when it is loaded. Only that warning is left out, and only meanwhile. */
-async function withoutExperimentalWarning<T>(run: () => Promise<T>): Promise<T> {
+export async function withoutExperimentalWarning<T>(run: () => Promise<T>): Promise<T> {
   const emitWarning = process.emitWarning;
   const filtered = (warning: string | Error, ...rest: never[]) => {
     if (/SQLite is an experimental feature/.test(String(warning))) return;
