@@ -63,16 +63,16 @@ export function contentOf(key: string, args: unknown, fields: FieldLists): strin
 
 /** Stands for content that was not compared. Nobody knows whether it differs, so it counts as if it did. */
 const tooLarge = 'too large';
-const maxContentBytes = 1_048_576;
+const maxContentBytes = 262_144;
 
 /** The order of members is no wording; content that is no JSON is compared as the codec writes it. */
 function encodedContent(value: unknown): string | undefined {
   // A text is as long as it looks; a small graph of shared references can stand for an endless one.
-  const maxBytes = typeof value === 'string' ? Number.MAX_SAFE_INTEGER : maxContentBytes;
+  if (typeof value === 'string' && value.length > maxContentBytes) return `text:${value}`;
   try {
-    return canonicalJson(value, { maxBytes });
+    return canonicalJson(value, { maxBytes: maxContentBytes });
   } catch {
-    const encoded = encodeResult(value, { maxBytes });
+    const encoded = encodeResult(value, { maxBytes: maxContentBytes });
     if (encoded.ok) return encoded.text;
     return encoded.reason === 'too-large' ? tooLarge : undefined;
   }

@@ -7,7 +7,7 @@ import type { Call, Result, Runner, Tool } from '../runner/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 
 export interface SweepReport {
-  /** Settled by this sweep, as landed. */
+  /** Known to have landed by the end of this sweep. */
   readonly landed: number;
   /** Known not to have landed, or refused. */
   readonly notLanded: number;
@@ -68,6 +68,8 @@ function justAsk(runner: Runner, call: Call): Promise<Result> {
 function meaning(result: Result | undefined): keyof SweepReport {
   if (result === undefined) return 'open';
   if (result.ok) return result.receipt.skipped ? 'open' : 'landed';
+  // Done, by whoever was faster: only its value is not known.
+  if (result.error.code === 'RESULT_OMITTED') return 'landed';
   return result.error.code === 'NOT_LANDED' ||
     result.error.code === 'FAILED' ||
     result.error.code === 'EXPIRED'

@@ -509,7 +509,7 @@ describe('sweep', () => {
         return landed({ id: 'found' });
       },
     });
-    await sweeper.doubts.sweep();
+    expect(await sweeper.doubts.sweep()).toEqual({ landed: 2, notLanded: 0, open: 0 });
     expect(sent).toHaveLength(2);
   });
 
