@@ -268,6 +268,17 @@ function settledInTheEnd(log: Log, { call, intent }: FinalCall, record: StoredRe
     log.violated('STUCK: with no fault left a call is answered', `${call.id}: ${code}`);
   // Only what left under an unsteady clock is never quiet: that needs a person.
   const asked = call.sent.length === 0;
-  if (isOpen && asked && intent.hasVerify && record !== undefined && Number.isFinite(record.quietInMs))
+  // A sweep may have sent it once more not long before.
+  const isQuiet = log
+    .keyLog(call.key)
+    .attempts.every(({ crossedAt, verifyAfterMs }) => (crossedAt ?? 0) + verifyAfterMs <= call.askedAt);
+  if (
+    isOpen &&
+    asked &&
+    isQuiet &&
+    intent.hasVerify &&
+    record !== undefined &&
+    Number.isFinite(record.quietInMs)
+  )
     log.violated('STUCK: what can be verified is decided in the end', `${call.id}: ${code}`);
 }
