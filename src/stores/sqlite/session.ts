@@ -23,6 +23,8 @@ export interface Session {
   readonly events: Events;
   /** At the start of a transaction, under the lock; undefined where the ledger has lost it. */
   description(): Meta | undefined;
+  /** What was written until now is ours, and known. */
+  committed(): void;
   /** Another connection wrote between the last two transactions. */
   hasNeighbours(): boolean;
   /** What is remembered may not be so: something was rolled back. */
@@ -35,9 +37,12 @@ export function newSession(connection: Connection): Session {
   const meta = metaTable(database);
   const memory = rowMemory();
   const expiring = expiry(database, known);
-  // Changes whenever another connection has written; what goes through a shared handle it does not show.
+  // The first changes whenever another connection has written, the second with whatever goes through this one. Only
+  // a handle of the user's may be used by others.
   const dataVersion = query(database, 'PRAGMA data_version');
+  const totalChanges = isOurs ? undefined : query(database, 'SELECT total_changes()');
   let version: number | undefined;
+  let changes: number | undefined;
   let hasNeighbours = false;
   let description: Meta | undefined;
 
@@ -66,10 +71,13 @@ export function newSession(connection: Connection): Session {
     description() {
       const current = dataVersion.get()?.[0] as number;
       hasNeighbours = version !== undefined && current !== version;
-      if (current !== version || !isOurs) forgetRows();
+      if (current !== version || changesSoFar() !== changes) forgetRows();
       version = current;
       description ??= meta.read();
       return description;
+    },
+    committed() {
+      changes = changesSoFar();
     },
     hasNeighbours: () => hasNeighbours,
     forget() {
@@ -77,6 +85,10 @@ export function newSession(connection: Connection): Session {
       known.forget();
     },
   };
+
+  function changesSoFar(): number | undefined {
+    return totalChanges?.get()?.[0] as number | undefined;
+  }
 
   function forgetRows(): void {
     memory.forget();

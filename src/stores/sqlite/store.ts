@@ -179,6 +179,7 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       current.commit.run();
       // Whoever removed the log meanwhile took with it what was just written.
       refuseReplaced(connection);
+      current.committed();
       committedAt = clock.mono();
       return answers;
     } catch (error) {
