@@ -124,7 +124,7 @@ describe('per ever', () => {
       per: 'ever',
       run: (_args: unknown, ctx: { note(ref: string): void }) => {
         ctx.note('msg_9');
-        return { id: 9 };
+        return { id: 9, text: 'longer than a key '.repeat(9) };
       },
     });
     await call();

@@ -57,8 +57,10 @@ export function cell(state: State, event: StoreEventName): number {
 const stateIndex = Object.fromEntries(states.map((state, at) => [state, at])) as Record<State, number>;
 const eventIndex = Object.fromEntries(storeEvents.map((event, at) => [event, at])) as Record<string, number>;
 
-/** `pruned`: what a tombstone keeps instead of its result. */
-const pruned = 'its window is over';
+/** Pruned, and kept for good: its args are gone, and nothing more will be. */
+function isTombstone(record: StoredRecord): boolean {
+  return record.retention?.keep === true && record.args === null && record.expiresAt === null;
+}
 
 export function stateOf(record: StoredRecord | undefined, time: Time): State {
   if (record === undefined) return 'none';
@@ -71,7 +73,7 @@ export function stateOf(record: StoredRecord | undefined, time: Time): State {
     case 'released':
       return record.doubtSince === null ? 'released' : 'released with doubt';
     case 'succeeded':
-      return record.result?.omitted === pruned ? 'tombstone' : 'succeeded';
+      return isTombstone(record) ? 'tombstone' : 'succeeded';
     case 'failed':
       return record.doubtSince === null ? 'failed' : 'abandoned';
   }
