@@ -1,7 +1,6 @@
 // How an attempt's ending reaches the ledger and the caller. The record decides what the caller hears: an
 // ending that is sure of itself may meet a record that is not.
 
-import { inspect } from 'node:util';
 import type { Clock } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
@@ -199,8 +198,13 @@ function textOf(thrown: unknown): string {
   // Its second part tells the caller of this very error what to do; whoever reads the record is somebody else.
   if (isSemelError(thrown)) return thrown.happened.replace(/\.$/, '');
   if (thrown instanceof Error) return thrown.message || thrown.name;
-  if (typeof thrown === 'string') return thrown;
-  return inspect(thrown, { depth: 1, breakLength: Number.POSITIVE_INFINITY });
+  if (typeof thrown !== 'object' || thrown === null) return String(thrown);
+  // Only what is meant to be read: the rest of a thrown object may hold a request with its secrets.
+  const { message, code, status } = thrown as Record<string, unknown>;
+  const parts = [code, status, message].filter(
+    (part) => typeof part === 'string' || typeof part === 'number',
+  );
+  return parts.length === 0 ? 'an object was thrown that has no message' : parts.join(': ');
 }
 
 /** Tries as long as the ledger has patience; then goes on in the background for as long as the process lives. */

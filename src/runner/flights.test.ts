@@ -36,7 +36,7 @@ function oneRunner() {
   return createRunner(options);
 }
 
-const valueOf = (result: Result) => (result.ok ? result.value : result.error.code);
+const given = (result: Result) => (result.ok ? result.value : result.error.code);
 
 test('two namespaces that make the same call at once each get their own value; one namespace shares it', async () => {
   const { run } = oneRunner();
@@ -45,12 +45,12 @@ test('two namespaces that make the same call at once each get their own value; o
     run(callIn('a', async () => 'of a, once more')),
     run(callIn('b', async () => 'of b')),
   ]);
-  expect([first, again, other].map(valueOf)).toEqual(['of a', 'of a', 'of b']);
+  expect([first, again, other].map(given)).toEqual(['of a', 'of a', 'of b']);
 });
 
 test('what one namespace has in memory is not replayed to another', async () => {
   const { run } = oneRunner();
   await run(callIn('a', () => 'of a'));
-  expect(valueOf(await run(callIn('b', () => 'of b')))).toBe('of b');
-  expect(valueOf(await run(callIn('a', () => 'of a, once more')))).toBe('of a');
+  expect(given(await run(callIn('b', () => 'of b')))).toBe('of b');
+  expect(given(await run(callIn('a', () => 'of a, once more')))).toBe('of a');
 });
