@@ -6,6 +6,7 @@ import type {
   ClaimRequest,
   ClearRequest,
   DispatchRequest,
+  Held,
   RenewRequest,
   ResolveRequest,
   SettleRequest,
@@ -247,8 +248,12 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     }
   }
 
-  function attemptOf(known: KeyLog, token: string): Attempt | undefined {
-    return known.attempts.findLast((attempt) => attempt.token === token);
+  function attemptOf(known: KeyLog, { token, fence }: Held): Attempt | undefined {
+    const isOwn = (attempt: Attempt) => attempt.token === token;
+    return (
+      known.attempts.findLast((attempt) => isOwn(attempt) && attempt.fence === fence) ??
+      known.attempts.findLast(isOwn)
+    );
   }
 
   async function held<Answer extends { record: StoredRecord | undefined }>(
@@ -272,7 +277,7 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       assertThat(known.news === '', 'no line is crossed beside a success on file', detail);
     if (name === 'dispatch') withinWindow(known, (request as DispatchRequest).rerunWithinMs, detail);
     if (name === 'clear' && before?.doubtSince !== null) known.openSince = undefined;
-    const attempt = attemptOf(known, request.token);
+    const attempt = attemptOf(known, request);
     if (attempt === undefined || !answer.record?.dispatched) return answer;
     known.openSince ??= scheduler.now;
     if (name !== 'renew' || before?.lapsed) attempt.crossedAt = scheduler.now;
@@ -283,13 +288,16 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     const before = await read(request.key);
     const known = log.keyLog(request.key);
     const own = known.token === request.token && before !== undefined;
-    const speaker = !own ? 'fenced' : before.status === 'running' ? 'holder' : 'repeated';
+    // A late copy of a claim may hold the key under the same token: the fence tells them apart.
+    const isHolder = request.fence === 0 || request.fence === before?.fence;
+    const isRunning = before?.status === 'running';
+    const speaker = own && !isRunning ? 'repeated' : own && isHolder ? 'holder' : 'fenced';
     const state = visit(before, `settle ${request.outcome}, ${speaker}`);
     const answer = await store.settle(request);
     const { record } = answer;
     say(`settle ${request.outcome} f${request.fence} (${speaker})`, state, answer.noted ?? '', record);
     const detail = () => `${request.key}: ${request.outcome} by ${speaker} f${request.fence} in ${state}`;
-    const attempt = attemptOf(known, request.token);
+    const attempt = attemptOf(known, request);
     if (attempt !== undefined) {
       if (request.outcome === 'succeeded') attempt.reported = true;
       if (speaker === 'holder') attempt.endedAt = scheduler.now;

@@ -41,6 +41,9 @@ export function createStoreTime(scheduler: Scheduler): StoreTime {
     },
     reboot() {
       read();
+      // A clock that is wrong ahead and stays so is believed by the next boot: it looks like a long sleep. That is a
+      // limit of a store without a clock of its own; here the machine asks for the time when it starts.
+      offset = 0;
       boots += 1;
       bootedAt = scheduler.now;
     },
