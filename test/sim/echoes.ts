@@ -83,10 +83,13 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
     const generation = (record?.generation ?? 2) - (chance.happens(0.7) ? 1 : 0);
     const own = record === undefined ? base.fingerprint : record.fingerprint;
     const prints = base.fingerprint === null ? [own] : [own, `${own}, other`];
+    // Whoever comes for this record has its args, not those of whoever asked last.
+    const { args, content } = record === undefined || base.fingerprint === own ? base : record;
     return (['rerun', 'verify'] as const).flatMap((purpose) =>
       prints.map((fingerprint) => () => {
         const token = `late ${chance.below(0xffffffff)}`;
-        return store.claim({ ...base, for: purpose, fingerprint, generation, token, toolCallId: 'late' });
+        const late = { ...base, args, content, for: purpose, fingerprint, generation, token };
+        return store.claim({ ...late, toolCallId: 'late' });
       }),
     );
   }
