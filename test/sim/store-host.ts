@@ -209,7 +209,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       known.completions.set(after.generation, {
         at: scheduler.now,
         text: after.result?.text ?? null,
-        windowMs: (before ?? after).retention?.windowMs ?? 0,
+        // What was forgotten and reopened has lost its window: it stays.
+        windowMs: (before ?? after).retention?.windowMs ?? Number.POSITIVE_INFINITY,
         kept: after.retention?.keep === true,
       });
     }
@@ -280,7 +281,9 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     const attempt = attemptOf(known, request);
     if (attempt === undefined || !answer.record?.dispatched) return answer;
     known.openSince ??= scheduler.now;
-    if (name !== 'renew' || before?.lapsed) attempt.crossedAt = scheduler.now;
+    // A copy of a verdict that was accepted lets nothing cross once more.
+    const isCrossing = name === 'dispatch' || (name === 'clear' && !before?.dispatched) || before?.lapsed;
+    if (isCrossing) attempt.crossedAt = scheduler.now;
     return answer;
   }
 
