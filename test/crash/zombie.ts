@@ -1,5 +1,6 @@
 // A process that stands still past its lease while the world goes on, and then goes on itself.
 
+import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RecordInfo, Semel } from '../../src/index.ts';
 import { type NodeProcess, startNode } from '../processes/node-process.ts';
@@ -27,8 +28,13 @@ export async function makeZombie(
 ): Promise<Zombie> {
   const job: VictimJob = { ...place, line, point, intent, lease, how: 'stop', wording: 'zombie' };
   const process = startNode<VictimLine>(new URL('./victim.ts', import.meta.url), job);
-  await process.line((printed) => 'at' in printed);
-  return { record: await lapsed(semel, line, intent), wake: () => wake(process) };
+  const told = () => `printed ${JSON.stringify(process.lines)}, ${stateOf(process.pid)}\n${process.errors()}`;
+  await inTime(
+    process.line((printed) => 'at' in printed),
+    () => `It did not come to ${point}: ${told()}`,
+  );
+  const record = await inTime(lapsed(semel, line, intent), () => `Its lease did not lapse: ${told()}`);
+  return { record, wake: () => inTime(wake(process), () => `It did not wake up: ${told()}`) };
 }
 
 async function lapsed(semel: Semel, contract: LineName, intent: string): Promise<RecordInfo> {
@@ -37,6 +43,29 @@ async function lapsed(semel: Semel, contract: LineName, intent: string): Promise
     const record = items.find(({ args }) => (args as { intent: string }).intent === intent);
     if (record?.lapsed) return record;
     await delay(20);
+  }
+}
+
+/** Whoever waits for a process that stands still should hear where it stands. */
+async function inTime<T>(waiting: Promise<T>, problem: () => string): Promise<T> {
+  const over = new AbortController();
+  const deadline = delay(60_000, undefined, { signal: over.signal }).then(() => {
+    throw new Error(problem());
+  });
+  try {
+    return await Promise.race([waiting, deadline]);
+  } finally {
+    deadline.catch(() => undefined);
+    over.abort();
+  }
+}
+
+function stateOf(pid: number): string {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return /State:.*/.exec(status)?.[0] ?? 'no state';
+  } catch {
+    return 'gone';
   }
 }
 
