@@ -148,14 +148,16 @@ function notTooOld({ log, faults }: Ended, call: CallLog): void {
   const { told, key, askedAt, worker } = call;
   if (told?.ok !== true || !told.receipt.replayed || isRepeatable(call.contract.effect)) return;
   const { generation } = told.receipt;
-  // Who joins a flight gets what it brings, however long ago the store took it.
+  // Who joins a flight gets what it brings, however long ago the store took it; its leader may have left.
+  const goesOn = ({ told: heard, toldAt }: CallLog) =>
+    heard === undefined || toldAt >= askedAt || (!heard.ok && heard.error.message.includes('It may land'));
   const isShared = log.calls.some(
     (other) =>
       other !== call &&
       other.key === key &&
       other.worker === worker &&
       other.askedAt <= askedAt &&
-      (other.told === undefined || other.toldAt >= askedAt),
+      goesOn(other),
   );
   if (isShared) return;
   const completion = log.keyLog(key).completions.get(generation);
