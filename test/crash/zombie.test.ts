@@ -22,6 +22,8 @@ beforeAll(async () => {
     cache: false,
     onWarning: () => undefined,
   });
+  // These scenes are about processes that stand still, not about many that make one ledger at once.
+  await semel.open();
 });
 
 afterAll(async () => {
