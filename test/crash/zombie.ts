@@ -70,8 +70,10 @@ function stateOf(pid: number): string {
 }
 
 async function wake(process: NodeProcess<VictimLine>): Promise<Heard> {
+  // On a busy machine its lease can be over before it has come to stop: then the first signal comes too early.
   process.signal('SIGCONT');
-  await process.ended;
+  const again = setInterval(() => process.signal('SIGCONT'), 50);
+  await process.ended.finally(() => clearInterval(again));
   const last = process.lines.at(-1);
   if (last === undefined || !('heard' in last)) throw new Error(`It heard nothing.\n${process.errors()}`);
   return last.heard;
