@@ -13,6 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { dirname } from 'node:path';
 import { storeError } from './failure.ts';
 
 export function idPath(path: string): string {
@@ -93,12 +94,26 @@ function writeId(path: string, incarnation: string): void {
  * Tells whether the files under these names are still the ones that are open: after `rm` or `mv`, or once somebody
  * took himself for the last one and removed the log, claims would go into a file that no other process sees. While
  * they are open, no other file gets their numbers.
+ *
+ * As long as nothing came or went in the folder, it need not look at the files. It had better not: a log whose times
+ * were looked at gets new ones with every write, and every commit would have to write them to the disk too.
  */
 export function watch(path: string): () => boolean {
+  const folder = dirname(path);
   const log = `${path}-wal`;
   const ledgerNode = nodeOf(path);
   const logNode = nodeOf(log);
-  return () => nodeOf(path) === ledgerNode && nodeOf(log) === logNode;
+  let folderNode: number | undefined;
+  let changedAt: number | undefined;
+  return () => {
+    const found = statSync(folder, { throwIfNoEntry: false });
+    if (found?.ino === folderNode && found?.mtimeMs === changedAt) return true;
+    if (nodeOf(path) !== ledgerNode || nodeOf(log) !== logNode) return false;
+    folderNode = found?.ino;
+    // While the moment of a change is not over, another one may get the same time.
+    changedAt = Math.abs(Date.now() - (found?.mtimeMs ?? 0)) > 100 ? found?.mtimeMs : undefined;
+    return true;
+  };
 }
 
 function nodeOf(path: string): string | number | undefined {
