@@ -19,10 +19,13 @@ export function somebody(
     async look() {
       let decided = 0;
       const { items } = await semel.doubts.list({ limit: 1_000 });
-      const landed = new Map(effects().map((effect) => [effect.intent, effect.seq]));
-      for (const { ref, args, inDoubt } of items) {
+      const landed = new Map(effects().map((effect) => [effect.intent, effect]));
+      for (const { ref, args, inDoubt, generation } of items) {
         if (!inDoubt) continue;
-        const resolution = judge(landed.get((args as { intent: string }).intent));
+        const latest = landed.get((args as { intent: string }).intent);
+        // Where there is no window, an earlier generation has left its effect too: it does not answer for this one.
+        const isOfThis = latest !== undefined && (latest.fence ?? 0) >= generation;
+        const resolution = judge(isOfThis ? latest.seq : undefined);
         try {
           await semel.doubts.resolve(ref, resolution, { by: 'somebody' });
           decided += 1;
