@@ -7,7 +7,7 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 
 /** sha256 over length-prefixed parts, so that no two different lists can meet; 160 bits in 32 characters. */
 export function digest(...parts: readonly string[]): string {
-  return base32(sha256(parts).subarray(0, 20));
+  return base32(crypto.hash('sha256', joined(parts), 'binary'));
 }
 
 /** 50 bits, for names that people read and type. */
@@ -15,29 +15,29 @@ export function shortDigest(...parts: readonly string[]): string {
   return digest(...parts).slice(0, 10);
 }
 
-function sha256(parts: readonly string[]): Buffer {
+function joined(parts: readonly string[]): string {
   let text = '';
   for (const part of parts) text += `${Buffer.byteLength(part)}:${part}`;
-  return crypto.hash('sha256', text, 'buffer');
+  return text;
 }
 
 /** Two characters at a time, since every call has a key. */
 const pairs = Array.from({ length: 1024 }, (_, n) => `${alphabet[n >> 5]}${alphabet[n & 31]}`);
 
-/** Of a whole number of five bytes. */
-function base32(bytes: Uint8Array): string {
+/** Of the first 20 bytes. They come as the characters of a string: a buffer costs more than the digest. */
+function base32(bytes: string): string {
   let text = '';
-  for (let n = 0; n < bytes.length; n += 5) {
-    const [a, b, c, d, e] = [bytes[n], bytes[n + 1], bytes[n + 2], bytes[n + 3], bytes[n + 4]] as Five;
-    text += pairs[(a << 2) | (b >> 6)];
+  for (let n = 0; n < 20; n += 5) {
+    const b = bytes.charCodeAt(n + 1);
+    const c = bytes.charCodeAt(n + 2);
+    const d = bytes.charCodeAt(n + 3);
+    text += pairs[(bytes.charCodeAt(n) << 2) | (b >> 6)];
     text += pairs[((b & 63) << 4) | (c >> 4)];
     text += pairs[((c & 15) << 6) | (d >> 2)];
-    text += pairs[((d & 3) << 8) | e];
+    text += pairs[((d & 3) << 8) | bytes.charCodeAt(n + 4)];
   }
   return text;
 }
-
-type Five = [number, number, number, number, number];
 
 /** What bounds the intent: `text` stands in the key, `exact` in the digest. */
 export interface PeriodPart {
@@ -83,7 +83,7 @@ export function fingerprint(identity: string): string {
 export function providerKey(namespace: string, key: string, generation: number, part?: string): string {
   const parts = [rules, 'provider', namespace, key, String(generation)];
   if (part !== undefined) parts.push(part);
-  const bytes = sha256(parts).subarray(0, 16);
+  const bytes = crypto.hash('sha256', joined(parts), 'buffer').subarray(0, 16);
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
   const hex = bytes.toString('hex');

@@ -1,46 +1,81 @@
-// Who asked for what was already done: replays and conflicts, appended to history in batches off the path, at
-// most a second late, equal ones as one with a count. No rule depends on it, so a batch that the store refuses is
-// dropped.
+// Who asked for what was already done: replays and conflicts, appended to history off the path. The first of a kind is
+// there within a second; equal ones are counted, and their count follows once a minute: a tool that is asked a thousand
+// times a second must not write a thousand times a second. No rule depends on it, so what the store refuses is dropped.
 
 import type { Clock } from '../core/clock.ts';
 import type { Store, StoreEvent } from '../store/store.ts';
 
 export interface Audit {
-  note(event: Omit<StoreEvent, 'at'>): void;
+  note(event: Note): void;
+  /** Writes all that is known, counts too. */
   flush(): Promise<void>;
 }
 
-const delayMs = 500;
-const maxWaiting = 2_000;
+type Note = Omit<StoreEvent, 'at'>;
 
-interface Note {
-  readonly event: Omit<StoreEvent, 'at'>;
+interface Counted {
+  readonly event: Note;
   times: number;
 }
 
-export function createAudit(store: Store, clock: Clock): Audit {
-  let waiting = new Map<string, Note>();
-  let timer: unknown;
+const firstMs = 500;
+const countsMs = 60_000;
+/** Of different ones; beyond it they are not noted until the counts have been written. */
+const most = 2_000;
+/** In one transaction: whoever wants to claim meanwhile waits for it. */
+const sliceSize = 200;
 
-  async function flush(): Promise<void> {
-    clock.clearTimeout(timer);
-    timer = undefined;
-    const batch = [...waiting.values()].map(({ event, times }) =>
-      times === 1 ? event : { ...event, detail: { ...event.detail, times } },
-    );
-    waiting = new Map();
-    if (batch.length > 0) await store.append(batch).catch(() => undefined);
+export function createAudit(store: Store, clock: Clock): Audit {
+  let fresh = new Map<string, Counted>();
+  /** Written already; `times` is what came since. */
+  let written = new Map<string, Counted>();
+  let freshTimer: unknown;
+  let countsTimer: unknown;
+
+  async function write(notes: Iterable<Counted>): Promise<void> {
+    const batch: Note[] = [];
+    for (const { event, times } of notes) {
+      if (times > 0) batch.push(times === 1 ? event : { ...event, detail: { ...event.detail, times } });
+    }
+    for (let from = 0; from < batch.length; from += sliceSize)
+      await store.append(batch.slice(from, from + sliceSize)).catch(() => undefined);
+  }
+
+  async function writeFresh(): Promise<void> {
+    clock.clearTimeout(freshTimer);
+    freshTimer = undefined;
+    const batch = fresh;
+    fresh = new Map();
+    for (const [name, { event }] of batch) written.set(name, { event, times: 0 });
+    if (batch.size > 0) countsTimer ??= clock.setTimeout(() => void writeCounts(), countsMs, 'background');
+    await write(batch.values());
+  }
+
+  async function writeCounts(): Promise<void> {
+    clock.clearTimeout(countsTimer);
+    countsTimer = undefined;
+    const batch = written;
+    written = new Map();
+    await write(batch.values());
   }
 
   return {
     note(event) {
       const { namespace, key, type, detail } = event;
-      const name = `${namespace}\0${key}\0${type}\0${Object.values(detail).join('\0')}`;
-      const note = waiting.get(name);
-      if (note !== undefined) note.times += 1;
-      else if (waiting.size < maxWaiting) waiting.set(name, { event, times: 1 });
-      timer ??= clock.setTimeout(() => void flush(), delayMs, 'background');
+      let name = `${namespace}\0${key}\0${type}`;
+      for (const part in detail) name += `\0${detail[part]}`;
+      const known = written.get(name) ?? fresh.get(name);
+      if (known !== undefined) {
+        known.times += 1;
+        return;
+      }
+      if (fresh.size + written.size >= most) return;
+      fresh.set(name, { event, times: 1 });
+      freshTimer ??= clock.setTimeout(() => void writeFresh(), firstMs, 'background');
     },
-    flush,
+    async flush() {
+      await writeFresh();
+      await writeCounts();
+    },
   };
 }

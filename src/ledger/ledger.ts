@@ -3,6 +3,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import type {
+  Asking,
   ClaimRequest,
   ClearRequest,
   CrossAnswer,
@@ -42,10 +43,12 @@ export type Asker = Readonly<Record<string, unknown>>;
 export interface Ledger {
   readonly events: EventHub;
   facts(): Promise<StoreFacts>;
-  /** The settled record that answers, if this process remembers it: no store is asked. */
-  remembered(asked: Asked, asker: Asker): StoredRecord | undefined;
-  /** The verdict about a call; `execute` means that the claim is won and durable. Without an asker, a loss is not told. */
-  open(request: ClaimRequest, asker: Asker | undefined): Promise<Verdict>;
+  /** The verdict, where it can be told at once: from memory, or by a store that need not be waited for. */
+  glance(asking: Asking): Lost | undefined;
+  /** The verdict about a call; `execute` means that the claim is won and durable. */
+  open(request: ClaimRequest): Promise<Verdict>;
+  /** Somebody is given this verdict. */
+  tell(verdict: Lost, asker: Asker): void;
   renew(request: RenewRequest): Promise<RenewAnswer>;
   dispatch(request: DispatchRequest): Promise<CrossAnswer>;
   clear(request: ClearRequest): Promise<CrossAnswer>;
@@ -72,16 +75,19 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     events,
     facts: () => ask(() => store.open()),
 
-    remembered(asked, asker) {
-      const cached = cache.get(asked.namespace, asked.key, clock.mono());
-      if (cached === undefined) return undefined;
-      const verdict = decide(cached, asked);
-      if (verdict.kind !== 'replay') return undefined;
-      told(verdict, asker);
-      return verdict.record;
+    glance(asking) {
+      const askedAt = clock.mono();
+      const cached = cache.get(asking.namespace, asking.key, askedAt);
+      if (cached !== undefined) {
+        const verdict = decide(cached, asking);
+        if (verdict.kind === 'replay') return verdict;
+      }
+      const loss = store.glance?.(asking);
+      // A promise, where somebody has wrapped every method of a store: then the claim is waited for instead.
+      return loss?.won === false ? lost(asking, loss.record, askedAt) : undefined;
     },
 
-    async open(request, asker) {
+    async open(request) {
       const askedAt = clock.mono();
       const answer = await ask(() => store.claim(request));
       if (answer.won) {
@@ -96,10 +102,9 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
         if (record.dispatched) events.emit('dispatched', about(record));
         return { kind: 'execute', record, takeover };
       }
-      if (answer.record !== undefined) cache.put(answer.record, askedAt);
-      const verdict = decide(answer.record, request);
-      return asker === undefined ? verdict : told(verdict, asker);
+      return lost(request, answer.record, askedAt);
     },
+    tell,
 
     renew: (request) => ask(() => store.renew(request)),
     async dispatch(request) {
@@ -152,7 +157,12 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     },
   };
 
-  function told(verdict: Lost, asker: Asker): Lost {
+  function lost(asked: Asked, record: StoredRecord | undefined, askedAt: number): Lost {
+    if (record !== undefined) cache.put(record, askedAt);
+    return decide(record, asked);
+  }
+
+  function tell(verdict: Lost, asker: Asker): void {
     if (verdict.kind === 'replay') {
       events.emit('replayed', { ...about(verdict.record), settledAt: verdict.record.settledAt });
       audit.note(noteOf(verdict.record, 'replayed', asker));
@@ -166,7 +176,6 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       // Nobody settled it: this caller is the first to know.
       events.emit('doubt', { ...about(verdict.record), error: verdict.record.error?.message });
     }
-    return verdict;
   }
 
   function crossing(answer: CrossAnswer): CrossAnswer {

@@ -59,7 +59,7 @@ export interface Call {
   /** The args as they are stored, or null where they may not or cannot be. */
   readonly storedArgs: string | null;
   /** Only this generation of the record: for whoever goes on with what they looked at. */
-  readonly generation?: number | null;
+  readonly generation: number | null;
   readonly periodEndsAt: number | null;
   readonly identity: Identity;
   /** Why it is done once more on purpose. */

@@ -2,7 +2,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError } from '../core/errors.ts';
-import type { Ledger, Verdict } from '../ledger/index.ts';
+import type { Ledger, Lost, Verdict } from '../ledger/index.ts';
 import type { ClaimFor, ClaimRequest, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 
@@ -21,8 +21,6 @@ export interface ClaimTerms {
   /** Only this generation; null: any. */
   readonly generation: number | null;
   readonly rerunWithinMs: number | null;
-  /** Whatever the verdict is, the call runs: nobody is told of a replay that is none. */
-  readonly observing?: true;
 }
 
 /** The claim of a call that knows nothing yet. */
@@ -41,19 +39,18 @@ export type OpenClaim = (call: Call, terms: ClaimTerms) => Promise<Claimed>;
 
 export interface Claims {
   open: OpenClaim;
-  /** The settled record of this call, if this process remembers it. */
-  remembered(call: Call): StoredRecord | undefined;
+  /** What a first claim would lose to, where that is known at once. */
+  glance(call: Call): Lost | undefined;
+  /** The call is answered by this verdict. */
+  tell(call: Call, verdict: Lost): void;
 }
 
 export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsOptions): Claims {
-  const askerOf = (call: Call) => ({ ...call.identity, owner });
-
   async function open(call: Call, terms: ClaimTerms): Promise<Claimed> {
     const token = random.token();
     const askedAt = clock.mono();
     try {
-      const asker = terms.observing ? undefined : askerOf(call);
-      const verdict = await ledger.open(requestFor(call, terms, token, owner), asker);
+      const verdict = await ledger.open(requestFor(call, terms, token, owner));
       return { verdict, purpose: terms.purpose, token, askedAt };
     } catch (error) {
       if (isSemelError(error, 'STORE_UNAVAILABLE')) giveBack(token, call);
@@ -63,13 +60,8 @@ export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsO
 
   return {
     open,
-    remembered(call) {
-      const { namespace, key, fingerprint } = call;
-      return ledger.remembered(
-        { namespace, key, fingerprint, generation: call.generation ?? null },
-        askerOf(call),
-      );
-    },
+    glance: ledger.glance,
+    tell: (call, verdict) => ledger.tell(verdict, { ...call.identity, owner }),
   };
 }
 
@@ -83,7 +75,7 @@ function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string)
     token,
     fingerprint: call.fingerprint,
     for: terms.purpose,
-    generation: terms.generation ?? call.generation ?? null,
+    generation: terms.generation ?? call.generation,
     crossing: contract.dispatch === 'claim',
     leaseMs: contract.leaseMs,
     rerunWithinMs: terms.rerunWithinMs,
@@ -100,13 +92,8 @@ function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string)
       periodEndsAt: call.periodEndsAt,
     },
     owner,
-    // Read only where the claim is won: a replay stores neither.
-    get args() {
-      return call.storedArgs;
-    },
-    get content() {
-      return call.content;
-    },
+    args: call.storedArgs,
+    content: call.content,
     notAfter: call.notAfter,
     conversation: conversation ?? null,
     turn: turn ?? null,

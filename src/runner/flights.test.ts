@@ -21,6 +21,7 @@ function callIn(namespace: string, run: () => unknown): Call {
     fingerprint: 'the same',
     content: null,
     storedArgs: '{}',
+    generation: null,
     periodEndsAt: null,
     identity: {},
     notAfter: null,

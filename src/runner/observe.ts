@@ -86,7 +86,7 @@ export async function observe(
   { open, execute, ledger, freshFence }: Observing,
 ): Promise<Result> {
   if (problem !== undefined) return runUnguarded(call, freshFence(), { observed: `refuse: ${problem.code}` });
-  const claimed = await open(call, { ...first, observing: true }).catch(() => undefined);
+  const claimed = await open(call, first).catch(() => undefined);
   if (claimed === undefined)
     return runUnguarded(call, freshFence(), { observed: 'refuse: STORE_UNAVAILABLE' });
   const { verdict } = claimed;

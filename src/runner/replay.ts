@@ -5,35 +5,47 @@ import { decodeResult } from '../core/codec.ts';
 import { SemelError } from '../core/errors.ts';
 import { driftOf } from '../core/identity.ts';
 import type { StoredRecord } from '../store/store.ts';
-import type { Call } from './call.ts';
+import type { Call, Tool } from './call.ts';
 import { evidenceOf, type Receipt, type Result, receiptOf, recordedError, refused } from './receipt.ts';
 
-export async function replay(call: Call, record: StoredRecord, more: Partial<Receipt> = {}): Promise<Result> {
+/** A promise only where the tool fetches the live value. */
+export function replay(
+  call: Call,
+  record: StoredRecord,
+  more: Partial<Receipt> = {},
+): Result | Promise<Result> {
   const receipt = receiptOf(call, record, {
     replayed: true,
     drift: driftOf(record.content, call.content),
     ...more,
   });
   if (record.status !== 'succeeded') return { ...refused(call, record, recordedError(record)), receipt };
-  const { tool } = call;
   const stored = record.result?.text == null ? undefined : decodeResult(record.result.text);
-  if (tool.onReplay !== undefined) {
-    try {
-      const live = await tool.onReplay({
-        args: call.args as never,
-        remoteRef: record.result?.remoteRef ?? undefined,
-        settledAt: new Date(record.settledAt ?? record.updatedAt),
-        stored,
-      });
-      return { ok: true, value: live, receipt };
-    } catch (cause) {
-      return { ok: false, error: omitted(record, `\`onReplay\` threw: ${String(cause)}`, cause), receipt };
-    }
-  }
+  if (call.tool.onReplay !== undefined) return fetched(call.tool.onReplay, call, record, stored, receipt);
   if (record.result?.text == null) {
     return { ok: false, error: omitted(record, record.result?.omitted ?? 'nothing was stored'), receipt };
   }
   return { ok: true, value: stored, receipt };
+}
+
+async function fetched(
+  onReplay: NonNullable<Tool['onReplay']>,
+  { args }: Call,
+  record: StoredRecord,
+  stored: unknown,
+  receipt: Receipt,
+): Promise<Result> {
+  try {
+    const live = await onReplay({
+      args: args as never,
+      remoteRef: record.result?.remoteRef ?? undefined,
+      settledAt: new Date(record.settledAt ?? record.updatedAt),
+      stored,
+    });
+    return { ok: true, value: live, receipt };
+  } catch (cause) {
+    return { ok: false, error: omitted(record, `\`onReplay\` threw: ${String(cause)}`, cause), receipt };
+  }
 }
 
 function omitted(record: StoredRecord, why: string, cause?: unknown): SemelError {

@@ -9,7 +9,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { isRepeatable } from '../core/words.ts';
-import { type Ledger, pause } from '../ledger/index.ts';
+import { type Ledger, type Lost, pause } from '../ledger/index.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Claimed, createClaims, first } from './claims.ts';
@@ -36,7 +36,8 @@ export interface RunnerOptions {
 }
 
 export interface Runner {
-  run(call: Call): Promise<Result>;
+  /** A promise only where something has to be waited for: a replay often is at hand. */
+  run(call: Call): Result | Promise<Result>;
   /** The same path with the execution in the caller's hands. */
   runWith(call: Call, body: Body): Promise<Result>;
   /** Refuses new calls, lets running ones finish for a while, then ends them by what is known of them. */
@@ -84,7 +85,7 @@ export function createRunner({
     concluding,
     onStart: (call, attempt) => flights.started(call, attempt),
   });
-  const { open, remembered } = createClaims({
+  const { open, glance, tell } = createClaims({
     ledger,
     clock,
     random,
@@ -110,26 +111,25 @@ export function createRunner({
   const freshFence = () => clock.now() * 1024 + (unguardedRuns++ % 1024);
   const runTool: Body = (attempt) => runTries(attempt, clock, random);
 
-  async function run(call: Call): Promise<Result> {
+  function run(call: Call): Result | Promise<Result> {
     const { contract } = call.tool;
     if (contract.effect === 'read') return runUnguarded(call, freshFence());
     const problem = problemOf(call);
     if (contract.mode === 'observe')
       return until(calls, observe(call, problem, { open, execute: executions.execute, ledger, freshFence }));
     if (problem !== undefined) return refused(call, undefined, problem);
-    const settled = remembered(call);
-    if (settled !== undefined) return replay(call, settled);
-    return flights.join(call) ?? flights.lead(call, (led) => until(calls, guarded(led, runTool)));
+    const lost = glance(call);
+    if (lost?.kind === 'replay') {
+      tell(call, lost);
+      return replay(call, lost.record);
+    }
+    return flights.join(call) ?? flights.lead(call, (led) => until(calls, guarded(led, lost, runTool)));
   }
 
-  async function guarded(call: Call, body: Body): Promise<Result> {
+  async function guarded(call: Call, lost: Lost | undefined, body: Body): Promise<Result> {
     try {
-      return await follow(
-        call,
-        await open(call, { ...first, generation: call.generation ?? null }),
-        body,
-        [],
-      );
+      if (lost !== undefined) return await answer(call, lost, body, []);
+      return await follow(call, await open(call, first), body, []);
     } catch (error) {
       if (!isSemelError(error)) throw error;
       const mayGoOn = mayRunUnguarded && isRepeatable(call.tool.contract.effect);
@@ -147,18 +147,27 @@ export function createRunner({
     }
   }
 
-  async function follow(
+  function follow(
     call: Call,
     claimed: Claimed,
     body: Body,
     tried: readonly ClaimFor[],
-  ): Promise<Result> {
-    const { verdict } = claimed;
+  ): Result | Promise<Result> {
+    const { verdict, purpose } = claimed;
+    if (verdict.kind !== 'execute') return answer(call, verdict, body, tried);
+    return purpose === 'verify'
+      ? executions.verifyFirst(call, claimed, verdict.record, body)
+      : executions.execute(call, claimed, verdict.record, body);
+  }
+
+  function answer(
+    call: Call,
+    verdict: Lost,
+    body: Body,
+    tried: readonly ClaimFor[],
+  ): Result | Promise<Result> {
+    tell(call, verdict);
     switch (verdict.kind) {
-      case 'execute':
-        return claimed.purpose === 'verify'
-          ? executions.verifyFirst(call, claimed, verdict.record, body)
-          : executions.execute(call, claimed, verdict.record, body);
       case 'replay':
         return replay(call, verdict.record);
       case 'busy':
@@ -208,7 +217,9 @@ export function createRunner({
     run,
     async runWith(call, body) {
       const problem = problemOf(call);
-      return problem === undefined ? until(calls, guarded(call, body)) : refused(call, undefined, problem);
+      return problem === undefined
+        ? until(calls, guarded(call, glance(call), body))
+        : refused(call, undefined, problem);
     },
     async close(graceMs) {
       isClosing = true;

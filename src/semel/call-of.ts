@@ -207,14 +207,17 @@ function periodOf(
   return { part: { text: slot, exact: JSON.stringify([per.unit, per.zone, slot]) }, endsAt };
 }
 
-let lastName: { readonly kind: string; readonly id: string; readonly name: string } | undefined;
+const names = new Map<string, string>();
+const maxNames = 1_000;
 
-/** Ids hold private data and slashes, so a key shows a digest of them. Calls of one conversation come in a row. */
+/** Ids hold private data and slashes, so a key shows a digest of them. A conversation has many calls. */
 function shortName(letter: string, kind: string, id: string): string {
-  if (lastName?.kind !== kind || lastName.id !== id) {
-    lastName = { kind, id, name: letter + shortDigest(kind, id) };
-  }
-  return lastName.name;
+  const known = names.get(letter + id);
+  if (known !== undefined) return known;
+  const name = letter + shortDigest(kind, id);
+  if (names.size >= maxNames) names.clear();
+  names.set(letter + id, name);
+  return name;
 }
 
 function checkOptions(options: CallOptions): void {

@@ -228,12 +228,19 @@ export function createSemel(options: SemelOptions = {}): Semel {
     return { semel: other, tool: other.tool(same as ToolDefinition<unknown, unknown>) };
   }
 
-  async function call({ tool, schema }: KnownTool, args: unknown, callOptions: CallOptions): Promise<Result> {
+  /** A promise only where something has to be waited for. */
+  function call(
+    { tool, schema }: KnownTool,
+    args: unknown,
+    callOptions: CallOptions,
+  ): Result | Promise<Result> {
     const calling = callOf(source, tool, schema, args, callOptions);
-    const made = calling instanceof Promise ? await calling : calling;
+    return calling instanceof Promise ? calling.then(begun) : begun(calling);
+  }
+
+  function begun(made: Call): Result | Promise<Result> {
     const opening = beforeUse(made);
-    if (opening !== undefined) await opening;
-    return runner.run(made);
+    return opening === undefined ? runner.run(made) : opening.then(() => runner.run(made));
   }
 
   /** A promise only at the first use. */
@@ -267,7 +274,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
         onceOptions as OnceOptions;
       const contract = { per, window, failureWindow, lease, timeout, ifBusy } as OneLinerOptions;
       const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
-      return (await valueFrom(name, call({ tool, schema: undefined }, id, callOptions))) as never;
+      return (await valueFrom(name, () => call({ tool, schema: undefined }, id, callOptions))) as never;
     },
     tool: toolbox.define as unknown as Semel['tool'],
     async begin(fn, args, callOptions = {}) {

@@ -42,13 +42,18 @@ const sqlite = () => import('../stores/sqlite/index.ts');
 /** A store that is made on first use. */
 function later(make: () => Promise<Store>): Store {
   let made: Promise<Store> | undefined;
+  let present: Store | undefined;
   const store = () => {
-    made ??= make();
+    made ??= make().then((store) => {
+      present = store;
+      return store;
+    });
     return made;
   };
   return {
     open: async () => (await store()).open(),
     claim: async (request) => (await store()).claim(request),
+    glance: (request) => present?.glance?.(request),
     renew: async (request) => (await store()).renew(request),
     dispatch: async (request) => (await store()).dispatch(request),
     clear: async (request) => (await store()).clear(request),

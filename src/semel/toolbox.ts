@@ -44,7 +44,7 @@ export type OneLinerOptions = Pick<
 export interface ToolboxSource {
   readonly defaults: ContractDefaults;
   readonly warnOnce: (message: string) => void;
-  readonly call: (known: KnownTool, args: unknown, options: CallOptions) => Promise<Result>;
+  readonly call: (known: KnownTool, args: unknown, options: CallOptions) => Result | Promise<Result>;
   readonly rebuild: (definition: AnyDefinition, change: Rebuilding) => Sibling;
 }
 
@@ -148,7 +148,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
 
       const guarded = (args: unknown, options: CallOptions = {}) =>
-        valueFrom(contract.name, call(known, args, options));
+        valueFrom(contract.name, () => call(known, args, options));
       const attempt = async (args: unknown, options: CallOptions = {}): Promise<Result> => {
         try {
           return told(await call(known, args, options));
@@ -190,16 +190,17 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
   };
 }
 
-/** The value, or the error with its receipt. What a read threw passes as it is. */
 /** Args with more names than this are a table, not a call. */
 const maxFields = 200;
 
 const maxOneLiners = 1_000;
 
-export async function valueFrom(name: string, pending: Promise<Result>): Promise<unknown> {
+/** The value, or the error with its receipt. What a read threw passes as it is. */
+export async function valueFrom(name: string, call: () => Result | Promise<Result>): Promise<unknown> {
   let result: Result;
   try {
-    result = told(await pending);
+    const calling = call();
+    result = told(calling instanceof Promise ? await calling : calling);
   } catch (error) {
     throw isSemelError(error) && error.receipt === undefined ? withReceipt(error, emptyReceipt(name)) : error;
   }

@@ -1,17 +1,18 @@
 // A store whose backend can load and save rows synchronously inside one transaction: memory and SQLite. It adds
 // nothing to the rules; it applies them.
 
-import { claim, formOf } from './rules/claim.ts';
+import { claim, formOf, lossOf } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
 import { isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
 import { type Step, type Time, view } from './rules/state.ts';
 import type {
-  ClaimAnswer,
+  Asking,
   ClaimRequest,
   EventType,
   ListQuery,
+  Loss,
   Page,
   Row,
   Store,
@@ -54,16 +55,23 @@ export function ruleStore(backend: Backend): Store {
 
     async claim(request) {
       await backend.open();
-      const lost = lostAlready(backend, request);
-      if (lost !== undefined) return lost;
-      // Made before the lock is taken: everybody would wait for a caller with large args.
-      const made: ClaimRequest = { ...request };
       return backend.transact('claiming', (tx) => {
-        const forms = [made.key, ...made.olderKeys];
-        const rows = forms.map((key) => tx.get(made.namespace, key));
+        const { namespace, key, olderKeys } = request;
+        if (olderKeys.length === 0)
+          return apply(tx, claim(tx.get(namespace, key), request, tx.time, tx.floor));
+        const forms = [key, ...olderKeys];
+        const rows = forms.map((form) => tx.get(namespace, form));
         const form = formOf(rows, tx.time);
-        return apply(tx, claim(rows[form], under(made, forms[form] as string), tx.time, tx.floor));
+        return apply(tx, claim(rows[form], under(request, forms[form] as string), tx.time, tx.floor));
       });
+    },
+    glance(asking) {
+      try {
+        return lostAlready(backend, asking);
+      } catch {
+        // Not open yet, or not readable: the claim waits for it, or tells why.
+        return undefined;
+      }
     },
     renew: (request) => step('holding', request, (row, tx) => renew(row, request, tx.time)),
     dispatch: (request) => step('holding', request, (row, tx) => dispatch(row, request, tx.time)),
@@ -108,21 +116,18 @@ export function ruleStore(backend: Backend): Store {
   }
 }
 
-/** The request for an earlier form of its key. Copied only then: its args may be made on demand. */
+/** The request for an earlier form of its key. */
 function under(request: ClaimRequest, key: string): ClaimRequest {
   return key === request.key ? request : { ...request, key };
 }
 
-/** A claim that changes nothing needs no lock: what it lost to is committed. This is the whole path of a replay. */
-function lostAlready(backend: Backend, request: ClaimRequest): ClaimAnswer | undefined {
-  const forms = [request.key, ...request.olderKeys];
-  const found = forms.map((key) => backend.peek(request.namespace, key));
-  const time = found[0]?.time as Time;
-  const rows = found.map(({ row }) => row);
-  const form = formOf(rows, time);
-  if (rows[form] === undefined && request.generation === null) return undefined;
-  const { row, answer } = claim(rows[form], under(request, forms[form] as string), time, 0);
-  return row === null ? answer : undefined;
+/** A claim that changes nothing needs no lock: what it lost to is committed. */
+function lostAlready(backend: Backend, asking: Asking): Loss | undefined {
+  const { namespace, key, olderKeys } = asking;
+  const { row, time } = backend.peek(namespace, key);
+  if (olderKeys.length === 0) return lossOf(row, asking, time);
+  const rows = [row, ...olderKeys.map((form) => backend.peek(namespace, form).row)];
+  return lossOf(rows[formOf(rows, time)], asking, time);
 }
 
 function apply<Answer>(tx: Transaction, step: Step<Answer>): Answer {

@@ -158,6 +158,9 @@ export interface ClaimRequest {
   readonly again: string | null;
 }
 
+/** What a claim asks for, before it says what it would store. */
+export type Asking = Pick<ClaimRequest, 'namespace' | 'key' | 'olderKeys' | 'fingerprint' | 'generation'>;
+
 export type ClaimAnswer =
   | {
       readonly won: true;
@@ -165,11 +168,13 @@ export type ClaimAnswer =
       /** The claim took an attempt's place that had lapsed or was in doubt. */
       readonly takeover: boolean;
     }
-  | {
-      readonly won: false;
-      /** What it lost to; undefined only for a waiter whose generation is gone. */
-      readonly record: StoredRecord | undefined;
-    };
+  | Loss;
+
+export interface Loss {
+  readonly won: false;
+  /** What it lost to; undefined only for a waiter whose generation is gone. */
+  readonly record: StoredRecord | undefined;
+}
 
 /** Names one attempt at one record; `fence` and `generation` are for news from an attempt that was fenced. */
 export interface Held {
@@ -337,6 +342,11 @@ export interface Store {
   /** Opens on first use; safe to call again. */
   open(): Promise<StoreFacts>;
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
+  /**
+   * What a claim to execute would lose to, where the store can tell at once, without a lock and without changing
+   * anything: all that a replay needs. Undefined: claim. A store that has to be waited for leaves it out.
+   */
+  glance?(asking: Asking): Loss | undefined;
   renew(request: RenewRequest): Promise<RenewAnswer>;
   dispatch(request: DispatchRequest): Promise<CrossAnswer>;
   clear(request: ClearRequest): Promise<CrossAnswer>;

@@ -2,7 +2,7 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type EventName, eventNames, notLanded, type SemelEvents } from 'semel';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { gate, rest, rig } from './support.ts';
 
 const base = {
@@ -202,4 +202,43 @@ test('a listener that was taken away hears nothing more', async () => {
   off();
   await tool({ id: 2 });
   expect(heard).toHaveLength(1);
+});
+
+describe('the audit of replays', () => {
+  test('the first is there within a second, the others follow as one count a minute later', async () => {
+    const { semel, store, clock } = rig();
+    const key = 'mail.send/=order-17';
+    const send = semel.tool({
+      name: 'mail.send',
+      effect: 'write-non-idempotent',
+      per: 'ever',
+      run: () => 'sent',
+    });
+    const replays = async () =>
+      (await store.history('test', key))
+        .filter(({ type }) => type === 'replayed')
+        .map(({ detail }) => detail);
+    const ask = (conversation: string) => send({}, { key: 'order-17', conversation });
+    await ask('c-1');
+    for (let n = 0; n < 3; n += 1) await ask('c-1');
+    await clock.advance(1_000);
+    expect(await replays()).toMatchObject([{ conversation: 'c-1', times: 3 }]);
+
+    for (let n = 0; n < 500; n += 1) await ask('c-1');
+    await ask('c-2');
+    await clock.advance(1_000);
+    expect(await replays()).toMatchObject([{ times: 3 }, { conversation: 'c-2' }]);
+    await clock.advance(60_000);
+    expect(await replays()).toMatchObject([{ times: 3 }, { conversation: 'c-2' }, { times: 500 }]);
+  });
+
+  test('who asks for the history sees them all at once', async () => {
+    const { semel } = rig();
+    const ask = () => semel.once('mail.send', { order: 17 }, () => 'sent');
+    await ask();
+    for (let n = 0; n < 4; n += 1) await ask();
+    const { items } = await semel.records.list();
+    const history = await semel.records.history(items[0]?.key ?? '');
+    expect(history.map(({ type, detail }) => [type, detail.times])).toEqual([['replayed', 4]]);
+  });
 });

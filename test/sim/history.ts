@@ -97,7 +97,10 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
   let starts = 0;
   function start(slot: number): Worker {
     starts += 1;
-    const worker = startWorker(`p${starts}`, network, chance.happens(0.5));
+    const worker = startWorker(`p${starts}`, network, {
+      isCaching: chance.happens(0.5),
+      isNear: chance.happens(0.5),
+    });
     if (faults.active) plans.set(worker, planOf(sim));
     workers[slot] = worker;
     return worker;

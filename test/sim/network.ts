@@ -2,7 +2,7 @@
 
 import { SemelError } from '../../src/core/errors.ts';
 import { isRepeatable } from '../../src/core/words.ts';
-import type { ClaimRequest, Store, StoredRecord } from '../../src/store/store.ts';
+import type { Asking, ClaimRequest, Store, StoredRecord } from '../../src/store/store.ts';
 import type { Chance } from './chance.ts';
 import type { EchoedName, Echoes } from './echoes.ts';
 import type { Faults } from './faults.ts';
@@ -34,8 +34,15 @@ const longestDelayMs = 60_000;
 export function connect(
   { scheduler, chance, faults, outages, store, echoes, log }: NetworkOptions,
   owner: Owner,
+  isNear: boolean,
 ): Store {
   const { profile } = faults;
+
+  function isDown(): Outage | undefined {
+    return faults.active
+      ? outages.find(({ from, to }) => scheduler.now >= from && scheduler.now < to)
+      : undefined;
+  }
 
   function ask<Answer>(name: string, apply: () => Promise<Answer>, mayRepeat: boolean): Promise<Answer> {
     return new Promise((resolve, reject) => {
@@ -44,8 +51,8 @@ export function connect(
           reject(new SemelError('STORE_UNAVAILABLE', `The store did not answer: ${why}.`)),
         );
       const lagMs = chance.between(1, 15);
-      const outage = outages.find(({ from, to }) => scheduler.now >= from && scheduler.now < to);
-      if (outage !== undefined && faults.active) {
+      const outage = isDown();
+      if (outage !== undefined) {
         faults.count(outage.after ? 'outage after' : 'outage before');
         if (outage.after) scheduler.after(lagMs, undefined, `${name} arrives`, () => void apply());
         return fail(lagMs * 2, 'outage');
@@ -102,6 +109,8 @@ export function connect(
   return {
     // Opening is a matter of the client alone here: nothing is asked.
     open: () => store.open(),
+    // As an embedded store is: looked at without a message.
+    ...(isNear && { glance: (asking: Asking) => (isDown() ? undefined : store.glance?.(asking)) }),
     async claim(request) {
       log.askers.set(request.token, owner);
       const answer = await echoed('claim', request);

@@ -26,13 +26,19 @@ export interface Worker extends Owner {
 const maxBytes = 100_000;
 const limits = { maxArgsBytes: maxBytes, maxStoredArgsBytes: maxBytes, maxDepth: 10 };
 
-export function startWorker(name: string, network: NetworkOptions, isCaching: boolean): Worker {
+export interface Setting {
+  readonly isCaching: boolean;
+  /** Its store is embedded: it can be glanced at. */
+  readonly isNear: boolean;
+}
+
+export function startWorker(name: string, network: NetworkOptions, { isCaching, isNear }: Setting): Worker {
   const { scheduler, chance } = network;
   const owner = { name, alive: true, stoppedUntil: 0, clockOffset: 0 };
   const clock = clockOf(scheduler, owner);
   const random = randomOf(chance);
   const ledger = createLedger({
-    store: connect(network, owner),
+    store: connect(network, owner, isNear),
     clock,
     random,
     cache: { maxBytes: isCaching ? 100_000 : 0, maxAgeMs: 5_000 },

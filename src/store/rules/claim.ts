@@ -3,7 +3,7 @@
 // holder lapsed with another attempt's success on file is settled with it.
 
 import { stricter } from '../../core/words.ts';
-import type { ClaimAnswer, ClaimRequest, News, Row } from '../store.ts';
+import type { Asking, ClaimAnswer, ClaimRequest, Loss, News, Row } from '../store.ts';
 import { landedBy } from './endings.ts';
 import {
   event,
@@ -38,36 +38,44 @@ export function claim(
   time: Time,
   floor: number,
 ): Step<ClaimAnswer> {
-  if (request.generation !== null && row?.generation !== request.generation) return lose(row, time);
-  if (row === undefined) return win(fresh(request, floor + 1, time), time);
-  if (row.token === request.token) return repeated(row, time);
-  if (request.generation !== null && isExpired(row, time)) return lose(row, time);
-  if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
-
-  if (row.news !== null && isLapsed(row, time)) return landed(row, row.news, time);
-
-  const sameIntent = row.fingerprint === request.fingerprint;
-  if (isFree(row, time)) {
-    if (!sameIntent) {
-      // With doubt kept, another intent may not wipe it out; nor may whoever came for this generation start another.
-      if (row.doubtSince !== null || request.generation !== null) return lose(row, time);
-      return win(fresh(request, row.fence + 1, time), time);
-    }
-    const lapsed = isLapsed(row, time);
-    if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
-    // Whatever was dispatched before did not land, or its repetition was accepted: the provider's window starts
-    // anew.
-    const restarted = { ...row, firstDispatchedAt: null, crashes: lapsed ? row.crashes + 1 : 0 };
-    return win(next(restarted, request, time), time, lapsed ? row : undefined, request);
-  }
-
-  if (sameIntent && isInDoubt(row, time) && mayTakeDoubt(row, request, time)) {
+  if (isMeant(row, request) && row.token === request.token) return repeated(row, time);
+  if (isTaken(row, request, time)) {
+    if (!mayTakeDoubt(row, request, time)) return lose(row, time);
     return win({ ...next(row, request, time), doubtSince: row.doubtSince ?? row.fence }, time, row, request);
   }
-  return lose(row, time);
+  if (row === undefined) return win(fresh(request, floor + 1, time), time);
+  if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
+  if (row.news !== null && isLapsed(row, time)) return landed(row, row.news, time);
+  if (row.fingerprint !== request.fingerprint) return win(fresh(request, row.fence + 1, time), time);
+  const lapsed = isLapsed(row, time);
+  if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
+  // Whatever was dispatched before did not land, or its repetition was accepted: the provider's window starts anew.
+  const restarted = { ...row, firstDispatchedAt: null, crashes: lapsed ? row.crashes + 1 : 0 };
+  return win(next(restarted, request, time), time, lapsed ? row : undefined, request);
 }
 
-function mayTakeDoubt(row: Row, request: ClaimRequest, time: Time): boolean {
+/** What whoever comes to execute would lose to, without changing anything; undefined: a claim would change something. */
+export function lossOf(row: Row | undefined, asking: Asking, time: Time): Loss | undefined {
+  return isTaken(row, asking, time) ? { won: false, record: row && view(row, time) } : undefined;
+}
+
+/** Nobody may execute it now. Whoever came for one generation may act on no other. */
+function isTaken(row: Row | undefined, asking: Asking, time: Time): boolean {
+  const isWaiter = asking.generation !== null;
+  if (!isMeant(row, asking) || isExpired(row, time)) return isWaiter;
+  if (row.news !== null && isLapsed(row, time)) return false;
+  if (!isFree(row, time)) return true;
+  // With doubt kept, another intent may not wipe it out; nor may whoever came for this generation start another.
+  return row.fingerprint !== asking.fingerprint && (row.doubtSince !== null || isWaiter);
+}
+
+function isMeant(row: Row | undefined, { generation }: Asking): row is Row {
+  return row !== undefined && (generation === null || row.generation === generation);
+}
+
+function mayTakeDoubt(row: Row | undefined, request: ClaimRequest, time: Time): row is Row {
+  if (!isMeant(row, request) || row.fingerprint !== request.fingerprint || !isInDoubt(row, time))
+    return false;
   if (request.for === 'verify') return true;
   return request.for === 'rerun' && isWithinWindow(row, request.rerunWithinMs, time);
 }

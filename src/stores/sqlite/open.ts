@@ -117,7 +117,7 @@ function makeDurable(database: SqliteLike, path: string): void {
   database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
   database.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
   // Digests are spread over the pages of their period: keep those at hand, and write each back once for many changes.
-  database.exec('PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 4000');
+  database.exec('PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 1000');
 
   function refuse(what: string): never {
     throw storeError('STORE_UNSAFE', `The ledger ${path} ${what}: a power cut could lose what was told.`, {

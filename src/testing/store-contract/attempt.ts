@@ -8,6 +8,7 @@ import type {
   CrossAnswer,
   DispatchRequest,
   Held,
+  Loss,
   RecordError,
   Refusal,
   RenewAnswer,
@@ -98,17 +99,38 @@ export interface Attempt extends Held {
 /** Claims, and expects to win. */
 export async function take(store: Store, over: Partial<ClaimRequest> = {}): Promise<Attempt> {
   const request = claimRequest(over);
+  const glanced = await glance(store, request);
   const answer = await store.claim(request);
   assert.ok(answer.won, `the claim should win, but lost to a record that is ${answer.record?.status}`);
+  if (request.for === 'execute')
+    assert.equal(glanced, undefined, 'a claim that wins has nothing to lose to at a glance');
   return attemptOf(store, request, answer.record, answer.takeover);
 }
 
 /** Claims, and expects to lose to a record. */
 export async function lose(store: Store, over: Partial<ClaimRequest> = {}): Promise<StoredRecord> {
-  const answer = await store.claim(claimRequest(over));
+  const request = claimRequest(over);
+  const before = await Promise.all(
+    [request.key, ...request.olderKeys].map((key) => store.read(request.namespace, key)),
+  );
+  const glanced = await glance(store, request);
+  const answer = await store.claim(request);
   assert.ok(!answer.won, 'the claim should lose');
-  assert.ok(answer.record !== undefined, 'a lost claim tells what it lost to');
-  return answer.record;
+  const { record } = answer;
+  assert.ok(record !== undefined, 'a lost claim tells what it lost to');
+  if (store.glance === undefined || request.for !== 'execute') return record;
+  // A claim may close what it meets, as poisoned or by news on file; a glance changes nothing.
+  const isUnchanged = before.some((was) => was?.key === record.key && was.status === record.status);
+  const expected = isUnchanged ? record.fence : undefined;
+  assert.equal(glanced?.record?.fence, expected, 'a glance tells what a claim loses to');
+  return record;
+}
+
+/** Where a store can be glanced at, every claim of the suite is, first. */
+async function glance(store: Store, request: ClaimRequest): Promise<Loss | undefined> {
+  if (store.glance === undefined) return undefined;
+  await store.open();
+  return store.glance(request);
 }
 
 /** Whoever won with this request, seen from any handle. */
