@@ -5,6 +5,8 @@ import { DatabaseSync } from 'node:sqlite';
 export interface Bare extends Disposable {
   /** A claim and a settle, each in its own durable transaction. */
   execute(key: string, result: string): void;
+  /** All claims in one transaction, then all settles in one: what no library on this table can exceed. */
+  executeTogether(keys: readonly string[], result: string): void;
   read(key: string): unknown;
 }
 
@@ -26,16 +28,19 @@ export function bare(path: string): Bare {
   );
   const read = database.prepare(`SELECT status, result FROM records WHERE namespace = 'bench' AND key = ?`);
 
+  function executeTogether(keys: readonly string[], result: string): void {
+    const now = Date.now();
+    begin.run();
+    for (const key of keys) claim.run(key, now + 60_000, now);
+    commit.run();
+    begin.run();
+    for (const key of keys) settle.run(now, now + 86_400_000, result, key);
+    commit.run();
+  }
+
   return {
-    execute(key, result) {
-      const now = Date.now();
-      begin.run();
-      claim.run(key, now + 60_000, now);
-      commit.run();
-      begin.run();
-      settle.run(now, now + 86_400_000, result, key);
-      commit.run();
-    },
+    execute: (key, result) => executeTogether([key], result),
+    executeTogether,
     read(key) {
       const row = read.get(key) as { result: string };
       return JSON.parse(row.result);

@@ -63,8 +63,7 @@ export async function keys(rounds: number): Promise<readonly Section[]> {
         {
           what: 'time for a key / limit',
           value: (limit?.perSecond ?? 0) / (semel?.perSecond ?? 1),
-          goal: 4,
-          direction: 'at most',
+          goal: { direction: 'at most', value: 4 },
         },
       ],
     },

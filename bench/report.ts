@@ -8,9 +8,8 @@ import type { Figure } from './measure.ts';
 export interface Ratio {
   readonly what: string;
   readonly value: number;
-  /** At least, or at most. */
-  readonly goal: number;
-  readonly direction: 'at least' | 'at most';
+  /** None: it is there to compare with. */
+  readonly goal?: { readonly direction: 'at least' | 'at most'; readonly value: number };
 }
 
 export interface Section {
@@ -23,8 +22,10 @@ export function print(sections: readonly Section[]): void {
   process.stdout.write(`${markdown(sections)}\n`);
 }
 
-export function isReached({ value, goal, direction }: Ratio): boolean {
-  return direction === 'at least' ? value >= goal : value <= goal;
+function judged({ value, goal }: Ratio): string {
+  if (goal === undefined) return '';
+  const isReached = goal.direction === 'at least' ? value >= goal.value : value <= goal.value;
+  return ` (goal: ${goal.direction} ${goal.value}; ${isReached ? 'reached' : 'NOT reached'})`;
 }
 
 function markdown(sections: readonly Section[]): string {
@@ -35,10 +36,7 @@ function markdown(sections: readonly Section[]): string {
       );
       const table =
         rates.length === 0 ? [] : ['| | per second | lowest–highest |', '|---|---:|---:|', ...rates, ''];
-      const goals = ratios.map(
-        (r) =>
-          `- ${r.what}: **${r.value.toFixed(2)}** (goal: ${r.direction} ${r.goal}; ${isReached(r) ? 'reached' : 'NOT reached'})`,
-      );
+      const goals = ratios.map((r) => `- ${r.what}: **${r.value.toFixed(2)}**${judged(r)}`);
       return [`## ${title}`, '', ...table, ...goals, ''].join('\n');
     })
     .join('\n');
