@@ -208,8 +208,8 @@ async function growing(
   }
   process.stderr.write('\n');
   const figures = await measure(rounds, [
-    { name: `${few.toLocaleString('en-US')} rows, ${callers} callers`, run: () => inParallel(small, 8) },
-    { name: `${many.toLocaleString('en-US')} rows, ${callers} callers`, run: () => inParallel(large, 40) },
+    { name: `${few.toLocaleString('en-US')} rows, ${callers} callers`, run: () => inParallel(small, 16) },
+    { name: `${many.toLocaleString('en-US')} rows, ${callers} callers`, run: () => inParallel(large, 16) },
   ]);
   await small.close();
   await large.close();

@@ -1,10 +1,14 @@
 // The two halves of a call, for frameworks with a hook before and one after: begin gives the verdict, and the
 // attempt is settled by what the framework saw.
 
+import { SemelError } from '../core/errors.ts';
+import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 import {
   type AttemptContext,
   type Call,
+  emptyReceipt,
   meaningOf,
+  messageOf,
   neverCrossed,
   type Result,
   type Runner,
@@ -30,6 +34,10 @@ export type Begun<Value = unknown> =
   | { readonly execute: false; readonly result: Result<Value> };
 
 export function begin<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
+  return call.tool.contract.mode === 'observe' ? beginObserved(runner, call) : beginGuarded(runner, call);
+}
+
+function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve, reject) => {
     const result = runner.runWith(call, async (attempt) => {
       const { ctx, log } = attempt.context();
@@ -52,21 +60,7 @@ export function begin<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
         };
         const says = (outcome: 'failed' | 'released' | 'unknown') => (thrown?: unknown) =>
           end(() => ({ ending: { outcome, because: 'the caller says so' }, thrown }));
-        const open: OpenAttempt<Value> = {
-          get key() {
-            return ctx.key;
-          },
-          keyFor: ctx.keyFor,
-          fetch: ctx.fetch,
-          fence: ctx.fence,
-          attempt: ctx.attempt,
-          get signal() {
-            return ctx.signal;
-          },
-          dispatch: ctx.dispatch,
-          note: ctx.note,
-          prepared: ctx.prepared,
-          args: attempt.args,
+        const open = openAttempt<Value>(ctx, attempt.args, {
           succeed: (value) =>
             end(() =>
               attempt.dispatched
@@ -77,10 +71,72 @@ export function begin<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
           release: says('released'),
           unknown: says('unknown'),
           threw: (thrown) => end(() => ({ ending: meaningOf(attempt, thrown, log.fates), thrown })),
-        };
+        });
         resolve({ execute: true, attempt: open });
       });
     });
     result.then((done) => resolve({ execute: false, result: done as Result<Value> }), reject);
   });
+}
+
+/** What the framework does is the effect, as if it were the tool's own: it always runs, whatever semel would have done. */
+function beginObserved<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
+  return new Promise((resolve) => {
+    const run = (args: never, ctx: AttemptContext) =>
+      new Promise((succeed, fail) => {
+        const says = (end: () => void) => {
+          end();
+          return result;
+        };
+        const throwing =
+          (Signal: new (message: string, options: ErrorOptions) => Error) => (cause?: unknown) =>
+            says(() =>
+              fail(new Signal(cause === undefined ? 'the caller says so' : messageOf(cause), { cause })),
+            );
+        const attempt = openAttempt<Value>(ctx, args, {
+          succeed: (value) => says(() => succeed(value)),
+          fail: throwing(Rejected),
+          release: throwing(NotLanded),
+          unknown: throwing(MaybeLanded),
+          threw: (error) => says(() => fail(error)),
+        });
+        resolve({ execute: true, attempt });
+      });
+    const result = settled(call, async () => runner.run({ ...call, tool: { ...call.tool, run } }));
+    void result.then((done) => resolve({ execute: false, result: done as Result<Value> }));
+  }) as Promise<Begun<Value>>;
+
+  /** A call that is only observed throws what its effect threw. */
+  async function settled({ tool }: Call, work: () => Promise<Result>): Promise<Result<Value>> {
+    try {
+      return (await work()) as Result<Value>;
+    } catch (thrown) {
+      const { name } = tool.contract;
+      const error = new SemelError('FAILED', `${name} threw: ${messageOf(thrown)}.`, { cause: thrown });
+      return { ok: false, error, receipt: emptyReceipt(name) };
+    }
+  }
+}
+
+type Endings<Value> = Pick<OpenAttempt<Value>, 'succeed' | 'fail' | 'release' | 'unknown' | 'threw'>;
+
+/** A context is read when it is needed: not every effect wants a key or a signal. */
+function openAttempt<Value>(ctx: AttemptContext, args: unknown, endings: Endings<Value>): OpenAttempt<Value> {
+  return {
+    get key() {
+      return ctx.key;
+    },
+    keyFor: ctx.keyFor,
+    fetch: ctx.fetch,
+    fence: ctx.fence,
+    attempt: ctx.attempt,
+    get signal() {
+      return ctx.signal;
+    },
+    dispatch: ctx.dispatch,
+    note: ctx.note,
+    prepared: ctx.prepared,
+    args,
+    ...endings,
+  };
 }

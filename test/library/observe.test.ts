@@ -203,3 +203,52 @@ test("a run without a claim lets go of the caller's signal", async () => {
   }
   expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
+
+describe('begin', () => {
+  const begun = async (made: ReturnType<typeof rig>, args: object) => {
+    const tool = made.semel.tool({ ...base, run: () => 'unused' });
+    const begun = await made.semel.begin(tool, args);
+    if (!begun.execute) throw new Error('an observed call always executes');
+    return begun.attempt;
+  };
+
+  test('always executes, and the record and the receipt say what would have been done', async () => {
+    const made = rig({ mode: 'observe' });
+    const first = await begun(made, { id: 1 });
+    expect(await first.succeed('sent')).toMatchObject({
+      ok: true,
+      value: 'sent',
+      receipt: { executed: true },
+    });
+    const second = await begun(made, { id: 1 });
+    expect(await second.succeed('sent again')).toMatchObject({
+      value: 'sent again',
+      receipt: { executed: true, observed: 'replay' },
+    });
+    const [record] = (await made.semel.records.list()).items;
+    expect(record).toMatchObject({ status: 'succeeded', value: 'sent', attempts: 1 });
+  });
+
+  test.each([
+    ['fail', 'failed'],
+    ['release', 'released'],
+    ['unknown', 'unknown'],
+    ['threw', 'unknown'],
+  ] as const)('%s is recorded as %s', async (ending, status) => {
+    const made = rig({ mode: 'observe' });
+    const attempt = await begun(made, { id: 1 });
+    expect(await attempt[ending](new Error('reset'))).toMatchObject({ ok: false, error: { code: 'FAILED' } });
+    const [record] = (await made.semel.records.list()).items;
+    expect(record).toMatchObject({ status, error: { message: 'reset' } });
+  });
+
+  test('goes on without the store', async () => {
+    const made = rig({ mode: 'observe' });
+    made.store.break();
+    const attempt = await made.clock.until(begun(made, { id: 1 }));
+    expect(await attempt.succeed('sent')).toMatchObject({
+      value: 'sent',
+      receipt: { observed: 'refuse: STORE_UNAVAILABLE' },
+    });
+  });
+});
