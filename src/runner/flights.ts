@@ -88,6 +88,8 @@ export function createFlights(clock: Clock): Flights {
 function mayShare(leader: Call, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;
   if (ifBusy !== 'wait' || leader.fingerprint !== call.fingerprint) return false;
+  // Whoever has more time is not refused because the leader's is over.
+  if (leader.notAfter !== null && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;
   // What is written each time anew must be written as this caller wants it.
   return !isRepeatable(effect) || driftOf(leader.content, call.content).length === 0;
 }

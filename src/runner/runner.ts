@@ -115,6 +115,8 @@ export function createRunner({
     const { contract } = call.tool;
     if (contract.effect === 'read') return runUnguarded(call, freshFence());
     const problem = problemOf(call);
+    if (contract.mode === 'observe' && problem === undefined && isLate(call))
+      return runUnguarded(call, freshFence(), { observed: `refuse: ${tooLate(call).code}` });
     if (contract.mode === 'observe')
       return until(calls, observe(call, problem, { open, execute: executions.execute, ledger, freshFence }));
     if (problem !== undefined) return refused(call, undefined, problem);
@@ -123,7 +125,10 @@ export function createRunner({
       tell(call, lost);
       return replay(call, lost.record);
     }
-    return flights.join(call) ?? flights.lead(call, (led) => until(calls, guarded(led, lost, runTool)));
+    const shared = flights.join(call);
+    if (shared !== undefined) return shared;
+    if (isLate(call)) return tooLateToRun(call);
+    return flights.lead(call, (led) => until(calls, guarded(led, lost, runTool)));
   }
 
   async function guarded(call: Call, lost: Lost | undefined, body: Body): Promise<Result> {
@@ -209,17 +214,44 @@ export function createRunner({
     // What runs may still finish, with all that it calls.
     if (closing.signal.aborted || (isClosing && !flights.isInsideAny())) return closed();
     if (call.signal?.aborted) return aborted(call);
-    if (flights.isInside(call)) return reentrant(call);
-    return call.notAfter !== null && clock.now() > call.notAfter ? tooLate(call) : undefined;
+    return flights.isInside(call) ? reentrant(call) : undefined;
+  }
+
+  function isLate({ notAfter }: Call): boolean {
+    return notAfter !== null && clock.now() > notAfter;
+  }
+
+  /** Whether it landed may be asked at any time. */
+  async function justAsk(call: Call, record: StoredRecord): Promise<Result> {
+    const thrown = tooLate(call);
+    const nothing: Body = async () => ({ ending: { outcome: 'released', because: thrown.message }, thrown });
+    return settleDoubt({ ...call, notAfter: null, asksOnly: true }, record, nothing, []);
+  }
+
+  /** Nothing is run or claimed any more; but whoever asks for what was done in time, or may have been, is told. */
+  async function tooLateToRun(call: Call): Promise<Result> {
+    try {
+      for (const key of [call.key, ...call.olderKeys]) {
+        const verdict = await ledger.look({ ...call, key });
+        if (verdict.kind === 'gone' || verdict.record.expired) continue;
+        if (verdict.kind !== 'busy') tell(call, verdict);
+        if (verdict.kind === 'replay') return replay(call, verdict.record);
+        if (verdict.kind === 'in doubt') return await until(calls, justAsk(call, verdict.record));
+        if (verdict.kind === 'conflict') return refused(call, verdict.record, conflict(call, verdict.record));
+      }
+    } catch (error) {
+      if (!isSemelError(error)) throw error;
+      return refused(call, undefined, error);
+    }
+    return refused(call, undefined, tooLate(call));
   }
 
   return {
     run,
     async runWith(call, body) {
       const problem = problemOf(call);
-      return problem === undefined
-        ? until(calls, guarded(call, glance(call), body))
-        : refused(call, undefined, problem);
+      if (problem !== undefined) return refused(call, undefined, problem);
+      return isLate(call) ? tooLateToRun(call) : until(calls, guarded(call, glance(call), body));
     },
     async close(graceMs) {
       isClosing = true;

@@ -61,12 +61,18 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     if (verdict.kind === 'conflict') return deps.goOn(verdict.record);
     if (verdict.record.status === 'released') {
       // The winner used up its tries: N waiters do not make N attempts of it. A verdict took the next fence,
-      // and whoever gave it wants the call to go on.
-      return verdict.record.fence === running.fence
+      // and whoever gave it wants the call to go on; so do those who wait for a winner that gave up by itself.
+      const isSpent = verdict.record.fence === running.fence && !gaveUp(verdict.record);
+      return isSpent
         ? refused(call, verdict.record, recordedError(verdict.record))
         : deps.goOn(verdict.record);
     }
     if (verdict.record.lapsed) return deps.goOn(verdict.record);
     running = verdict.record;
   }
+}
+
+/** Its caller left, its time was over, or its process closed: reasons of its own, none of the effect's. */
+function gaveUp({ error }: StoredRecord): boolean {
+  return error?.code === 'ABORTED' || error?.code === 'EXPIRED';
 }

@@ -118,6 +118,8 @@ export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUn
   readonly inDoubt: boolean;
   /** How long a holder that is dead now would go on blocking. */
   readonly leaseLeftMs: number;
+  /** Its window is over: it no longer answers for its key. */
+  readonly expired: boolean;
   /** How long until "not landed" may be believed; Infinity while the clock cannot be trusted. */
   readonly quietInMs: number;
 }

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSemel, NotLanded, Rejected, type SemelError } from 'semel';
+import { createSemel, landed, NotLanded, notLanded, Rejected, type SemelError, unsure } from 'semel';
 import { afterAll, describe, expect, test } from 'vitest';
 import { gate, quick, rest, rig } from './support.ts';
 
@@ -513,6 +513,57 @@ describe('notAfter', () => {
     await made.clock.advance(12_000);
     made.store.repair();
     expect(await made.clock.until(call)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
+  });
+
+  test('what was done in time is still told to whoever comes too late', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, run: () => 'done' });
+    await tool({ id: 1 });
+    const late = { notAfter: made.clock.now() - 1 };
+    const replayed = { ok: true, value: 'done', receipt: { replayed: true } };
+    expect(await tool.try({ id: 1 }, late)).toMatchObject(replayed);
+    const other = made.another().tool({ ...base, run: () => expect.fail('not run') });
+    expect(await other.try({ id: 1 }, late)).toMatchObject(replayed);
+  });
+
+  test('what may have been done in time is in doubt, and `verify` is asked', async () => {
+    const made = rig();
+    const reset = (): Promise<string> => Promise.reject(new Error('reset'));
+    const lost = { ...base, run: reset } as const;
+    const late = { notAfter: made.clock.now() - 1 };
+    const plain = made.semel.tool(lost);
+    await plain.try({ id: 1 });
+    expect(await plain.try({ id: 1 }, late)).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    const verified = made.semel.tool({ ...lost, name: 'verified', verify: () => landed('found') });
+    await verified.try({ id: 1 });
+    expect(await verified.try({ id: 1 }, late)).toMatchObject({ ok: true, value: 'found' });
+    const verdicts = [notLanded(), notLanded()];
+    const gone = made.semel.tool({
+      ...lost,
+      name: 'gone',
+      verifyAfter: 0,
+      timeout: '1s',
+      verify: () => verdicts.pop() ?? unsure(),
+    });
+    await gone.try({ id: 1 });
+    await made.clock.advance(120_000);
+    expect(await gone.try({ id: 1 }, late)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
+    expect((await made.semel.doubts.list()).items.map(({ contract }) => contract)).toEqual([base.name]);
+  });
+
+  test('whoever has more time is not refused because another’s is over', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, run: () => 'done' });
+    await made.semel.open();
+    made.store.before = (method) => {
+      if (method !== 'claim') return;
+      made.store.before = undefined;
+      made.clock.jump(10_000);
+    };
+    const hurried = tool.try({ id: 1 }, { notAfter: made.clock.now() + 5_000 });
+    const patient = tool.try({ id: 1 });
+    expect(await made.clock.until(hurried)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
+    expect(await made.clock.until(patient)).toMatchObject({ ok: true, value: 'done' });
   });
 
   test('a call in time is not', async () => {

@@ -156,6 +156,7 @@ export function view(row: Row, time: Time): StoredRecord {
     readAt: time.wall,
     lapsed: isLapsed(row, time),
     inDoubt: isInDoubt(row, time),
+    expired: isExpired(row, time),
     leaseLeftMs: leaseLeftMs(row, time),
     quietInMs: quietInMs(row, time),
   };
