@@ -1,12 +1,22 @@
 // Refuses a field that nobody reads: a misspelt `identity` would silently make every wording a new intent.
 
-import { SemelError } from './errors.ts';
+import { type ErrorCode, SemelError } from './errors.ts';
 
-export function checkKnown(what: string, given: object, known: readonly string[]): void {
-  for (const field of Object.keys(given)) {
-    if (known.includes(field)) continue;
-    const meant = known.find((each) => isNear(each, field));
-    throw new SemelError('CONTRACT_INVALID', `${what}: there is no field \`${field}\`.`, {
+/** Complete by its type: a field that is missing in the list does not compile. */
+export function fieldsOf<T>(fields: Record<keyof T, true>): ReadonlySet<string> {
+  return new Set(Object.keys(fields));
+}
+
+export function checkKnown(
+  what: string,
+  given: object,
+  known: ReadonlySet<string>,
+  code: ErrorCode = 'CONTRACT_INVALID',
+): void {
+  for (const field in given) {
+    if (known.has(field)) continue;
+    const meant = [...known].find((each) => isNear(each, field));
+    throw new SemelError(code, `${what}: there is no field \`${field}\`.`, {
       path: field,
       next: meant === undefined ? 'Remove it.' : `Did you mean \`${meant}\`?`,
     });

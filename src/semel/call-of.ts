@@ -6,6 +6,7 @@ import { type Contract, type FieldLists, majorOf } from '../core/contract.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { contentOf, identityOf, redacted } from '../core/identity.ts';
 import { callerKey, deriveKey, fingerprint, type PeriodPart, shortDigest } from '../core/key.ts';
+import { checkKnown, fieldsOf } from '../core/known-fields.ts';
 import { calendarSlot, type Per } from '../core/period.ts';
 import { copyPlain, kindOf } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
@@ -220,6 +221,20 @@ function shortName(letter: string, kind: string, id: string): string {
   return name;
 }
 
+export const callFields: ReadonlySet<string> = fieldsOf<CallOptions>({
+  conversation: true,
+  turn: true,
+  run: true,
+  at: true,
+  toolCallId: true,
+  key: true,
+  again: true,
+  notAfter: true,
+  signal: true,
+  version: true,
+  permissions: true,
+});
+
 function checkOptions(options: CallOptions): void {
   const refuse = (path: string, what: string, next: string): never => {
     throw new SemelError('INVALID_ARGS', `${what}.`, { path, next });
@@ -230,6 +245,7 @@ function checkOptions(options: CallOptions): void {
       `The options of a call are ${kindOf(options)}, not an object`,
       'Pass { conversation, turn, … }.',
     );
+  checkKnown('The options of a call', options, callFields, 'INVALID_ARGS');
   const { signal } = options;
   // Not by its class: a signal of another realm, or of a polyfill, is one too.
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')

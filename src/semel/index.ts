@@ -14,9 +14,10 @@ export type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
+export type { Limits, OnceOptions, SemelOptions } from './options.ts';
 export { playedBy, type Rebuild, type Rebuilding, rebuildOf, type Sibling } from './rebuild.ts';
 export type { RecordInfo } from './record-info.ts';
 export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records, Resolution } from './records.ts';
-export { createSemel, type Limits, type OnceOptions, type Semel, type SemelOptions } from './semel.ts';
+export { createSemel, type Semel } from './semel.ts';
 export type { StoreChoice } from './store-of.ts';
 export type { SweepOptions, SweepReport } from './sweep.ts';

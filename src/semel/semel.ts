@@ -1,12 +1,11 @@
 // The public object: tools, one-liners, identity, and the ledger's doors.
 
 import { hostname, userInfo } from 'node:os';
-import { type Clock, type Random, systemClock, systemRandom } from '../core/clock.ts';
-import type { ContractDefaults, IfBusy, Mode, OnDoubt } from '../core/contract.ts';
+import { systemClock, systemRandom } from '../core/clock.ts';
+import type { ContractDefaults, IfBusy } from '../core/contract.ts';
 import type { Duration } from '../core/duration.ts';
 import { durationMs } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
-import type { Per } from '../core/period.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { createLedger, type EventName, type SemelEvents } from '../ledger/index.ts';
 import { type AttemptContext, type Call, createRunner, type Result } from '../runner/index.ts';
@@ -25,9 +24,16 @@ import type {
 } from './definition.ts';
 import { createHousekeeping } from './housekeeping.ts';
 import { namespaceOf } from './namespace.ts';
+import {
+  checkOnceOptions,
+  checkOptions,
+  type Limits,
+  type OnceOptions,
+  type SemelOptions,
+} from './options.ts';
 import { playedBy, type Rebuilding, type Sibling } from './rebuild.ts';
 import { createRecords, type Doubts, type Records } from './records.ts';
-import { type StoreChoice, storeOf } from './store-of.ts';
+import { storeOf } from './store-of.ts';
 import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
 import {
   type AnyDefinition,
@@ -36,52 +42,6 @@ import {
   type OneLinerOptions,
   valueFrom,
 } from './toolbox.ts';
-
-export interface SemelOptions {
-  /** A store, a database handle, or a URL: `sqlite:path`, `memory:`. @default SEMEL_STORE, else the ledger of this user */
-  readonly store?: StoreChoice;
-  /** The tenant or application. @default SEMEL_NAMESPACE, else the application's package name */
-  readonly namespace?: string;
-  /** `observe` runs every call as before, and records what semel would have done. @default 'enforce' */
-  readonly mode?: Mode;
-  /** `rerun` gives the guarantee up. @default 'hold' */
-  readonly onDoubt?: OnDoubt;
-  readonly defaults?: Omit<ContractDefaults, 'mode' | 'onDoubt'>;
-  readonly limits?: Partial<Limits>;
-  /** Settled records kept in this process; `false`: none. */
-  readonly cache?: false | { readonly maxBytes?: number; readonly maxAge?: Duration };
-  /** Permissions that every call of this process has. */
-  readonly permissions?: readonly string[];
-  /** Whether `read` and `write-idempotent` may run while the store is away. @default true */
-  readonly unguarded?: boolean;
-  /** Remove expired records in the background. @default true */
-  readonly prune?: boolean;
-  /** Where warnings go. @default process.emitWarning */
-  readonly onWarning?: (message: string) => void;
-  readonly clock?: Clock;
-  readonly random?: Random;
-}
-
-export interface Limits {
-  /** @default 1 MiB */
-  readonly resultBytes: number;
-  /** @default 1 MiB */
-  readonly argsBytes: number;
-  /** Larger args are not stored, so that nobody else can run the call again. @default 64 KiB */
-  readonly storedArgsBytes: number;
-  /** @default 64 */
-  readonly depth: number;
-}
-
-export interface OnceOptions extends CallOptions {
-  /** @default 'ever' */
-  readonly per?: Per;
-  readonly window?: Duration;
-  readonly failureWindow?: Duration;
-  readonly lease?: Duration;
-  readonly timeout?: Duration | 'none';
-  readonly ifBusy?: 'wait' | 'fail';
-}
 
 export interface Semel extends AsyncDisposable {
   readonly namespace: string;
@@ -130,6 +90,7 @@ export interface Semel extends AsyncDisposable {
 const maxWarnings = 10_000;
 
 export function createSemel(options: SemelOptions = {}): Semel {
+  checkOptions(options);
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
   const namespace = namespaceOf(options.namespace);
@@ -270,6 +231,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
           },
         );
       }
+      checkOnceOptions(onceOptions as OnceOptions);
       const { per, window, failureWindow, lease, timeout, ifBusy, ...callOptions } =
         onceOptions as OnceOptions;
       const contract = { per, window, failureWindow, lease, timeout, ifBusy } as OneLinerOptions;

@@ -3,7 +3,7 @@
 import { type ContractDefaults, defineContract, type IfBusy, suspiciousFields } from '../core/contract.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
 import { misspelt, unfound } from '../core/identity.ts';
-import { checkKnown } from '../core/known-fields.ts';
+import { checkKnown, fieldsOf } from '../core/known-fields.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { isRepeatable } from '../core/words.ts';
 import { type AttemptContext, emptyReceipt, type Result, type Tool } from '../runner/index.ts';
@@ -212,8 +212,7 @@ function told(result: Result): Result {
   return result.ok ? result : { ...result, error: withReceipt(result.error, result.receipt) };
 }
 
-/** Complete by its type: a field that is missing here does not compile. */
-const toolFields = Object.keys({
+const toolFields = fieldsOf<AnyDefinition>({
   name: true,
   version: true,
   description: true,
@@ -248,7 +247,7 @@ const toolFields = Object.keys({
   onDoubt: true,
   weak: true,
   run: true,
-} satisfies Record<keyof AnyDefinition, true>);
+});
 
 /** What the compiler checks for those who have one. */
 function checkParts(definition: AnyDefinition): void {

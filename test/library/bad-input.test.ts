@@ -389,3 +389,29 @@ test('a field that nobody reads is refused, with the one that was meant', () => 
     /no field `idenity`.*`identity`/,
   );
 });
+
+describe('an option that nobody reads is refused, with the one that was meant', () => {
+  test.each([
+    [{ namspace: 'shop' }, /createSemel: there is no field `namspace`.*`namespace`/],
+    [{ limits: { argBytes: 1 } }, /limits: there is no field `argBytes`.*`argsBytes`/],
+    [{ cache: { maxAg: 1 } }, /cache: there is no field `maxAg`.*`maxAge`/],
+    [{ defaults: { leas: 1 } }, /defaults: there is no field `leas`.*`lease`/],
+  ])('createSemel(%j)', (options, message) => {
+    expect(() => quick(options as never)).toThrow(message);
+  });
+
+  test('of a call', async () => {
+    const tool = quick().tool({ ...base, run: () => expect.fail('not run') });
+    const misspelt = { idempotencyKey: 'k', turns: '1' } as never;
+    expect(await tool.try({}, misspelt)).toMatchObject({
+      ok: false,
+      error: { code: 'INVALID_ARGS', path: 'idempotencyKey' },
+    });
+    await expect(tool({}, { turns: '1' } as never)).rejects.toThrow(/`turns`.*`turn`/);
+  });
+
+  test('of a one-liner', async () => {
+    const once = quick().once('mail', {}, { widow: '1d' } as never, () => expect.fail('not run'));
+    await expect(once).rejects.toThrow(/options of once: there is no field `widow`.*`window`/);
+  });
+});

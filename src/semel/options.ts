@@ -1,0 +1,105 @@
+// What a semel and its one-liners can be told.
+
+import type { Clock, Random } from '../core/clock.ts';
+import type { ContractDefaults, Mode, OnDoubt } from '../core/contract.ts';
+import type { Duration } from '../core/duration.ts';
+import { checkKnown, fieldsOf } from '../core/known-fields.ts';
+import type { Per } from '../core/period.ts';
+import { callFields } from './call-of.ts';
+import type { CallOptions } from './definition.ts';
+import type { StoreChoice } from './store-of.ts';
+
+export interface SemelOptions {
+  /** A store, a database handle, or a URL: `sqlite:path`, `memory:`. @default SEMEL_STORE, else the ledger of this user */
+  readonly store?: StoreChoice;
+  /** The tenant or application. @default SEMEL_NAMESPACE, else the application's package name */
+  readonly namespace?: string;
+  /** `observe` runs every call as before, and records what semel would have done. @default 'enforce' */
+  readonly mode?: Mode;
+  /** `rerun` gives the guarantee up. @default 'hold' */
+  readonly onDoubt?: OnDoubt;
+  readonly defaults?: Omit<ContractDefaults, 'mode' | 'onDoubt'>;
+  readonly limits?: Partial<Limits>;
+  /** Settled records kept in this process; `false`: none. */
+  readonly cache?: false | { readonly maxBytes?: number; readonly maxAge?: Duration };
+  /** Permissions that every call of this process has. */
+  readonly permissions?: readonly string[];
+  /** Whether `read` and `write-idempotent` may run while the store is away. @default true */
+  readonly unguarded?: boolean;
+  /** Remove expired records in the background. @default true */
+  readonly prune?: boolean;
+  /** Where warnings go. @default process.emitWarning */
+  readonly onWarning?: (message: string) => void;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export interface Limits {
+  /** @default 1 MiB */
+  readonly resultBytes: number;
+  /** @default 1 MiB */
+  readonly argsBytes: number;
+  /** Larger args are not stored, so that nobody else can run the call again. @default 64 KiB */
+  readonly storedArgsBytes: number;
+  /** @default 64 */
+  readonly depth: number;
+}
+
+export interface OnceOptions extends CallOptions {
+  /** @default 'ever' */
+  readonly per?: Per;
+  readonly window?: Duration;
+  readonly failureWindow?: Duration;
+  readonly lease?: Duration;
+  readonly timeout?: Duration | 'none';
+  readonly ifBusy?: 'wait' | 'fail';
+}
+
+const knownOptions = fieldsOf<SemelOptions>({
+  store: true,
+  namespace: true,
+  mode: true,
+  onDoubt: true,
+  defaults: true,
+  limits: true,
+  cache: true,
+  permissions: true,
+  unguarded: true,
+  prune: true,
+  onWarning: true,
+  clock: true,
+  random: true,
+});
+const knownLimits = fieldsOf<Limits>({
+  resultBytes: true,
+  argsBytes: true,
+  storedArgsBytes: true,
+  depth: true,
+});
+const knownCache = fieldsOf<{ maxBytes: number; maxAge: Duration }>({ maxBytes: true, maxAge: true });
+const knownDefaults = fieldsOf<Omit<ContractDefaults, 'mode' | 'onDoubt'>>({
+  lease: true,
+  timeout: true,
+  ifBusy: true,
+});
+const ownOfOnce = fieldsOf<Omit<OnceOptions, keyof CallOptions>>({
+  per: true,
+  window: true,
+  failureWindow: true,
+  lease: true,
+  timeout: true,
+  ifBusy: true,
+});
+const knownOnce = new Set([...callFields, ...ownOfOnce]);
+
+/** A misspelt option would silently have no effect. */
+export function checkOptions({ limits, cache, defaults, ...options }: SemelOptions): void {
+  checkKnown('createSemel', options, knownOptions);
+  checkKnown('createSemel, limits', limits ?? {}, knownLimits);
+  checkKnown('createSemel, cache', cache || {}, knownCache);
+  checkKnown('createSemel, defaults', defaults ?? {}, knownDefaults);
+}
+
+export function checkOnceOptions(options: OnceOptions): void {
+  checkKnown('The options of once', options, knownOnce, 'INVALID_ARGS');
+}
