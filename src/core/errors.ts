@@ -43,7 +43,10 @@ const facts = {
   },
   PARTIAL_SUCCESS: { retry: 'person', next: 'Complete the rest by hand, then `semel resolve` the record.' },
   UNRECORDED: { retry: 'nobody', next: 'It is done: do not repeat it. The value is on the error.' },
-  RESULT_OMITTED: { retry: 'nobody', next: 'It is done. Fetch the value from the target by its reference.' },
+  RESULT_OMITTED: {
+    retry: 'nobody',
+    next: 'It is done: do not do it again. Fetch the value from the target, by its reference where there is one.',
+  },
   EXPIRED: { retry: 'nobody', next: 'It is too late for this call. Make a new one if it is still wanted.' },
   STEP_CHANGED: { retry: 'person', next: 'Give the changed step another name.' },
   RESOLVE_STALE: { retry: 'person', next: 'Look at the record as it is now, then decide again.' },

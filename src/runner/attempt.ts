@@ -3,7 +3,6 @@
 import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec.ts';
 import { majorOf } from '../core/contract.ts';
-import { formatDuration } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Held, Refusal, StoredRecord } from '../store/store.ts';
@@ -11,6 +10,7 @@ import type { Call } from './call.ts';
 import { type AttemptContext, contextFor, type RequestLog } from './context.ts';
 import { rerunWithin } from './doubt.ts';
 import { startHeartbeat } from './heartbeat.ts';
+import { timedOut } from './refusals.ts';
 import { createStop, type Stop } from './stop.ts';
 
 /** The end of an attempt's time, whatever its effect does. */
@@ -95,7 +95,7 @@ export function startAttempt({
     },
   });
   const timer = Number.isFinite(contract.timeoutMs)
-    ? clock.setTimeout(() => abortAndEnd(timedOut()), contract.timeoutMs, 'background')
+    ? clock.setTimeout(() => abortAndEnd(timedOut(contract)), contract.timeoutMs, 'background')
     : undefined;
 
   function abortAndEnd(reason: Error): void {
@@ -218,12 +218,6 @@ export function startAttempt({
 
   function leaseLost(): SemelError {
     return new SemelError('LEASE_LOST', `${contract.name}: another worker has taken this call over.`);
-  }
-
-  /** The same kind of reason that `AbortSignal.timeout` gives. */
-  function timedOut(): DOMException {
-    const time = formatDuration(contract.timeoutMs);
-    return new DOMException(`${contract.name} ran longer than its timeout of ${time}`, 'TimeoutError');
   }
 }
 

@@ -1,76 +1,14 @@
-// Running without the guarantee: reads, repeatable effects while the store is away, and observe mode, in which
-// every call runs as it did before semel and the records say what semel would have done.
+// Observe mode: every call runs as it did before semel, and the records say what semel would have done.
 
 import type { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { first, type OpenClaim } from './claims.ts';
-import { contextFor, type RequestLog } from './context.ts';
 import type { Body, Executions } from './execution.ts';
-import { type Receipt, type Result, receiptOf } from './receipt.ts';
-import { createStop, type Stop } from './stop.ts';
+import type { Result } from './receipt.ts';
 import { meaningOf, type Try } from './tries.ts';
-
-/** How a run without a claim reaches the outside. */
-interface Outside {
-  readonly keyFence: number;
-  readonly cross: () => Promise<void>;
-  readonly note: (remoteRef: string) => void;
-}
-
-/** No record, no claim: the tool's own error passes as it is. `keyFence` is fresh: nothing ties it to another run. */
-export async function runUnguarded(
-  call: Call,
-  keyFence: number,
-  more: Partial<Receipt> = {},
-): Promise<Result> {
-  let remoteRef: string | undefined;
-  const note = (ref: string) => {
-    remoteRef = ref;
-  };
-  const value = await bare(call, { keyFence, cross: async () => undefined, note }).run();
-  return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, remoteRef, ...more }) };
-}
-
-function bare(call: Call, { keyFence, cross, note }: Outside): { run(): Promise<unknown>; log: RequestLog } {
-  let prepared: unknown;
-  const { stop, forget } = stopOf(call);
-  const { ctx, log } = contextFor({
-    namespace: call.namespace,
-    recordKey: call.key,
-    keyFence: () => keyFence,
-    provider: call.tool.contract.provider,
-    fence: 0,
-    attempt: 1,
-    stop,
-    cross,
-    note,
-    prepared: () => prepared,
-  });
-  const args = call.args as never;
-  return {
-    log,
-    async run() {
-      try {
-        prepared = await call.tool.prepare?.(args, ctx);
-        if (call.tool.contract.dispatch === 'prepared') await cross();
-        return await call.tool.run(args, ctx);
-      } finally {
-        forget();
-      }
-    },
-  };
-}
-
-/** The caller's signal may outlive a million calls, so each lets go of it. */
-function stopOf({ signal }: Call): { readonly stop: Stop; readonly forget: () => void } {
-  const stop = createStop();
-  const ask = () => stop.ask(signal?.reason);
-  if (signal?.aborted) ask();
-  signal?.addEventListener('abort', ask);
-  return { stop, forget: () => signal?.removeEventListener('abort', ask) };
-}
+import { bare, type Outside, runUnguarded } from './unguarded.ts';
 
 interface Observing {
   readonly ledger: Ledger;

@@ -1,5 +1,7 @@
 // What a call is told when it may not go on: one sentence of what happened, one of what to do.
 
+import type { Contract } from '../core/contract.ts';
+import { formatDuration } from '../core/duration.ts';
 import { type ErrorDetails, SemelError } from '../core/errors.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -80,4 +82,12 @@ export function harmless(name: string, message: string, details: ErrorDetails): 
     retriable: true,
     next: 'It is declared harmless to repeat: call again.',
   });
+}
+
+/** The same kind of reason that `AbortSignal.timeout` gives. */
+export function timedOut({ name, timeoutMs }: Contract): DOMException {
+  return new DOMException(
+    `${name} ran longer than its timeout of ${formatDuration(timeoutMs)}`,
+    'TimeoutError',
+  );
 }

@@ -17,11 +17,12 @@ import { type Concluding, messageOf, settleLater } from './conclude.ts';
 import { rerunWithin, waysOut } from './doubt.ts';
 import { type Body, createExecutions } from './execution.ts';
 import { createFlights } from './flights.ts';
-import { observe, runUnguarded } from './observe.ts';
+import { observe } from './observe.ts';
 import { inDoubt, type Result, refused } from './receipt.ts';
 import { aborted, closed, conflict, gone, harmless, reentrant, tooLate } from './refusals.ts';
 import { replay } from './replay.ts';
 import { runTries } from './tries.ts';
+import { runRepeatable, runUnguarded } from './unguarded.ts';
 import { wait } from './wait.ts';
 
 export interface RunnerOptions {
@@ -113,6 +114,8 @@ export function createRunner({
 
   function run(call: Call): Result | Promise<Result> {
     const { contract } = call.tool;
+    if (contract.effect === 'read' && contract.mode === 'enforce')
+      return runRepeatable(call, freshFence(), { clock, random });
     if (contract.effect === 'read') return runUnguarded(call, freshFence());
     const problem = problemOf(call);
     if (contract.mode === 'observe' && problem === undefined && isLate(call))
@@ -145,7 +148,7 @@ export function createRunner({
 
   async function unguarded(call: Call): Promise<Result> {
     try {
-      return await runUnguarded(call, freshFence(), { unguarded: true });
+      return await runRepeatable(call, freshFence(), { clock, random }, { unguarded: true });
     } catch (cause) {
       const error = harmless(call.tool.contract.name, messageOf(cause), { cause });
       return refused(call, undefined, error, { executed: true, unguarded: true });

@@ -2,6 +2,7 @@
 
 import { type Classified, classify, type Ending, join } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
+import type { Contract } from '../core/contract.ts';
 import { isRepeatable, stricter } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
@@ -27,8 +28,7 @@ export async function runTries(attempt: Attempt, clock: Clock, random: Random): 
     // What was refused is refused again, also where an earlier try leaves the whole in doubt.
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
-    const backoffMs = Math.min(retry.maxBackoffMs, retry.backoffMs * 2 ** (tries.length - 1));
-    await pause(clock, backoffMs * (0.5 + random.fraction() / 2));
+    await pause(clock, backoffMs(retry, tries.length, random));
     if (attempt.stop.isAsked) return joined;
     try {
       await attempt.rejudge();
@@ -36,6 +36,12 @@ export async function runTries(attempt: Attempt, clock: Clock, random: Random): 
       return joined;
     }
   }
+}
+
+/** Before the try after this many. */
+export function backoffMs(retry: Contract['retry'], tries: number, random: Random): number {
+  const longest = Math.min(retry.maxBackoffMs, retry.backoffMs * 2 ** (tries - 1));
+  return longest * (0.5 + random.fraction() / 2);
 }
 
 async function runOnce(attempt: Attempt): Promise<Try> {

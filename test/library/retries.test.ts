@@ -149,3 +149,51 @@ test('a lost lease ends the retries too', async () => {
   expect(await clock.until(call)).toMatchObject({ ok: true, value: 'by hand' });
   expect(times).toHaveLength(1);
 });
+
+describe('without a claim', () => {
+  test('a read is tried again, as often as the contract says', async () => {
+    const { clock, tool, times } = failing([new Error('reset'), new Error('reset')], { effect: 'read' });
+    expect(await clock.until(tool.try({}))).toMatchObject({ ok: true, value: 'done' });
+    expect(times).toHaveLength(3);
+    const refused = failing([new Rejected('no such order')], { effect: 'read' });
+    expect(await refused.tool.try({})).toMatchObject({ ok: false, error: { code: 'FAILED' } });
+    expect(refused.times).toHaveLength(1);
+  });
+
+  test('a read that takes too long is told to stop, and its caller is told', async () => {
+    const made = rig();
+    let signal: AbortSignal | undefined;
+    const read = made.semel.tool({
+      name: 'order.get',
+      effect: 'read',
+      timeout: '5s',
+      run: (_args: object, ctx) => {
+        signal = ctx.signal;
+        return new Promise(() => undefined);
+      },
+    });
+    const call = made.clock.until(read({}));
+    await expect(call).rejects.toMatchObject({ name: 'TimeoutError' });
+    expect(signal?.aborted).toBe(true);
+  });
+
+  test('so is a repeatable effect while the store is away', async () => {
+    const made = rig();
+    made.store.break();
+    let tries = 0;
+    const write = made.semel.tool({
+      name: 'price.set',
+      effect: 'write-idempotent',
+      retry: { tries: 2, backoff: '1s' },
+      run: () => {
+        tries += 1;
+        if (tries === 1) throw new Error('reset');
+        return 'set';
+      },
+    });
+    expect(await made.clock.until(write.try({}))).toMatchObject({
+      value: 'set',
+      receipt: { unguarded: true },
+    });
+  });
+});

@@ -94,9 +94,6 @@ function keyNotHonoured({ subject: { contract }, watch }: Scene): string {
   const reads = (name: string) => watch.runs.some(({ read }) => read.has(name));
   if (reads('key') || reads('keyFor'))
     return `\`run\` reads \`ctx.key\`, and the same key made two effects: send it as ${provider?.name} wants it (${header}); if it does not honour keys, replace \`provider\` by \`verify\`.`;
-  const stripped = watch.requests.find(({ unsafe, headers }) => unsafe && !headers.has(header.toLowerCase()));
-  if (reads('fetch') && stripped !== undefined)
-    return `\`ctx.fetch\` sends the key to \`provider.hosts\` only: name ${JSON.stringify(stripped.host)} there.`;
   return `\`run\` does not pass \`ctx.key\` on: send it to ${provider?.name} (${header}), or use \`ctx.fetch\`.`;
 }
 
