@@ -221,6 +221,14 @@ const bad: Record<Invariant, readonly Bad[]> = {
       },
     },
     {
+      what: 'a success was forgotten by itself, and done again',
+      tell(s) {
+        s.executes('c1', 1);
+        s.executes('c2', 2, { generation: 2 });
+        s.leaves('succeeded', 2, { generation: 2 });
+      },
+    },
+    {
       what: 'the store went back to an older generation',
       tell(s) {
         s.executes('c1', 1);

@@ -56,12 +56,16 @@ export function acknowledgedIsDurable({ logs, chapters }: Book): Violation[] {
       if (logs.expires || acts(chapter, 'forget').length > 0) return [];
       return [violation('acknowledged is durable', chapter, 'The store has lost its record.')];
     }
-    if (record.generation > generation) return [];
+    const isDone = acknowledged !== undefined || completionFences(chapter).size > 0;
+    if (record.generation > generation) {
+      if (!isDone || logs.expires || acts(chapter, 'forget').length > 0) return [];
+      const what = `A success was answered, and generation ${record.generation} followed although nothing expires.`;
+      return [violation('acknowledged is durable', chapter, what)];
+    }
     if (record.generation < generation) {
       const what = `The store has gone back to generation ${record.generation}.`;
       return [violation('acknowledged is durable', chapter, what)];
     }
-    const isDone = acknowledged !== undefined || completionFences(chapter).size > 0;
     if (!isDone || record.status === 'succeeded' || chapter.policy.repeats) return [];
     if (record.status === 'failed' && eventsOf(chapter, 'contradiction').length > 0) return [];
     const what = `A success was answered, but the record is ${record.status}.`;
