@@ -3,7 +3,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import { Rejected } from '../core/signals.ts';
 import { pause } from '../ledger/index.ts';
-import type { Call } from './call.ts';
+import type { Call, Tool } from './call.ts';
 import { contextFor, type RequestLog } from './context.ts';
 import { type Receipt, type Result, receiptOf } from './receipt.ts';
 import { timedOut } from './refusals.ts';
@@ -34,14 +34,28 @@ export async function runRepeatable(
   more: Partial<Receipt> = {},
 ): Promise<Result> {
   const { retry } = call.tool.contract;
+  const repeated = retry.tries > 1 ? preparingOnce(call) : call;
   for (let tries = 1; ; tries += 1) {
     try {
-      return await ran(call, keyFence, more, (attempt) => timed(call, attempt, clock));
+      return await ran(repeated, keyFence, more, (attempt) => timed(call, attempt, clock));
     } catch (error) {
-      if (error instanceof Rejected || tries >= retry.tries || call.signal?.aborted) throw error;
+      if (error instanceof Rejected || tries >= retry.tries) throw error;
+      await pause(clock, backoffMs(retry, tries, random), [call.signal]);
+      if (call.signal?.aborted) throw error;
     }
-    await pause(clock, backoffMs(retry, tries, random), [call.signal]);
   }
+}
+
+/** Every try has the same key, and a provider would refuse another request under it. */
+function preparingOnce(call: Call): Call {
+  const { prepare } = call.tool;
+  if (prepare === undefined) return call;
+  let prepared: { readonly output: unknown } | undefined;
+  const once: Tool['prepare'] = async (args, ctx) => {
+    prepared ??= { output: await prepare(args, ctx) };
+    return prepared.output;
+  };
+  return { ...call, tool: { ...call.tool, prepare: once } };
 }
 
 async function ran(
@@ -58,7 +72,7 @@ async function ran(
   return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, remoteRef, ...more }) };
 }
 
-async function timed({ tool }: Call, { run, stop }: BareRun, clock: Clock): Promise<unknown> {
+async function timed({ tool }: Call, { run, stop, log }: BareRun, clock: Clock): Promise<unknown> {
   const { timeoutMs } = tool.contract;
   if (!Number.isFinite(timeoutMs)) return run();
   const { promise: over, reject } = Promise.withResolvers<never>();
@@ -73,6 +87,10 @@ async function timed({ tool }: Call, { run, stop }: BareRun, clock: Clock): Prom
   );
   try {
     return await Promise.race([run(), over]);
+  } catch (error) {
+    // What it left behind sends nothing beside a further try.
+    void log.close();
+    throw error;
   } finally {
     clock.clearTimeout(timer);
   }

@@ -2,7 +2,7 @@
 
 import { MaybeLanded, NotLanded, Rejected } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { rig } from './support.ts';
+import { rest, rig } from './support.ts';
 
 const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
 const provider = { name: 'mailer', window: '48h' } as const;
@@ -177,17 +177,19 @@ describe('without a claim', () => {
     expect(signal?.aborted).toBe(true);
   });
 
-  test('so is a repeatable effect while the store is away', async () => {
+  test('so is a repeatable effect while the store is away, with the same words under the same key', async () => {
     const made = rig();
     made.store.break();
-    let tries = 0;
+    let prepared = 0;
+    const sent: unknown[] = [];
     const write = made.semel.tool({
       name: 'price.set',
       effect: 'write-idempotent',
       retry: { tries: 2, backoff: '1s' },
-      run: () => {
-        tries += 1;
-        if (tries === 1) throw new Error('reset');
+      prepare: () => ++prepared,
+      run: (_args: object, ctx) => {
+        sent.push([ctx.key, ctx.prepared]);
+        if (sent.length === 1) throw new Error('reset');
         return 'set';
       },
     });
@@ -195,5 +197,16 @@ describe('without a claim', () => {
       value: 'set',
       receipt: { unguarded: true },
     });
+    expect(sent).toEqual([sent[0], sent[0]]);
+  });
+
+  test('a caller who gives up between two tries ends them', async () => {
+    const { clock, tool, times } = failing([new Error('reset'), new Error('reset')], { effect: 'read' });
+    const giving = new AbortController();
+    const call = tool.try({}, { signal: giving.signal });
+    await rest();
+    giving.abort(new Error('enough'));
+    expect(await clock.until(call)).toMatchObject({ ok: false });
+    expect(times).toHaveLength(1);
   });
 });
