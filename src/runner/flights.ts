@@ -15,7 +15,7 @@ import { inFlight, leftBehind } from './refusals.ts';
 interface Flight {
   readonly name: string;
   readonly leader: Call;
-  readonly result: Promise<Result>;
+  result: Promise<Result>;
   callers: number;
   attempt: Attempt | undefined;
   /** Aborts when the last caller has left; there is none where the leader cannot leave. */
@@ -50,27 +50,25 @@ export function createFlights(clock: Clock): Flights {
     lead(call, start) {
       const name = at(call);
       const left = call.signal === undefined ? undefined : new AbortController();
-      const { promise: result, resolve } = Promise.withResolvers<Result>();
       const flight: Flight = {
         name,
         leader: call,
-        result,
+        result: notStarted,
         callers: 1,
         attempt: undefined,
         left,
         isOver: false,
       };
       const led = left === undefined ? call : { ...call, signal: left.signal };
-      const around = (inside.getStore() ?? []).filter(({ isOver }) => !isOver);
+      const around = inside.getStore()?.filter(({ isOver }) => !isOver) ?? [];
       // A caller's own key with other args has a flight of its own, which ends in a conflict.
       if (!flights.has(name)) flights.set(name, flight);
-      const running = inside.run([...around, flight], () => start(led));
-      resolve(
-        running.finally(() => {
+      flight.result = inside
+        .run([...around, flight], () => start(led))
+        .finally(() => {
           flight.isOver = true;
           if (flights.get(name) === flight) flights.delete(name);
-        }),
-      );
+        });
       return untilGivenUp(call, flight);
     },
     started(call, attempt) {
@@ -84,6 +82,9 @@ export function createFlights(clock: Clock): Flights {
     isInsideAny: () => inside.getStore()?.some(({ isOver }) => !isOver) === true,
   };
 }
+
+/** Nobody can join before a flight has its result: it is given in the same step. */
+const notStarted = new Promise<never>(() => undefined);
 
 function mayShare(leader: Call, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;

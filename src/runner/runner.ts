@@ -47,10 +47,10 @@ export interface Runner {
 
 /** Keeps the work in the set until it has ended. */
 function until<T>(set: Set<Promise<unknown>>, work: Promise<T>): Promise<T> {
-  const ended = work.finally(() => set.delete(ended));
-  set.add(ended);
-  ended.catch(() => undefined);
-  return ended;
+  const end = () => void set.delete(work);
+  set.add(work);
+  work.then(end, end);
+  return work;
 }
 
 /** Resolves when nothing is left, also of what joined meanwhile. */
