@@ -56,6 +56,7 @@ function entry(item: RecordInfo, options: string): string {
     `  error    ${item.error?.message ?? 'the process that ran it ended without a word'}`,
     `  attempts ${item.attempts}, last by ${item.owner}${item.lastDispatchedAt === undefined ? '' : `, dispatched ${item.lastDispatchedAt.toISOString()}`}`,
   ];
+  if (item.providerKey !== undefined) lines.push(`  sent key ${item.providerKey}`);
   if (item.remoteRef !== undefined) lines.push(`  remote   ${item.remoteRef}`);
   if (item.inDoubt)
     lines.push(`  decide   semel resolve ${item.ref} landed|not-landed|run-again|abandon ${options}`);

@@ -82,6 +82,21 @@ export function fateOfStatus(status: number): RequestFate {
   return status >= 400 && status < 500 ? 'refused' : 'ambiguous';
 }
 
+/** Of an error and of what caused it: `fetch` tells the reason only there. */
+export function codesOf(error: unknown): readonly string[] {
+  return causesOf(error).flatMap((each) => {
+    const { code } = each as { code?: unknown };
+    return typeof code === 'string' ? [code] : [];
+  });
+}
+
+/** The error first. A chain may be long, or end in itself. */
+export function causesOf(error: unknown): readonly Error[] {
+  const chain: Error[] = [];
+  for (let each = error; each instanceof Error && chain.length < 5; each = each.cause) chain.push(each);
+  return chain;
+}
+
 const beforeTheConnection = new Set(['connect', 'getaddrinfo', undefined]);
 
 const neverSent = new Set([
@@ -100,7 +115,7 @@ const neverSent = new Set([
 
 /** What a failed `fetch` says about its own request: sure only where the connection was never made. */
 export function fateOfError(error: unknown): RequestFate {
-  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
+  for (const cause of causesOf(error)) {
     const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
     // The same codes can end a connection on which the request is out already: only `connect` is sure.
     if (typeof code === 'string' && neverSent.has(code) && beforeTheConnection.has(syscall as string))

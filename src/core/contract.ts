@@ -5,6 +5,7 @@ import type { Classified } from './classify.ts';
 import { type Duration, durationMs, formatDuration } from './duration.ts';
 import { SemelError } from './errors.ts';
 import type { Normaliser } from './identity.ts';
+import { checkKnown, fieldsOf } from './known-fields.ts';
 import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
 
@@ -239,6 +240,7 @@ function providerWindow(
   timeoutMs: number,
 ): number | null {
   if (provider === undefined) return null;
+  checkProvider(name, provider);
   const rememberedMs = durationMs(provider.window, 'provider.window');
   if (!isRepeatable(effect) && rememberedMs < windowMs && !hasVerify) {
     refuse(
@@ -250,6 +252,31 @@ function providerWindow(
   const marginMs = (Number.isFinite(timeoutMs) ? timeoutMs : 0) + inTheNetworkMs;
   return Math.max(0, rememberedMs - marginMs);
 }
+
+function checkProvider(name: string, provider: Provider): void {
+  if (typeof provider !== 'object' || provider === null)
+    refuse(
+      'provider',
+      `${name}: a provider is an object.`,
+      "Write { name: 'stripe', window: '24h', hosts: […] }.",
+    );
+  checkKnown(`${name}, provider`, provider, providerFields);
+  for (const host of list(name, 'provider.hosts', provider.hosts)) {
+    if (typeof host === 'string' && /^[^/\s@]+$/.test(host)) continue;
+    const shown = JSON.stringify(host);
+    refuse('provider.hosts', `${name}: ${shown} is no host.`, "Write it as in hosts: ['api.example.com'].");
+  }
+}
+
+const providerFields = fieldsOf<Provider>({
+  name: true,
+  window: true,
+  hosts: true,
+  header: true,
+  format: true,
+  replaysErrors: true,
+  classify: true,
+});
 
 function lineOf(
   name: string,
@@ -269,10 +296,11 @@ function checkPer(name: string, per: Per): Per {
     calendarSlot(per, 0);
     return per;
   }
+  const given = typeof per === 'function' ? 'a function, not called,' : JSON.stringify(per);
   return refuse(
     'per',
-    `${name}: ${JSON.stringify(per)} is no period.`,
-    "Use 'turn', 'conversation', 'run', 'ever', or hour(), day(), week(), month() with a time zone.",
+    `${name}: ${given} is no period.`,
+    "Use 'turn', 'conversation', 'run', 'ever', or minute(), hour(), day(), week(), month() with a time zone.",
   );
 }
 

@@ -137,14 +137,14 @@ export class SemelError extends Error {
 
 /** The same error as one caller hears it: callers who share a call share its ending, not its receipt. */
 export function withReceipt(error: SemelError, receipt: Receipt): SemelError {
-  const { code, happened, correctiveAction, stack, ...details } = error;
+  const { code, happened, correctiveAction, stack: _, ...details } = error;
+  // With a stack of its own: where the call was made is what its caller wants to see.
   const told = new SemelError(code, happened, {
     ...(details as ErrorDetails),
     cause: error.cause,
     next: correctiveAction,
     receipt,
   });
-  if (stack !== undefined) told.stack = stack;
   return told;
 }
 

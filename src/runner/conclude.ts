@@ -1,6 +1,7 @@
 // How an attempt's ending reaches the ledger and the caller. The record decides what the caller hears: an
 // ending that is sure of itself may meet a record that is not.
 
+import { causesOf, codesOf } from '../core/classify.ts';
 import type { Clock } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
@@ -186,8 +187,8 @@ const controlCharacters = /\p{Cc}+/gu;
 /** One line, short, with the error's own code in front. */
 export function messageOf(thrown: unknown): string {
   const text = textOf(thrown);
-  const code = thrown instanceof Error && 'code' in thrown && !isSemelError(thrown) ? thrown.code : undefined;
-  const line = (typeof code === 'string' && !text.includes(code) ? `${code}: ${text}` : text)
+  const code = isSemelError(thrown) ? undefined : codesOf(thrown)[0];
+  const line = (code !== undefined && !text.startsWith(code) ? `${code}: ${text}` : text)
     .replace(controlCharacters, ' ')
     .trim();
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
@@ -197,7 +198,11 @@ export function messageOf(thrown: unknown): string {
 function textOf(thrown: unknown): string {
   // Its second part tells the caller of this very error what to do; whoever reads the record is somebody else.
   if (isSemelError(thrown)) return thrown.happened.replace(/\.$/, '');
-  if (thrown instanceof Error) return thrown.message || thrown.name;
+  if (thrown instanceof Error) {
+    const own = thrown.message || thrown.name;
+    const reason = causesOf(thrown).at(-1)?.message ?? '';
+    return reason === '' || own.includes(reason) ? own : `${own} (${reason})`;
+  }
   if (typeof thrown !== 'object' || thrown === null) return String(thrown);
   // Only what is meant to be read: the rest of a thrown object may hold a request with its secrets.
   const { message, code, status } = thrown as Record<string, unknown>;

@@ -75,10 +75,9 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
 
   async function fetchWithKey(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
-    if (safeMethods.has(method.toUpperCase())) {
-      const read = new Request(input, init);
-      return fetch(read, { signal: joined(read.signal) });
-    }
+    // The caller's own, not that of a request made from it: those are tied to it so loosely that it may be collected.
+    const signal = joined(init?.signal ?? (input instanceof Request ? input.signal : undefined));
+    if (safeMethods.has(method.toUpperCase())) return fetch(new Request(input, init), { signal });
     // Its number is taken before anything is waited for: requests made at once keep their keys on a retry.
     const nth = fates.length;
     fates.push('not sent');
@@ -87,7 +86,6 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     await cross();
     // Until it is known what became of it, nobody knows.
     fates[nth] = 'ambiguous';
-    const signal = joined(request.signal);
     const again = request.clone();
     let response: Response;
     try {
@@ -124,8 +122,9 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     return new Request(request, { headers, redirect: 'manual' });
   }
 
-  function joined(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, source.stop.signal]);
+  function joined(given: AbortSignal | undefined): AbortSignal {
+    const { signal } = source.stop;
+    return given === undefined ? signal : AbortSignal.any([given, signal]);
   }
 
   const ctx: AttemptContext = {

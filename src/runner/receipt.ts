@@ -109,8 +109,10 @@ export function inDoubt(
   const { contract } = call.tool;
   const first = record.error?.message ?? 'the process that ran it ended without a word';
   const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
-  const { sentence, ...retry } = whoDecides(call, record);
-  const next = `Look whether it landed, then ${howToResolve(call, record)}.${sentence}`;
+  const { first: callAgain, sentence, ...retry } = whoDecides(call, record);
+  const look = `ook whether it landed, then ${howToResolve(call, record)}.`;
+  const hint = isPlainBug(more.cause) ? beforeSending : '';
+  const next = `${callAgain === undefined ? `L${look}` : `${callAgain} Or l${look}`}${sentence}${hint}`;
   return refused(
     call,
     record,
@@ -128,6 +130,14 @@ export function inDoubt(
   );
 }
 
+/** `fetch` throws a TypeError too, but with a cause. */
+function isPlainBug(thrown: unknown): boolean {
+  return (thrown instanceof TypeError || thrown instanceof ReferenceError) && thrown.cause === undefined;
+}
+
+const beforeSending =
+  " If it was thrown before anything was sent: throw NotLanded there, or use dispatch: 'explicit'.";
+
 function howToResolve(call: Call, record: StoredRecord): string {
   const address = call.address();
   const early = Number.isFinite(record.quietInMs) && record.quietInMs > 0;
@@ -143,10 +153,14 @@ function howToResolve(call: Call, record: StoredRecord): string {
 function whoDecides(
   call: Call,
   record: StoredRecord,
-): { sentence: string; retriable?: true; retryAfterMs?: number } {
+): { first?: string; sentence: string; retriable?: true; retryAfterMs?: number } {
   const ways = waysOut(call, record);
-  if (ways.includes('rerun') && isInTime(call, record))
-    return { sentence: ' Or call again: a repetition lands only once, or is accepted.', retriable: true };
+  if (ways.includes('rerun') && isInTime(call, record)) {
+    const first = record.keyed
+      ? 'Call again: the provider gets the same key, so it lands once.'
+      : 'Call again: a repetition is harmless, or accepted.';
+    return { first, sentence: '', retriable: true };
+  }
   if (ways.includes('verify')) {
     const { quietInMs } = record;
     if (quietInMs === 0 || !Number.isFinite(quietInMs)) return { sentence: '' };
@@ -157,8 +171,8 @@ function whoDecides(
   const errorCode = /^([A-Z][A-Z0-9_]{2,}):/.exec(record.error?.message ?? '')?.[1];
   const sentences = [
     call.tool.contract.provider === undefined
-      ? ' Give the contract a `verify` or a `provider`, and it is decided without a person.'
-      : ' Give the contract a `verify`, and it is decided without a person.',
+      ? ' A tool with a `verify` or a `provider` decides it without a person.'
+      : ' A tool with a `verify` decides it without a person.',
     errorCode === undefined
       ? ''
       : ` If ${errorCode} always means that nothing was sent, add: classify: { ${errorCode}: 'notLanded' }.`,

@@ -62,8 +62,10 @@ async function runOnce(attempt: Attempt): Promise<Try> {
       return neverCrossed(tool.contract.name);
     }
     return { ending: { outcome: 'succeeded', value }, thrown: undefined };
-  } catch (thrown) {
+  } catch (caught) {
     await log.close();
+    // "Nothing was thrown" means something else.
+    const thrown = caught ?? new Error(`${caught} was thrown`);
     return { ending: meaningOf(attempt, thrown, log.fates), thrown };
   }
 }

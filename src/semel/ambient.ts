@@ -4,6 +4,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
+import { checkKnown, fieldsOf } from '../core/known-fields.ts';
 
 export interface Ambient {
   readonly conversation?: string;
@@ -16,6 +17,15 @@ export interface Ambient {
   readonly weak?: boolean;
 }
 
+const ambientFields = fieldsOf<Ambient>({
+  conversation: true,
+  turn: true,
+  run: true,
+  at: true,
+  permissions: true,
+  weak: true,
+});
+
 const current = new AsyncLocalStorage<Ambient>();
 const version = 'semel1.';
 
@@ -26,6 +36,14 @@ export function ambient(): Ambient {
 /** Inner identity is added to the outer one; a new conversation does not inherit a turn. */
 export function within<T>(identity: Ambient | string, work: () => T): T {
   const inner = typeof identity === 'string' ? adopt(identity) : identity;
+  checkKnown('within', inner, ambientFields, 'INVALID_ARGS');
+  if (typeof work !== 'function') {
+    const next = 'Write semel.within({ conversation, turn }, () => …).';
+    throw new SemelError('INVALID_ARGS', 'within needs a function as its second argument.', {
+      path: 'work',
+      next,
+    });
+  }
   const { turn, weak, ...outer } = ambient();
   const sameConversation = inner.conversation === undefined || inner.conversation === outer.conversation;
   // A turn that is stated here is as sure as whoever states it says.

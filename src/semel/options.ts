@@ -3,6 +3,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import type { ContractDefaults, Mode, OnDoubt } from '../core/contract.ts';
 import type { Duration } from '../core/duration.ts';
+import { SemelError } from '../core/errors.ts';
 import { checkKnown, fieldsOf } from '../core/known-fields.ts';
 import type { Per } from '../core/period.ts';
 import { callFields } from './call-of.ts';
@@ -93,7 +94,13 @@ const ownOfOnce = fieldsOf<Omit<OnceOptions, keyof CallOptions>>({
 const knownOnce = new Set([...callFields, ...ownOfOnce]);
 
 /** A misspelt option would silently have no effect. */
-export function checkOptions({ limits, cache, defaults, ...options }: SemelOptions): void {
+export function checkOptions(given: SemelOptions): void {
+  if (typeof given !== 'object' || given === null)
+    throw new SemelError('CONTRACT_INVALID', 'createSemel takes an object.', {
+      path: 'options',
+      next: "Write createSemel({ store: 'sqlite:path/to/ledger.db' }).",
+    });
+  const { limits, cache, defaults, ...options } = given;
   checkKnown('createSemel', options, knownOptions);
   checkKnown('createSemel, limits', limits ?? {}, knownLimits);
   checkKnown('createSemel, cache', cache || {}, knownCache);

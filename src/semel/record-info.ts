@@ -1,7 +1,7 @@
 // A record as people and programs see it: decoded, with dates, and with the reference that a verdict names.
 
 import { decodeResult } from '../core/codec.ts';
-import { recordId } from '../core/key.ts';
+import { providerKey, recordId } from '../core/key.ts';
 import type { Effect, Status } from '../core/words.ts';
 import { refOf } from '../runner/index.ts';
 import type { RecordError, StoredRecord } from '../store/store.ts';
@@ -32,6 +32,8 @@ export interface RecordInfo {
   readonly value: unknown;
   readonly omitted: string | undefined;
   readonly remoteRef: string | undefined;
+  /** The key that its provider was sent, before the provider's own `format`: what to look for there. */
+  readonly providerKey: string | undefined;
   readonly error: RecordError | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -73,6 +75,7 @@ export function infoOf(record: StoredRecord): RecordInfo {
     value: record.result?.text == null ? undefined : decodeResult(record.result.text),
     omitted: record.result?.omitted ?? undefined,
     remoteRef: record.result?.remoteRef ?? undefined,
+    providerKey: record.keyed ? providerKey(record.namespace, record.key, record.keyFence) : undefined,
     error: record.error ?? undefined,
     createdAt: new Date(record.createdAt),
     updatedAt: new Date(record.updatedAt),

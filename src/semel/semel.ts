@@ -7,7 +7,7 @@ import type { Duration } from '../core/duration.ts';
 import { durationMs } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
-import { createLedger, type EventName, type SemelEvents } from '../ledger/index.ts';
+import { createLedger, type EventName, eventNames, type SemelEvents } from '../ledger/index.ts';
 import { type AttemptContext, type Call, createRunner, type Result } from '../runner/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Ambient, handoff, within } from './ambient.ts';
@@ -146,6 +146,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     maxResultBytes: limits.resultBytes,
   });
   const said = new Set<string>();
+  const startingNow = new Set<Promise<unknown>>();
   const housekeeping = createHousekeeping(ledger, clock, random);
   let facts: StoreFacts | undefined;
   let opened: Promise<StoreFacts> | undefined;
@@ -196,12 +197,20 @@ export function createSemel(options: SemelOptions = {}): Semel {
     callOptions: CallOptions,
   ): Result | Promise<Result> {
     const calling = callOf(source, tool, schema, args, callOptions);
-    return calling instanceof Promise ? calling.then(begun) : begun(calling);
+    return calling instanceof Promise ? starting(calling).then(begun) : begun(calling);
   }
 
   function begun(made: Call): Result | Promise<Result> {
     const opening = beforeUse(made);
-    return opening === undefined ? runner.run(made) : opening.then(() => runner.run(made));
+    return opening === undefined ? runner.run(made) : starting(opening).then(() => runner.run(made));
+  }
+
+  /** Closing lets calls finish, also those that have not got as far as the runner. */
+  function starting<T>(step: Promise<T>): Promise<T> {
+    const end = () => void startingNow.delete(step);
+    startingNow.add(step);
+    step.then(end, end);
+    return step;
   }
 
   /** A promise only at the first use. */
@@ -266,14 +275,22 @@ export function createSemel(options: SemelOptions = {}): Semel {
       sweep: (sweepOptions = {}) =>
         sweep(ledger, runner, namespace, (contract) => toolbox.find(contract)?.tool, sweepOptions),
     },
-    on: ledger.events.on,
+    on(name, listener) {
+      if (eventNames.includes(name)) return ledger.events.on(name, listener);
+      throw new SemelError('INVALID_ARGS', `There is no event \`${name}\`.`, {
+        path: 'name',
+        next: `Use one of ${eventNames.join(', ')}.`,
+      });
+    },
     open,
     async close({ grace = '10s' } = {}) {
       const graceMs = durationMs(grace, 'grace');
-      closed ??= runner
-        .close(graceMs)
-        .then(() => housekeeping.finish())
-        .then(() => ledger.close());
+      closed ??= (async () => {
+        await Promise.allSettled(startingNow);
+        await runner.close(graceMs);
+        await housekeeping.finish();
+        await ledger.close();
+      })();
       return closed;
     },
     [Symbol.asyncDispose]: () => semel.close(),

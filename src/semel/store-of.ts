@@ -22,6 +22,9 @@ function fromUrl(url: string, clock: Clock, random: Random): Store {
   if (url === 'memory:') return memoryStore({ clock });
   if (url.startsWith('sqlite:')) {
     const path = url.slice('sqlite:'.length);
+    if (path === ':memory:') throw unknownStore("SQLite's own memory is none; 'memory:' is");
+    if (/^\/\/[^/]/.test(path))
+      throw unknownStore(`what follows sqlite: is a path, and ${JSON.stringify(path)} looks like a host`);
     return later(async () =>
       (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), clock, random }),
     );

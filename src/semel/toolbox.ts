@@ -1,5 +1,6 @@
 // The tools of one semel: definitions become functions, and one name stands for one contract.
 
+import { codesOf } from '../core/classify.ts';
 import { type ContractDefaults, defineContract, type IfBusy, suspiciousFields } from '../core/contract.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
 import { misspelt, unfound } from '../core/identity.ts';
@@ -57,11 +58,15 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
   function claimName(contract: Tool['contract']): void {
     const { name } = contract;
     const shape = shapeOf(contract);
-    if ((shapes.get(name) ?? shape) !== shape) {
-      throw new SemelError('CONTRACT_INVALID', `${name} is defined twice, with different contracts.`, {
-        path: 'name',
-        next: 'Give one of them another name.',
-      });
+    const known = shapes.get(name) ?? shape;
+    if (known !== shape) {
+      const different = differenceOf(known, shape).map((field) => `\`${field}\``);
+      const next = 'Give one of them another name, or both the same terms.';
+      throw new SemelError(
+        'CONTRACT_INVALID',
+        `${name} is defined twice, with different contracts (${different.join(', ')}).`,
+        { path: 'name', next },
+      );
     }
     shapes.set(name, shape);
   }
@@ -129,7 +134,10 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
         hasVerify: definition?.verify !== undefined,
         hasPrepare: definition?.prepare !== undefined,
       };
-      if (typeof definition === 'object' && definition !== null) checkKnown('A tool', definition, toolFields);
+      if (typeof definition === 'object' && definition !== null) {
+        const name = typeof definition.name === 'string' ? definition.name : 'A tool';
+        checkKnown(name, definition, toolFields);
+      }
       const contract = defineContract(definition, traits, defaults);
       checkParts(definition);
       claimName(contract);
@@ -144,6 +152,11 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
           onReplay: definition.onReplay as Tool['onReplay'],
         },
       };
+      const earlier = tools.get(contract.name)?.tool.run;
+      if (earlier !== undefined && String(earlier) !== String(definition.run))
+        warnOnce(
+          `${contract.name} is defined twice, with another \`run\`: the two share their records, so that one replays what the other did.`,
+        );
       tools.set(contract.name, known);
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
 
@@ -249,6 +262,8 @@ const toolFields = fieldsOf<AnyDefinition>({
   run: true,
 });
 
+const meanings: readonly string[] = ['notLanded', 'rejected', 'maybeLanded'];
+
 /** What the compiler checks for those who have one. */
 function checkParts(definition: AnyDefinition): void {
   const refuse = (path: string, what: string, next: string): never => {
@@ -263,6 +278,10 @@ function checkParts(definition: AnyDefinition): void {
   }
   if (classify !== undefined && typeof classify !== 'function' && typeof classify !== 'object')
     refuse('classify', 'is neither a function nor a table', "Write classify: { EAUTH: 'notLanded' }.");
+  if (typeof classify === 'object')
+    for (const [code, meaning] of Object.entries(classify))
+      if (!meanings.includes(meaning as string))
+        refuse(`classify.${code}`, `is ${JSON.stringify(meaning)}`, `Write one of ${meanings.join(', ')}.`);
   if (input !== undefined && typeof input?.['~standard']?.validate !== 'function')
     refuse(
       'input',
@@ -286,11 +305,19 @@ function shapeOf({ provider, normalize, ...plain }: Tool['contract']): string {
   });
 }
 
+/** The fields in which two shapes differ. */
+function differenceOf(one: string, other: string): readonly string[] {
+  const [a, b] = [JSON.parse(one), JSON.parse(other)] as Record<string, unknown>[];
+  return Object.keys({ ...a, ...b })
+    .filter((field) => JSON.stringify(a?.[field]) !== JSON.stringify(b?.[field]))
+    .map((field) => field.replace(/Ms$/, ''));
+}
+
 function classifier(classify: Tool['classify'] | ClassifyTable): Tool['classify'] {
   if (typeof classify !== 'object') return classify;
   return (error) => {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
-    return code !== undefined && Object.hasOwn(classify, code) ? classify[code] : undefined;
+    const code = codesOf(error).find((each) => Object.hasOwn(classify, each));
+    return code === undefined ? undefined : classify[code];
   };
 }
 

@@ -30,7 +30,8 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
         kind: 'memory',
         location: 'memory',
         address: undefined,
-        forgets: 'This ledger is in memory: it forgets everything when the process ends.',
+        forgets:
+          'This ledger is in memory: no other process sees it, and it forgets everything when this one ends.',
         clockProblem: undefined,
       };
     },

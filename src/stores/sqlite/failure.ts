@@ -89,12 +89,12 @@ export function explain(error: unknown, path: string): unknown {
     case 'cannot open':
       return unsafe(
         `The ledger ${path} cannot be opened (${cause}).`,
-        'See that its folder exists and that this user may write there, or name another place by `path`.',
+        "See that its folder exists and that this user may write there, or name another place by `store: 'sqlite:…'` or SEMEL_STORE.",
       );
     case 'read-only':
       return unsafe(
         `The ledger ${path} cannot be written (${cause}).`,
-        'Let this user write the file and its folder, or name another place by `path`.',
+        "Let this user write the file and its folder, or name another place by `store: 'sqlite:…'` or SEMEL_STORE.",
       );
     case 'corrupt':
       return unsafe(
@@ -104,7 +104,7 @@ export function explain(error: unknown, path: string): unknown {
     case 'not a database':
       return unsafe(
         `${path} is not a SQLite database (${cause}). Nothing was deleted.`,
-        'Move the file away if it is yours, or name another place by `path`.',
+        "Move the file away if it is yours, or name another place by `store: 'sqlite:…'` or SEMEL_STORE.",
       );
   }
 }

@@ -121,7 +121,7 @@ function makeDurable(database: SqliteLike, path: string): void {
 
   function refuse(what: string): never {
     throw storeError('STORE_UNSAFE', `The ledger ${path} ${what}: a power cut could lose what was told.`, {
-      next: 'Name a place on a local disk by `path`.',
+      next: "Name a place on a local disk by `store: 'sqlite:…'` or SEMEL_STORE.",
       evidence: { path, mode, synchronous: single(database, 'PRAGMA synchronous') },
     });
   }

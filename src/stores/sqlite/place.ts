@@ -42,7 +42,7 @@ export function prepare(wanted: string, machine: Machine, shared: boolean): Plac
   if (file !== undefined) {
     if (!file.isFile()) {
       throw storeError('STORE_UNSAFE', `${path} is ${file.isDirectory() ? 'a folder' : 'no regular file'}.`, {
-        next: 'Name a file for the ledger by `path`.',
+        next: "Name a file for the ledger by `store: 'sqlite:…'` or SEMEL_STORE.",
         evidence: { path },
       });
     }
@@ -60,7 +60,7 @@ function madeFolder(path: string): string {
     return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path));
   } catch (cause) {
     throw storeError('STORE_UNSAFE', `The folder of the ledger ${path} cannot be made (${message(cause)}).`, {
-      next: 'Make it for this user, or name another place by `path`.',
+      next: "Make it for this user, or name another place by `store: 'sqlite:…'` or SEMEL_STORE.",
       evidence: { path },
       cause,
     });
@@ -72,7 +72,7 @@ function refuseOtherUsers(what: string, { uid }: Stats, machine: Machine): void 
   const user = machine.user();
   if (user === undefined || uid === user || uid === 0) return;
   throw storeError('STORE_UNSAFE', `${what} belongs to another user (${uid}, this process is ${user}).`, {
-    next: 'Run as that user, name another place by `path`, or accept it with `shared: true`.',
+    next: "Run as that user, name another place by `store: 'sqlite:…'` or SEMEL_STORE, or accept it with `shared: true`.",
     evidence: { path: what, owner: uid, user },
   });
 }
@@ -91,7 +91,7 @@ function refuseReadOnly(what: string, path: string): void {
     accessSync(what, constants.R_OK | constants.W_OK);
   } catch (cause) {
     throw storeError('STORE_UNSAFE', `This user may not write ${what} (${message(cause)}).`, {
-      next: 'Give this user the right to, or name another place by `path`.',
+      next: "Give this user the right to, or name another place by `store: 'sqlite:…'` or SEMEL_STORE.",
       evidence: { path },
       cause,
     });
@@ -127,7 +127,7 @@ function judgeFileSystem(path: string, folder: string, machine: Machine): string
   const network = networks[type] ?? (type === fuse && !isLocalFuse(folder) ? 'FUSE' : undefined);
   if (network !== undefined) {
     throw storeError('STORE_UNSAFE', `The ledger ${path} would lie on a network file system (${network}).`, {
-      next: 'SQLite cannot lock and share memory there: name a place on a local disk by `path`, or use a server store.',
+      next: "SQLite cannot lock and share memory there: name a place on a local disk by `store: 'sqlite:…'` or SEMEL_STORE, or use a server store.",
       evidence: { path, fileSystem: network },
     });
   }

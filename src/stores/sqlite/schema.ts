@@ -148,7 +148,7 @@ function versionOf(database: SqliteLike, path: string, known: number): number {
     if (id === 0 && version === 0 && found.length === 0) return 0;
     const signs = found.length === 0 ? `application id ${id}` : `it holds ${found.slice(0, 3).join(', ')}`;
     throw storeError('STORE_UNSAFE', `${path} is a database of another program (${signs}).`, {
-      next: 'Name a file of its own for the ledger by `path`. Nothing was changed.',
+      next: "Name a file of its own for the ledger by `store: 'sqlite:…'` or SEMEL_STORE. Nothing was changed.",
       evidence: { path, applicationId: id, tables: found.slice(0, 10) },
     });
   }
