@@ -13,14 +13,41 @@ export function checkKnown(
   known: ReadonlySet<string>,
   code: ErrorCode = 'CONTRACT_INVALID',
 ): void {
-  for (const field in given) {
-    if (known.has(field)) continue;
-    const meant = [...known].find((each) => isNear(each, field));
-    throw new SemelError(code, `${what}: there is no field \`${field}\`.`, {
-      path: field,
-      next: meant === undefined ? 'Remove it.' : `Did you mean \`${meant}\`?`,
-    });
+  for (const field of unknownIn(given, known)) refuse(what, field, nearIn(known, field), code);
+}
+
+/**
+ * For what a framework may pass on, with fields of its own: only what somebody seems to have meant for us is refused.
+ * `aliases` are names that others have for our fields.
+ */
+export function checkMeant(
+  what: string,
+  given: object,
+  known: ReadonlySet<string>,
+  aliases: Readonly<Record<string, string>>,
+  code: ErrorCode,
+): void {
+  for (const field of unknownIn(given, known)) {
+    const meant = Object.hasOwn(aliases, field) ? aliases[field] : nearIn(known, field);
+    if (meant !== undefined) refuse(what, field, meant, code);
   }
+}
+
+function unknownIn(given: object, known: ReadonlySet<string>): readonly string[] {
+  return Object.keys(given).filter(
+    (field) => !known.has(field) && (given as Record<string, unknown>)[field] !== undefined,
+  );
+}
+
+function nearIn(known: ReadonlySet<string>, field: string): string | undefined {
+  return [...known].find((each) => isNear(each, field));
+}
+
+function refuse(what: string, field: string, meant: string | undefined, code: ErrorCode): never {
+  throw new SemelError(code, `${what}: there is no field \`${field}\`.`, {
+    path: field,
+    next: meant === undefined ? 'Remove it.' : `Did you mean \`${meant}\`?`,
+  });
 }
 
 /** The same but for one or two letters. */

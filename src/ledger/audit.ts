@@ -20,10 +20,12 @@ interface Counted {
 
 const firstMs = 500;
 const countsMs = 60_000;
-/** Of different ones; beyond it they are not noted until the counts have been written. */
+/** Of different ones; then the counts are written before their minute is over. */
 const most = 2_000;
 /** In one transaction: whoever wants to claim meanwhile waits for it. */
 const sliceSize = 200;
+/** That wait for a slow store; more are dropped. */
+const mostSlices = 50;
 
 export function createAudit(store: Store, clock: Clock): Audit {
   let fresh = new Map<string, Counted>();
@@ -31,51 +33,65 @@ export function createAudit(store: Store, clock: Clock): Audit {
   let written = new Map<string, Counted>();
   let freshTimer: unknown;
   let countsTimer: unknown;
+  /** One after the other, so that whoever asks for the history knows when all is there. */
+  let writing: Promise<void> = Promise.resolve();
+  let slices = 0;
 
-  async function write(notes: Iterable<Counted>): Promise<void> {
+  function write(notes: Iterable<Counted>): void {
     const batch: Note[] = [];
     for (const { event, times } of notes) {
       if (times > 0) batch.push(times === 1 ? event : { ...event, detail: { ...event.detail, times } });
     }
-    for (let from = 0; from < batch.length; from += sliceSize)
-      await store.append(batch.slice(from, from + sliceSize)).catch(() => undefined);
+    for (let from = 0; from < batch.length; from += sliceSize) {
+      if (slices >= mostSlices) return;
+      slices += 1;
+      const slice = batch.slice(from, from + sliceSize);
+      const done = () => {
+        slices -= 1;
+      };
+      writing = writing.then(() => store.append(slice)).then(done, done);
+    }
   }
 
-  async function writeFresh(): Promise<void> {
+  function writeFresh(): void {
     clock.clearTimeout(freshTimer);
     freshTimer = undefined;
     const batch = fresh;
     fresh = new Map();
     for (const [name, { event }] of batch) written.set(name, { event, times: 0 });
-    if (batch.size > 0) countsTimer ??= clock.setTimeout(() => void writeCounts(), countsMs, 'background');
-    await write(batch.values());
+    if (batch.size > 0) countsTimer ??= clock.setTimeout(writeCounts, countsMs, 'background');
+    write(batch.values());
   }
 
-  async function writeCounts(): Promise<void> {
+  function writeCounts(): void {
     clock.clearTimeout(countsTimer);
     countsTimer = undefined;
     const batch = written;
     written = new Map();
-    await write(batch.values());
+    write(batch.values());
   }
 
   return {
     note(event) {
-      const { namespace, key, type, detail } = event;
-      let name = `${namespace}\0${key}\0${type}`;
+      const { namespace, key, generation, type, detail } = event;
+      let name = `${namespace}\0${key}\0${generation}\0${type}`;
       for (const part in detail) name += `\0${detail[part]}`;
       const known = written.get(name) ?? fresh.get(name);
       if (known !== undefined) {
         known.times += 1;
         return;
       }
-      if (fresh.size + written.size >= most) return;
+      if (fresh.size + written.size >= most) {
+        writeFresh();
+        writeCounts();
+      }
       fresh.set(name, { event, times: 1 });
-      freshTimer ??= clock.setTimeout(() => void writeFresh(), firstMs, 'background');
+      freshTimer ??= clock.setTimeout(writeFresh, firstMs, 'background');
     },
     async flush() {
-      await writeFresh();
-      await writeCounts();
+      writeFresh();
+      writeCounts();
+      await writing;
     },
   };
 }

@@ -9,6 +9,7 @@ import type {
   CrossAnswer,
   DispatchRequest,
   ListQuery,
+  Loss,
   Page,
   RenewAnswer,
   RenewRequest,
@@ -82,9 +83,8 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
         const verdict = decide(cached, asking);
         if (verdict.kind === 'replay') return verdict;
       }
-      const loss = store.glance?.(asking);
-      // A promise, where somebody has wrapped every method of a store: then the claim is waited for instead.
-      return loss?.won === false ? lost(asking, loss.record, askedAt) : undefined;
+      const loss = glanceAt(asking);
+      return loss && lost(asking, loss.record, askedAt);
     },
 
     async open(request) {
@@ -156,6 +156,15 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       await store.close();
     },
   };
+
+  /** A store that is not open yet or cannot be read throws: the claim waits for it, or tells why. */
+  function glanceAt(asking: Asking): Loss | undefined {
+    try {
+      return store.claim.glance?.(asking);
+    } catch {
+      return undefined;
+    }
+  }
 
   function lost(asked: Asked, record: StoredRecord | undefined, askedAt: number): Lost {
     if (record !== undefined) cache.put(record, askedAt);

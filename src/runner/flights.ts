@@ -43,7 +43,7 @@ export function createFlights(clock: Clock): Flights {
   return {
     join(call) {
       const flight = flights.get(at(call));
-      if (flight === undefined || !mayShare(flight.leader, call)) return undefined;
+      if (flight === undefined || !mayShare(flight, call)) return undefined;
       flight.callers += 1;
       return untilGivenUp(call, flight, clock).then((result) => shared(flight, call, result));
     },
@@ -72,7 +72,8 @@ export function createFlights(clock: Clock): Flights {
       return untilGivenUp(call, flight);
     },
     started(call, attempt) {
-      const flight = flights.get(at(call));
+      const name = at(call);
+      const flight = inside.getStore()?.findLast((each) => each.name === name && !each.isOver);
       if (flight !== undefined) flight.attempt = attempt;
     },
     isInside(call) {
@@ -86,11 +87,12 @@ export function createFlights(clock: Clock): Flights {
 /** Nobody can join before a flight has its result: it is given in the same step. */
 const notStarted = new Promise<never>(() => undefined);
 
-function mayShare(leader: Call, call: Call): boolean {
+function mayShare({ leader, attempt }: Flight, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;
   if (ifBusy !== 'wait' || leader.fingerprint !== call.fingerprint) return false;
-  // Whoever has more time is not refused because the leader's is over.
-  if (leader.notAfter !== null && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;
+  // Whoever has more time is not refused because the leader did not start in time.
+  const mayBeLate = leader.notAfter !== null && attempt === undefined;
+  if (mayBeLate && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;
   // What is written each time anew must be written as this caller wants it.
   return !isRepeatable(effect) || driftOf(leader.content, call.content).length === 0;
 }

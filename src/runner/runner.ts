@@ -7,7 +7,7 @@
 //           conflict → KEY_CONFLICT
 
 import type { Clock, Random } from '../core/clock.ts';
-import { isSemelError, type SemelError } from '../core/errors.ts';
+import { isSemelError, SemelError } from '../core/errors.ts';
 import { isRepeatable } from '../core/words.ts';
 import { type Ledger, type Lost, pause } from '../ledger/index.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
@@ -19,10 +19,10 @@ import { type Body, createExecutions } from './execution.ts';
 import { createFlights } from './flights.ts';
 import { observe } from './observe.ts';
 import { inDoubt, type Result, refused } from './receipt.ts';
-import { aborted, closed, conflict, gone, harmless, reentrant, tooLate } from './refusals.ts';
+import { aborted, closed, conflict, gone, harmless, interrupted, reentrant, tooLate } from './refusals.ts';
 import { replay } from './replay.ts';
 import { runTries } from './tries.ts';
-import { runRepeatable, runUnguarded } from './unguarded.ts';
+import { isRejected, runRepeatable, runUnguarded } from './unguarded.ts';
 import { wait } from './wait.ts';
 
 export interface RunnerOptions {
@@ -41,6 +41,8 @@ export interface Runner {
   run(call: Call): Result | Promise<Result>;
   /** The same path with the execution in the caller's hands. */
   runWith(call: Call, body: Body): Promise<Result>;
+  /** Aborts when those who still run or wait must end. */
+  readonly closing: AbortSignal;
   /** Refuses new calls, lets running ones finish for a while, then ends them by what is known of them. */
   close(graceMs: number): Promise<void>;
 }
@@ -110,27 +112,30 @@ export function createRunner({
   /** Every run is an effect of its own: under one key a provider would answer the second with the first. */
   let unguardedRuns = 0;
   const freshFence = () => clock.now() * 1024 + (unguardedRuns++ % 1024);
+  const repeating = { clock, random, closing: closing.signal };
   const runTool: Body = (attempt) => runTries(attempt, clock, random);
 
   function run(call: Call): Result | Promise<Result> {
     const { contract } = call.tool;
-    if (contract.effect === 'read' && contract.mode === 'enforce')
-      return runRepeatable(call, freshFence(), { clock, random });
-    if (contract.effect === 'read') return runUnguarded(call, freshFence());
+    if (contract.effect === 'read')
+      return contract.mode === 'enforce'
+        ? runRepeatable(call, freshFence(), repeating)
+        : runUnguarded(call, freshFence());
     const problem = problemOf(call);
     if (contract.mode === 'observe' && problem === undefined && isLate(call))
-      return runUnguarded(call, freshFence(), { observed: `refuse: ${tooLate(call).code}` });
+      return until(calls, observeLate(call));
     if (contract.mode === 'observe')
       return until(calls, observe(call, problem, { open, execute: executions.execute, ledger, freshFence }));
     if (problem !== undefined) return refused(call, undefined, problem);
     const lost = glance(call);
-    if (lost?.kind === 'replay') {
+    // What fetches a live value is work like any other.
+    if (lost?.kind === 'replay' && call.tool.onReplay === undefined) {
       tell(call, lost);
       return replay(call, lost.record);
     }
     const shared = flights.join(call);
     if (shared !== undefined) return shared;
-    if (isLate(call)) return tooLateToRun(call);
+    if (isLate(call)) return until(calls, tooLateToRun(call));
     return flights.lead(call, (led) => until(calls, guarded(led, lost, runTool)));
   }
 
@@ -148,9 +153,14 @@ export function createRunner({
 
   async function unguarded(call: Call): Promise<Result> {
     try {
-      return await runRepeatable(call, freshFence(), { clock, random }, { unguarded: true });
+      // The store's patience took its time.
+      if (isLate(call)) return refused(call, undefined, tooLate(call));
+      return await runRepeatable(call, freshFence(), repeating, { unguarded: true });
     } catch (cause) {
-      const error = harmless(call.tool.contract.name, messageOf(cause), { cause });
+      const { name } = call.tool.contract;
+      const error = isRejected(call, cause)
+        ? new SemelError('FAILED', `${name} failed: ${messageOf(cause)}.`, { cause })
+        : harmless(name, messageOf(cause), { cause });
       return refused(call, undefined, error, { executed: true, unguarded: true });
     }
   }
@@ -224,47 +234,55 @@ export function createRunner({
     return notAfter !== null && clock.now() > notAfter;
   }
 
-  /** Whether it landed may be asked at any time. */
-  async function justAsk(call: Call, record: StoredRecord): Promise<Result> {
+  /** Nothing is run any more; but whoever asks for what was done in time, or may have been, is told. */
+  async function tooLateToRun(call: Call): Promise<Result> {
     const thrown = tooLate(call);
     const nothing: Body = async () => ({ ending: { outcome: 'released', because: thrown.message }, thrown });
-    return settleDoubt({ ...call, notAfter: null, asksOnly: true }, record, nothing, []);
-  }
-
-  /** Nothing is run or claimed any more; but whoever asks for what was done in time, or may have been, is told. */
-  async function tooLateToRun(call: Call): Promise<Result> {
+    // Whether it landed may be asked at any time.
+    const asking: Call = { ...call, notAfter: null, asksOnly: true };
     try {
       for (const key of [call.key, ...call.olderKeys]) {
         const verdict = await ledger.look({ ...call, key });
-        if (verdict.kind === 'gone' || verdict.record.expired) continue;
-        if (verdict.kind !== 'busy') tell(call, verdict);
-        if (verdict.kind === 'replay') return replay(call, verdict.record);
-        if (verdict.kind === 'in doubt') return await until(calls, justAsk(call, verdict.record));
-        if (verdict.kind === 'conflict') return refused(call, verdict.record, conflict(call, verdict.record));
+        if (verdict.kind === 'gone' || verdict.record.expired || isFree(verdict.record)) continue;
+        const { generation } = verdict.record;
+        return await follow(asking, await open(asking, { ...first, generation }), nothing, []);
       }
+      return refused(call, undefined, thrown);
     } catch (error) {
       if (!isSemelError(error)) throw error;
       return refused(call, undefined, error);
     }
-    return refused(call, undefined, tooLate(call));
+  }
+
+  async function observeLate(call: Call): Promise<Result> {
+    const verdict = await ledger.look(call).catch(() => undefined);
+    const isReplay = verdict?.kind === 'replay' && !verdict.record.expired;
+    const observed = isReplay ? 'replay' : `refuse: ${tooLate(call).code}`;
+    return runUnguarded(call, freshFence(), { observed });
   }
 
   return {
     run,
+    closing: closing.signal,
     async runWith(call, body) {
       const problem = problemOf(call);
       if (problem !== undefined) return refused(call, undefined, problem);
-      return isLate(call) ? tooLateToRun(call) : until(calls, guarded(call, glance(call), body));
+      return until(calls, isLate(call) ? tooLateToRun(call) : guarded(call, glance(call), body));
     },
     async close(graceMs) {
       isClosing = true;
       const finished = new AbortController();
       void none(calls).then(() => finished.abort());
       await pause(clock, graceMs, [finished.signal]);
-      closing.abort();
+      closing.abort(interrupted());
       executions.interrupt();
       await none(calls);
       await none(settling);
     },
   };
+}
+
+/** A claim would win it. */
+function isFree({ status, lapsed, inDoubt: isInDoubt }: StoredRecord): boolean {
+  return status === 'released' || (lapsed && !isInDoubt);
 }

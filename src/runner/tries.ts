@@ -80,9 +80,13 @@ export function meaningOf(
     error: thrown,
     dispatched: attempt.dispatched,
     repeatable: isRepeatable(stricter(tool.contract.effect, attempt.record.effect)),
-    classified: ask(tool.classify, thrown) ?? ask(tool.contract.provider?.classify, thrown),
+    classified: classifiedBy(tool, thrown),
     requests: fates,
   });
+}
+
+export function classifiedBy(tool: Tool, thrown: unknown): Classified | undefined {
+  return ask(tool.classify, thrown) ?? ask(tool.contract.provider?.classify, thrown);
 }
 
 /** A classifier that throws has not recognised the error. */

@@ -1,14 +1,14 @@
 // Running without a claim: reads, and repeatable effects while the store is away.
 
 import type { Clock, Random } from '../core/clock.ts';
-import { Rejected } from '../core/signals.ts';
+import { AlreadyLanded, Rejected } from '../core/signals.ts';
 import { pause } from '../ledger/index.ts';
 import type { Call, Tool } from './call.ts';
 import { contextFor, type RequestLog } from './context.ts';
 import { type Receipt, type Result, receiptOf } from './receipt.ts';
 import { timedOut } from './refusals.ts';
 import { createStop, type Stop } from './stop.ts';
-import { backoffMs } from './tries.ts';
+import { backoffMs, classifiedBy } from './tries.ts';
 
 /** How a run without a claim reaches the outside. */
 export interface Outside {
@@ -26,24 +26,37 @@ export async function runUnguarded(
   return ran(call, keyFence, more, ({ run }) => run());
 }
 
+export interface Repeating {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Aborts when no further try may follow. */
+  readonly closing: AbortSignal;
+}
+
 /** The same within the contract's `timeout`, and as often as its `retry` says: what is repeatable may be tried again. */
 export async function runRepeatable(
   call: Call,
   keyFence: number,
-  { clock, random }: { clock: Clock; random: Random },
+  { clock, random, closing }: Repeating,
   more: Partial<Receipt> = {},
 ): Promise<Result> {
   const { retry } = call.tool.contract;
   const repeated = retry.tries > 1 ? preparingOnce(call) : call;
+  const isOver = () => closing.aborted || call.signal?.aborted === true;
   for (let tries = 1; ; tries += 1) {
     try {
-      return await ran(repeated, keyFence, more, (attempt) => timed(call, attempt, clock));
+      return await ran(repeated, keyFence, more, (attempt) => timed(call, attempt, clock).catch(hadLanded));
     } catch (error) {
-      if (error instanceof Rejected || tries >= retry.tries) throw error;
-      await pause(clock, backoffMs(retry, tries, random), [call.signal]);
-      if (call.signal?.aborted) throw error;
+      if (tries >= retry.tries || isRejected(call, error) || isOver()) throw error;
+      await pause(clock, backoffMs(retry, tries, random), [call.signal, closing]);
+      if (isOver()) throw error;
     }
   }
+}
+
+/** The tool or its provider says that trying the same again is no use. */
+export function isRejected({ tool }: Call, error: unknown): boolean {
+  return error instanceof Rejected || classifiedBy(tool, error) === 'rejected';
 }
 
 /** Every try has the same key, and a provider would refuse another request under it. */
@@ -70,6 +83,12 @@ async function ran(
   };
   const value = await running(bare(call, { keyFence, cross: async () => undefined, note }));
   return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, remoteRef, ...more }) };
+}
+
+/** Had it been there already, that is a success too. */
+function hadLanded(error: unknown): unknown {
+  if (error instanceof AlreadyLanded) return error.value;
+  throw error;
 }
 
 async function timed({ tool }: Call, { run, stop, log }: BareRun, clock: Clock): Promise<unknown> {

@@ -1,6 +1,7 @@
 // The two halves of a call, for frameworks with a hook before and one after: begin gives the verdict, and the
 // attempt is settled by what the framework saw.
 
+import type { Clock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 import {
@@ -13,6 +14,7 @@ import {
   type Result,
   type Runner,
   type Try,
+  timedOut,
 } from '../runner/index.ts';
 
 export interface OpenAttempt<Value = unknown> extends AttemptContext {
@@ -33,8 +35,10 @@ export type Begun<Value = unknown> =
   | { readonly execute: true; readonly attempt: OpenAttempt<Value> }
   | { readonly execute: false; readonly result: Result<Value> };
 
-export function begin<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
-  return call.tool.contract.mode === 'observe' ? beginObserved(runner, call) : beginGuarded(runner, call);
+export function begin<Value>(runner: Runner, clock: Clock, call: Call): Promise<Begun<Value>> {
+  return call.tool.contract.mode === 'observe'
+    ? beginObserved(runner, clock, call)
+    : beginGuarded(runner, call);
 }
 
 function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
@@ -80,11 +84,20 @@ function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
 }
 
 /** What the framework does is the effect, as if it were the tool's own: it always runs, whatever semel would have done. */
-function beginObserved<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
+function beginObserved<Value>(runner: Runner, clock: Clock, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve) => {
     const run = (args: never, ctx: AttemptContext) =>
       new Promise((succeed, fail) => {
+        // A framework that forgets about it must not be waited for.
+        const forgotten = () => fail(runner.closing.reason);
+        runner.closing.addEventListener('abort', forgotten);
+        const { timeoutMs } = call.tool.contract;
+        const timer = Number.isFinite(timeoutMs)
+          ? clock.setTimeout(() => fail(timedOut(call.tool.contract)), timeoutMs, 'background')
+          : undefined;
         const says = (end: () => void) => {
+          clock.clearTimeout(timer);
+          runner.closing.removeEventListener('abort', forgotten);
           end();
           return result;
         };

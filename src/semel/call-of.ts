@@ -6,7 +6,7 @@ import { type Contract, type FieldLists, majorOf } from '../core/contract.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { contentOf, identityOf, redacted } from '../core/identity.ts';
 import { callerKey, deriveKey, fingerprint, type PeriodPart, shortDigest } from '../core/key.ts';
-import { checkKnown, fieldsOf } from '../core/known-fields.ts';
+import { checkMeant, fieldsOf } from '../core/known-fields.ts';
 import { calendarSlot, type Per } from '../core/period.ts';
 import { copyPlain, kindOf } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
@@ -235,6 +235,18 @@ export const callFields: ReadonlySet<string> = fieldsOf<CallOptions>({
   permissions: true,
 });
 
+/** What others call it, and somebody may pass by habit. */
+const aliases: Readonly<Record<string, string>> = {
+  idempotencyKey: 'key',
+  conversationId: 'conversation',
+  threadId: 'conversation',
+  sessionId: 'conversation',
+  turnId: 'turn',
+  messageId: 'turn',
+  runId: 'run',
+  callId: 'toolCallId',
+};
+
 function checkOptions(options: CallOptions): void {
   const refuse = (path: string, what: string, next: string): never => {
     throw new SemelError('INVALID_ARGS', `${what}.`, { path, next });
@@ -245,7 +257,7 @@ function checkOptions(options: CallOptions): void {
       `The options of a call are ${kindOf(options)}, not an object`,
       'Pass { conversation, turn, … }.',
     );
-  checkKnown('The options of a call', options, callFields, 'INVALID_ARGS');
+  checkMeant('The options of a call', options, callFields, aliases, 'INVALID_ARGS');
   const { signal } = options;
   // Not by its class: a signal of another realm, or of a polyfill, is one too.
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')

@@ -240,7 +240,8 @@ export function createSemel(options: SemelOptions = {}): Semel {
           },
         );
       }
-      checkOnceOptions(onceOptions as OnceOptions);
+      // Observing runs what it cannot guard; the call says what would have been refused.
+      if (options.mode !== 'observe') checkOnceOptions(onceOptions as OnceOptions);
       const { per, window, failureWindow, lease, timeout, ifBusy, ...callOptions } =
         onceOptions as OnceOptions;
       const contract = { per, window, failureWindow, lease, timeout, ifBusy } as OneLinerOptions;
@@ -265,7 +266,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       }
       const made = await callOf(source, known.tool, known.schema, args, callOptions);
       await beforeUse(made);
-      return begin(runner, made);
+      return begin(runner, clock, made);
     },
     within,
     handoff,
@@ -285,12 +286,10 @@ export function createSemel(options: SemelOptions = {}): Semel {
     open,
     async close({ grace = '10s' } = {}) {
       const graceMs = durationMs(grace, 'grace');
-      closed ??= (async () => {
-        await Promise.allSettled(startingNow);
-        await runner.close(graceMs);
-        await housekeeping.finish();
-        await ledger.close();
-      })();
+      const closing = () => runner.close(graceMs);
+      closed ??= (startingNow.size === 0 ? closing() : Promise.allSettled(startingNow).then(closing))
+        .then(() => housekeeping.finish())
+        .then(() => ledger.close());
       return closed;
     },
     [Symbol.asyncDispose]: () => semel.close(),

@@ -3,7 +3,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { memoryStore } from '../store/memory.ts';
-import type { Store } from '../store/store.ts';
+import type { Asking, ClaimRequest, Store } from '../store/store.ts';
 import type { SqliteLike } from '../stores/sqlite/index.ts';
 
 export type StoreChoice = Store | SqliteLike | string;
@@ -55,8 +55,9 @@ function later(make: () => Promise<Store>): Store {
   };
   return {
     open: async () => (await store()).open(),
-    claim: async (request) => (await store()).claim(request),
-    glance: (request) => present?.glance?.(request),
+    claim: Object.assign(async (request: ClaimRequest) => (await store()).claim(request), {
+      glance: (asking: Asking) => present?.claim.glance?.(asking),
+    }),
     renew: async (request) => (await store()).renew(request),
     dispatch: async (request) => (await store()).dispatch(request),
     clear: async (request) => (await store()).clear(request),

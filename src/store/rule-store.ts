@@ -53,26 +53,21 @@ export function ruleStore(backend: Backend): Store {
   return {
     open: () => backend.open(),
 
-    async claim(request) {
-      await backend.open();
-      return backend.transact('claiming', (tx) => {
-        const { namespace, key, olderKeys } = request;
-        if (olderKeys.length === 0)
-          return apply(tx, claim(tx.get(namespace, key), request, tx.time, tx.floor));
-        const forms = [key, ...olderKeys];
-        const rows = forms.map((form) => tx.get(namespace, form));
-        const form = formOf(rows, tx.time);
-        return apply(tx, claim(rows[form], under(request, forms[form] as string), tx.time, tx.floor));
-      });
-    },
-    glance(asking) {
-      try {
-        return lostAlready(backend, asking);
-      } catch {
-        // Not open yet, or not readable: the claim waits for it, or tells why.
-        return undefined;
-      }
-    },
+    claim: Object.assign(
+      async (request: ClaimRequest) => {
+        await backend.open();
+        return backend.transact('claiming', (tx) => {
+          const { namespace, key, olderKeys } = request;
+          if (olderKeys.length === 0)
+            return apply(tx, claim(tx.get(namespace, key), request, tx.time, tx.floor));
+          const forms = [key, ...olderKeys];
+          const rows = forms.map((form) => tx.get(namespace, form));
+          const form = formOf(rows, tx.time);
+          return apply(tx, claim(rows[form], under(request, forms[form] as string), tx.time, tx.floor));
+        });
+      },
+      { glance: (asking: Asking) => lostAlready(backend, asking) },
+    ),
     renew: (request) => step('holding', request, (row, tx) => renew(row, request, tx.time)),
     dispatch: (request) => step('holding', request, (row, tx) => dispatch(row, request, tx.time)),
     clear: (request) => step('holding', request, (row, tx) => clear(row, request, tx.time)),
@@ -92,7 +87,10 @@ export function ruleStore(backend: Backend): Store {
     async append(events) {
       await backend.open();
       await backend.transact('settling', (tx) => {
-        for (const event of events) tx.note({ ...event, at: tx.time.wall });
+        for (const event of events) {
+          // Of a record that was pruned meanwhile nothing is kept, and nobody would ever remove it.
+          if (tx.get(event.namespace, event.key) !== undefined) tx.note({ ...event, at: tx.time.wall });
+        }
       });
     },
     async history(namespace, key) {

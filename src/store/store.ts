@@ -340,15 +340,23 @@ export interface StoreFacts {
   readonly warning?: string | undefined;
 }
 
-export interface Store {
-  /** Opens on first use; safe to call again. */
-  open(): Promise<StoreFacts>;
-  claim(request: ClaimRequest): Promise<ClaimAnswer>;
+/**
+ * A claim, and perhaps a glance at what it would lose to. The two belong together: whoever wraps a store's claims
+ * without a word about glances has a store that cannot be glanced at.
+ */
+export interface Claim {
+  (request: ClaimRequest): Promise<ClaimAnswer>;
   /**
    * What a claim to execute would lose to, where the store can tell at once, without a lock and without changing
    * anything: all that a replay needs. Undefined: claim. A store that has to be waited for leaves it out.
    */
-  glance?(asking: Asking): Loss | undefined;
+  readonly glance?: ((asking: Asking) => Loss | undefined) | undefined;
+}
+
+export interface Store {
+  /** Opens on first use; safe to call again. */
+  open(): Promise<StoreFacts>;
+  claim: Claim;
   renew(request: RenewRequest): Promise<RenewAnswer>;
   dispatch(request: DispatchRequest): Promise<CrossAnswer>;
   clear(request: ClearRequest): Promise<CrossAnswer>;
@@ -356,7 +364,7 @@ export interface Store {
   resolve(request: ResolveRequest): Promise<ResolveAnswer>;
   read(namespace: string, key: string): Promise<StoredRecord | undefined>;
   list(query: ListQuery): Promise<Page<StoredRecord>>;
-  /** Audit events that no rule depends on. */
+  /** Audit events that no rule depends on; those of a record that is gone are dropped. */
   append(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void>;
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
   /** Removes at most `limit` expired records, and answers how many; 0: nothing is left to remove. */

@@ -299,6 +299,8 @@ describe('what is visible', () => {
     const own = quick({ onWarning: (message) => warnings.push(message) });
     await own.once('a', 1, () => 1);
     await own.once('a', 2, () => 1);
-    expect(warnings).toEqual([expect.stringMatching(/in memory: it forgets everything/)]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/in memory: no other process sees it, and it forgets everything/),
+    ]);
   });
 });

@@ -3,7 +3,7 @@
 
 import type { Store } from '../../src/store/index.ts';
 
-export type Method = Exclude<keyof Store, 'close' | 'open' | 'glance'>;
+export type Method = Exclude<keyof Store, 'close' | 'open'>;
 
 export interface Hooks {
   readonly before?: (method: Method, request: unknown) => void | Promise<void>;
@@ -15,14 +15,15 @@ export function hookedStore(store: Store, { before, after }: Hooks): Store {
     get(target, name) {
       const method: unknown = Reflect.get(target, name);
       if (typeof method !== 'function') return method;
-      // Nothing changes at a glance, and nobody can be made to wait for it.
-      if (name === 'close' || name === 'open' || name === 'glance') return method.bind(target);
-      return async (request: unknown, ...rest: unknown[]) => {
+      if (name === 'close' || name === 'open') return method.bind(target);
+      const hooked = async (request: unknown, ...rest: unknown[]) => {
         await before?.(name as Method, request);
         const answer: unknown = await method.call(target, request, ...rest);
         await after?.(name as Method, request, answer);
         return answer;
       };
+      // Nothing changes at a glance, and nobody can be made to wait for it.
+      return name === 'claim' ? Object.assign(hooked, { glance: target.claim.glance }) : hooked;
     },
   });
 }

@@ -88,14 +88,8 @@ async function keyed(sim: Sim, { intent }: Asked, worker: Worker, args: Args): P
 }
 
 /** A framework with a hook before and one after. */
-async function byHand(
-  sim: Sim,
-  intent: Intent,
-  worker: Worker,
-  call: CallLog,
-  made: Parameters<typeof begin>[1],
-): Promise<Result> {
-  const begun = await begin(worker.runner, made);
+async function byHand(sim: Sim, intent: Intent, worker: Worker, call: CallLog, made: Call): Promise<Result> {
+  const begun = await begin(worker.runner, worker.clock, made);
   if (!begun.execute) return begun.result;
   const { attempt } = begun;
   try {

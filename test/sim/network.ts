@@ -109,14 +109,16 @@ export function connect(
   return {
     // Opening is a matter of the client alone here: nothing is asked.
     open: () => store.open(),
-    // As an embedded store is: looked at without a message.
-    ...(isNear && { glance: (asking: Asking) => (isDown() ? undefined : store.glance?.(asking)) }),
-    async claim(request) {
-      log.askers.set(request.token, owner);
-      const answer = await echoed('claim', request);
-      if (!answer.won) mustWait(request, answer.record);
-      return answer;
-    },
+    claim: Object.assign(
+      async (request: ClaimRequest) => {
+        log.askers.set(request.token, owner);
+        const answer = await echoed('claim', request);
+        if (!answer.won) mustWait(request, answer.record);
+        return answer;
+      },
+      // As an embedded store is: looked at without a message.
+      isNear && { glance: (asking: Asking) => (isDown() ? undefined : store.claim.glance?.(asking)) },
+    ),
     async renew(request) {
       const answer = await echoed('renew', request);
       if (!answer.held) log.lost.add(request.token);

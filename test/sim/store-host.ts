@@ -436,7 +436,7 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     look: read,
     store: {
       ...store,
-      claim,
+      claim: Object.assign(claim, { glance: store.claim.glance }),
       renew: (request) =>
         held(
           'renew',

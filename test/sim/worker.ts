@@ -17,6 +17,7 @@ export interface Worker extends Owner {
   /** By how much its wall clock is off. */
   clockOffset: number;
   readonly runner: Runner;
+  readonly clock: Clock;
   readonly records: Records;
   readonly doubts: Doubts;
   call(tool: Tool, args: unknown, options: CallOptions): Promise<Call>;
@@ -56,6 +57,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
   const records = createRecords({ ledger, namespace, random, user: 'operator', maxResultBytes: maxBytes });
   return Object.assign(owner, {
     runner,
+    clock,
     ...records,
     call: async (tool: Tool, args: unknown, options: CallOptions) =>
       callOf(source, tool, undefined, args, options),

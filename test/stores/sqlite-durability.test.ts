@@ -83,7 +83,7 @@ describe('group commit', () => {
     const store = opened({ machine });
     await (await take(store)).succeed();
     const before = counts.begun;
-    expect(store.glance?.(claimRequest())?.record?.status).toBe('succeeded');
+    expect(store.claim.glance?.(claimRequest())?.record?.status).toBe('succeeded');
     await store.read(theNamespace, theKey);
     await store.list({ namespace: theNamespace, limit: 10 });
     await store.history(theNamespace, theKey);
@@ -99,7 +99,7 @@ describe('group commit', () => {
       keys(128).map(async (key) => {
         const attempt = await take(store, { key });
         await attempt.succeed(`"${key}"`);
-        return store.glance?.(claimRequest({ key }))?.record?.result?.text;
+        return store.claim.glance?.(claimRequest({ key }))?.record?.result?.text;
       }),
     );
     expect(won).toEqual(keys(128).map((key) => `"${key}"`));
@@ -242,7 +242,7 @@ describe('a locked ledger', () => {
     await (await take(store)).succeed();
     const other = new DatabaseSync(path);
     other.exec('BEGIN IMMEDIATE');
-    expect(store.glance?.(claimRequest())?.record?.status).toBe('succeeded');
+    expect(store.claim.glance?.(claimRequest())?.record?.status).toBe('succeeded');
     other.exec('COMMIT');
     other.close();
   });

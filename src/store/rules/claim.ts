@@ -217,7 +217,8 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
     settledAt: null,
     expiresAt: null,
     tailMs: request.tailMs,
-    notAfter: request.notAfter,
+    // Whoever only asks may do so later; it does not lift the limit.
+    notAfter: request.for === 'verify' ? row.notAfter : request.notAfter,
     conversation: request.conversation,
     turn: request.turn,
     toolCallId: request.toolCallId,

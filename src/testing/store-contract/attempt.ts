@@ -118,7 +118,7 @@ export async function lose(store: Store, over: Partial<ClaimRequest> = {}): Prom
   assert.ok(!answer.won, 'the claim should lose');
   const { record } = answer;
   assert.ok(record !== undefined, 'a lost claim tells what it lost to');
-  if (store.glance === undefined || request.for !== 'execute') return record;
+  if (store.claim.glance === undefined || request.for !== 'execute') return record;
   // A claim may close what it meets, as poisoned or by news on file; a glance changes nothing.
   const isUnchanged = before.some((was) => was?.key === record.key && was.status === record.status);
   const expected = isUnchanged ? record.fence : undefined;
@@ -128,9 +128,9 @@ export async function lose(store: Store, over: Partial<ClaimRequest> = {}): Prom
 
 /** Where a store can be glanced at, every claim of the suite is, first. */
 async function glance(store: Store, request: ClaimRequest): Promise<Loss | undefined> {
-  if (store.glance === undefined) return undefined;
+  if (store.claim.glance === undefined) return undefined;
   await store.open();
-  return store.glance(request);
+  return store.claim.glance(request);
 }
 
 /** Whoever won with this request, seen from any handle. */
