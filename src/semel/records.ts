@@ -138,7 +138,7 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
     if (record === undefined)
       throw new SemelError('INVALID_ARGS', `There is no record ${keyOrId} in ${namespace}.`, {
         path: 'key',
-        next: 'Look at `semel.records.list()`.',
+        next: 'Is it in another namespace (`namespace`, `--namespace`)? `semel.records.list()` shows what is in this one.',
       });
     return record;
   }
@@ -258,17 +258,20 @@ function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | un
   const evidence = now === undefined ? {} : { status: now.status, ref: refOf(now), inDoubt: now.inDoubt };
   const sentences: Record<ResolveRefusal, [string, string?]> = {
     gone: ['is no more.'],
-    stale: ['has changed since it was looked at.'],
+    stale:
+      now?.status === 'succeeded' || now?.status === 'failed'
+        ? [`has been settled since it was looked at (${now.status}).`, 'There is nothing left to decide.']
+        : ['has changed since it was looked at.'],
     running: [
       'is being executed right now.',
-      'Wait for it, or pass `force` to take the key away from its holder.',
+      'Wait for it, or force it (`force`, `--force`) to take the key away from its holder.',
     ],
     settled: [`is settled (${now?.status}): there is nothing to decide.`, 'To run it again, `forget` it.'],
     'not settled': ['is not settled, so there is nothing to forget.', 'Resolve it instead.'],
     'not failed': ['did not fail, so it cannot be reopened.', 'To run it again, `forget` it.'],
     early: [
       'may still land: a request of it can be on its way.',
-      `Decide in ${Math.ceil((now?.quietInMs ?? 0) / 1000)} s, or pass \`force\` if you are sure.`,
+      `Decide in ${Math.ceil((now?.quietInMs ?? 0) / 1000)} s, or force it (\`force\`, \`--force\`) if you are sure.`,
     ],
   };
   const [happened, next] = sentences[why];

@@ -391,7 +391,7 @@ describe('resolve', () => {
     await semel.doubts.resolve(ref, { landed: 1 });
     const error = await errorOf(semel.doubts.resolve(ref, 'runAgain'));
     expect(error).toMatchObject({ code: 'RESOLVE_STALE', evidence: { status: 'succeeded' } });
-    expect(error.message).toMatch(/has changed since it was looked at/);
+    expect(error.message).toMatch(/has been settled since it was looked at/);
   });
 
   test.each(['', 'nobody', 'nobody@1', '@1'])('the reference %j is refused as one', async (ref) => {
