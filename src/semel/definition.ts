@@ -3,6 +3,7 @@
 import type { Classified } from '../core/classify.ts';
 import type { Contract, ContractDefinition, IfBusy } from '../core/contract.ts';
 import type { Normaliser } from '../core/identity.ts';
+import type { Per } from '../core/period.ts';
 import type { SchemaInput, SchemaOutput, StandardSchema } from '../core/standard-schema.ts';
 import type { AttemptContext, Result, Verification, VerifyContext } from '../runner/index.ts';
 
@@ -68,6 +69,11 @@ interface Definition<Args, Value, Prepared, Busy extends IfBusy>
   ) => NoInfer<Value> | Promise<NoInfer<Awaited<Value>>>;
 }
 
+/** What is remembered needs to know what bounds one intent. */
+type Bounded =
+  | { readonly effect: 'read' | 'write-idempotent' }
+  | { readonly effect: 'write-non-idempotent' | 'irreversible'; readonly per: Per };
+
 export interface Replayed<Args, Value> {
   readonly args: Args;
   readonly remoteRef: string | undefined;
@@ -81,17 +87,19 @@ export type ToolDefinition<Args, Value, Prepared = undefined, Busy extends IfBus
   Value,
   Prepared,
   Busy
-> & { readonly input?: undefined };
+> &
+  Bounded & { readonly input?: undefined };
 
 export type SchemaToolDefinition<
   Schema extends StandardSchema,
   Value,
   Prepared = undefined,
   Busy extends IfBusy = 'wait',
-> = Definition<SchemaOutput<Schema>, Value, Prepared, Busy> & {
-  /** Any Standard Schema: zod, valibot, arktype, … */
-  readonly input: Schema;
-};
+> = Definition<SchemaOutput<Schema>, Value, Prepared, Busy> &
+  Bounded & {
+    /** Any Standard Schema: zod, valibot, arktype, … */
+    readonly input: Schema;
+  };
 
 /** A call that was skipped has no value. */
 export type Given<Value, Busy extends IfBusy> = Busy extends 'skip'

@@ -120,6 +120,8 @@ describe('inference', () => {
     // @ts-expect-error there is no such field
     void (() => semel.tool({ ...base, name: 'x', normalize: { payment: 'trim' }, run: refunded }));
     const input = z.object({ amount: z.object({ minor: z.number() }) });
+    // @ts-expect-error what is remembered needs `per`
+    expect(() => semel.tool({ name: 'p', effect: 'irreversible', run: () => 1 })).toThrow(/needs `per`/);
     // @ts-expect-error there is no such field in the schema
     void (() => semel.tool({ ...base, name: 'x', input, identity: ['amount.major'], run: () => 1 }));
   });
