@@ -147,7 +147,9 @@ describe('docs/glossary.md', () => {
   test('what we do not say is said on no other page', () => {
     const avoided = table.flatMap(([, , others]) => (others ? words(others) : []));
     expect(avoided.length).toBeGreaterThan(10);
-    const pages = allPages().filter(({ path }) => path !== 'docs/glossary.md');
+    // What a run wrote names its invariants as they are called.
+    const isWritten = (path: string) => path === 'docs/glossary.md' || path.startsWith('docs/evidence/');
+    const pages = allPages().filter(({ path }) => !isWritten(path));
     const said = pages.flatMap(({ path, prose }) =>
       avoided
         .filter((word) => new RegExp(`\\b${word}\\b`, 'i').test(prose.replaceAll(/\s+/g, ' ')))
