@@ -80,7 +80,12 @@ export function fingerprint(identity: string): string {
  * provider with a longer memory than ours does not answer today's call with yesterday's result.
  * A UUID with version 4 bits: the one format that nearly all providers accept.
  */
-export function providerKey(namespace: string, key: string, generation: number, part?: string): string {
+export function providerKey(
+  namespace: string,
+  key: string,
+  generation: number | string,
+  part?: string,
+): string {
   const parts = [rules, 'provider', namespace, key, String(generation)];
   if (part !== undefined) parts.push(part);
   const bytes = crypto.hash('sha256', joined(parts), 'buffer').subarray(0, 16);

@@ -114,6 +114,8 @@ export function startAttempt({
     // The event loop may have been blocked, or the claim's answer late: then the lease is older than it seems.
     if (heartbeat.leftMs() >= contract.leaseMs / 2) return;
     if (!(await heartbeat.renew())) throw leaseLost();
+    // Ended while it asked: nothing is started in its name any more.
+    stop.throwIfAsked();
     // So is the provider's memory of the key, which the claim was judged by.
     if (contract.rerunWithinMs !== null && record.dispatched) await judge();
   }

@@ -40,7 +40,7 @@ export interface RequestLog {
 interface ContextSource {
   readonly namespace: string;
   readonly recordKey: string;
-  readonly keyFence: () => number;
+  readonly keyFence: () => number | string;
   readonly provider: Provider | undefined;
   readonly fence: number;
   readonly attempt: number;

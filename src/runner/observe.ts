@@ -14,7 +14,7 @@ interface Observing {
   readonly ledger: Ledger;
   readonly open: OpenClaim;
   readonly execute: Executions['execute'];
-  readonly freshFence: () => number;
+  readonly freshFence: () => string;
 }
 
 /** `problem` is why the call would have been refused before anything was claimed. */

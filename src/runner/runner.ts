@@ -110,8 +110,7 @@ export function createRunner({
     },
   });
   /** Every run is an effect of its own: under one key a provider would answer the second with the first. */
-  let unguardedRuns = 0;
-  const freshFence = () => clock.now() * 1024 + (unguardedRuns++ % 1024);
+  const freshFence = () => random.token();
   const repeating = { clock, random, closing: closing.signal };
   const runTool: Body = (attempt) => runTries(attempt, clock, random);
 

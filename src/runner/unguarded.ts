@@ -12,7 +12,7 @@ import { backoffMs, classifiedBy } from './tries.ts';
 
 /** How a run without a claim reaches the outside. */
 export interface Outside {
-  readonly keyFence: number;
+  readonly keyFence: number | string;
   readonly cross: () => Promise<void>;
   readonly note: (remoteRef: string) => void;
 }
@@ -20,7 +20,7 @@ export interface Outside {
 /** No record, no claim: the tool's own error passes as it is. `keyFence` is fresh: nothing ties it to another run. */
 export async function runUnguarded(
   call: Call,
-  keyFence: number,
+  keyFence: number | string,
   more: Partial<Receipt> = {},
 ): Promise<Result> {
   return ran(call, keyFence, more, ({ run }) => run());
@@ -36,7 +36,7 @@ export interface Repeating {
 /** The same within the contract's `timeout`, and as often as its `retry` says: what is repeatable may be tried again. */
 export async function runRepeatable(
   call: Call,
-  keyFence: number,
+  keyFence: number | string,
   { clock, random, closing }: Repeating,
   more: Partial<Receipt> = {},
 ): Promise<Result> {
@@ -73,7 +73,7 @@ function preparingOnce(call: Call): Call {
 
 async function ran(
   call: Call,
-  keyFence: number,
+  keyFence: number | string,
   more: Partial<Receipt>,
   running: (attempt: BareRun) => Promise<unknown>,
 ): Promise<Result> {

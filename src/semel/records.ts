@@ -1,6 +1,6 @@
 // Looking at the ledger and deciding about what is in it: every act compares what was looked at and is recorded.
 
-import type { Random } from '../core/clock.ts';
+import type { Clock, Random } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
 import type { Status } from '../core/words.ts';
@@ -71,12 +71,13 @@ export interface Doubts {
 export interface RecordsSource {
   readonly ledger: Ledger;
   readonly namespace: string;
+  readonly clock: Clock;
   readonly random: Random;
   readonly user: string;
   readonly maxResultBytes: number;
 }
 
-export function createRecords({ ledger, namespace, random, user, maxResultBytes }: RecordsSource): {
+export function createRecords({ ledger, namespace, clock, random, user, maxResultBytes }: RecordsSource): {
   records: Records;
   doubts: Doubts;
 } {
@@ -117,12 +118,17 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
     return undefined;
   }
 
-  async function act(record: StoredRecord, what: Act, { by, note, force }: ActOptions): Promise<RecordInfo> {
+  async function act(
+    record: StoredRecord,
+    what: Act,
+    { by, note, force }: ActOptions,
+    decidedAt = record.readAt,
+  ): Promise<RecordInfo> {
     const answer = await ledger.resolve({
       namespace,
       key: record.key,
       seen: { fence: record.fence, dispatchedAt: record.lastDispatchedAt },
-      decidedAt: record.readAt,
+      decidedAt,
       act: what,
       token: random.token(),
       by: by ?? user,
@@ -191,6 +197,7 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
       return [...groups.values()].sort((a, b) => b.refs.length - a.refs.length);
     },
     async resolve(ref, resolution, options = {}) {
+      const askedAt = clock.mono();
       const what = actOf(resolution, maxResultBytes);
       const [id = '', seen] = ref.split('@');
       const record = await must(id);
@@ -201,7 +208,8 @@ export function createRecords({ ledger, namespace, random, user, maxResultBytes 
           next: `If it was the present one, write ${now}.`,
         });
       if (now.slice(now.indexOf('@') + 1) !== seen) throw refusal(record, 'stale', record);
-      return act(record, what, options);
+      // Whoever decides has looked before they asked; this process may have stood still since.
+      return act(record, what, options, record.readAt - (clock.mono() - askedAt));
     },
   };
 

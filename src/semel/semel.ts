@@ -141,6 +141,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   const { records, doubts } = createRecords({
     ledger,
     namespace,
+    clock,
     random,
     user: userName(),
     maxResultBytes: limits.resultBytes,

@@ -74,7 +74,8 @@ export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog)
 function lookFirst({ log, world }: Sim, call: CallLog, fence: number): void {
   const generation = log.keyLog(call.key).attempts.find((each) => each.fence === fence)?.generation ?? 0;
   const found = world.find(call.key, generation);
-  if (found !== undefined) throw new AlreadyLanded({ effect: found.id });
+  // It looks for what it was asked to do: under a caller's own key there may be something else.
+  if (found?.identity === call.identity) throw new AlreadyLanded({ effect: found.id });
 }
 
 /** The event loop is blocked, or the process stopped, between the line and the socket. */

@@ -54,7 +54,14 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     mayRunUnguarded: true,
   });
   const source = { namespace, address: () => undefined, permissions: [], now: () => clock.now(), limits };
-  const records = createRecords({ ledger, namespace, random, user: 'operator', maxResultBytes: maxBytes });
+  const records = createRecords({
+    ledger,
+    namespace,
+    clock,
+    random,
+    user: 'operator',
+    maxResultBytes: maxBytes,
+  });
   return Object.assign(owner, {
     runner,
     clock,
