@@ -3,6 +3,7 @@
 import { AlreadyLanded, createSemel, notLanded, Rejected, type Store, unsure } from 'semel';
 import { memoryStore } from 'semel/memory';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
 import { gate, quick, rest, rig } from './support.ts';
 
 const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
@@ -280,4 +281,60 @@ test('options that a framework passes on with its own are taken; what others cal
   const passedOn = { toolCallId: 't-1', messages: [], abortSignal: undefined, experimental_context: {} };
   expect(await tool({}, passedOn as never)).toBe('done');
   await expect(tool({}, { conversationId: 'c' } as never)).rejects.toThrow(/`conversation`/);
+});
+
+describe('a process that stood still', () => {
+  test('does not make what somebody saw younger than it is', async () => {
+    const made = rig();
+    const tool = made.semel.tool({
+      ...base,
+      timeout: '30s',
+      run: () => {
+        throw new Error('reset');
+      },
+    });
+    await tool.try({});
+    const ref = (await made.semel.doubts.list()).items[0]?.ref ?? '';
+    made.store.before = (method) => {
+      if (method === 'list') made.clock.jump(120_000);
+    };
+    await expect(made.semel.doubts.resolve(ref, 'notLanded')).rejects.toThrow(/may still land/);
+    made.store.before = undefined;
+    await made.semel.doubts.resolve(ref, 'notLanded');
+  });
+
+  test('hands no attempt to the framework that has ended meanwhile', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, lease: '10s', timeout: '12s', run: () => 'unused' });
+    const renewed = gate();
+    made.store.before = (method) => {
+      // The answer to the claim comes late, so that the lease is renewed first; that takes longer than the timeout.
+      if (method === 'claim') made.clock.jump(7_000);
+      return method === 'renew' ? renewed.promise : undefined;
+    };
+    const begun = made.semel.begin(tool, {});
+    await rest();
+    await made.clock.advance(20_000);
+    renewed.resolve();
+    expect(await made.clock.until(begun)).toMatchObject({
+      execute: false,
+      result: { ok: false, error: { code: 'IN_DOUBT' } },
+    });
+  });
+});
+
+test('two processes without the store never send one key, also in the same millisecond', async () => {
+  const keys: string[] = [];
+  const clock = { ...systemClock, now: () => 1 };
+  for (let process = 0; process < 2; process += 1) {
+    const store: Store = { ...memoryStore(), claim: () => Promise.reject(new Error('away')) };
+    const semel = createSemel({ ...quiet, store, clock });
+    const write = semel.tool({
+      name: 'price.set',
+      effect: 'write-idempotent',
+      run: (_args: object, { key }) => void keys.push(key),
+    });
+    await write({});
+  }
+  expect(new Set(keys).size).toBe(2);
 });
