@@ -307,15 +307,18 @@ describe('a process that stood still', () => {
     const made = rig();
     const tool = made.semel.tool({ ...base, lease: '10s', timeout: '12s', run: () => 'unused' });
     const renewed = gate();
+    const settled = gate();
     made.store.before = (method) => {
       // The answer to the claim comes late, so that the lease is renewed first; that takes longer than the timeout.
       if (method === 'claim') made.clock.jump(7_000);
-      return method === 'renew' ? renewed.promise : undefined;
+      return method === 'renew' ? renewed.promise : method === 'settle' ? settled.promise : undefined;
     };
     const begun = made.semel.begin(tool, {});
     await rest();
     await made.clock.advance(20_000);
     renewed.resolve();
+    await rest();
+    settled.resolve();
     expect(await made.clock.until(begun)).toMatchObject({
       execute: false,
       result: { ok: false, error: { code: 'IN_DOUBT' } },
