@@ -5,11 +5,11 @@ import type { Clock } from '../core/clock.ts';
 import type { SemelError } from '../core/errors.ts';
 import { isRepeatable } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
-import type { StoredRecord } from '../store/store.ts';
+import type { Refusal, StoredRecord } from '../store/store.ts';
 import { type Attempt, startAttempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { Claimed } from './claims.ts';
-import { type Concluding, conclude } from './conclude.ts';
+import { type Concluding, conclude, messageOf } from './conclude.ts';
 import { verify } from './doubt.ts';
 import type { Result } from './receipt.ts';
 import { aborted, interrupted, tooLate } from './refusals.ts';
@@ -78,7 +78,13 @@ export function createExecutions({ ledger, clock, concluding, onStart }: Executi
       return { ending: { outcome: 'succeeded', value: answer.value }, thrown: undefined, verified: true };
     }
     if (answer.verdict === 'unsure') return undecided(answer.because ?? 'unsure');
-    const refusal = await attempt.clear();
+    let refusal: Refusal | undefined;
+    try {
+      refusal = await attempt.clear();
+    } catch (thrown) {
+      // Its time was over, or its lease, before it could be told: the question stays open.
+      return { ...undecided(messageOf(thrown)), thrown };
+    }
     if (refusal === 'early') return undecided('it says "not landed", but a request may still be on its way');
     if (refusal !== undefined) return undecided(`the claim was ${refusal}`);
     return bounded(attempt, body);

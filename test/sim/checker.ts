@@ -99,7 +99,8 @@ function outlives(known: KeyLog, { verifyAfterMs, tailMs }: Contract, effect: Ef
 /** The same for a target that honours keys: it was on its way for longer than the margin of its window. */
 function outlivesMargin(known: KeyLog, { timeoutMs }: Contract, effect: Effect): boolean {
   const attempt = attemptAt(known, effect.fence);
-  return attempt?.crossedAt !== undefined && effect.at >= attempt.crossedAt + timeoutMs + inTheNetworkMs;
+  const judgedAt = attempt?.judgedAt ?? attempt?.crossedAt;
+  return judgedAt !== undefined && effect.at >= judgedAt + timeoutMs + inTheNetworkMs;
 }
 
 /** Other args never join a generation: a conflict never executes. */

@@ -23,6 +23,8 @@ export interface Attempt {
   readonly tailMs: number;
   /** When the store last let it cross the line. */
   crossedAt: number | undefined;
+  /** When the provider's window was last judged, where that is not when it crossed. */
+  judgedAt?: number | undefined;
   /** When the store heard from it, as the holder, how it ended. */
   endedAt: number | undefined;
   /** The store heard a success from it. */

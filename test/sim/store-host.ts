@@ -283,6 +283,9 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     known.openSince ??= scheduler.now;
     // A copy of a verdict that was accepted lets nothing cross once more.
     const isCrossing = name === 'dispatch' || (name === 'clear' && !before?.dispatched) || before?.lapsed;
+    // A holder that wakes up may send again from now on; but the provider's window was judged when it crossed.
+    if (name === 'renew') attempt.judgedAt ??= attempt.crossedAt;
+    else if (isCrossing) attempt.judgedAt = scheduler.now;
     if (isCrossing) attempt.crossedAt = scheduler.now;
     return answer;
   }
