@@ -93,17 +93,13 @@ function hadLanded(error: unknown): unknown {
 
 async function timed({ tool }: Call, { run, stop, log }: BareRun, clock: Clock): Promise<unknown> {
   const { timeoutMs } = tool.contract;
-  if (!Number.isFinite(timeoutMs)) return run();
   const { promise: over, reject } = Promise.withResolvers<never>();
-  const timer = clock.setTimeout(
-    () => {
-      const reason = timedOut(tool.contract);
-      stop.ask(reason);
-      reject(reason);
-    },
-    timeoutMs,
-    'background',
-  );
+  const end = () => {
+    const reason = timedOut(tool.contract);
+    stop.ask(reason);
+    reject(reason);
+  };
+  const timer = Number.isFinite(timeoutMs) ? clock.setTimeout(end, timeoutMs, 'background') : undefined;
   try {
     return await Promise.race([run(), over]);
   } catch (error) {

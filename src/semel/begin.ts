@@ -86,38 +86,47 @@ function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
 /** What the framework does is the effect, as if it were the tool's own: it always runs, whatever semel would have done. */
 function beginObserved<Value>(runner: Runner, clock: Clock, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve) => {
-    const run = (args: never, ctx: AttemptContext) =>
-      new Promise((succeed, fail) => {
-        // A framework that forgets about it must not be waited for.
-        const forgotten = () => fail(runner.closing.reason);
-        runner.closing.addEventListener('abort', forgotten);
-        const { timeoutMs } = call.tool.contract;
-        const timer = Number.isFinite(timeoutMs)
-          ? clock.setTimeout(() => fail(timedOut(call.tool.contract)), timeoutMs, 'background')
-          : undefined;
-        const says = (end: () => void) => {
-          clock.clearTimeout(timer);
-          runner.closing.removeEventListener('abort', forgotten);
-          end();
-          return result;
-        };
-        const throwing =
-          (Signal: new (message: string, options: ErrorOptions) => Error) => (cause?: unknown) =>
-            says(() =>
-              fail(new Signal(cause === undefined ? 'the caller says so' : messageOf(cause), { cause })),
-            );
-        const attempt = openAttempt<Value>(ctx, args, {
-          succeed: (value) => says(() => succeed(value)),
-          fail: throwing(Rejected),
-          release: throwing(NotLanded),
-          unknown: throwing(MaybeLanded),
-          threw: (error) => says(() => fail(error)),
-        });
-        resolve({ execute: true, attempt });
+    const run = (args: never, ctx: AttemptContext) => {
+      const { promise: effect, resolve: succeed, reject: fail } = Promise.withResolvers<Value>();
+      forgetAfterAll(effect, fail);
+      const says = (end: () => void) => {
+        end();
+        return result;
+      };
+      const throwing = (Signal: new (message: string, options: ErrorOptions) => Error) => (cause?: unknown) =>
+        says(() =>
+          fail(new Signal(cause === undefined ? 'the caller says so' : messageOf(cause), { cause })),
+        );
+      const attempt = openAttempt<Value>(ctx, args, {
+        succeed: (value) => says(() => succeed(value)),
+        fail: throwing(Rejected),
+        release: throwing(NotLanded),
+        unknown: throwing(MaybeLanded),
+        threw: (error) => says(() => fail(error)),
       });
+      resolve({ execute: true, attempt });
+      return effect;
+    };
     const result = settled(call, async () => runner.run({ ...call, tool: { ...call.tool, run } }));
     void result.then((done) => resolve({ execute: false, result: done as Result<Value> }));
   }) as Promise<Begun<Value>>;
+
+  /** A framework that never says how it ended is not waited for longer than the contract or the process allows. */
+  function forgetAfterAll(effect: Promise<unknown>, fail: (reason: unknown) => void): void {
+    const { contract } = call.tool;
+    const { closing } = runner;
+    const forgotten = () => fail(closing.reason);
+    const timer = Number.isFinite(contract.timeoutMs)
+      ? clock.setTimeout(() => fail(timedOut(contract)), contract.timeoutMs, 'background')
+      : undefined;
+    closing.addEventListener('abort', forgotten);
+    if (closing.aborted) forgotten();
+    const ended = () => {
+      clock.clearTimeout(timer);
+      closing.removeEventListener('abort', forgotten);
+    };
+    effect.then(ended, ended);
+  }
 
   /** A call that is only observed throws what its effect threw. */
   async function settled({ tool }: Call, work: () => Promise<Result>): Promise<Result<Value>> {

@@ -56,7 +56,7 @@ export interface OnceOptions extends CallOptions {
   readonly ifBusy?: 'wait' | 'fail';
 }
 
-const knownOptions = fieldsOf<SemelOptions>({
+export const semelFields: ReadonlySet<string> = fieldsOf<SemelOptions>({
   store: true,
   namespace: true,
   mode: true,
@@ -101,7 +101,7 @@ export function checkOptions(given: SemelOptions): void {
       next: "Write createSemel({ store: 'sqlite:path/to/ledger.db' }).",
     });
   const { limits, cache, defaults, ...options } = given;
-  checkKnown('createSemel', options, knownOptions);
+  checkKnown('createSemel', options, semelFields);
   checkKnown('createSemel, limits', limits ?? {}, knownLimits);
   checkKnown('createSemel, cache', cache || {}, knownCache);
   checkKnown('createSemel, defaults', defaults ?? {}, knownDefaults);

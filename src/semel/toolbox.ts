@@ -240,7 +240,7 @@ function told(result: Result): Result {
   return result.ok ? result : { ...result, error: withReceipt(result.error, result.receipt) };
 }
 
-const toolFields = fieldsOf<AnyDefinition>({
+export const toolFields: ReadonlySet<string> = fieldsOf<AnyDefinition>({
   name: true,
   version: true,
   description: true,

@@ -3,21 +3,13 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import {
-  type AttemptContext,
-  type CallOptions,
-  errorCodes,
-  eventNames,
-  type Receipt,
-  retryOf,
-  type SchemaToolDefinition,
-  type SemelOptions,
-  type StandardSchema,
-  type ToolDefinition,
-} from 'semel';
+import { type AttemptContext, errorCodes, eventNames, type Receipt, retryOf } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { effects } from '../../src/core/words.ts';
 import type { Verdict } from '../../src/ledger/index.ts';
+import { callFields } from '../../src/semel/call-of.ts';
+import { semelFields } from '../../src/semel/options.ts';
+import { toolFields } from '../../src/semel/toolbox.ts';
 import type { EventType } from '../../src/store/store.ts';
 import { allPages, anchorOf, firstNames, headings, links, readPage, root, rows, sections } from './page.ts';
 
@@ -59,7 +51,7 @@ describe('docs/contracts.md', () => {
       'What is known of the target',
       'Where the line is, and what is kept',
     ];
-    expect(firstNames(page, ...fieldTables).sort()).toEqual(Object.keys(fields).sort());
+    expect(firstNames(page, ...fieldTables).sort()).toEqual([...toolFields].sort());
   });
 
   test('every member of ctx has its row, and every row is a member', () => {
@@ -71,9 +63,9 @@ test('docs/contracts.md has every option of a call and of createSemel, and every
   const page = readPage('docs/contracts.md');
   const named = (title: string) =>
     rows(page, title).flatMap(([first]) => [...first!.matchAll(/`(\w+)`/g)].map(([, name]) => name!));
-  expect(sorted(named('What a call takes'))).toEqual(sorted(Object.keys(callOptions)));
+  expect(sorted(named('What a call takes'))).toEqual(sorted(callFields));
   expect(sorted(named('What a caller gets'))).toEqual(sorted(Object.keys(receipt)));
-  expect(sorted(named('What createSemel takes'))).toEqual(sorted(Object.keys(semelOptions)));
+  expect(sorted(named('What createSemel takes'))).toEqual(sorted(semelFields));
 });
 
 describe('docs/events.md', () => {
@@ -204,45 +196,6 @@ test('the first screen of the README has a command and a snippet', () => {
 
 // The compiler sees to it that these lists have every name, and no other.
 
-type Field = keyof ToolDefinition<unknown, unknown> | keyof SchemaToolDefinition<StandardSchema, unknown>;
-
-const fields: Record<Field, true> = {
-  name: true,
-  version: true,
-  description: true,
-  effect: true,
-  stakes: true,
-  input: true,
-  run: true,
-  permissions: true,
-  per: true,
-  identity: true,
-  content: true,
-  volatile: true,
-  normalize: true,
-  was: true,
-  weak: true,
-  window: true,
-  failureWindow: true,
-  lease: true,
-  timeout: true,
-  verifyAfter: true,
-  ifBusy: true,
-  wait: true,
-  retry: true,
-  maxAttempts: true,
-  onDoubt: true,
-  mode: true,
-  provider: true,
-  verify: true,
-  classify: true,
-  dispatch: true,
-  prepare: true,
-  result: true,
-  onReplay: true,
-  redact: true,
-};
-
 const context: Record<keyof AttemptContext, true> = {
   key: true,
   keyFor: true,
@@ -253,20 +206,6 @@ const context: Record<keyof AttemptContext, true> = {
   dispatch: true,
   note: true,
   prepared: true,
-};
-
-const callOptions: Record<keyof CallOptions, true> = {
-  conversation: true,
-  turn: true,
-  run: true,
-  at: true,
-  toolCallId: true,
-  key: true,
-  again: true,
-  notAfter: true,
-  signal: true,
-  version: true,
-  permissions: true,
 };
 
 const receipt: Record<keyof Receipt, true> = {
@@ -287,22 +226,6 @@ const receipt: Record<keyof Receipt, true> = {
   acceptedRepeat: true,
   weak: true,
   observed: true,
-};
-
-const semelOptions: Record<keyof SemelOptions, true> = {
-  store: true,
-  namespace: true,
-  mode: true,
-  onDoubt: true,
-  defaults: true,
-  limits: true,
-  cache: true,
-  permissions: true,
-  unguarded: true,
-  prune: true,
-  onWarning: true,
-  clock: true,
-  random: true,
 };
 
 const history: Record<EventType, true> = {
