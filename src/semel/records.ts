@@ -38,6 +38,8 @@ export type Resolution =
   | { readonly remoteRef: string }
   | 'notLanded'
   | 'runAgain'
+  /** The process that runs it is gone: its lease need not be waited for. What it dispatched is in doubt. */
+  | 'died'
   | { readonly abandon: string };
 
 export interface DoubtGroup {
@@ -237,7 +239,8 @@ async function* onlyLapsed(records: AsyncIterable<StoredRecord>): AsyncGenerator
 }
 
 function actOf(resolution: Resolution, maxResultBytes: number): Act {
-  if (resolution === 'notLanded' || resolution === 'runAgain') return { type: resolution };
+  if (resolution === 'notLanded' || resolution === 'runAgain' || resolution === 'died')
+    return { type: resolution };
   const decision: object = typeof resolution === 'object' && resolution !== null ? resolution : {};
   if ('abandon' in decision) return { type: 'abandon', reason: oneLine(String(decision.abandon)) };
   if (resolution === 'landed' || (!('landed' in decision) && 'remoteRef' in decision)) {
@@ -253,7 +256,7 @@ function actOf(resolution: Resolution, maxResultBytes: number): Act {
   }
   throw new SemelError('INVALID_ARGS', `${JSON.stringify(resolution)} is no decision about a record.`, {
     path: 'resolution',
-    next: "Pass 'landed', { landed: value }, 'notLanded', 'runAgain' or { abandon: 'why' }.",
+    next: "Pass 'landed', { landed: value }, 'notLanded', 'runAgain', 'died' or { abandon: 'why' }.",
   });
 }
 
@@ -276,6 +279,7 @@ function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | un
     ],
     settled: [`is settled (${now?.status}): there is nothing to decide.`, 'To run it again, `forget` it.'],
     'not settled': ['is not settled, so there is nothing to forget.', 'Resolve it instead.'],
+    'not running': ['is not being executed, so nothing can have died with it.', 'Look at it again.'],
     'not failed': ['did not fail, so it cannot be reopened.', 'To run it again, `forget` it.'],
     early: [
       'may still land: a request of it can be on its way.',

@@ -252,6 +252,8 @@ export type Act =
   | { readonly type: 'notLanded' }
   | { readonly type: 'runAgain' }
   | { readonly type: 'abandon'; readonly reason: string }
+  /** The processes of the running attempt are gone: it ends as its lease would have ended it, but now. */
+  | { readonly type: 'died' }
   | { readonly type: 'forget' }
   | { readonly type: 'reopen' };
 
@@ -276,6 +278,7 @@ export type ResolveRefusal =
   | 'running'
   | 'settled'
   | 'not settled'
+  | 'not running'
   | 'early'
   | 'not failed';
 

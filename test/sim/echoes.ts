@@ -173,11 +173,12 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
       { type: 'notLanded' },
       { type: 'runAgain' },
       { type: 'abandon', reason: 'late' },
+      { type: 'died' },
       { type: 'forget' },
       { type: 'reopen' },
     ];
     return acts.map((act) => () => {
-      const knows = act.type === 'landed' || act.type === 'notLanded';
+      const knows = act.type === 'landed' || act.type === 'notLanded' || act.type === 'died';
       const request: ResolveRequest = {
         namespace,
         key,

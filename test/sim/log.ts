@@ -40,7 +40,7 @@ export interface Verdict {
   readonly generation: number;
   /** It speaks for every attempt with a lower fence, and for none from this one on. */
   readonly fence: number;
-  readonly act: 'cleared' | 'landed' | 'notLanded' | 'runAgain' | 'abandon' | 'forget' | 'reopen';
+  readonly act: 'cleared' | 'landed' | 'notLanded' | 'runAgain' | 'abandon' | 'died' | 'forget' | 'reopen';
   readonly at: number;
   readonly forced: boolean;
 }

@@ -16,6 +16,11 @@ export async function operate(sim: Sim, worker: Worker, key: string, thorough: b
     const info = await worker.records.get(key);
     if (info === undefined) return;
     const lookedAt = scheduler.now;
+    const holder = log.keyLog(key).attempts.findLast(({ fence }) => fence === info.fence)?.token ?? '';
+    if (info.status === 'running' && log.askers.get(holder)?.alive === false && info.fence % 2 === 0) {
+      await worker.doubts.resolve(info.ref, 'died');
+      return;
+    }
     const wild = !thorough && chance.happens(0.3);
     const forget = async () => {
       const { generation } = await worker.records.forget(key);

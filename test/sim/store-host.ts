@@ -373,6 +373,10 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
         seenAt(request.decidedAt),
         () => `${request.key}: resolve in ${state}`,
       );
+    if (type === 'died') {
+      const attempt = known.attempts.findLast(({ fence }) => fence === before.fence);
+      if (attempt !== undefined) attempt.endedAt ??= scheduler.now;
+    }
     known.token = request.token;
     known.verdicts.push({
       key: request.key,

@@ -39,6 +39,7 @@ export const storeEvents = [
   'resolve notLanded',
   'resolve runAgain',
   'resolve abandon',
+  'resolve died',
   'resolve forget',
   'resolve reopen',
   'prune',

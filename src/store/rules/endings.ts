@@ -53,7 +53,7 @@ export function release(row: Row, request: Pick<SettleRequest, 'error'>, time: T
 }
 
 /** Nobody knows. Also the ending of an attempt that is sure of itself, where an earlier one is not accounted for. */
-export function doubt(row: Row, request: SettleRequest, time: Time): Row {
+export function doubt(row: Row, request: Pick<SettleRequest, 'error' | 'result'>, time: Time): Row {
   return {
     ...ended(row, time),
     status: 'unknown',

@@ -2,7 +2,7 @@
 // ones. Each compares what was looked at with what is there, takes the next fence, and is in the history.
 
 import type { ResolveAnswer, ResolveRefusal, ResolveRequest, Row } from '../store.ts';
-import { landedBy, release, succeed } from './endings.ts';
+import { doubt, landedBy, release, succeed } from './endings.ts';
 import {
   event,
   expiryOf,
@@ -63,6 +63,7 @@ function refusalOf(row: Row, request: ResolveRequest, time: Time): ResolveRefusa
   const { act, force } = request;
   if (act.type === 'forget') return isSettled(row) ? undefined : 'not settled';
   if (act.type === 'reopen') return row.status === 'failed' ? undefined : 'not failed';
+  if (act.type === 'died') return row.status === 'running' ? undefined : 'not running';
   // Freed to run again, it is still an open question: whoever said so may think better of it.
   const toRunAgain = row.status === 'released' && row.doubtSince !== null;
   if (isInDoubt(row, time) || toRunAgain) {
@@ -102,6 +103,11 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
         // Where the key stays for good its words stay too: reopened, it must be sent as it was.
         expiresAt: row.retention?.keep === true ? null : expiryOf(row, 'success', time),
       };
+    case 'died': {
+      const mayHaveLanded = row.dispatched || row.doubtSince !== null;
+      const error = { code: 'DIED', message: 'The process that ran it died.', retriable: false };
+      return mayHaveLanded ? doubt(row, { error, result: null }, time) : release(row, { error }, time);
+    }
     case 'forget':
       return { ...row, updatedAt: time.wall, retention: null, expiresAt: forgotten };
     case 'reopen':

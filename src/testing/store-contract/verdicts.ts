@@ -8,6 +8,7 @@ const landed = { type: 'landed', result: resultOf('"seen"', 'msg_9') } as const;
 const notLanded = { type: 'notLanded' } as const;
 const runAgain = { type: 'runAgain' } as const;
 const abandon = { type: 'abandon', reason: 'the customer left' } as const;
+const died = { type: 'died' } as const;
 const forget = { type: 'forget' } as const;
 const reopen = { type: 'reopen' } as const;
 const onDoubt = [landed, notLanded, runAgain, abandon];
@@ -38,6 +39,41 @@ export const verdictCases = [
     const next = await scene.take();
     assert.equal(next.generation, dead.generation);
     assert.equal((await next.settle('released')).record?.status, 'released');
+  }),
+
+  behaviour('"died" ends a lease before its time: what was not dispatched is free', [], async (scene) => {
+    const dead = await scene.take();
+    const record = await scene.resolved(died);
+    assert.deepEqual([record.status, record.doubtSince, record.fence], ['released', null, dead.fence + 1]);
+    refusedBecause(await dead.dispatch(), 'fenced');
+    assert.equal((await dead.renew()).held, false);
+    assert.equal((await scene.take()).generation, dead.generation);
+  }),
+
+  behaviour(
+    '"died" ends a lease before its time: what was dispatched is in doubt',
+    ['time'],
+    async (scene) => {
+      const dead = await scene.take({ crossing: true });
+      const record = await scene.resolved(died);
+      assert.deepEqual([record.status, record.inDoubt, record.doubtSince], ['unknown', true, dead.fence]);
+      await scene.lose();
+      refusedAs(await scene.resolve(died), 'not running');
+      // Its processes send nothing more: only what they sent can still be on its way.
+      refusedAs(await scene.resolve(notLanded), 'early');
+      await scene.advance(record.tailMs);
+      assert.equal((await scene.resolved(notLanded)).status, 'released');
+    },
+  ),
+
+  behaviour('"died" of another attempt than the one that runs changes nothing', ['time'], async (scene) => {
+    const dead = await scene.take();
+    const seen = seenIn(await scene.read());
+    await scene.lapse();
+    const next = await scene.take();
+    await unchanged(scene, async () => refusedAs(await scene.resolve(died, { seen }), 'stale'));
+    assert.equal((await next.renew()).held, true);
+    assert.equal((await dead.renew()).held, false);
   }),
 
   behaviour('"not landed" is not believed before it is quiet, unless forced', ['time'], async (scene) => {
