@@ -1,70 +1,79 @@
-// `semel doubt`: what needs a decision, grouped by tool and error.
+// `semel doubt`: what needs a decision, grouped by tool and error, oldest first.
 
-import { parseArgs } from 'node:util';
-import { formatDuration } from '../core/duration.ts';
-import { commandOptions, type RecordInfo } from '../semel/index.ts';
-import { ledgerOptions, semelOf } from './ledger-options.ts';
-import { printable, printableJson } from './printable.ts';
+import { type Duration, durationMs, formatDuration } from '../core/duration.ts';
+import { commandOptions, type RecordInfo, type Semel } from '../semel/index.ts';
+import { command } from './command.ts';
+import { ledgerFor } from './ledger.ts';
+import { oneLine, print, printable, printJson } from './print.ts';
 
-const help = `semel doubt: what is in doubt, and what was abandoned before it dispatched anything
+export default command({
+  name: 'doubt',
+  takes: '[options]',
+  about: `Lists what is in doubt: it may have landed, and nobody knows. Also what was abandoned: its process died before it
+dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed|not-landed|run-again|abandon`,
+  flags: {
+    tool: { type: 'string', value: '<name>', help: 'only this contract' },
+    older: { type: 'string', value: '<duration>', help: 'only what has been open for longer: 10m' },
+    'exit-code': { type: 'boolean', help: 'exit with 1 if anything is in doubt, for monitoring' },
+  },
+  examples: ['semel doubt', 'semel doubt --exit-code --older 10m', 'semel doubt --json | jq -r ".[].ref"'],
+  async run({ values }) {
+    const olderMs = values.older === undefined ? 0 : durationMs(values.older as Duration, '--older');
+    await using semel = ledgerFor(values);
+    const items = (await everyDoubt(semel, values.tool)).filter((item) => ageOf(item) >= olderMs);
+    if (values.json) printJson(items);
+    else print(...page(items, semel.namespace, commandOptions(semel.namespace, await semel.open()) ?? ''));
+    return values['exit-code'] && items.some((item) => item.inDoubt) ? 1 : 0;
+  },
+});
 
-Usage: semel doubt [--contract <name>] [--exit-code] [--json] [--store <url>] [--namespace <name>]
-
-  --contract <name>   only this tool
-  --exit-code         exit with 1 if anything is in doubt
-
-Decide with: semel resolve <id@fence> landed|not-landed|run-again|abandon
-`;
-
-export async function run(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: { ...ledgerOptions, contract: { type: 'string' }, 'exit-code': { type: 'boolean' } },
-  });
-  if (values.help) {
-    process.stdout.write(help);
-    return 0;
-  }
-  await using semel = semelOf(values);
+/** Oldest first. */
+export async function everyDoubt(semel: Semel, contract: string | undefined): Promise<readonly RecordInfo[]> {
   const items: RecordInfo[] = [];
   for (let after: string | undefined; ; ) {
     const page = await semel.doubts.list({
-      ...(values.contract === undefined ? {} : { contract: values.contract }),
+      ...(contract === undefined ? {} : { contract }),
       ...(after === undefined ? {} : { after }),
     });
     items.push(...page.items);
     if (page.next === undefined) break;
     after = page.next;
   }
-  const options = commandOptions(semel.namespace, await semel.open()) ?? '';
-  process.stdout.write(values.json ? printableJson(items) : page(items, semel.namespace, options));
-  return values['exit-code'] && items.some((item) => item.inDoubt) ? 1 : 0;
+  return items.sort((a, b) => ageOf(b) - ageOf(a));
 }
 
-function page(items: readonly RecordInfo[], namespace: string, options: string): string {
+export function errorOf(item: RecordInfo): string {
+  return item.error?.message ?? 'the process that ran it ended without a word';
+}
+
+function ageOf(item: RecordInfo): number {
+  return Math.max(0, Date.now() - (item.lastDispatchedAt ?? item.updatedAt).getTime());
+}
+
+function page(items: readonly RecordInfo[], namespace: string, options: string): readonly string[] {
   if (items.length === 0)
-    return `Nothing is in doubt in ${namespace}. (An application's namespace is its package name: --namespace.)\n`;
-  return items.map((item) => `${entry(item, options)}\n`).join('\n');
+    return [
+      `Nothing is in doubt in ${namespace}. (An application's namespace is its package name: --namespace.)`,
+    ];
+  const groups = Map.groupBy(items, (item) => `${item.contract}: ${errorOf(item)}`);
+  return [...groups].flatMap(([name, members]) => [
+    printable(members.length === 1 ? name : `${members.length} × ${name}`),
+    ...members.flatMap((item) => [...entry(item, options), '']),
+  ]);
 }
 
-function entry(item: RecordInfo, options: string): string {
-  const age = formatDuration(Math.max(0, Date.now() - item.updatedAt.getTime()));
+function entry(item: RecordInfo, options: string): readonly string[] {
+  const state = item.abandoned ? 'abandoned: nothing was dispatched' : 'in doubt';
+  const dispatched = item.lastDispatchedAt && `, dispatched ${item.lastDispatchedAt.toISOString()}`;
   const lines = [
-    `${item.ref}  ${item.contract}  ${item.abandoned ? 'abandoned: nothing was dispatched' : 'in doubt'} for ${age}`,
-    `  key      ${item.key}`,
-    `  args     ${shown(item.args)}`,
-    `  error    ${item.error?.message ?? 'the process that ran it ended without a word'}`,
-    `  attempts ${item.attempts}, last by ${item.owner}${item.lastDispatchedAt === undefined ? '' : `, dispatched ${item.lastDispatchedAt.toISOString()}`}`,
+    `  ${item.ref}  ${state} for ${formatDuration(ageOf(item))}`,
+    `    key      ${item.key}`,
+    `    args     ${item.args === undefined ? 'not stored' : oneLine(item.args)}`,
+    `    attempts ${item.attempts}, last by ${item.owner}${dispatched ?? ''}`,
   ];
-  if (item.providerKey !== undefined) lines.push(`  sent key ${item.providerKey}`);
-  if (item.remoteRef !== undefined) lines.push(`  remote   ${item.remoteRef}`);
+  if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);
+  if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
   if (item.inDoubt)
-    lines.push(`  decide   semel resolve ${item.ref} landed|not-landed|run-again|abandon ${options}`);
-  return lines.map(printable).join('\n');
-}
-
-function shown(args: unknown): string {
-  if (args === undefined) return 'not stored';
-  const text = JSON.stringify(args) ?? String(args);
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+    lines.push(`    decide   semel resolve ${item.ref} landed|not-landed|run-again|abandon ${options}`);
+  return lines.map(printable);
 }

@@ -88,6 +88,11 @@ export function driftOf(stored: string | null, current: string | null): readonly
     .sort();
 }
 
+/** The fields that are content in these args. */
+export function contentPaths(args: unknown, fields: FieldLists): readonly string[] {
+  return contentFields(args, fields).map(([path]) => path);
+}
+
 function contentFields(args: unknown, { identity, content, volatile }: FieldLists): [string, unknown][] {
   if (!isObject(args)) return [];
   if (identity === undefined) return content.map((path) => [path, at(args, path)]);

@@ -39,8 +39,9 @@ function unknownIn(given: object, known: ReadonlySet<string>): readonly string[]
   );
 }
 
-function nearIn(known: ReadonlySet<string>, field: string): string | undefined {
-  return [...known].find((each) => isNear(each, field));
+/** The name that somebody seems to have meant. */
+export function nearIn(known: Iterable<string>, name: string): string | undefined {
+  return [...known].find((each) => isNear(each, name));
 }
 
 function refuse(what: string, field: string, meant: string | undefined, code: ErrorCode): never {

@@ -60,6 +60,9 @@ export interface Ledger {
   read(namespace: string, key: string): Promise<StoredRecord | undefined>;
   list(query: ListQuery): Promise<Page<StoredRecord>>;
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
+  namespaces(): Promise<readonly string[]>;
+  /** Somebody's own words about a record, for its history. */
+  annotate(record: StoredRecord, detail: Asker): void;
   /** What `observe` would have done instead. */
   observe(record: StoredRecord, would: string): void;
   prune(limit: number): Promise<number>;
@@ -146,6 +149,10 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     async history(namespace, key) {
       await audit.flush();
       return ask(() => store.history(namespace, key));
+    },
+    namespaces: () => ask(() => store.namespaces()),
+    annotate(record, detail) {
+      audit.note(noteOf(record, 'noted', detail));
     },
     observe(record, would) {
       audit.note(noteOf(record, 'observed', { would }));

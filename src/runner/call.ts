@@ -55,6 +55,8 @@ export interface Call {
   readonly key: string;
   readonly olderKeys: readonly string[];
   readonly fingerprint: string | null;
+  /** Canonical JSON of the identity args. */
+  readonly intent: string;
   readonly content: string | null;
   /** The args as they are stored, or null where they may not or cannot be. */
   readonly storedArgs: string | null;

@@ -68,7 +68,7 @@ async function keylessCall(
   problem: SemelError,
 ): Promise<Call> {
   const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
-  const unkeyed = { key: '', olderKeys: [], fingerprint: null, content: null, storedArgs: null };
+  const unkeyed = { key: '', olderKeys: [], fingerprint: null, intent: '', content: null, storedArgs: null };
   const nobody = { identity: {}, periodEndsAt: null, again: null, notAfter: null };
   return {
     tool,
@@ -152,6 +152,7 @@ function keyedCall(
     key,
     olderKeys: contract.was.length === 0 ? noKeys : contract.was.map(keyIn).filter((each) => each !== key),
     fingerprint: caller === undefined ? null : fingerprint(identityText),
+    intent: identityText,
     // A replay from memory needs neither.
     get content() {
       content ??= { text: contentOf(key, args, contract.fields) };

@@ -14,6 +14,7 @@ export type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
+export type { KeyInfo } from './key-info.ts';
 export type { Limits, OnceOptions, SemelOptions } from './options.ts';
 export { playedBy, type Rebuild, type Rebuilding, rebuildOf, type Sibling } from './rebuild.ts';
 export type { RecordInfo } from './record-info.ts';

@@ -29,6 +29,8 @@ export interface SemelOptions {
   readonly unguarded?: boolean;
   /** Remove expired records in the background. @default true */
   readonly prune?: boolean;
+  /** Who holds the claims of this process, as evidence for people. @default its host and process id */
+  readonly owner?: string;
   /** Where warnings go. @default process.emitWarning */
   readonly onWarning?: (message: string) => void;
   readonly clock?: Clock;
@@ -67,6 +69,7 @@ export const semelFields: ReadonlySet<string> = fieldsOf<SemelOptions>({
   permissions: true,
   unguarded: true,
   prune: true,
+  owner: true,
   onWarning: true,
   clock: true,
   random: true,

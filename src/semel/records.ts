@@ -53,6 +53,10 @@ export interface Records {
   get(keyOrId: string): Promise<RecordInfo | undefined>;
   list(query?: RecordQuery): Promise<Page<RecordInfo>>;
   history(keyOrId: string): Promise<readonly StoreEvent[]>;
+  /** Adds plain data to its history: what was seen, where it is, who was told. */
+  annotate(keyOrId: string, detail: Readonly<Record<string, unknown>>): Promise<void>;
+  /** In which this ledger has or had records. */
+  namespaces(): Promise<readonly string[]>;
   /** Ends the window of a settled record now: the next call executes. */
   forget(keyOrId: string, options?: ActOptions): Promise<RecordInfo>;
   /** Makes a failure free again, or a given-up record an open question. */
@@ -164,6 +168,10 @@ export function createRecords({ ledger, namespace, clock, random, user, maxResul
       const record = keyOrId.includes('/') ? undefined : await must(keyOrId);
       return ledger.history(namespace, record?.key ?? keyOrId);
     },
+    async annotate(keyOrId, detail) {
+      ledger.annotate(await must(keyOrId), detail);
+    },
+    namespaces: () => ledger.namespaces(),
     forget: async (keyOrId, options = {}) => act(await must(keyOrId), { type: 'forget' }, options),
     reopen: async (keyOrId, options = {}) => act(await must(keyOrId), { type: 'reopen' }, options),
     async prune({ batch = 500 } = {}) {

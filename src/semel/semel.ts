@@ -12,7 +12,7 @@ import { type AttemptContext, type Call, createRunner, type Result } from '../ru
 import type { StoreFacts } from '../store/store.ts';
 import { type Ambient, handoff, within } from './ambient.ts';
 import { type Begun, begin } from './begin.ts';
-import { callOf } from './call-of.ts';
+import { callOf, text } from './call-of.ts';
 import { commandOptions } from './command-options.ts';
 import type {
   CallOptions,
@@ -23,6 +23,7 @@ import type {
   ToolFunction,
 } from './definition.ts';
 import { createHousekeeping } from './housekeeping.ts';
+import { type KeyInfo, keyInfoOf } from './key-info.ts';
 import { namespaceOf } from './namespace.ts';
 import {
   checkOnceOptions,
@@ -70,6 +71,8 @@ export interface Semel extends AsyncDisposable {
     args: Input,
     options?: CallOptions,
   ): Promise<Begun<Value>>;
+  /** The key that a call would have, and what it is made of. Nothing is claimed. */
+  keyOf<Input>(tool: ToolFunction<Input, unknown>, args: Input, options?: CallOptions): Promise<KeyInfo>;
   /** Calls made inside `work` belong to this conversation, turn or run. Takes a hand-off too. */
   within<T>(identity: Ambient | string, work: () => T): T;
   /** The identity of the code that runs now, for another process or agent. Holds no secrets. */
@@ -117,7 +120,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     ledger,
     clock,
     random,
-    owner: `${hostname()}:${process.pid}`,
+    owner: text('owner', options.owner) ?? `${hostname()}:${process.pid}`,
     maxResultBytes: limits.resultBytes,
     mayRunUnguarded: options.unguarded ?? true,
   });
@@ -227,6 +230,22 @@ export function createSemel(options: SemelOptions = {}): Semel {
     return contract.effect !== 'read' && opened === undefined ? open().catch(() => undefined) : undefined;
   }
 
+  function recordedTool(fn: Pick<ToolFunction<unknown, unknown>, 'contract'>): KnownTool {
+    const name = fn?.contract?.name ?? 'This';
+    const known = toolbox.find(name);
+    const problem =
+      known === undefined
+        ? 'is no tool of this semel'
+        : fn.contract.effect === 'read'
+          ? 'is a read, which is not recorded'
+          : undefined;
+    if (known !== undefined && problem === undefined) return known;
+    throw new SemelError('CONTRACT_INVALID', `${name} ${problem}.`, {
+      path: 'tool',
+      next: 'Pass what `semel.tool` returned, with an effect that is recorded.',
+    });
+  }
+
   const semel: Semel = {
     namespace,
     async once(name: string, id: unknown, ...rest: unknown[]) {
@@ -251,23 +270,14 @@ export function createSemel(options: SemelOptions = {}): Semel {
     },
     tool: toolbox.define as unknown as Semel['tool'],
     async begin(fn, args, callOptions = {}) {
-      const name = fn?.contract?.name ?? 'This';
-      const known = toolbox.find(name);
-      const problem =
-        known === undefined
-          ? 'is no tool of this semel'
-          : fn.contract.effect === 'read'
-            ? 'is a read, which is not recorded'
-            : undefined;
-      if (known === undefined || problem !== undefined) {
-        throw new SemelError('CONTRACT_INVALID', `${name} ${problem}.`, {
-          path: 'tool',
-          next: 'Pass what `semel.tool` returned, with an effect that is recorded.',
-        });
-      }
-      const made = await callOf(source, known.tool, known.schema, args, callOptions);
+      const { tool, schema } = recordedTool(fn);
+      const made = await callOf(source, tool, schema, args, callOptions);
       await beforeUse(made);
       return begin(runner, clock, made);
+    },
+    async keyOf(fn, args, callOptions = {}) {
+      const { tool, schema } = recordedTool(fn);
+      return keyInfoOf(await callOf(source, tool, schema, args, callOptions));
     },
     within,
     handoff,

@@ -67,6 +67,7 @@ function later(make: () => Promise<Store>): Store {
     list: async (query) => (await store()).list(query),
     append: async (events) => (await store()).append(events),
     history: async (namespace, key) => (await store()).history(namespace, key),
+    namespaces: async () => (await store()).namespaces(),
     prune: async (limit) => (await store()).prune(limit),
     close: async () => {
       if (made !== undefined) await (await made).close();

@@ -91,6 +91,7 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
     key: record.key,
     olderKeys: [],
     fingerprint: record.fingerprint,
+    intent: '',
     content: record.content,
     storedArgs: record.args,
     periodEndsAt: record.retention?.periodEndsAt ?? null,

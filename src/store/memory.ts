@@ -70,6 +70,7 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
       return { rows: page, next: matching.length > page.length ? page.at(-1)?.key : undefined, time: now };
     },
     history: (namespace, key) => events.filter((event) => event.namespace === namespace && event.key === key),
+    namespaces: () => [...new Set([...rows.values()].map(({ namespace }) => namespace))].sort(),
     async close() {},
   };
 }

@@ -46,6 +46,7 @@ export interface Backend {
   peek(namespace: string, key: string): { row: Row | undefined; time: Time };
   list(query: ListQuery): { rows: readonly Row[]; next: string | undefined; time: Time };
   history(namespace: string, key: string): readonly StoreEvent[];
+  namespaces(): readonly string[];
   close(): Promise<void>;
 }
 
@@ -96,6 +97,10 @@ export function ruleStore(backend: Backend): Store {
     async history(namespace, key) {
       await backend.open();
       return backend.history(namespace, key);
+    },
+    async namespaces() {
+      await backend.open();
+      return backend.namespaces();
     },
     async prune(limit) {
       await backend.open();

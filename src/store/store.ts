@@ -298,7 +298,8 @@ export type EventType =
   | 'poisoned'
   | 'replayed'
   | 'conflict'
-  | 'observed';
+  | 'observed'
+  | 'noted';
 
 export interface StoreEvent {
   readonly at: number;
@@ -370,6 +371,8 @@ export interface Store {
   /** Audit events that no rule depends on; those of a record that is gone are dropped. */
   append(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void>;
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
+  /** In which there are or were records, in order: for whoever looks in the wrong one. */
+  namespaces(): Promise<readonly string[]>;
   /** Removes at most `limit` expired records, and answers how many; 0: nothing is left to remove. */
   prune(limit: number): Promise<number>;
   close(): Promise<void>;

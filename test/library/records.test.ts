@@ -1,6 +1,7 @@
 // Looking at the ledger, its two acts on settled records, and calls in two halves.
 
-import { NotLanded, Rejected, type SemelError } from 'semel';
+import { createSemel, day, NotLanded, Rejected, type SemelError } from 'semel';
+import { memoryStore } from 'semel/memory';
 import { describe, expect, test } from 'vitest';
 import { flaky, gate, quick, rest, rig } from './support.ts';
 
@@ -320,4 +321,46 @@ describe('begin', () => {
     await made.clock.advance(5 * 60_000);
     expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'unknown' });
   });
+});
+
+test('keyOf tells the key that a call would have, and what went into it', async () => {
+  const semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
+  const send = semel.tool({
+    name: 'mail.send',
+    effect: 'write-non-idempotent',
+    per: day('Europe/Paris'),
+    identity: ['lead'],
+    normalize: { lead: 'email' },
+    volatile: ['traceId'],
+    run: (_: { lead: string; body: string; traceId: string }) => 'sent',
+  });
+  const at = new Date('2026-06-19T22:30:00Z');
+  const args = { lead: 'Ada@Example.com', body: 'hello', traceId: 't1' };
+  const info = await semel.keyOf(send, args, { at });
+  expect(info).toMatchObject({
+    contract: 'mail.send',
+    period: '2026-06-20',
+    periodEndsAt: new Date('2026-06-20T22:00:00Z'),
+    identity: { lead: expect.stringContaining('@example.com') },
+    content: ['body'],
+    volatile: ['traceId'],
+  });
+  expect(await semel.records.get(info.key)).toBeUndefined();
+  const { receipt } = await send.try(args, { at });
+  expect([receipt.key, receipt.id]).toEqual([info.key, info.id]);
+  await semel.close();
+});
+
+test('a record can be annotated, and a ledger tells its namespaces', async () => {
+  const store = memoryStore();
+  const semel = createSemel({ store, namespace: 'shop', owner: 'worker seven', onWarning: () => undefined });
+  await semel.once('mail.send', { lead: 7 }, () => 'sent');
+  const [record] = (await semel.records.list()).items;
+  expect(record?.owner).toBe('worker seven');
+  await semel.records.annotate(record?.key ?? '', { seen: 'in the outbox' });
+  expect(await semel.records.history(record?.id ?? '')).toMatchObject([
+    { type: 'noted', detail: { seen: 'in the outbox' } },
+  ]);
+  expect(await semel.records.namespaces()).toEqual(['shop']);
+  await semel.close();
 });

@@ -131,6 +131,7 @@ export function connect(
     read: (ns, key) => ask('read', () => store.read(ns, key), false),
     list: (query) => ask('list', () => store.list(query), false),
     append: (events) => ask('append', () => store.append(events), false),
+    namespaces: () => ask('namespaces', () => store.namespaces(), false),
     history: (ns, key) => ask('history', () => store.history(ns, key), false),
     prune: (limit) => ask('prune', () => store.prune(limit).finally(echoes.pruned), false),
     close: async () => undefined,

@@ -15,6 +15,7 @@ export interface Scopes {
   withId(id: number): Scope;
   /** Those of a namespace from this contract on, in the order of their keys. */
   from(namespace: string, contract: string): readonly Scope[];
+  namespaces(): readonly string[];
   /** After a rollback: a scope that was added has not been. */
   forget(): void;
 }
@@ -29,6 +30,7 @@ export function scopes(database: SqliteLike): Scopes {
     database,
     'SELECT id, contract FROM scopes WHERE namespace = ? AND contract >= ? ORDER BY contract',
   );
+  const findNamespaces = query(database, 'SELECT DISTINCT namespace FROM scopes ORDER BY namespace');
   const add = query(database, 'INSERT INTO scopes (namespace, contract) VALUES (?, ?) RETURNING id');
   const known = new Map<string, Map<string, number>>();
   let size = 0;
@@ -52,6 +54,7 @@ export function scopes(database: SqliteLike): Scopes {
         namespace,
         contract: contract as string,
       })),
+    namespaces: () => findNamespaces.all().map(([namespace]) => namespace as string),
     forget,
   };
 

@@ -97,6 +97,7 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
         return { ...listRows(records, scopes, query, now), time: now };
       }),
     history: (namespace, key) => reading(({ events }) => events.of(namespace, key)),
+    namespaces: () => reading(({ scopes }) => scopes.namespaces()),
     close() {
       closing ??= shut();
       return closing;

@@ -136,4 +136,11 @@ export const pagingCases = [
       'mail.send/=16',
     ]);
   }),
+
+  behaviour('the namespaces that have records are told', [], async (scene) => {
+    await scene.take({ namespace: 'zoo' });
+    await scene.take({ namespace: 'app' });
+    await scene.take({ namespace: 'app', key: 'mail.send/=2' });
+    assert.deepEqual(await scene.elsewhere.namespaces(), ['app', 'zoo']);
+  }),
 ];

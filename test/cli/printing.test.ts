@@ -33,7 +33,7 @@ test('doubt prints no control characters, and a command that a shell reads as it
   const options = ['--store', store, '--namespace', namespace];
   const { stdout } = await run(process.execPath, [main, 'doubt', ...options]);
   expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
-  expect(stdout.match(/^ {2}decide/gm)).toHaveLength(1);
+  expect(stdout.match(/^ +decide/gm)).toHaveLength(1);
   expect(stdout).toContain(`--namespace '$(touch pwned) it'\\''s' --store 'sqlite:${folder}/the ledger.db'`);
 
   const { stdout: json } = await run(process.execPath, [main, 'doubt', '--json', ...options]);

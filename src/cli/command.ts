@@ -1,0 +1,157 @@
+// How a command is written down: what it is called, takes and does. Help, completion and parsing read the same words.
+
+import { parseArgs } from 'node:util';
+import { nearIn } from '../core/known-fields.ts';
+import { type CommandName, summaries } from './summaries.ts';
+import { usageError } from './usage.ts';
+
+export interface Flag {
+  readonly type: 'string' | 'boolean';
+  readonly short?: string;
+  readonly multiple?: true;
+  /** How the value is called in the help: `<url>`. */
+  readonly value?: string;
+  readonly choices?: readonly string[];
+  readonly help: string;
+}
+
+export type Flags = Readonly<Record<string, Flag>>;
+
+type ValueOf<F extends Flag> = F['type'] extends 'boolean'
+  ? boolean
+  : F extends { readonly choices: readonly (infer Choice)[] }
+    ? Choice
+    : string;
+
+export type ValuesOf<All extends Flags> = {
+  readonly [Name in keyof All]:
+    | (All[Name] extends { multiple: true } ? string[] : ValueOf<All[Name]>)
+    | undefined;
+};
+
+/** The options that every command has: which ledger, which application, for whom to print. */
+export const everywhere = {
+  store: {
+    type: 'string',
+    value: '<url>',
+    help: 'the ledger: sqlite:path (default: SEMEL_STORE, else that of the user)',
+  },
+  namespace: {
+    type: 'string',
+    value: '<name>',
+    help: 'the application (default: SEMEL_NAMESPACE, else "default")',
+  },
+  json: { type: 'boolean', help: 'print JSON, for programs' },
+  help: { type: 'boolean', short: 'h', help: 'this text' },
+} as const satisfies Flags;
+
+export interface Input<All extends Flags> {
+  readonly values: ValuesOf<All & typeof everywhere>;
+  readonly positionals: readonly string[];
+  /** What stands after `--`; undefined where there is no `--`. */
+  readonly rest: readonly string[] | undefined;
+}
+
+export interface Definition<All extends Flags> {
+  readonly name: CommandName;
+  /** What follows `semel <name>`. */
+  readonly takes: string;
+  /** More than a line, for the help. */
+  readonly about?: string;
+  readonly flags: All;
+  readonly examples: readonly string[];
+  run(input: Input<All>): Promise<number>;
+}
+
+export interface Command {
+  readonly name: string;
+  readonly flags: Flags;
+  help(): string;
+  run(args: readonly string[]): Promise<number>;
+}
+
+export function command<const All extends Flags>(definition: Definition<All>): Command {
+  const flags: Flags = { ...definition.flags, ...everywhere };
+  const help = () => helpOf(definition, flags);
+  return {
+    name: definition.name,
+    flags,
+    help,
+    async run(args) {
+      const input = parsed(definition.name, flags, args);
+      if (input.values.help === true) {
+        process.stdout.write(help());
+        return 0;
+      }
+      return definition.run(input as unknown as Input<All>);
+    },
+  };
+}
+
+function parsed(name: string, flags: Flags, args: readonly string[]) {
+  const end = args.indexOf('--');
+  const own = end < 0 ? args : args.slice(0, end);
+  checkNames(name, flags, own);
+  const { values, positionals } = parseOwn(name, flags, own);
+  for (const [flag, { choices }] of Object.entries(flags)) {
+    const given = values[flag];
+    if (choices !== undefined && typeof given === 'string' && !choices.includes(given))
+      throw usageError(name, `--${flag} is one of ${choices.join(', ')}, not ${JSON.stringify(given)}`);
+  }
+  return { values, positionals, rest: end < 0 ? undefined : args.slice(end + 1) };
+}
+
+function parseOwn(name: string, flags: Flags, args: readonly string[]) {
+  const options = Object.fromEntries(
+    Object.entries(flags).map(([flag, { type, short, multiple }]) => [
+      flag,
+      { type, ...(short === undefined ? {} : { short }), ...(multiple === undefined ? {} : { multiple }) },
+    ]),
+  );
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (error) {
+    // The second sentence of Node's message is about its own library.
+    const [sentence = ''] = (error as Error).message.split(/\.\s|\n/);
+    throw usageError(name, sentence.replace(/\.$/, ''));
+  }
+}
+
+function checkNames(name: string, flags: Flags, args: readonly string[]): void {
+  for (const arg of args) {
+    const [, flag] = /^--([^=]+)/.exec(arg) ?? [];
+    if (flag === undefined || Object.hasOwn(flags, flag)) continue;
+    const near = nearIn(Object.keys(flags), flag);
+    throw usageError(name, `there is no option --${flag}`, near && `Did you mean --${near}?`);
+  }
+}
+
+function helpOf({ name, takes, about, flags: own, examples }: Definition<Flags>, flags: Flags): string {
+  const isOwn = ([flag]: [string, Flag]) => Object.hasOwn(own, flag);
+  const entries = Object.entries(flags);
+  const lines = [
+    `semel ${name}: ${summaries[name].line}`,
+    '',
+    `Usage: semel ${name} ${takes}`.trimEnd(),
+    ...(about === undefined ? [] : ['', about.trim()]),
+    ...(Object.keys(own).length === 0 ? [] : ['', ...table(entries.filter(isOwn))]),
+    '',
+    'Everywhere:',
+    ...table(entries.filter((entry) => !isOwn(entry))),
+    '',
+    examples.length === 1 ? 'Example:' : 'Examples:',
+    ...examples.map((example) => `  ${example}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function table(entries: readonly [string, Flag][]): string[] {
+  const rows = entries.map(([name, { short, value, choices, type, help }]) => {
+    const shown = type === 'boolean' ? '' : ` ${choices?.join('|') ?? value ?? '<text>'}`;
+    return [`  ${short === undefined ? '' : `-${short}, `}--${name}${shown}`, help] as const;
+  });
+  const width = Math.min(30, Math.max(...rows.map(([left]) => left.length)));
+  return rows.map(([left, help]) =>
+    left.length > width ? `${left}\n${' '.repeat(width + 2)}${help}` : `${left.padEnd(width + 2)}${help}`,
+  );
+}

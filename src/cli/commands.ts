@@ -1,0 +1,9 @@
+// Where each command lives. It is loaded when it is asked for.
+
+import type { Command } from './command.ts';
+import type { CommandName } from './summaries.ts';
+
+export const commands: Readonly<Record<CommandName, () => Promise<{ default: Command }>>> = {
+  doubt: () => import('./doubt.ts'),
+  resolve: () => import('./resolve.ts'),
+};

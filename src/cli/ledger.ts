@@ -1,0 +1,40 @@
+// Which ledger a command works on: the one that it was told, never by the folder it was started in.
+
+import { existsSync } from 'node:fs';
+import { SemelError } from '../core/errors.ts';
+import { createSemel, type Semel, type SemelOptions } from '../semel/index.ts';
+import { defaultPath } from '../stores/sqlite/index.ts';
+import { complain } from './print.ts';
+
+export interface LedgerChoice {
+  readonly store: string | undefined;
+  readonly namespace: string | undefined;
+}
+
+/**
+ * To look at a ledger that is not there would make an empty one, and say that all is well: only whoever has something
+ * to write makes one.
+ */
+export function ledgerFor(
+  choice: LedgerChoice,
+  options: SemelOptions & { readonly make?: true } = {},
+): Semel {
+  const { make, ...rest } = options;
+  const url = choice.store ?? (process.env.SEMEL_STORE || 'sqlite:');
+  if (url === 'memory:')
+    throw new SemelError('INVALID_ARGS', 'A ledger in memory is gone when the command ends.', {
+      next: 'Name a file: --store sqlite:<path>.',
+    });
+  const path = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) || defaultPath() : undefined;
+  if (!make && path !== undefined && !existsSync(path)) {
+    throw new SemelError('STORE_UNAVAILABLE', `There is no ledger at ${path}.`, {
+      next: 'Name it by --store sqlite:<path>, or by SEMEL_STORE. `semel run` and `semel once` make one.',
+    });
+  }
+  return createSemel({
+    store: url,
+    namespace: choice.namespace ?? (process.env.SEMEL_NAMESPACE || 'default'),
+    onWarning: complain,
+    ...rest,
+  });
+}

@@ -1,0 +1,94 @@
+// What people and programs read: tables, times, colours where there is a terminal, and JSON.
+
+import { styleText } from 'node:util';
+import { formatDuration } from '../core/duration.ts';
+
+/** Control characters are shown, not sent: text of a ledger was written by models, tools and providers. */
+export function printable(text: string): string {
+  return text.replace(
+    /\p{Cc}/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+export function print(...lines: readonly string[]): void {
+  for (const line of lines) process.stdout.write(`${line}\n`);
+}
+
+/** As lines: the only control character that is left is the end of a line. */
+export function printJson(value: unknown): void {
+  print(...JSON.stringify(value, null, 2).split('\n').map(printable));
+}
+
+/** One value per line, for long lists and for what is followed. */
+export function printJsonLine(value: unknown): void {
+  print(printable(JSON.stringify(value)));
+}
+
+/** What is said beside the output: on stderr. */
+export function complain(message: string): void {
+  process.stderr.write(`semel: ${printable(message)}\n`);
+}
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Colours are for terminals; `styleText` minds NO_COLOR and FORCE_COLOR. */
+export function styled(style: Style, text: string): string {
+  return styleText(style, text, { stream: process.stdout });
+}
+
+/** `3m ago`, `in 2h`; the instant itself is in `--json` and in `show`. */
+export function relative(at: Date, now = Date.now()): string {
+  const ms = now - at.getTime();
+  const shown = formatDuration(Math.round(Math.abs(ms) / 1000) * 1000);
+  if (Math.abs(ms) < 500) return 'now';
+  return ms >= 0 ? `${shown} ago` : `in ${shown}`;
+}
+
+export interface Cell {
+  readonly text: string;
+  readonly style?: Style;
+}
+
+/** Columns as wide as they need; the last one is cut to the terminal's width. */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly (string | Cell)[])[],
+): readonly string[] {
+  const cells = rows.map((row) => row.map((cell) => (typeof cell === 'string' ? { text: cell } : cell)));
+  const shown = cells.map((row) => row.map(({ text }) => printable(text)));
+  const widths = head.map((name, at) => Math.max(name.length, ...shown.map((row) => (row[at] ?? '').length)));
+  const room = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
+  const line = (texts: readonly string[], style: (at: number, text: string) => string) => {
+    let used = 0;
+    return texts
+      .map((text, at) => {
+        const isLast = at === texts.length - 1;
+        const padded = isLast ? cut(text, room - used) : text.padEnd(widths[at] as number);
+        used += padded.length + 2;
+        return style(at, padded);
+      })
+      .join('  ')
+      .trimEnd();
+  };
+  return [
+    line(head, (_, text) => styled('dim', text)),
+    ...shown.map((row, n) =>
+      line(row, (at, text) => {
+        const style = cells[n]?.[at]?.style;
+        return style === undefined ? text : styled(style, text);
+      }),
+    ),
+  ];
+}
+
+export function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+}
+
+/** Stored args or results in one line. */
+export function oneLine(value: unknown, most = 200): string {
+  if (value === undefined) return '';
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
+  return cut(text, most);
+}

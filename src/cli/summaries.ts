@@ -1,0 +1,8 @@
+// The commands in one line each, under the headings of the help. Data only: the help of all loads none of them.
+
+export const summaries = {
+  doubt: { group: 'See', line: 'what is in doubt and needs a decision' },
+  resolve: { group: 'Decide', line: 'decide about what is in doubt' },
+} as const satisfies Record<string, { readonly group: string; readonly line: string }>;
+
+export type CommandName = keyof typeof summaries;
