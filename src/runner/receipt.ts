@@ -183,7 +183,9 @@ function whoDecides(
 function isInTime(call: Call, record: StoredRecord): boolean {
   const { firstDispatchedAt, readAt } = record;
   const withinMs = rerunWithin(call, record);
-  return withinMs === null || firstDispatchedAt === null || readAt < firstDispatchedAt + withinMs;
+  return (
+    withinMs === null || firstDispatchedAt === null || (readAt > 0 && readAt < firstDispatchedAt + withinMs)
+  );
 }
 
 /** The error that a settled or released record answers with. */

@@ -111,6 +111,7 @@ export interface Row {
 /** A row as it stood at one moment of the store's clock, without the token. */
 export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news'> {
   readonly contract: string;
+  /** By a clock that could be trusted; else 0. */
   readonly readAt: number;
   /** Running, lease over. */
   readonly lapsed: boolean;

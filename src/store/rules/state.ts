@@ -153,7 +153,8 @@ export function view(row: Row, time: Time): StoredRecord {
     run: row.run,
     again: row.again,
     contract: contractOf(row.key),
-    readAt: time.wall,
+    // What was seen by a wrong clock was seen nobody knows when: a verdict must not count from there.
+    readAt: time.steady ? time.wall : untold,
     lapsed: isLapsed(row, time),
     inDoubt: isInDoubt(row, time),
     expired: isExpired(row, time),

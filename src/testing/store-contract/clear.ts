@@ -62,6 +62,25 @@ export const clearCases = [
     },
   ),
 
+  behaviour(
+    'what was looked for by a wrong clock is not believed when the clock is right again',
+    ['time', 'unsteady'],
+    async (scene) => {
+      await scene.take({ crossing: true });
+      await scene.lapse();
+      await scene.unsteady(true);
+      const verifier = await scene.take({ for: 'verify', leaseMs: hour });
+      const seen = await scene.read();
+      await scene.unsteady(false);
+      await scene.advance(verifyAfter);
+      refusedBecause(await verifier.clear({ seenAt: verifier.record.readAt }), 'early');
+      const late = { decidedAt: seen.readAt, force: false };
+      assert.equal((await scene.resolve({ type: 'notLanded' }, late)).ok, false);
+      const { record } = await verifier.renew();
+      await verifier.cleared({ seenAt: record?.readAt ?? 0 });
+    },
+  ),
+
   behaviour('"not landed" waits for every attempt, not for the last', ['time'], async (scene) => {
     const first = await scene.take({ crossing: true, verifyAfterMs: 2 * hour });
     await scene.lapse();
