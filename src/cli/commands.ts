@@ -4,6 +4,8 @@ import type { Command } from './command.ts';
 import type { CommandName } from './summaries.ts';
 
 export const commands: Readonly<Record<CommandName, () => Promise<{ default: Command }>>> = {
+  run: () => import('./run.ts'),
+  once: () => import('./once.ts'),
   doubt: () => import('./doubt.ts'),
   resolve: () => import('./resolve.ts'),
 };

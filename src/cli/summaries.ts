@@ -1,6 +1,8 @@
 // The commands in one line each, under the headings of the help. Data only: the help of all loads none of them.
 
 export const summaries = {
+  run: { group: 'Guard', line: 'guard a job: never two at a time, done once per slot' },
+  once: { group: 'Guard', line: 'guard one effect: done once, its output remembered' },
   doubt: { group: 'See', line: 'what is in doubt and needs a decision' },
   resolve: { group: 'Decide', line: 'decide about what is in doubt' },
 } as const satisfies Record<string, { readonly group: string; readonly line: string }>;

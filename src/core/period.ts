@@ -82,6 +82,25 @@ export function calendarSlot(period: CalendarPeriod, at: number): Slot {
   return slot;
 }
 
+/** What the clocks of a zone show at an instant, as if it were UTC. */
+export function wallAt(zone: string, at: number): number {
+  return at + zoneNamed(zone).offsetAt(at);
+}
+
+/**
+ * The instants at which the clocks of a zone show `wall`: two where they go back over it. Where they skip it, the first
+ * instant after.
+ */
+export function instantsAt(zone: string, wall: number): readonly number[] {
+  const named = zoneNamed(zone);
+  const offsets = new Set([named.offsetAt(wall - 16 * hourMs), named.offsetAt(wall + 16 * hourMs)]);
+  const shown = [...offsets]
+    .map((offset) => wall - offset)
+    .filter((at) => at + named.offsetAt(at) === wall)
+    .sort((a, b) => a - b);
+  return shown.length > 0 ? shown : [reached(named, wall)];
+}
+
 /** Minutes and hours are elapsed time under one offset: the hour that repeats is two slots, told apart by it. */
 function clockSlot(zone: Zone, at: number, lengthMs: number, digits: number): Slot {
   const offset = zone.offsetAt(at);

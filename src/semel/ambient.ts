@@ -30,7 +30,16 @@ const current = new AsyncLocalStorage<Ambient>();
 const version = 'semel1.';
 
 export function ambient(): Ambient {
-  return current.getStore() ?? {};
+  return current.getStore() ?? inherited();
+}
+
+let ofProcess: Ambient | undefined;
+
+/** A process that `semel run` started belongs to that run: every call of it, until the program says otherwise. */
+function inherited(): Ambient {
+  const { SEMEL_CONTEXT: context } = process.env;
+  ofProcess ??= context === undefined || context === '' ? {} : adopt(context);
+  return ofProcess;
 }
 
 /** Inner identity is added to the outer one; a new conversation does not inherit a turn. */

@@ -17,18 +17,7 @@ import { beforeAll, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
 
-const below = [
-  'core',
-  'store',
-  'stores',
-  'providers',
-  'ledger',
-  'runner',
-  'jobs',
-  'outbox',
-  'adapters',
-  'mcp',
-];
+const below = ['core', 'store', 'stores', 'providers', 'ledger', 'runner', 'outbox', 'adapters', 'mcp'];
 
 const directions: Record<string, string[]> = {
   core: [],
@@ -37,14 +26,14 @@ const directions: Record<string, string[]> = {
   providers: ['core'],
   ledger: ['core', 'store'],
   runner: ['core', 'store', 'ledger'],
-  jobs: ['core', 'ledger', 'runner'],
   outbox: ['core', 'ledger', 'runner'],
   adapters: ['core', 'ledger', 'runner'],
   mcp: ['core', 'ledger', 'runner'],
   semel: below,
-  server: [...below, 'semel'],
-  cli: [...below, 'semel', 'server'],
-  testing: [...below, 'semel', 'server', 'cli'],
+  jobs: [...below, 'semel'],
+  server: [...below, 'semel', 'jobs'],
+  cli: [...below, 'semel', 'jobs', 'server'],
+  testing: [...below, 'semel', 'jobs', 'server', 'cli'],
 };
 
 const openByFile = ['core', 'store'];
@@ -88,7 +77,7 @@ for (const [folder, allowed] of Object.entries(directions)) {
   });
 }
 
-for (const folder of [...below, 'semel']) {
+for (const folder of [...below, 'semel', 'jobs']) {
   const { home, up } = inside(folder);
   planted(`${folder} does not read the public names back`, `${home}/public-names.ts`, {
     wrong: [`${up}index.ts`],
@@ -108,7 +97,7 @@ planted('core imports no package, and of Node only node:crypto', 'src/core/outsi
 
 planted('the public names come from the doors below', 'src/index.ts', {
   right: [...below, 'semel'].map((folder) => `./${door(folder)}`),
-  wrong: ['server', 'cli', 'testing'].map((folder) => `./${door(folder)}`),
+  wrong: ['jobs', 'server', 'cli', 'testing'].map((folder) => `./${door(folder)}`),
 });
 
 planted('what ships imports no development dependency', 'src/runner/dependency.ts', {

@@ -1,0 +1,228 @@
+// `semel run`: guards a job. Its words only; what it does is in src/jobs.
+
+import { randomBytes } from 'node:crypto';
+import { type Duration, durationMs, formatDuration } from '../core/duration.ts';
+import {
+  type Holder,
+  type JobReport,
+  ownerOf,
+  runJob,
+  shortestLeaseMs,
+  shownOwner,
+  slotOf,
+  units,
+} from '../jobs/index.ts';
+import type { RecordInfo } from '../semel/index.ts';
+import { command, type ValuesOf } from './command.ts';
+import { exitCodeOf } from './exit-code.ts';
+import { idsOf } from './ids.ts';
+import { ledgerFor } from './ledger.ts';
+import { complain, printable, relative } from './print.ts';
+import { usageError } from './usage.ts';
+
+const flags = {
+  per: { type: 'string', choices: units, help: 'what a slot is (default: day); none: run whenever started' },
+  cron: {
+    type: 'string',
+    value: '<expression>',
+    help: 'the schedule, as in the crontab: the slot is its latest instant',
+  },
+  at: { type: 'string', value: '<instant>', help: 'the scheduled instant, where the scheduler tells it' },
+  tz: {
+    type: 'string',
+    value: '<zone>',
+    help: 'the time zone of slots: Europe/Paris (default: TZ, else that of the system)',
+  },
+  id: {
+    type: 'string',
+    multiple: true,
+    value: '<name=value>',
+    help: 'one run per customer, say; repeatable',
+  },
+  again: { type: 'string', value: '<why>', help: 'run it once more on purpose; kept in the history' },
+  'if-busy': {
+    type: 'string',
+    choices: ['skip', 'wait', 'fail'],
+    help: 'what to do while it runs (default: skip)',
+  },
+  wait: { type: 'string', value: '<duration>', help: 'wait at most so long; implies --if-busy wait' },
+  verify: {
+    type: 'string',
+    value: '<command>',
+    help: 'asked after a failure: exit 0 it is done, 1 it is not, else unknown',
+  },
+  'verify-after': {
+    type: 'string',
+    value: '<duration>',
+    help: 'believe "it is not" only so long after the end (default: 60s)',
+  },
+  'after-failure': {
+    type: 'string',
+    choices: ['rerun', 'hold'],
+    help: 'run again (default), or hold in doubt',
+  },
+  retries: { type: 'string', value: '<n>', help: 'try a failure again so often, in its turn (default: 0)' },
+  backoff: { type: 'string', value: '<duration>', help: 'before the first retry; doubles (default: 1m)' },
+  timeout: {
+    type: 'string',
+    value: '<duration>',
+    help: 'end the command with TERM after this time (default: none)',
+  },
+  grace: { type: 'string', value: '<duration>', help: 'from TERM to KILL (default: 10s)' },
+  lease: {
+    type: 'string',
+    value: '<duration>',
+    help: 'how long a dead machine blocks the others (default: 15m)',
+  },
+  window: {
+    type: 'string',
+    value: '<duration>',
+    help: 'how long, after its slot, a run is remembered (default: 30d)',
+  },
+  'skip-code': { type: 'string', value: '<code>', help: 'the exit code of a skip (default: 0)' },
+  quiet: { type: 'boolean', short: 'q', help: 'say nothing about skips' },
+} as const;
+
+export default command({
+  name: 'run',
+  takes: '<job> [options] -- <command> [args…]',
+  about: `Two runs of a job never overlap, and a slot is done once. What was done or is being done is skipped; what failed
+or died is run again. The command's streams and exit code are its own. It gets SEMEL_RUN, SEMEL_SLOT, SEMEL_DATE,
+SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and SEMEL_CONTEXT.`,
+  flags,
+  examples: [
+    'semel run blog --per day -- ./agent.sh',
+    "semel run digest --cron '0 7 * * 1-5' --tz Europe/Paris -- python digest.py",
+    'semel run invoice --per month --id customer=42 --timeout 10m --retries 2 -- ./invoice.sh 42',
+  ],
+  async run({ values, positionals, rest }) {
+    const [job] = positionals;
+    if (job === undefined || job === '' || positionals.length > 1)
+      throw usageError('run', 'it takes the name of one job, and the command after --');
+    if (rest === undefined || rest.length === 0)
+      throw usageError('run', 'there is no command', `Write it after --: semel run ${job} -- ./job.sh`);
+    if (values.per !== undefined && values.cron !== undefined)
+      throw usageError('run', '--per and --cron both say what a slot is', 'Leave one of them out.');
+    const duration = (name: keyof typeof flags, usual: number) => {
+      const given = values[name] as Duration | undefined;
+      return given === undefined ? usual : durationMs(given, `--${name}`);
+    };
+    const now = Date.now();
+    const zone = values.tz ?? (process.env.TZ || Intl.DateTimeFormat().resolvedOptions().timeZone);
+    const at = values.at === undefined ? undefined : instantOf(values.at);
+    const slot = slotOf({ per: values.per, cron: values.cron, at, zone: zone.replace(/^:/, '') }, now);
+    const leaseMs = duration('lease', 900_000);
+    if (leaseMs < shortestLeaseMs)
+      throw usageError('run', `--lease is at least ${formatDuration(shortestLeaseMs)}`);
+    const mark = randomBytes(10).toString('hex');
+    const say = (message: string) => complain(message);
+    await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark), prune: false });
+    const facts = await semel.open();
+    const report = await runJob({
+      semel,
+      facts,
+      mark,
+      isNamespaceChosen: values.namespace !== undefined || Boolean(process.env.SEMEL_NAMESPACE),
+      job,
+      ids: idsOf('run', values.id),
+      slot,
+      start: values.per === 'none' ? `${slot.name} ${mark}` : undefined,
+      command: rest,
+      again: values.again,
+      ifBusy: values['if-busy'] ?? (values.wait === undefined ? 'skip' : 'wait'),
+      waitMs: duration('wait', Number.POSITIVE_INFINITY),
+      verify: values.verify,
+      verifyAfterMs: duration('verify-after', 60_000),
+      afterFailure: values['after-failure'] ?? 'rerun',
+      retries: wholeOf('retries', values.retries, 0),
+      backoffMs: duration('backoff', 60_000),
+      leaseMs,
+      windowMs: duration('window', 30 * 86_400_000),
+      timeoutMs: duration('timeout', Number.POSITIVE_INFINITY),
+      graceMs: duration('grace', 10_000),
+      say,
+    });
+    return tell(report, { job, slot: slot.name, ledger: facts.location, values });
+  },
+});
+
+interface Told {
+  readonly job: string;
+  readonly slot: string;
+  readonly ledger: string;
+  readonly values: ValuesOf<typeof flags> & { readonly json: boolean | undefined };
+}
+
+/** One line at most, and the exit code. */
+function tell(report: JobReport, { job, slot, ledger, values }: Told): number {
+  const name = `${job} ${slot}`;
+  const skipCode = wholeOf('skip-code', values['skip-code'], 0);
+  const answer = (status: string, exit: number, more: object = {}) => {
+    if (values.json)
+      process.stderr.write(`${printable(JSON.stringify({ job, slot, status, exit, ledger, ...more }))}\n`);
+    return exit;
+  };
+  const skip = (sentence: string, more: object) => {
+    if (!values.quiet && !values.json) complain(`${sentence}; nothing was run (ledger ${ledger})`);
+    return answer('skipped', skipCode, more);
+  };
+  switch (report.kind) {
+    case 'skipped': {
+      const { record } = report;
+      const how = report.isVerified ? 'was found to be done' : 'was done';
+      return skip(`${name} ${how} ${whenAndWho(record)}`, { record: record.id, doneAt: record.settledAt });
+    }
+    case 'busy': {
+      const sentence = `${job} is running ${busyWho(report.holder)}`;
+      if (values['if-busy'] === 'fail' || values.wait !== undefined || values['if-busy'] === 'wait') {
+        if (!values.json) complain(`${sentence}; ${name} was not run (ledger ${ledger})`);
+        return answer('busy', 75, { record: report.holder.record.id });
+      }
+      return skip(sentence, { record: report.holder.record.id });
+    }
+    case 'refused': {
+      if (!values.json) complain(report.error.message);
+      return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
+    }
+    case 'ran': {
+      const { ending, attempt } = report;
+      const exit = ending.timedOut ? 124 : ending.exit;
+      if (ending.neverStarted && !values.json)
+        complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
+      return answer(exit === 0 ? 'succeeded' : 'failed', exit, {
+        attempt,
+        tookMs: Math.round(ending.tookMs),
+      });
+    }
+  }
+}
+
+function whenAndWho({ settledAt, owner }: RecordInfo): string {
+  const at = settledAt ?? new Date(0);
+  return `at ${at.toISOString()} (${relative(at)}) by ${shownOwner(owner)}`;
+}
+
+function busyWho({ record, isSeen }: Holder): string {
+  const who = `since ${record.updatedAt.toISOString()} (${relative(record.updatedAt)}) by ${shownOwner(record.owner)}`;
+  return record.lapsed && isSeen ? `${who}; its guard is gone, its command still runs` : who;
+}
+
+function instantOf(text: string): number {
+  const ms = /^\d{9,11}$/.test(text)
+    ? Number(text) * 1000
+    : /^\d{12,14}$/.test(text)
+      ? Number(text)
+      : Date.parse(text);
+  if (Number.isFinite(ms)) return ms;
+  throw usageError(
+    'run',
+    `--at ${JSON.stringify(text)} is no instant`,
+    'Write it like 2026-06-19T07:00:00Z, or in seconds since 1970.',
+  );
+}
+
+function wholeOf(flag: string, text: string | undefined, usual: number): number {
+  if (text === undefined) return usual;
+  if (/^\d{1,3}$/.test(text)) return Number(text);
+  throw usageError('run', `--${flag} is a whole number, not ${JSON.stringify(text)}`);
+}

@@ -1,0 +1,64 @@
+// From a key to the right to act on it: look who holds it, wait or give way, then claim. Every guarded command takes
+// this path, for its turn, its slot or its effect.
+
+import type { SemelError } from '../core/errors.ts';
+import { NotLanded } from '../core/signals.ts';
+import type { CallOptions, OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
+import { type Holder, holderOf, lookHoldsMs } from './holder.ts';
+
+export type IfBusy = 'skip' | 'wait' | 'fail';
+
+export interface Claiming<Args> {
+  readonly semel: Semel;
+  readonly folder: string;
+  readonly tool: ToolFunction<Args, unknown>;
+  readonly args: Args;
+  readonly options: CallOptions;
+  readonly ifBusy: IfBusy;
+  /** How long `wait` waits. */
+  readonly waitMs: number;
+  /** Called once, when it begins to wait. */
+  readonly onWait: (holder: Holder) => void;
+}
+
+export type Claimed =
+  /** `before` is the record as it was before this claim. */
+  | { readonly kind: 'execute'; readonly attempt: OpenAttempt; readonly before: RecordInfo | undefined }
+  | { readonly kind: 'done'; readonly value: unknown; readonly record: RecordInfo }
+  | { readonly kind: 'busy'; readonly holder: Holder }
+  | { readonly kind: 'refused'; readonly error: SemelError };
+
+const pollMs = 200;
+/** Somebody who died is noticed within this. */
+const slowPollMs = 500;
+
+export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
+  const { semel, folder, tool, args, options, ifBusy, waitMs, onWait } = claiming;
+  const { key } = await semel.keyOf(tool, args, options);
+  const until = performance.now() + waitMs;
+  let isWaiting = false;
+  for (let pauseMs = pollMs; ; pauseMs = slowPollMs) {
+    const lookedAt = performance.now();
+    const { holder, record: before } = await holderOf(semel, folder, key);
+    if (holder !== undefined) {
+      if (ifBusy !== 'wait' || performance.now() >= until) return { kind: 'busy', holder };
+      if (!isWaiting) onWait(holder);
+      isWaiting = true;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      continue;
+    }
+    const begun = await semel.begin(tool, args, options);
+    if (begun.execute) {
+      if (performance.now() - lookedAt < lookHoldsMs)
+        return { kind: 'execute', attempt: begun.attempt, before };
+      await begun.attempt.release(new NotLanded('it stood still between its look and its claim'));
+      continue;
+    }
+    const { result } = begun;
+    // Somebody was faster: look at them.
+    if (!result.ok && result.error.code === 'IN_FLIGHT') continue;
+    if (!result.ok) return { kind: 'refused', error: result.error };
+    const record = await semel.records.get(result.receipt.key);
+    if (record !== undefined) return { kind: 'done', value: result.value, record };
+  }
+}

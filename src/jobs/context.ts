@@ -1,0 +1,60 @@
+// What a guarded command is told of its run by the environment, and reads back in the commands inside it.
+
+import type { Semel } from '../semel/index.ts';
+import type { StoreFacts } from '../store/store.ts';
+import { type RunId, readRun } from './run-id.ts';
+
+export interface Inside {
+  readonly run: RunId;
+  /** The name of the run as the library knows it. */
+  readonly text: string;
+  readonly zone: string;
+  readonly date: string;
+}
+
+/** The run that this process is part of; undefined: none. */
+export function insideOf(env: NodeJS.ProcessEnv = process.env): Inside | undefined {
+  const text = env.SEMEL_RUN;
+  const run = text === undefined ? undefined : readRun(text);
+  if (text === undefined || run === undefined) return undefined;
+  return { run, text, zone: env.SEMEL_TZ ?? 'UTC', date: env.SEMEL_DATE ?? '' };
+}
+
+/** For every guarded command: which ledger, and the keys to pass on to a provider. */
+export function commonEnv(
+  semel: Semel,
+  facts: StoreFacts,
+  attempt: AttemptFacts,
+  isNamespaceChosen: boolean,
+) {
+  return {
+    SEMEL_STORE:
+      facts.address === undefined || facts.address === '' ? `sqlite:${facts.location}` : facts.address,
+    // A program inside that has a name of its own keeps it, unless somebody chose one for all.
+    ...(isNamespaceChosen ? { SEMEL_NAMESPACE: semel.namespace } : {}),
+    SEMEL_ATTEMPT: String(attempt.attempt),
+    SEMEL_FENCE: String(attempt.fence),
+    SEMEL_KEY: attempt.key.replaceAll('-', ''),
+    SEMEL_KEY_UUID: attempt.key,
+  };
+}
+
+export interface AttemptFacts {
+  readonly attempt: number;
+  readonly fence: number | string;
+  readonly key: string;
+}
+
+export function runEnv(
+  semel: Semel,
+  text: string,
+  slot: { name: string; date: string; zone: string; at: number },
+) {
+  return {
+    SEMEL_RUN: text,
+    SEMEL_SLOT: slot.name,
+    SEMEL_DATE: slot.date,
+    SEMEL_TZ: slot.zone,
+    SEMEL_CONTEXT: semel.within({ run: text, at: slot.at }, semel.handoff),
+  };
+}

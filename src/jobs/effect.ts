@@ -1,0 +1,175 @@
+// One guarded effect: a command that is run once for its name and id. Its stdout is what later calls get. A command that
+// failed may have done it, so that is in doubt, unless its exit code, a verifier or a person says more.
+
+import type { SemelError } from '../core/errors.ts';
+import type { Per } from '../core/period.ts';
+import type { CallOptions, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
+import type { StoreFacts } from '../store/store.ts';
+import { type ChildEnding, mostBytes, runChild } from './child.ts';
+import { type Claimed, claim, type IfBusy } from './claim.ts';
+import { commonEnv } from './context.ts';
+import { noteEnding, told } from './ending.ts';
+import { type Holder, holderOf } from './holder.ts';
+import { beginLife, lifeFolder } from './life.ts';
+import { textOrBytes } from './output.ts';
+import { askVerifier } from './verifier.ts';
+
+export interface EffectOptions {
+  readonly semel: Semel;
+  readonly facts: StoreFacts;
+  readonly mark: string;
+  readonly isNamespaceChosen: boolean;
+  readonly contract: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly per: Per;
+  readonly callOptions: CallOptions;
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly ifBusy: IfBusy;
+  readonly waitMs: number;
+  /** A step is done again after any failure; of an effect nobody knows. */
+  readonly ifUnknown: 'hold' | 'rerun' | 'free';
+  readonly notLandedExits: readonly number[];
+  readonly verify: string | undefined;
+  readonly verifyAfterMs: number;
+  readonly leaseMs: number;
+  readonly windowMs: number | undefined;
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+  /** Whether stdout goes on to ours, besides being kept. */
+  readonly passOn: boolean;
+  readonly say: (message: string) => void;
+}
+
+export type EffectReport =
+  | { readonly kind: 'ran'; readonly ending: ChildEnding; readonly key: string; readonly attempt: number }
+  | { readonly kind: 'done'; readonly value: EffectValue; readonly record: RecordInfo }
+  | { readonly kind: 'busy'; readonly holder: Holder }
+  | { readonly kind: 'refused'; readonly error: SemelError; readonly ending?: ChildEnding };
+
+/** What is stored of an effect, or what a person said that it would have been. */
+export type EffectValue =
+  | { readonly stdout?: string | Uint8Array; readonly bytes?: number; readonly verified?: boolean }
+  | string
+  | undefined;
+
+export async function runEffect(options: EffectOptions): Promise<EffectReport> {
+  const { semel, facts, mark, args, callOptions, ifBusy, waitMs, say } = options;
+  const folder = lifeFolder(facts.kind, facts.location);
+  const tool = toolOf(options);
+  const { key } = await semel.keyOf(tool, args, callOptions);
+  // Pipes are made only where something may have to be run.
+  const known = await semel.records.get(key);
+  if (known?.status === 'running' && ifBusy !== 'wait') {
+    const { holder } = await holderOf(semel, folder, key);
+    if (holder !== undefined) return { kind: 'busy', holder };
+  }
+  if (known?.status === 'succeeded') {
+    const replay = await semel.begin(tool, args, callOptions);
+    if (!replay.execute && replay.result.ok)
+      return { kind: 'done', value: replay.result.value as EffectValue, record: known };
+    if (replay.execute) await replay.attempt.release();
+  }
+  const life = await beginLife(folder, mark);
+  const claiming = {
+    semel,
+    folder,
+    tool,
+    args,
+    options: callOptions,
+    ifBusy,
+    waitMs,
+    onWait: ({ record }: Holder) =>
+      say(
+        `waiting for ${record.owner.replace(/#.*/, '')}, which has been at it since ${record.updatedAt.toISOString()}`,
+      ),
+  };
+  const claimed = await claim(claiming);
+  const report = claimed.kind === 'execute' ? await execute(claimed) : answer(claimed);
+  if (report.kind !== 'refused' || report.error.code !== 'UNRECORDED') life.end();
+  return report;
+
+  async function execute({ attempt }: Extract<Claimed, { kind: 'execute' }>): Promise<EffectReport> {
+    const ending = await runChild({
+      command: options.command,
+      env: { ...options.env, ...commonEnv(semel, facts, attempt, options.isNamespaceChosen) },
+      life,
+      keep: 'all',
+      passOn: options.passOn,
+      timeoutMs: options.timeoutMs,
+      graceMs: options.graceMs,
+      signal: attempt.signal,
+    });
+    await noteEnding(semel, key, attempt.attempt, ending);
+    const failure = new Error(told(ending, options.timeoutMs));
+    const didNotLand =
+      ending.neverStarted || options.ifUnknown === 'free' || options.notLandedExits.includes(ending.exit);
+    const result =
+      ending.exit === 0
+        ? await attempt.succeed(storedOf(ending))
+        : await (didNotLand ? attempt.release(failure) : attempt.unknown(failure));
+    if (result.ok || (didNotLand && result.error.code === 'NOT_LANDED'))
+      return { kind: 'ran', ending, key, attempt: attempt.attempt };
+    return result.error.code === 'IN_DOUBT' && options.verify !== undefined
+      ? askAtOnce(result.error, ending)
+      : { kind: 'refused', error: result.error, ending };
+  }
+
+  /** "It landed" can be believed at once; "it did not" only later, and nothing is run a second time here. */
+  async function askAtOnce(error: SemelError, ending: ChildEnding): Promise<EffectReport> {
+    const asked = await semel.begin(tool, args, callOptions);
+    if (asked.execute) {
+      await asked.attempt.release(new Error('the verifier says that it did not land'));
+      return { kind: 'ran', ending, key, attempt: asked.attempt.attempt };
+    }
+    const record = await semel.records.get(key);
+    if (asked.result.ok && record !== undefined)
+      return { kind: 'done', value: asked.result.value as EffectValue, record };
+    return { kind: 'refused', error: asked.result.ok ? error : asked.result.error, ending };
+  }
+}
+
+function answer(claimed: Exclude<Claimed, { kind: 'execute' }>): EffectReport {
+  return claimed.kind === 'done' ? { ...claimed, value: claimed.value as EffectValue } : claimed;
+}
+
+function storedOf({ stdout, stdoutBytes }: ChildEnding): EffectValue {
+  return stdout === undefined ? { bytes: stdoutBytes } : { stdout: textOrBytes(stdout) };
+}
+
+function toolOf(options: EffectOptions): ToolFunction<object, unknown> {
+  const { semel, facts, contract, per, leaseMs, windowMs, verify, verifyAfterMs, ifUnknown, env } = options;
+  return semel.tool({
+    name: contract,
+    effect: 'irreversible',
+    per,
+    lease: leaseMs,
+    timeout: 'none',
+    ifBusy: 'fail',
+    onDoubt: ifUnknown === 'hold' ? 'hold' : 'rerun',
+    run: (_: object) => undefined as unknown,
+    ...(windowMs === undefined ? {} : { window: windowMs }),
+    ...(verify === undefined
+      ? {}
+      : {
+          verifyAfter: leaseMs + verifyAfterMs,
+          verify: (_: object, ctx) =>
+            askVerifier(
+              verify,
+              {
+                ...env,
+                ...commonEnv(
+                  semel,
+                  facts,
+                  { attempt: ctx.attempts, fence: '', key: ctx.key },
+                  options.isNamespaceChosen,
+                ),
+              },
+              ctx.signal,
+            ),
+        }),
+  });
+}
+
+/** Room for the longest output, encoded. */
+export const resultBytes = 2 * mostBytes;

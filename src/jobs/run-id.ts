@@ -1,0 +1,52 @@
+// The name of one run of a job: job, slot and ids, in a text that the library takes for `run` and that the commands
+// inside the run read back.
+
+import { SemelError } from '../core/errors.ts';
+import { shortDigest } from '../core/key.ts';
+
+export type Ids = Readonly<Record<string, string>>;
+
+export interface RunId {
+  readonly job: string;
+  readonly slot: string;
+  readonly ids: Ids;
+}
+
+/** What the library takes for the name of a run. */
+const longest = 500;
+
+export function runText({ job, slot, ids }: RunId): string {
+  const query = new URLSearchParams(Object.entries(ids)).toString();
+  return `${encodeURIComponent(job)}@${slot}${query === '' ? '' : `?${query}`}`;
+}
+
+export function readRun(text: string): RunId | undefined {
+  const match = /^([^@]+)@([^?]+)(?:\?(.*))?$/.exec(text);
+  if (match === null) return undefined;
+  const [, job = '', slot = '', query = ''] = match;
+  return { job: decodeURIComponent(job), slot, ids: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+export function checkRun(run: RunId): string {
+  const text = runText(run);
+  if (text.length <= longest) return text;
+  throw new SemelError('INVALID_ARGS', 'The name of the job and its ids are too long together.', {
+    path: 'id',
+    next: `They have ${text.length} characters as a text; ${longest} is the most. Use a digest as the id.`,
+  });
+}
+
+/** Names of contracts that jobs have for themselves. */
+export function isReserved(name: string): boolean {
+  return /^(run|turn|step|pick)\./.test(name);
+}
+
+const legal = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+/** The contract of a name that a person chose, whatever is in it: readable, and never the same for two names. */
+export function contractName(kind: 'run' | 'turn' | 'step' | 'pick' | undefined, name: string): string {
+  const prefix = kind === undefined ? '' : `${kind}.`;
+  if (legal.test(name) && prefix.length + name.length <= 64) return prefix + name;
+  const readable = name.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '');
+  return `${prefix}${readable.slice(0, 40) || 'x'}-${shortDigest('name', name)}`;
+}
