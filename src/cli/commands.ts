@@ -6,6 +6,10 @@ import type { CommandName } from './summaries.ts';
 export const commands: Readonly<Record<CommandName, () => Promise<{ default: Command }>>> = {
   run: () => import('./run.ts'),
   once: () => import('./once.ts'),
+  step: () => import('./step.ts'),
+  pick: () => import('./pick.ts'),
+  recent: () => import('./recent.ts'),
+  seed: () => import('./seed.ts'),
   doubt: () => import('./doubt.ts'),
   resolve: () => import('./resolve.ts'),
 };

@@ -3,6 +3,10 @@
 export const summaries = {
   run: { group: 'Guard', line: 'guard a job: never two at a time, done once per slot' },
   once: { group: 'Guard', line: 'guard one effect: done once, its output remembered' },
+  step: { group: 'Guard', line: 'inside a run: a durable step, its output kept for the next attempt' },
+  pick: { group: 'Guard', line: 'inside a run: a choice that every attempt of the slot makes alike' },
+  recent: { group: 'Guard', line: 'what was done lately, for a prompt' },
+  seed: { group: 'Guard', line: 'slot, date, seed, picks and recent work of this run' },
   doubt: { group: 'See', line: 'what is in doubt and needs a decision' },
   resolve: { group: 'Decide', line: 'decide about what is in doubt' },
 } as const satisfies Record<string, { readonly group: string; readonly line: string }>;

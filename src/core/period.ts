@@ -87,18 +87,19 @@ export function wallAt(zone: string, at: number): number {
   return at + zoneNamed(zone).offsetAt(at);
 }
 
-/**
- * The instants at which the clocks of a zone show `wall`: two where they go back over it. Where they skip it, the first
- * instant after.
- */
+/** The instants at which the clocks of a zone show `wall`: two where they go back over it, none where they skip it. */
 export function instantsAt(zone: string, wall: number): readonly number[] {
   const named = zoneNamed(zone);
   const offsets = new Set([named.offsetAt(wall - 16 * hourMs), named.offsetAt(wall + 16 * hourMs)]);
-  const shown = [...offsets]
+  return [...offsets]
     .map((offset) => wall - offset)
     .filter((at) => at + named.offsetAt(at) === wall)
     .sort((a, b) => a - b);
-  return shown.length > 0 ? shown : [reached(named, wall)];
+}
+
+/** The first instant at which they show it or later. */
+export function firstInstantAt(zone: string, wall: number): number {
+  return reached(zoneNamed(zone), wall);
 }
 
 /** Minutes and hours are elapsed time under one offset: the hour that repeats is two slots, told apart by it. */

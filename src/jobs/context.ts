@@ -10,6 +10,8 @@ export interface Inside {
   readonly text: string;
   readonly zone: string;
   readonly date: string;
+  /** The instant that the run stands for. */
+  readonly at: number;
 }
 
 /** The run that this process is part of; undefined: none. */
@@ -17,7 +19,14 @@ export function insideOf(env: NodeJS.ProcessEnv = process.env): Inside | undefin
   const text = env.SEMEL_RUN;
   const run = text === undefined ? undefined : readRun(text);
   if (text === undefined || run === undefined) return undefined;
-  return { run, text, zone: env.SEMEL_TZ ?? 'UTC', date: env.SEMEL_DATE ?? '' };
+  const at = Number(env.SEMEL_AT);
+  return {
+    run,
+    text,
+    zone: env.SEMEL_TZ ?? 'UTC',
+    date: env.SEMEL_DATE ?? '',
+    at: Number.isFinite(at) ? at : 0,
+  };
 }
 
 /** For every guarded command: which ledger, and the keys to pass on to a provider. */
@@ -55,6 +64,7 @@ export function runEnv(
     SEMEL_SLOT: slot.name,
     SEMEL_DATE: slot.date,
     SEMEL_TZ: slot.zone,
+    SEMEL_AT: String(slot.at),
     SEMEL_CONTEXT: semel.within({ run: text, at: slot.at }, semel.handoff),
   };
 }

@@ -2,7 +2,7 @@
 // @words. Where both days are restricted, either counts. Refuses what it does not know, by name.
 
 import { SemelError } from '../core/errors.ts';
-import { instantsAt, wallAt } from '../core/period.ts';
+import { firstInstantAt, instantsAt, wallAt } from '../core/period.ts';
 
 export interface Cron {
   readonly expression: string;
@@ -40,6 +40,8 @@ const words: Readonly<Record<string, string>> = {
 };
 
 const minuteMs = 60_000;
+/** Longer than clocks are ever put forward or back. */
+const changeMs = 180 * minuteMs;
 const dayMs = 24 * 60 * minuteMs;
 /** A 29 February can be eight years away. */
 const farthestDays = 8 * 366 + 1;
@@ -58,7 +60,9 @@ export function parseCron(expression: string): Cron {
     numbersOf(part, fields[at] as Field, expression),
   ) as [Set<number>, Set<number>, Set<number>, Set<number>, Set<number>];
   const [, hourPart = '', monthDayPart = '', , weekDayPart = ''] = parts;
-  const times = [...hours].flatMap((hour) => [...minutes].map((minute) => (hour * 60 + minute) * minuteMs));
+  const times = [...hours]
+    .flatMap((hour) => [...minutes].map((minute) => (hour * 60 + minute) * minuteMs))
+    .sort((a, b) => b - a);
   // What is due every hour follows elapsed time: the hour that repeats has slots of its own.
   const isByElapsed = isEvery(hourPart);
 
@@ -74,21 +78,32 @@ export function parseCron(expression: string): Cron {
   return {
     expression,
     latest(zone, at) {
-      const today = Math.floor(wallAt(zone, at) / dayMs) * dayMs;
+      const now = wallAt(zone, at);
+      const today = Math.floor(now / dayMs) * dayMs;
       for (let back = 0; back <= farthestDays; back += 1) {
         const day = today - back * dayMs;
         if (!isDay(day)) continue;
-        const due = times
-          .flatMap((time) => {
-            const instants = instantsAt(zone, day + time);
-            return isByElapsed ? instants : instants.slice(0, 1);
-          })
-          .filter((instant) => instant <= at);
-        if (due.length > 0) return Math.max(...due);
+        const due = latestOn(day, zone, at, now);
+        if (due !== undefined) return due;
       }
       return undefined;
     },
   };
+
+  /** Times of a day are in the order of their instants, but for a few hours around a change of the clocks. */
+  function latestOn(day: number, zone: string, at: number, now: number): number | undefined {
+    let best: { readonly instant: number; readonly wall: number } | undefined;
+    for (const time of times) {
+      const wall = day + time;
+      if (wall > now + changeMs) continue;
+      if (best !== undefined && wall < best.wall - changeMs) break;
+      const instants = isByElapsed ? instantsAt(zone, wall) : [firstInstantAt(zone, wall)];
+      for (const instant of instants)
+        if (instant <= at && instant > (best?.instant ?? Number.NEGATIVE_INFINITY))
+          best = { instant, wall: best?.wall ?? wall };
+    }
+    return best?.instant;
+  }
 }
 
 /** `*` and `*` with a step leave the choice to the other day field, as cron itself does. */

@@ -10,5 +10,7 @@ export { shortestLeaseMs } from './holder.ts';
 export { type JobOptions, type JobReport, runJob } from './job.ts';
 export { ownerOf, shownOwner } from './life.ts';
 export { bytesOf } from './output.ts';
+export { draw, earlierPicks, pick, picksOf, seedOf, wordsOf } from './pick.ts';
+export { type Done, fieldOf, recentWork } from './recent.ts';
 export { contractName, type Ids, isReserved } from './run-id.ts';
 export { type JobSlot, periodNamed, type Schedule, slotOf, units } from './slot.ts';

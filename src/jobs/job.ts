@@ -83,6 +83,10 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     life.end();
     return refusalOf(turn);
   }
+  if (slot.isNearBoundary && turn.before === undefined)
+    say(
+      `${slot.name} has just begun: a late start of the slot before would look the same; --cron or --at tells them apart`,
+    );
   const report = await inTurn(turn.attempt);
   await turn.attempt.release();
   // Where the ledger could not be told, the next one learns from the pipe that nobody is left.
@@ -123,7 +127,7 @@ async function attemptOnce(
     say(
       `attempt ${attempt.attempt} of ${job} ${slot.name}; attempt ${attempt.attempt - 1} ${lastEnding(before)}; effects not under \`semel once\` may repeat`,
     );
-  const run = checkRun({ job, slot: slot.name, ids });
+  const run = checkRun({ job, slot: slot.name, ids, again: options.again });
   const ending = await runChild({
     command,
     env: { ...commonEnv(semel, facts, attempt, options.isNamespaceChosen), ...runEnv(semel, run, slot) },
@@ -206,7 +210,7 @@ function slotToolOf({
           verifyAfter: leaseMs + verifyAfterMs,
           verify: (_: object, ctx) => {
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
-            const run = checkRun({ job, slot: slot.name, ids: rest.ids });
+            const run = checkRun({ job, slot: slot.name, ids: rest.ids, again: rest.again });
             const env = {
               ...commonEnv(semel, facts, attempt, rest.isNamespaceChosen),
               ...runEnv(semel, run, slot),

@@ -10,18 +10,21 @@ export interface RunId {
   readonly job: string;
   readonly slot: string;
   readonly ids: Ids;
+  /** Why the slot is run once more: a run of its own, with effects and steps of its own. */
+  readonly again?: string | undefined;
 }
 
 /** What the library takes for the name of a run. */
 const longest = 500;
 
-export function runText({ job, slot, ids }: RunId): string {
+export function runText({ job, slot, ids, again }: RunId): string {
   const query = new URLSearchParams(Object.entries(ids)).toString();
-  return `${encodeURIComponent(job)}@${slot}${query === '' ? '' : `?${query}`}`;
+  const repeat = again === undefined ? '' : `!${shortDigest('again', again)}`;
+  return `${encodeURIComponent(job)}@${slot}${repeat}${query === '' ? '' : `?${query}`}`;
 }
 
 export function readRun(text: string): RunId | undefined {
-  const match = /^([^@]+)@([^?]+)(?:\?(.*))?$/.exec(text);
+  const match = /^([^@]+)@([^?!]+)(?:![^?]*)?(?:\?(.*))?$/.exec(text);
   if (match === null) return undefined;
   const [, job = '', slot = '', query = ''] = match;
   return { job: decodeURIComponent(job), slot, ids: Object.fromEntries(new URLSearchParams(query)) };

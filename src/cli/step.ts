@@ -1,0 +1,116 @@
+// `semel step`: a durable step of a run. Its output is kept, so that the next attempt goes on with the same.
+
+import { randomBytes } from 'node:crypto';
+import {
+  contractName,
+  type EffectReport,
+  ownerOf,
+  resultBytes,
+  runEffect,
+  shownOwner,
+} from '../jobs/index.ts';
+import { command } from './command.ts';
+import { exitCodeOf } from './exit-code.ts';
+import { keepFile, outputOf, writeFile } from './file-output.ts';
+import { mustBeInside } from './inside.ts';
+import { ledgerFor } from './ledger.ts';
+import { writeResult } from './output.ts';
+import { complain, printable } from './print.ts';
+import { usageError } from './usage.ts';
+
+export default command({
+  name: 'step',
+  takes: '<name> [-o file] -- <command> [args…]',
+  about: `Inside \`semel run\`. The first success is kept: when the run is attempted again, the step prints the same and runs
+nothing. A step that failed or died is run again: put effects under \`semel once\`. With -o the output goes to the file,
+whole or not at all, and a later attempt keeps or restores it.`,
+  flags: {
+    output: {
+      type: 'string',
+      short: 'o',
+      value: '<file>',
+      help: 'write the output there: only on success, by renaming',
+    },
+    quiet: { type: 'boolean', short: 'q', help: 'say nothing about what was done already' },
+  },
+  examples: ['semel step plan -- llm "plan the post"', 'semel step draft -o draft.md -- llm "write it"'],
+  async run({ values, positionals, rest }) {
+    const [name] = positionals;
+    if (name === undefined || name === '' || positionals.length > 1)
+      throw usageError('step', 'it takes the name of one step, and the command after --');
+    if (rest === undefined || rest.length === 0)
+      throw usageError('step', 'there is no command', `Write it after --: semel step ${name} -- ./plan.sh`);
+    mustBeInside('step');
+    const mark = randomBytes(10).toString('hex');
+    await using semel = ledgerFor(values, {
+      make: true,
+      owner: ownerOf(mark),
+      prune: false,
+      limits: { resultBytes },
+    });
+    const facts = await semel.open();
+    const report = await runEffect({
+      semel,
+      facts,
+      mark,
+      isNamespaceChosen: values.namespace !== undefined || Boolean(process.env.SEMEL_NAMESPACE),
+      contract: contractName('step', name),
+      args: { step: name },
+      per: 'run',
+      callOptions: {},
+      command: rest,
+      env: {},
+      ifBusy: 'wait',
+      waitMs: Number.POSITIVE_INFINITY,
+      ifUnknown: 'free',
+      notLandedExits: [],
+      verify: undefined,
+      verifyAfterMs: 0,
+      leaseMs: 900_000,
+      windowMs: undefined,
+      timeoutMs: Number.POSITIVE_INFINITY,
+      graceMs: 10_000,
+      passOn: values.output === undefined,
+      say: complain,
+    });
+    return tell(name, report, values);
+  },
+});
+
+interface Wishes {
+  readonly output: string | undefined;
+  readonly quiet: boolean | undefined;
+  readonly json: boolean | undefined;
+}
+
+async function tell(name: string, report: EffectReport, { output, quiet, json }: Wishes): Promise<number> {
+  const answer = (status: string, exit: number, more: object = {}) => {
+    if (json) process.stderr.write(`${printable(JSON.stringify({ step: name, status, exit, ...more }))}\n`);
+    return exit;
+  };
+  switch (report.kind) {
+    case 'ran': {
+      const { ending } = report;
+      if (ending.exit === 0 && output !== undefined && ending.stdout !== undefined)
+        await writeFile(output, ending.stdout);
+      if (ending.neverStarted)
+        complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
+      return answer(ending.exit === 0 ? 'succeeded' : 'failed', ending.exit);
+    }
+    case 'done': {
+      const at = report.record.settledAt ?? new Date(0);
+      const how =
+        output === undefined ? 'its output is printed again' : await keepFile(output, outputOf(report.value));
+      if (output === undefined) await writeResult(report.value);
+      if (!quiet && !json)
+        complain(`${name} was done at ${at.toISOString()} by ${shownOwner(report.record.owner)}; ${how}`);
+      return answer('replayed', 0, { doneAt: at });
+    }
+    case 'busy':
+      complain(`${name} is being done by ${shownOwner(report.holder.record.owner)}`);
+      return answer('busy', 75);
+    case 'refused':
+      complain(report.error.message);
+      return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
+  }
+}
