@@ -18,6 +18,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts', 'src/**/*.test.ts'],
     // Tests start, stop and kill child processes; a worker of its own keeps signals and open handles apart.
     pool: 'forks',
+    globalSetup: ['test/cli/build.ts'],
     // Generous: a busy machine is slow, and no test asserts how long something takes.
     testTimeout: 120_000,
     hookTimeout: 120_000,

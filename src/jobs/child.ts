@@ -47,28 +47,29 @@ const lingerMs = 200;
 const forwarded: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
 const ending: ReadonlySet<NodeJS.Signals> = new Set(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT']);
 
-export function runChild(options: ChildOptions): Promise<ChildEnding> {
+export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   const { command, env, life, keep, passOn = true, timeoutMs, graceMs, signal } = options;
   const [file = '', ...args] = command;
   // A command that talks to a person keeps its terminal; then there is no tail.
   const isTalk = keep === 'tail' && process.stdout.isTTY && process.stderr.isTTY;
   const tail = lastBytes(tailBytes);
   const kept = firstBytes(mostBytes);
+  const { out, err } = await life.pipes();
   const startedAt = performance.now();
 
   return new Promise((resolve) => {
     const stdio: (number | 'inherit' | 'ignore')[] = Array.from({ length: lifeDescriptor }, () => 'ignore');
     stdio[0] = 'inherit';
-    stdio[1] = isTalk ? 'inherit' : life.out.writing;
-    stdio[2] = isTalk ? 'inherit' : life.err.writing;
+    stdio[1] = isTalk ? 'inherit' : out.writing;
+    stdio[2] = isTalk ? 'inherit' : err.writing;
     stdio[lifeDescriptor] = life.descriptor;
     const child = spawn(file, args, { stdio, env: { ...process.env, ...env } });
     const drained = [
-      passed(life.out, isTalk, passOn ? process.stdout : undefined, (chunk) => {
+      passed(out, isTalk, passOn ? process.stdout : undefined, (chunk) => {
         tail.add(chunk);
         if (keep === 'all') kept.add(chunk);
       }),
-      passed(life.err, isTalk, process.stderr, tail.add),
+      passed(err, isTalk, process.stderr, tail.add),
     ];
 
     let timedOut = false;
@@ -151,7 +152,8 @@ function passed(
   }
   return async (lingerMs) => {
     const idle = async () => {
-      for (let last = -1; last !== from.bytesRead || to?.writableNeedDrain === true; ) {
+      const isMoving = (last: number) => last !== from.bytesRead || to?.writableNeedDrain === true;
+      for (let last = -1; isMoving(last) && !from.destroyed; ) {
         last = from.bytesRead;
         await new Promise((resolve) => setTimeout(resolve, lingerMs));
       }

@@ -19,14 +19,18 @@ export interface Pipe {
   readonly writing: number;
 }
 
+export interface Pipes {
+  readonly out: Pipe;
+  readonly err: Pipe;
+}
+
 export interface Life {
   /** Who holds the claims, with the name of the pipe: `web1:4242#9f3a…`. */
   readonly owner: string;
   /** To be inherited by the command. */
   readonly descriptor: number;
-  /** Pipes for the command's output. True pipes: a script may open /dev/stdout. */
-  readonly out: Pipe;
-  readonly err: Pipe;
+  /** For the output of one command. True pipes: a script may open /dev/stdout. */
+  pipes(): Promise<Pipes>;
   /** The record says how it ended: nobody needs to ask any more. */
   end(): void;
 }
@@ -53,15 +57,22 @@ export function shownOwner(owner: string): string {
 export async function beginLife(folder: string, mark: string): Promise<Life> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, mark);
-  const [out, err] = [`${path}.out`, `${path}.err`];
-  await makePipes([path, out, err]);
+  const named = [`${path}.out`, `${path}.err`] as const;
+  // All at once: most guards run one command.
+  await makePipes([path, ...named]);
   sweepDead(folder);
   const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
+  let made: Pipes | undefined = unnamedPair(named);
   return {
     owner: ownerOf(mark),
     descriptor,
-    out: unnamed(out),
-    err: unnamed(err),
+    async pipes() {
+      const pipes = made;
+      made = undefined;
+      if (pipes !== undefined) return pipes;
+      await makePipes(named);
+      return unnamedPair(named);
+    },
     end() {
       closeSync(descriptor);
       remove(path);
@@ -93,6 +104,10 @@ function sweepDead(folder: string): void {
     const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() };
     if (Date.now() - mtimeMs > keptMs && lives(path) === false) remove(path);
   }
+}
+
+function unnamedPair([out, err]: readonly [string, string]): Pipes {
+  return { out: unnamed(out), err: unnamed(err) };
 }
 
 /** Both ends are open, so it needs no name any more. */

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 
-export const main = join(import.meta.dirname, '../../src/cli/main.ts');
+/** As it was built for this run of the tests (build.ts). */
+export const main = process.env.SEMEL_BUILT_COMMAND as string;
 
 export interface Said {
   readonly exit: number | null;

@@ -1,0 +1,165 @@
+// SIGKILL of the guard, of its command, of both: an effect is never repeated silently, a run is taken over, and nothing
+// overlaps.
+
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { eventually, type Place, place, type Started } from './semel.ts';
+
+const command = (seconds: number) => [
+  'sh',
+  '-c',
+  `echo $$ >> pids; sleep ${seconds}; echo x >> effects; echo done`,
+];
+
+async function pidOf(at: Place, nth = 0): Promise<number> {
+  return Number(await eventually(() => at.lines('pids')[nth], 'the command'));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // A zombie whose guard was killed before it could be reaped is no process any more.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function killed(started: Started): Promise<void> {
+  started.child.kill('SIGKILL');
+  await new Promise((resolve) => started.child.once('exit', resolve));
+}
+
+describe('a run whose guard is killed', () => {
+  test('stays taken as long as its command lives, and is taken over when that is gone', async () => {
+    const at = place();
+    const first = at.start('run', 'job', '--', ...command(3));
+    const pid = await pidOf(at);
+    await killed(first);
+    expect(isAlive(pid)).toBe(true);
+    const busy = await at.semel('run', 'job', '--', 'sh', '-c', 'echo overlap >> effects');
+    expect([busy.exit, busy.stderr]).toEqual([0, expect.stringContaining('job is running since')]);
+    await eventually(() => !isAlive(pid), 'its end');
+    const next = await at.semel('run', 'job', '--', 'sh', '-c', 'echo second >> effects');
+    expect(next.exit).toBe(0);
+    expect(next.stderr).toContain('attempt 1 died');
+    expect(at.lines('effects')).toEqual(['x', 'second']);
+  });
+
+  test('stays taken past its lease, and by what the command left behind too', async () => {
+    const at = place();
+    const script = '(sleep 14; echo left >> effects) & echo $! >> pids; wait';
+    const first = at.start('run', 'job', '--lease', '10s', '--', 'sh', '-c', script);
+    const pid = await pidOf(at);
+    await killed(first);
+    await new Promise((resolve) => setTimeout(resolve, 11_000));
+    const busy = await at.semel('run', 'job', '--lease', '10s', '--', 'sh', '-c', 'echo overlap >> effects');
+    expect(busy.stderr).toContain('its guard is gone, its command still runs');
+    await eventually(() => !isAlive(pid), 'its end');
+    expect((await at.semel('run', 'job', '--', 'sh', '-c', 'echo next >> effects')).exit).toBe(0);
+    expect(at.lines('effects')).toEqual(['left', 'next']);
+  });
+});
+
+test('a run whose guard and command are killed is taken over at once, long before its lease', async () => {
+  const at = place();
+  const first = at.start('run', 'job', '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
+  const pid = await pidOf(at);
+  await killed(first);
+  process.kill(pid, 'SIGKILL');
+  await eventually(() => !isAlive(pid), 'its end');
+  const next = await at.semel('run', 'job', '--', 'echo', 'taken over');
+  expect(next).toMatchObject({ exit: 0, stdout: 'taken over\n' });
+});
+
+test('a run whose command is killed has failed, and runs again', async () => {
+  const at = place();
+  const first = at.start('run', 'job', '--', ...command(60));
+  process.kill(await pidOf(at), 'SIGKILL');
+  expect((await first.ended).exit).toBe(137);
+  const next = await at.semel('run', 'job', '--', 'echo', 'again');
+  expect(next.stderr).toContain('attempt 1 was ended by SIGKILL');
+});
+
+describe('an effect', () => {
+  test('whose command is killed is in doubt', async () => {
+    const at = place();
+    const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command(60));
+    process.kill(await pidOf(at), 'SIGKILL');
+    expect((await first.ended).exit).toBe(76);
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', ...command(0))).exit).toBe(76);
+    expect(at.lines('effects')).toEqual([]);
+  });
+
+  test('whose guard is killed is busy while its command lives, then in doubt: never run again silently', async () => {
+    const at = place();
+    const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command(2));
+    const pid = await pidOf(at);
+    await killed(first);
+    const again = (...more: string[]) =>
+      at.semel('once', 'mail', '--id', 'a=1', ...more, '--', ...command(0));
+    expect((await again('--if-busy', 'fail')).exit).toBe(75);
+    await eventually(() => !isAlive(pid), 'its end');
+    const said = await again();
+    expect([said.exit, said.stderr]).toEqual([76, expect.stringContaining('The process that ran it died')]);
+    expect(at.lines('effects')).toEqual(['x']);
+    expect((await at.semel('doubt', '--exit-code')).exit).toBe(1);
+  });
+
+  test('killed at any moment with its guard lands at most once, unless a person says otherwise', async () => {
+    const at = place();
+    // From before the claim until after the record.
+    for (let round = 0; round < 12; round += 1) {
+      const id = `a=${round}`;
+      const started = at.start('once', 'mail', '--id', id, '--', 'sh', '-c', `echo ${round} >> effects`);
+      await new Promise((resolve) => setTimeout(resolve, round * 25));
+      started.child.kill('SIGKILL');
+      await started.ended;
+      const { exit } = await at.semel(
+        'once',
+        'mail',
+        '--id',
+        id,
+        '--',
+        'sh',
+        '-c',
+        `echo ${round} >> effects`,
+      );
+      expect([0, 76]).toContain(exit);
+      const times = at.lines('effects').filter((line) => line === String(round)).length;
+      expect(times).toBeLessThanOrEqual(1);
+      if (exit === 0) expect(times).toBe(1);
+    }
+  });
+});
+
+describe('signals', () => {
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    '%s reaches the command, and the record says so',
+    async (signal) => {
+      const at = place();
+      const script =
+        'trap "echo got TERM >> effects; exit 5" TERM; trap "echo got INT >> effects; exit 5" INT; trap "echo got HUP >> effects; exit 5" HUP; echo $$ >> pids; while :; do sleep 0.05; done';
+      const started = at.start('run', 'job', '--', 'sh', '-c', script);
+      await pidOf(at);
+      started.child.kill(signal);
+      expect((await started.ended).exit).toBe(5);
+      expect(at.lines('effects')).toEqual([`got ${signal.slice(3)}`]);
+      const next = await at.semel('run', 'job', '--', 'true');
+      expect(next.stderr).toContain(`attempt 1 was interrupted by ${signal}`);
+    },
+  );
+
+  test('a command that ignores TERM is killed after the grace: by a signal, or at its timeout', async () => {
+    const at = place();
+    const stubborn = ['sh', '-c', 'trap "" TERM; echo $$ >> pids; while :; do sleep 0.05; done'];
+    const started = at.start('run', 'job', '--grace', '300ms', '--', ...stubborn);
+    await pidOf(at);
+    started.child.kill('SIGTERM');
+    expect((await started.ended).exit).toBe(137);
+    const timed = await at.semel('run', 'job', '--timeout', '200ms', '--grace', '200ms', '--', ...stubborn);
+    expect(timed.exit).toBe(124);
+    const next = await at.semel('run', 'job', '--', 'true');
+    expect(next.stderr).toContain('attempt 2 was ended by its timeout of 200ms');
+  });
+});

@@ -1,0 +1,263 @@
+// Guarding one effect: done once, its output remembered; what may have landed is in doubt.
+
+import { writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { eventually, place } from './semel.ts';
+
+const effect = 'echo x >> effects; echo "sent $SEMEL_KEY_UUID"';
+
+describe('an effect', () => {
+  test('is done once ever for its ids: later calls print the same and run nothing', async () => {
+    const at = place();
+    const send = (...ids: string[]) => at.semel('once', 'mail', ...ids, '--', 'sh', '-c', effect);
+    const first = await send('--id', 'lead=42', '--id', 'template=welcome');
+    expect(first).toMatchObject({ exit: 0, stderr: '' });
+    expect(first.stdout).toMatch(
+      /^sent [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n$/,
+    );
+    // The order in which the ids are given means nothing.
+    const second = await send('--id', 'template=welcome', '--id', 'lead=42');
+    expect(second).toMatchObject({ exit: 0, stdout: first.stdout });
+    expect(second.stderr).toMatch(
+      /^semel: mail was already done at .*Z \(.*\) by \S+; nothing was run \(ledger .*\)\n$/,
+    );
+    const other = await send('--id', 'lead=43', '--id', 'template=welcome');
+    expect(other.stdout).not.toBe(first.stdout);
+    expect(at.lines('effects')).toHaveLength(2);
+  });
+
+  test('takes its identity as JSON too, from a file or from stdin', async () => {
+    const at = place();
+    writeFileSync(at.path('id.json'), '{"template":"welcome","lead":"42"}');
+    const command = ['--', 'sh', '-c', effect];
+    await at.semel('once', 'mail', '--id', 'lead=42', '--id', 'template=welcome', ...command);
+    await at.semel('once', 'mail', '--id-json', 'id.json', ...command);
+    await at
+      .with({ input: '{"lead":"42","template":"welcome"}' })
+      .semel('once', 'mail', '--id-json', '-', ...command);
+    expect(at.lines('effects')).toHaveLength(1);
+  });
+
+  test('by a key of the caller, by period, and once more on purpose', async () => {
+    const at = place();
+    const send = (...options: string[]) => at.semel('once', 'mail', ...options, '--', 'sh', '-c', effect);
+    await send('--key', 'order-7');
+    await send('--key', 'order-7');
+    expect(at.lines('effects')).toHaveLength(1);
+    await send('--id', 'lead=1', '--per', 'day');
+    await send('--id', 'lead=1', '--per', 'day');
+    expect(at.lines('effects')).toHaveLength(2);
+    await send('--id', 'lead=1', '--per', 'day', '--again', 'the customer asked');
+    await send('--id', 'lead=1', '--per', 'day', '--again', 'the customer asked');
+    expect(at.lines('effects')).toHaveLength(3);
+  });
+
+  test('without ids is once per slot inside a run, and wrong usage outside', async () => {
+    const at = place();
+    expect(await at.semel('once', 'publish', '--', 'true')).toMatchObject({ exit: 64 });
+    const script = `${at.word} once publish -- sh -c 'echo x >> effects; echo live' && test "$SEMEL_ATTEMPT" = 2`;
+    const run = (day: string) => at.semel('run', 'blog', '--at', day, '--', 'sh', '-c', script);
+    expect((await run('2026-06-19T07:00:00Z')).exit).toBe(1);
+    const second = await run('2026-06-19T07:00:00Z');
+    expect(second).toMatchObject({ exit: 0, stdout: 'live\n' });
+    expect(at.lines('effects')).toHaveLength(1);
+    await run('2026-06-20T07:00:00Z');
+    expect(at.lines('effects')).toHaveLength(2);
+  });
+
+  test('of many callers at once is done once, and all get its output', async () => {
+    const at = place();
+    const said = await Promise.all(
+      Array.from({ length: 12 }, () =>
+        at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', `sleep 0.3; ${effect}`),
+      ),
+    );
+    expect(new Set(said.map(({ stdout }) => stdout)).size).toBe(1);
+    expect(said.map(({ exit }) => exit)).toEqual(said.map(() => 0));
+    expect(at.lines('effects')).toHaveLength(1);
+  });
+
+  test('that calls itself does not wait for itself', async () => {
+    const at = place();
+    const inner = `${at.word} once mail --id lead=1 --if-busy fail -- true`;
+    const { exit, stderr } = await at.semel(
+      'once',
+      'mail',
+      '--id',
+      'lead=1',
+      '--',
+      'sh',
+      '-c',
+      `${inner}; test $? = 75`,
+    );
+    expect([exit, stderr.includes('is being done since')]).toEqual([0, true]);
+  });
+});
+
+describe('a command that failed', () => {
+  test('may have landed: in doubt, exit 76, with the commands that settle it', async () => {
+    const at = place();
+    const send = () =>
+      at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'echo x >> effects; exit 3');
+    const first = await send();
+    expect(first.exit).toBe(76);
+    const second = await send();
+    expect(second.exit).toBe(76);
+    expect(second.stderr).toContain('failed with exit 3');
+    expect(at.lines('effects')).toHaveLength(1);
+    const [, ref = ''] = /semel resolve (\S+)/.exec(second.stderr) ?? [];
+    expect(await at.semel('resolve', ref, 'not-landed', '--force')).toMatchObject({ exit: 0 });
+    expect((await at.semel('once', 'mail', '--id', 'lead=1', '--', 'echo', 'sent')).stdout).toBe('sent\n');
+  });
+
+  test('a person can say what it printed', async () => {
+    const at = place();
+    const send = () => at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'exit 3');
+    const [, ref = ''] = /semel resolve (\S+)/.exec((await send()).stderr) ?? [];
+    await at.semel('resolve', ref, 'landed', '--result', '"m-7"');
+    expect(await send()).toMatchObject({ exit: 0, stdout: 'm-7' });
+  });
+
+  test('never started, or says by its code that it did not land: the next call runs it', async () => {
+    const at = place();
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', './nowhere')).exit).toBe(127);
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', 'sh', '-c', effect)).exit).toBe(0);
+    const told = ['once', 'mail', '--id', 'a=2', '--not-landed-exit', '6,7', '--'];
+    expect((await at.semel(...told, 'sh', '-c', 'exit 7')).exit).toBe(7);
+    expect((await at.semel(...told, 'sh', '-c', effect)).exit).toBe(0);
+    expect(at.lines('effects')).toHaveLength(2);
+  });
+
+  test('a script that ends with 127 did run: what came before the missing command may have landed', async () => {
+    const at = place();
+    const send = () =>
+      at.semel('once', 'mail', '--id', 'a=1', '--', 'sh', '-c', 'echo x >> effects; no-such-command');
+    expect((await send()).exit).toBe(76);
+    expect((await send()).exit).toBe(76);
+    expect(at.lines('effects')).toHaveLength(1);
+  });
+
+  test('is run again with --if-unknown rerun', async () => {
+    const at = place();
+    const send = (script: string) =>
+      at.semel('once', 'set', '--id', 'a=1', '--if-unknown', 'rerun', '--', 'sh', '-c', script);
+    expect((await send('exit 3')).exit).toBe(76);
+    expect(await send('echo ok')).toMatchObject({ exit: 0, stdout: 'ok\n' });
+  });
+
+  test('asks --verify: 0 landed with its output, 1 did not land, else still unknown', async () => {
+    const at = place();
+    const send = (id: string, verify: string, ...more: string[]) =>
+      at.semel(
+        'once',
+        'mail',
+        '--id',
+        `a=${id}`,
+        '--verify',
+        verify,
+        ...more,
+        '--',
+        'sh',
+        '-c',
+        'echo x >> effects; exit 3',
+      );
+    expect(await send('yes', 'echo "found $SEMEL_KEY"')).toMatchObject({
+      exit: 0,
+      stdout: expect.stringMatching(/^found \w{32}\n$/),
+    });
+    expect((await send('yes', 'exit 9')).exit).toBe(0);
+    expect(at.lines('effects')).toHaveLength(1);
+    // "It did not" is not believed while a request may be on its way, and nothing is run twice by one call.
+    expect((await send('no', 'exit 1')).exit).toBe(76);
+    expect((await send('no', 'exit 1')).exit).toBe(76);
+    expect(at.lines('effects')).toHaveLength(2);
+    expect((await send('soon', 'exit 1', '--verify-after', '0s')).exit).toBe(3);
+    expect(at.lines('effects')).toHaveLength(3);
+    expect((await send('soon', 'exit 1', '--verify-after', '0s')).exit).toBe(3);
+    expect(at.lines('effects')).toHaveLength(4);
+    expect((await send('maybe', 'exit 5')).exit).toBe(76);
+    expect((await send('maybe', 'kill -9 $$')).exit).toBe(76);
+    expect(at.lines('effects')).toHaveLength(5);
+  });
+
+  test('at its timeout is ended, and in doubt', async () => {
+    const at = place();
+    const said = await at.semel('once', 'mail', '--id', 'a=1', '--timeout', '300ms', '--', 'sleep', '30');
+    expect(said.exit).toBe(76);
+    expect(said.stderr).toContain('was ended by its timeout of 300ms');
+  });
+});
+
+describe('the output', () => {
+  test('of ten megabytes of anything passes byte for byte, and is printed again the same', async () => {
+    const at = place();
+    const script = `process.stdout.write(require('crypto').createHash('sha256').update('x').digest().subarray(0,0));
+      const bytes = Buffer.alloc(10_000_000); for (let i = 0; i < bytes.length; i++) bytes[i] = (i * 31 + (i >> 8)) & 255;
+      process.stdout.write(bytes)`;
+    const once = () => at.start('once', 'blob', '--id', 'a=1', '--', process.execPath, '-e', script);
+    const expected = Buffer.alloc(10_000_000);
+    for (let i = 0; i < expected.length; i += 1) expected[i] = (i * 31 + (i >> 8)) & 255;
+    for (const said of [once(), undefined, once()]) {
+      if (said === undefined) continue;
+      expect((await said.ended).exit).toBe(0);
+      expect(said.stdoutBytes().equals(expected)).toBe(true);
+    }
+    const run = at.start('run', 'blob', '--', process.execPath, '-e', script);
+    expect((await run.ended).exit).toBe(0);
+    expect(run.stdoutBytes().equals(expected)).toBe(true);
+  });
+
+  test('that is larger than what is kept passes too; later calls are told so', async () => {
+    const at = place();
+    const once = () => at.start('once', 'blob', '--id', 'a=1', '--', 'head', '-c', '20000000', '/dev/zero');
+    const first = once();
+    await first.ended;
+    expect(first.stdoutBytes()).toHaveLength(20_000_000);
+    const second = await once().ended;
+    expect(second).toMatchObject({ exit: 0, stdout: '' });
+    expect(second.stderr).toContain('it printed 20000000 bytes, which is more than is kept');
+  });
+
+  test('comes as it is printed, and stdin reaches the command', async () => {
+    const at = place();
+    const started = at.start(
+      'once',
+      'talk',
+      '--id',
+      'a=1',
+      '--',
+      'sh',
+      '-c',
+      'echo early; sleep 2; echo late',
+    );
+    await eventually(() => started.stdoutBytes().toString() === 'early\n');
+    expect((await started.ended).stdout).toBe('early\nlate\n');
+    const { stdout } = await at.with({ input: 'typed' }).semel('run', 'cat', '--', 'cat');
+    expect(stdout).toBe('typed');
+  });
+
+  test('a command whose reader goes away hears of it, and the guard does not die before it', async () => {
+    const at = place();
+    const started = at.start('run', 'yes', '--', 'sh', '-c', 'yes; echo "$?" >> effects; exit 7');
+    started.child.stdout?.once('data', () => started.child.stdout?.destroy());
+    expect((await started.ended).exit).toBe(7);
+    expect(at.lines('effects')).toHaveLength(1);
+  });
+});
+
+test.each([
+  [['once'], 'it takes the name of one effect'],
+  [['once', 'mail', '--id', 'a=1'], 'there is no command'],
+  [['once', 'mail', '--', 'true'], 'nothing says what the effect is about'],
+  [['once', 'mail', '--per', 'run', '--id', 'a=1', '--', 'true'], '--per run needs a run'],
+  [['once', 'run.mail', '--id', 'a=1', '--', 'true'], 'belong to jobs'],
+  [['once', 'mail', '--id-json', 'nowhere.json', '--', 'true'], 'cannot be read'],
+  [['once', 'mail', '--id', 'a=1', '--not-landed-exit', '6;7', '--', 'true'], 'is no exit code'],
+  [['step', 'plan', '--', 'true'], 'it belongs to a run'],
+  [['pick', 'topic', '--from', 'a,b'], 'it belongs to a run'],
+  [['seed'], 'it belongs to a run'],
+])('%j is told as wrong usage', async (args, sentence) => {
+  const at = place();
+  const { exit, stderr } = await at.semel(...args);
+  expect([exit, stderr]).toEqual([64, expect.stringContaining(sentence)]);
+});

@@ -1,0 +1,287 @@
+// Guarding a job: one at a time, once per slot, and what its command sees of it.
+
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createSemel } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { eventually, place } from './semel.ts';
+
+describe('a slot', () => {
+  test('is done once: the second start says when, by whom and which ledger, and exits with 0', async () => {
+    const at = place();
+    const run = () =>
+      at.semel('run', 'blog', '--', 'sh', '-c', 'echo ran >> effects; echo out; echo err >&2');
+    expect(await run()).toMatchObject({ exit: 0, stdout: 'out\n', stderr: 'err\n' });
+    const second = await run();
+    expect(second).toMatchObject({ exit: 0, stdout: '' });
+    expect(second.stderr).toMatch(
+      /^semel: blog \d{4}-\d\d-\d\d was done at .*Z \(.*\) by \S+:\d+; nothing was run \(ledger .*ledger\.db\)\n$/,
+    );
+    expect(at.lines('effects')).toEqual(['ran']);
+    expect(await at.semel('run', 'blog', '-q', '--skip-code', '9', '--', 'false')).toMatchObject({
+      exit: 9,
+      stderr: '',
+    });
+  });
+
+  test('of fifty copies that start at once one runs the command', async () => {
+    const at = place();
+    const command = ['run', 'blog', '--', 'sh', '-c', 'echo ran >> effects; sleep 0.5'];
+    const said = await Promise.all(Array.from({ length: 50 }, () => at.semel(...command)));
+    expect(said.map(({ exit }) => exit)).toEqual(said.map(() => 0));
+    expect(at.lines('effects')).toEqual(['ran']);
+    expect(said.filter(({ stderr }) => stderr === '')).toHaveLength(1);
+    await at.semel(...command);
+    expect(at.lines('effects')).toEqual(['ran']);
+  });
+
+  test('is another one per id, per period and per reason', async () => {
+    const at = place();
+    const run = (...options: string[]) =>
+      at.semel('run', 'bill', ...options, '--', 'sh', '-c', 'echo x >> effects');
+    await run('--id', 'customer=1');
+    await run('--id', 'customer=2');
+    await run('--id', 'customer=2');
+    expect(at.lines('effects')).toHaveLength(2);
+    await run('--id', 'customer=2', '--again', 'the customer asked');
+    await run('--id', 'customer=2', '--again', 'the customer asked');
+    expect(at.lines('effects')).toHaveLength(3);
+    await run('--at', '2026-06-19T07:00:00Z', '--per', 'hour');
+    await run('--at', '2026-06-19T07:59:00Z', '--per', 'hour');
+    await run('--at', '2026-06-19T08:00:00Z', '--per', 'hour');
+    expect(at.lines('effects')).toHaveLength(5);
+    await run('--per', 'none');
+    await run('--per', 'none');
+    expect(at.lines('effects')).toHaveLength(7);
+  });
+
+  test('that failed is run again, and says that effects may repeat', async () => {
+    const at = place();
+    expect(await at.semel('run', 'blog', '--', 'sh', '-c', 'exit 3')).toMatchObject({
+      exit: 3,
+      stderr: '',
+    });
+    const second = await at.semel('run', 'blog', '--', 'sh', '-c', 'echo attempt $SEMEL_ATTEMPT');
+    expect(second).toMatchObject({ exit: 0, stdout: 'attempt 2\n' });
+    expect(second.stderr).toMatch(
+      /^semel: attempt 2 of blog \S+; attempt 1 failed with exit 3 after \d+m?s; effects not under `semel once` may repeat\n$/,
+    );
+  });
+
+  test('that failed is held with --after-failure hold, until a person decides', async () => {
+    const at = place();
+    const run = () =>
+      at.semel('run', 'blog', '--after-failure', 'hold', '--', 'sh', '-c', 'echo x >> effects; exit 3');
+    expect((await run()).exit).toBe(76);
+    const second = await run();
+    expect(second.exit).toBe(76);
+    expect(second.stderr).toContain('semel resolve');
+    expect(at.lines('effects')).toHaveLength(1);
+    const [, ref = ''] = /semel resolve (\S+)/.exec(second.stderr) ?? [];
+    expect((await at.semel('resolve', ref, 'landed')).exit).toBe(0);
+    expect((await run()).exit).toBe(0);
+    expect(at.lines('effects')).toHaveLength(1);
+  });
+
+  test('that failed asks --verify first: landed is done, not landed is run, unknown is in doubt', async () => {
+    const at = place();
+    const run = (job: string, verify: string, command: string) =>
+      at.semel('run', job, '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', command);
+    const fails = 'echo x >> effects; exit 3';
+    for (const job of ['yes', 'no', 'maybe']) expect((await run(job, 'exit 1', fails)).exit).toBe(76);
+    expect(await run('yes', 'exit 0', fails)).toMatchObject({ exit: 0 });
+    expect(await run('maybe', 'exit 5', fails)).toMatchObject({ exit: 76 });
+    expect(at.lines('effects')).toHaveLength(3);
+    expect(await run('no', 'exit 1', 'echo x >> effects')).toMatchObject({ exit: 0 });
+    expect(at.lines('effects')).toHaveLength(4);
+    expect((await run('yes', 'exit 1', fails)).stderr).toContain('was done');
+  });
+
+  test('--retries tries a failure again in its turn', async () => {
+    const at = place();
+    const script = 'echo x >> effects; test $(wc -l < effects) -ge 3';
+    const said = await at.semel(
+      'run',
+      'blog',
+      '--retries',
+      '3',
+      '--backoff',
+      '10ms',
+      '--',
+      'sh',
+      '-c',
+      script,
+    );
+    expect(said.exit).toBe(0);
+    expect(said.stderr).toContain('attempt 3 of blog');
+    expect(at.lines('effects')).toHaveLength(3);
+  });
+});
+
+describe('two runs of a job', () => {
+  test('never overlap, across slots too: a trigger every second, a command that takes longer', async () => {
+    const at = place();
+    // Slots of a minute are told by --at, so that the test need not wait for real ones.
+    const script = 'echo "start $$" >> effects; sleep 1.3; echo "end $$" >> effects';
+    const started = [];
+    for (let second = 0; second < 12; second += 1) {
+      const slot = new Date(
+        Date.parse('2026-06-19T07:00:00Z') + Math.floor(second / 4) * 60_000,
+      ).toISOString();
+      started.push(at.semel('run', 'tick', '--per', 'minute', '--at', slot, '--', 'sh', '-c', script));
+      await new Promise((resolve) => setTimeout(resolve, 400));
+    }
+    const said = await Promise.all(started);
+    expect(said.map(({ exit }) => exit)).toEqual(said.map(() => 0));
+    const lines = at.lines('effects');
+    for (let n = 0; n < lines.length; n += 2) {
+      const [, pid] = lines[n]?.split(' ') ?? [];
+      expect(lines.slice(n, n + 2)).toEqual([`start ${pid}`, `end ${pid}`]);
+    }
+    expect(lines.length / 2).toBeLessThanOrEqual(3);
+    expect(lines.length / 2).toBeGreaterThanOrEqual(2);
+  });
+
+  test('--if-busy fail is 75, --wait waits and then finds it done', async () => {
+    const at = place();
+    const first = at.start('run', 'blog', '--', 'sh', '-c', 'echo x >> effects; sleep 2');
+    await eventually(() => at.lines('effects').length === 1);
+    const again = ['--', 'sh', '-c', 'echo x >> effects'];
+    const failed = await at.semel('run', 'blog', '--if-busy', 'fail', ...again);
+    expect(failed).toMatchObject({ exit: 75 });
+    expect(failed.stderr).toContain('blog is running since');
+    expect(await at.semel('run', 'blog', '--wait', '100ms', ...again)).toMatchObject({ exit: 75 });
+    const waited = await at.semel('run', 'blog', '--wait', '30s', ...again);
+    expect(waited.exit).toBe(0);
+    expect(waited.stderr).toContain('waiting for');
+    expect(waited.stderr).toContain('was done');
+    await first.ended;
+    expect(at.lines('effects')).toHaveLength(1);
+  });
+});
+
+describe('the command', () => {
+  test('gets its run by the environment, and so does what it calls', async () => {
+    const at = place();
+    const variables = [
+      'RUN',
+      'SLOT',
+      'DATE',
+      'TZ',
+      'ATTEMPT',
+      'FENCE',
+      'KEY',
+      'KEY_UUID',
+      'STORE',
+      'CONTEXT',
+    ];
+    const script = variables.map((name) => `echo "${name}=$SEMEL_${name}"`).join('; ');
+    const options = ['--at', '2026-06-19T07:30:00Z', '--tz', 'Europe/Paris', '--id', 'customer=42'];
+    const { stdout } = await at.semel('run', 'blog', ...options, '--', 'sh', '-c', script);
+    const told = Object.fromEntries(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.split(/=(.*)/s).slice(0, 2)),
+    );
+    expect(told).toMatchObject({
+      RUN: 'blog@2026-06-19?customer=42',
+      SLOT: '2026-06-19',
+      DATE: '2026-06-19',
+      TZ: 'Europe/Paris',
+      ATTEMPT: '1',
+      STORE: at.env.SEMEL_STORE,
+    });
+    expect(told.KEY_UUID?.replaceAll('-', '')).toBe(told.KEY);
+    expect(Number(told.FENCE)).toBeGreaterThan(0);
+    expect(told.CONTEXT).toMatch(/^semel1\./);
+  });
+
+  test('shares its run with the library inside it: the same step of two attempts is one effect', async () => {
+    const at = place();
+    const index = join(import.meta.dirname, '../../src/index.ts');
+    writeFileSync(
+      at.path('agent.ts'),
+      `import { createSemel } from ${JSON.stringify(index)};
+       import { appendFileSync } from 'node:fs';
+       await using semel = createSemel({ namespace: 'agent', onWarning: () => undefined });
+       const send = semel.tool({ name: 'mail', effect: 'irreversible', per: 'run', run: (_: { lead: number }) => appendFileSync('effects', 'x\\n') });
+       await send({ lead: 7 });
+       process.exitCode = process.env.SEMEL_ATTEMPT === '1' ? 1 : 0;`,
+    );
+    const run = () => at.semel('run', 'agent', '--', process.execPath, 'agent.ts');
+    expect((await run()).exit).toBe(1);
+    expect((await run()).exit).toBe(0);
+    expect(at.lines('effects')).toHaveLength(1);
+  });
+
+  test('that is not there is 127, one that may not be executed 126, and both run again', async () => {
+    const at = place();
+    writeFileSync(at.path('plain.txt'), 'no program');
+    expect(await at.semel('run', 'a', '--', './nowhere')).toMatchObject({ exit: 127 });
+    expect(await at.semel('run', 'b', '--', './plain.txt')).toMatchObject({ exit: 126 });
+    expect(await at.semel('run', 'a', '--', 'echo', 'now')).toMatchObject({ exit: 0, stdout: 'now\n' });
+  });
+
+  test('leaves its end and its last words in the history', async () => {
+    const at = place();
+    await at.semel('run', 'blog', '--', 'sh', '-c', 'echo before; echo "what went wrong" >&2; exit 4');
+    await using semel = createSemel({ store: at.env.SEMEL_STORE as string, namespace: 'default' });
+    const [record] = (await semel.records.list({ contract: 'run.blog' })).items;
+    expect(record).toMatchObject({ status: 'released', args: { job: 'blog' }, attempts: 1 });
+    const [note] = await semel.records.history(record?.key ?? '');
+    expect(note).toMatchObject({ type: 'noted', detail: { attempt: 1, exit: 4 } });
+    expect(note?.detail.tail).toContain('what went wrong');
+  });
+
+  test('a job of any name is safe', async () => {
+    const at = place();
+    const names = [
+      'two words',
+      `"it's"`,
+      'line\nbreak',
+      '🎉',
+      '../../escape',
+      '$(touch pwned)',
+      '-dash',
+      'x'.repeat(200),
+    ];
+    for (const name of names) {
+      const run = () =>
+        at.semel('run', ...(name.startsWith('-') ? [] : [name]), '--', 'sh', '-c', 'echo x >> effects');
+      const first = await run();
+      expect([name, first.exit]).toEqual([name, name.startsWith('-') ? 64 : 0]);
+      expect((await run()).stderr.split('\n')).toHaveLength(2);
+    }
+    expect(at.lines('effects')).toHaveLength(names.length - 1);
+    expect(existsSync(at.path('pwned'))).toBe(false);
+    expect(readdirSync(at.folder).filter((name) => !/^(ledger\.db|effects)/.test(name))).toEqual([]);
+  });
+});
+
+describe('wrong usage', () => {
+  test.each([
+    [['run'], 'it takes the name of one job'],
+    [['run', 'blog'], 'there is no command'],
+    [['run', 'blog', 'more', '--', 'true'], 'it takes the name of one job'],
+    [['run', 'blog', '--per', 'fortnight', '--', 'true'], '--per is one of'],
+    [['run', 'blog', '--cron', '* * *', '--', 'true'], 'is no cron expression'],
+    [['run', 'blog', '--cron', '* * * * *', '--per', 'day', '--', 'true'], 'both say what a slot is'],
+    [['run', 'blog', '--tz', 'Mars/Olympus', '--', 'true'], 'is not a time zone'],
+    [['run', 'blog', '--at', 'tomorrow', '--', 'true'], 'is no instant'],
+    [['run', 'blog', '--lease', '1s', '--', 'true'], '--lease is at least 10s'],
+    [['run', 'blog', '--timeout', 'long', '--', 'true'], 'is not a duration'],
+    [['run', 'blog', '--id', 'customer', '--', 'true'], 'is no identity'],
+    [['run', 'blog', '--id', 'a=1', '--id', 'a=2', '--', 'true'], 'is given twice'],
+    [['run', 'blog', '--retries', 'often', '--', 'true'], '--retries is a whole number'],
+    [['run', 'blog', '--perr', 'day', '--', 'true'], 'Did you mean --per?'],
+    [['run', 'blog', '--store', 'memory:', '--', 'true'], 'A ledger in memory is gone'],
+    [['run', 'blog', '--store', 'nope.db', '--', 'true'], 'The store cannot be used'],
+    [['rnu', 'blog'], 'Did you mean `semel run`?'],
+  ])('%j is told, and nothing is run', async (args, sentence) => {
+    const at = place();
+    const { exit, stderr } = await at.semel(...args);
+    expect(stderr).toContain(sentence);
+    expect(exit).toBe(64);
+  });
+});
