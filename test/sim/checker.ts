@@ -245,7 +245,8 @@ function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): voi
   if (receipt.unguarded) return;
   const completion = known.completions.get(generation);
   const reported = known.attempts.some(
-    (attempt: Attempt) => attempt.reported && call.sent.includes(attempt.fence),
+    // It did it itself, or it asked and found that it had landed.
+    (attempt: Attempt) => attempt.reported && (call.sent.includes(attempt.fence) || attempt.call === call.id),
   );
   const shared = log.calls.some(
     (other) => other !== call && other.key === call.key && other.sent.includes(landed.fence),
