@@ -11,11 +11,14 @@ export interface Patience {
 
 const tries = 4;
 const firstPauseMs = 20;
+/** A store that took so long to say no has had patience of its own. */
+const longMs = 5_000;
 
 export function createPatience(clock: Clock, random: Random, events: EventHub): Patience {
   let downSince: number | undefined;
 
   async function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+    const askedAt = clock.mono();
     for (let attempt = 1; ; attempt += 1) {
       try {
         const answer = await question();
@@ -31,7 +34,7 @@ export function createPatience(clock: Clock, random: Random, events: EventHub): 
           downSince = clock.mono();
           events.emit('storeDown', { error: error.message });
         }
-        if (attempt >= tries) throw error;
+        if (attempt >= tries || clock.mono() - askedAt > longMs) throw error;
         await pause(clock, firstPauseMs * 2 ** attempt * (0.5 + random.fraction()));
       }
     }
