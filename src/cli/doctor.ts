@@ -88,14 +88,15 @@ function entry({ id, namespace, contract, found, next, records, lastAt }: Findin
     `${styled(['bold', 'yellow'], id)}  ${printable(about)}`.trimEnd(),
     printable(`  ${found}${when}`),
     printable(`  Do: ${next}`),
-    ...(records === undefined ? [] : [printable(`  Look at: ${records.join(', ')}`)]),
+    ...(records === undefined ? [] : [printable(`  Records: ${records.join(', ')}`)]),
   ];
 }
 
 function summary(reading: Reading, ids: readonly string[], findings: readonly Finding[]): readonly string[] {
   const { looked, namespaces, since, now, refused } = reading;
   const where = namespaces.length === 1 ? namespaces[0] : count(namespaces.length, 'namespace');
-  const back = `${formatDuration(now - since)}, since ${new Date(since).toISOString()}`;
+  const back = `back to ${new Date(since).toISOString()} (${formatDuration(now - since)})`;
+  const made = ids.length === findingIds.length ? ids.length : `${ids.length} of ${findingIds.length}`;
   const lookedAt =
     refused === undefined
       ? `${count(looked, 'record')} of ${where} in ${placeOf(reading)}, ${back}`
@@ -104,7 +105,7 @@ function summary(reading: Reading, ids: readonly string[], findings: readonly Fi
     findings.length === 0
       ? styled('green', 'Nothing is wrong.')
       : `${count(findings.length, 'finding')}. docs/doctor.md tells what they mean.`;
-  return [`Looked at ${printable(lookedAt)}; ${count(ids.length, 'check')}: ${ids.join(', ')}.`, verdict];
+  return [`Looked at ${printable(lookedAt)}, with ${made} checks.`, verdict];
 }
 
 function placeOf({ facts, files }: Reading): string {

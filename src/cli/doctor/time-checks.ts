@@ -30,20 +30,20 @@ export const leaseTooShort: Check<'LEASE_TOO_SHORT'> = {
 
 const lateReports: readonly string[] = ['fenced', 'lateNews', 'duplicate', 'contradiction'];
 
-/** When attempts that had lapsed and were taken over reported after all. */
+/** When attempts that had lapsed and were taken over reported after all: by the order of history, not by clocks. */
 function livedOn({ events }: RecordSeen): readonly number[] {
-  return events
-    .filter(({ type, detail }) => type === 'takeover' && detail.lapsed === true)
-    .flatMap((takeover) => {
-      const report = events.find(
-        ({ type, at, generation, detail }) =>
+  return events.flatMap((takeover, nth) => {
+    if (takeover.type !== 'takeover' || takeover.detail.lapsed !== true) return [];
+    const report = events
+      .slice(nth + 1)
+      .find(
+        ({ type, generation, detail }) =>
           lateReports.includes(type) &&
-          at >= takeover.at &&
           generation === takeover.generation &&
           detail.fence === takeover.detail.fence,
       );
-      return report === undefined ? [] : [report.at];
-    });
+    return report === undefined ? [] : [report.at];
+  });
 }
 
 /** A contract's terms are known to history where a doubt was taken under them. */
