@@ -49,8 +49,9 @@ _semel() {
     return
   fi
   # bash takes --flag=value and sqlite:path for three words each.
-  [[ $cur == = || $cur == : ]] && prev=$cur cur=
   [[ $prev == = ]] && prev=\${COMP_WORDS[COMP_CWORD - 2]}
+  [[ $cur == = ]] && cur=
+  [[ $cur == : ]] && prev=: cur=
   if [[ $prev == : ]]; then
     _semel_files
     return
