@@ -18,7 +18,6 @@ const facts: NonNullable<Seen['facts']> = {
 };
 const files: NonNullable<Seen['files']> = {
   path: '/ledger.db',
-  bytes: 10 * mebibyte,
   logBytes: 4 * mebibyte,
   freeBytes: 1_000 * mebibyte,
   journal: 'wal',
@@ -364,7 +363,7 @@ test('a finding names the ledger’s words that lead to it: namespace, contract,
 test('why a key never hits is told: what is fresh, or what differs', () => {
   const why = (given: Seen) => findingsIn(given, ['KEY_NEVER_HITS'])[0]?.found;
   const [conversations, instants, requests, keys] = cases.KEY_NEVER_HITS.planted.map(why);
-  expect(conversations).toContain('the conversation differ');
+  expect(conversations).toContain('the conversation differs');
   expect(instants).toContain('`sentAt` is fresh each time');
   expect(requests).toContain('`meta.requestId` is fresh each time');
   expect(keys).toContain('own key is fresh each time');

@@ -7,15 +7,10 @@ import type { FilesSeen } from './seen.ts';
 export function filesAt(path: string): FilesSeen {
   return {
     path,
-    bytes: sizeOf(path),
-    logBytes: sizeOf(`${path}-wal`),
+    logBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
     freeBytes: freeAt(dirname(path)),
     journal: journalOf(path),
   };
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function freeAt(folder: string): number | undefined {

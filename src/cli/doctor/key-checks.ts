@@ -75,15 +75,17 @@ function chainsOf(records: readonly RecordSeen[]): readonly (readonly RecordSeen
 function whyNew(chains: readonly (readonly RecordSeen[])[]): string {
   const records = chains.flat();
   const fresh = new Set(records.flatMap(({ args, createdAt }) => freshFields(args, createdAt.getTime())));
-  if (fresh.size > 0) return `${[...fresh].map((field) => `\`${field}\``).join(', ')} is fresh each time`;
+  if (fresh.size > 0) {
+    const named = [...fresh].map((field) => `\`${field}\``).join(', ');
+    return `${named} ${fresh.size === 1 ? 'is' : 'are'} fresh each time`;
+  }
   if (records.every(({ key }) => key.split('/')[1]?.startsWith('=')))
     return 'the caller’s own key is fresh each time';
   const differing = (['conversation', 'turn', 'run'] as const).filter((part) =>
     chains.some((chain) => new Set(chain.map((record) => record[part])).size > 1),
   );
-  return differing.length === 0
-    ? 'something else in them differs'
-    : `the ${differing.join(' and the ')} differ`;
+  if (differing.length === 0) return 'something else in them differs';
+  return `the ${differing.join(' and the ')} ${differing.length === 1 ? 'differs' : 'differ'}`;
 }
 
 /** A model that tries again words things anew a few times. */

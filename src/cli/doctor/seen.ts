@@ -28,7 +28,6 @@ export interface RecordSeen
 /** The ledger's files as they lay there before it was opened. */
 export interface FilesSeen {
   readonly path: string;
-  readonly bytes: number;
   /** Of the write-ahead log; it grows where nobody can fold it into the ledger. */
   readonly logBytes: number;
   /** Undefined where the platform does not tell. */
