@@ -50,7 +50,11 @@ export interface Input<All extends Flags> {
   readonly positionals: readonly string[];
   /** What stands after `--`; undefined where there is no `--`. */
   readonly rest: readonly string[] | undefined;
+  /** All of them, for whoever tells about them: a command does not import its siblings. */
+  readonly commands: Commands;
 }
+
+export type Commands = Readonly<Record<string, () => Promise<{ default: Command }>>>;
 
 export interface Definition<All extends Flags> {
   readonly name: CommandName;
@@ -65,9 +69,10 @@ export interface Definition<All extends Flags> {
 
 export interface Command {
   readonly name: string;
+  readonly takes: string;
   readonly flags: Flags;
   help(): string;
-  run(args: readonly string[]): Promise<number>;
+  run(args: readonly string[], commands: Commands): Promise<number>;
 }
 
 export function command<const All extends Flags>(definition: Definition<All>): Command {
@@ -75,10 +80,11 @@ export function command<const All extends Flags>(definition: Definition<All>): C
   const help = () => helpOf(definition, flags);
   return {
     name: definition.name,
+    takes: definition.takes,
     flags,
     help,
-    async run(args) {
-      const input = parsed(definition.name, flags, args);
+    async run(args, commands) {
+      const input = { ...parsed(definition.name, flags, args), commands };
       if (input.values.help === true) {
         process.stdout.write(help());
         return 0;

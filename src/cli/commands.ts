@@ -11,5 +11,8 @@ export const commands: Readonly<Record<CommandName, () => Promise<{ default: Com
   recent: () => import('./recent.ts'),
   seed: () => import('./seed.ts'),
   doubt: () => import('./doubt.ts'),
+  doctor: () => import('./doctor.ts'),
   resolve: () => import('./resolve.ts'),
+  demo: () => import('./demo.ts'),
+  completion: () => import('./completion.ts'),
 };

@@ -20,12 +20,12 @@ export function ledgerFor(
   options: SemelOptions & { readonly make?: true } = {},
 ): Semel {
   const { make, ...rest } = options;
-  const url = choice.store ?? (process.env.SEMEL_STORE || 'sqlite:');
+  const url = urlOf(choice);
   if (url === 'memory:')
     throw new SemelError('INVALID_ARGS', 'A ledger in memory is gone when the command ends.', {
       next: 'Name a file: --store sqlite:<path>.',
     });
-  const path = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) || defaultPath() : undefined;
+  const path = ledgerPath(choice);
   if (!make && path !== undefined && !existsSync(path)) {
     throw new SemelError('STORE_UNAVAILABLE', `There is no ledger at ${path}.`, {
       next: 'Name it by --store sqlite:<path>, or by SEMEL_STORE. `semel run` and `semel once` make one.',
@@ -37,4 +37,14 @@ export function ledgerFor(
     onWarning: complain,
     ...rest,
   });
+}
+
+function urlOf({ store }: Pick<LedgerChoice, 'store'>): string {
+  return store ?? (process.env.SEMEL_STORE || 'sqlite:');
+}
+
+/** The file that is meant; undefined where the ledger is no file. */
+export function ledgerPath(choice: Pick<LedgerChoice, 'store'>): string | undefined {
+  const url = urlOf(choice);
+  return url.startsWith('sqlite:') ? url.slice('sqlite:'.length) || defaultPath() : undefined;
 }

@@ -27,7 +27,7 @@ async function main([name, ...rest]: string[]): Promise<number> {
     return say(`semel: there is no command ${JSON.stringify(name)}. ${next}`, 64);
   }
   try {
-    return await (await commands[name as keyof typeof commands]()).default.run(rest);
+    return await (await commands[name as keyof typeof commands]()).default.run(rest, commands);
   } catch (error) {
     const { exitCodeOf } = await import('./exit-code.ts');
     return say(`semel ${name}: ${error instanceof Error ? error.message : String(error)}`, exitCodeOf(error));

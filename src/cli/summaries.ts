@@ -8,7 +8,10 @@ export const summaries = {
   recent: { group: 'Guard', line: 'what was done lately, for a prompt' },
   seed: { group: 'Guard', line: 'slot, date, seed, picks and recent work of this run' },
   doubt: { group: 'See', line: 'what is in doubt and needs a decision' },
+  doctor: { group: 'See', line: 'find what is wrong with a ledger and its use' },
   resolve: { group: 'Decide', line: 'decide about what is in doubt' },
+  demo: { group: 'Learn', line: 'three incidents, bare and with semel' },
+  completion: { group: 'Learn', line: 'completion for bash, zsh or fish' },
 } as const satisfies Record<string, { readonly group: string; readonly line: string }>;
 
 export type CommandName = keyof typeof summaries;

@@ -2,6 +2,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError } from '../core/errors.ts';
+import { driftOf } from '../core/identity.ts';
 import type { Ledger, Lost, Verdict } from '../ledger/index.ts';
 import type { ClaimFor, ClaimRequest, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -61,8 +62,16 @@ export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsO
   return {
     open,
     glance: ledger.glance,
-    tell: (call, verdict) => ledger.tell(verdict, { ...call.identity, owner }),
+    tell: (call, verdict) => ledger.tell(verdict, { ...call.identity, owner, ...driftFrom(call, verdict) }),
   };
+}
+
+/** What was asked in other words may have been other work: whoever looks for that later finds it in the history. */
+function driftFrom(call: Call, verdict: Lost): { readonly drift?: readonly string[] } {
+  // Content is digested with its key: under an earlier form of the contract it cannot be compared.
+  if (verdict.kind !== 'replay' || verdict.record.key !== call.key) return {};
+  const drift = driftOf(verdict.record.content, call.content);
+  return drift.length === 0 ? {} : { drift };
 }
 
 function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string): ClaimRequest {

@@ -191,6 +191,35 @@ describe('records', () => {
     });
   });
 
+  test('history tells in which fields a replayed call was worded differently', async () => {
+    const { semel } = rig();
+    const tool = semel.tool({
+      ...base,
+      identity: ['to'],
+      run: (_: { to: string; body: string }) => 1,
+    });
+    const { key } = (await tool.try({ to: 'ann', body: 'one' }, on)).receipt;
+    await tool({ to: 'ann', body: 'one' }, on);
+    await tool({ to: 'ann', body: 'two' }, on);
+    const history = await semel.records.history(key);
+    expect(history.map(({ type, detail }) => [type, detail.drift])).toEqual([
+      ['replayed', undefined],
+      ['replayed', ['body']],
+    ]);
+  });
+
+  test('under an earlier form of the contract words cannot be compared, and history does not say that they differ', async () => {
+    const { semel, another } = rig();
+    const run = (_: { to: string; body: string }) => 1;
+    const before = semel.tool({ ...base, name: 'mail', identity: ['to'], run });
+    const { key } = (await before.try({ to: 'ann', body: 'one' }, on)).receipt;
+    const later = another();
+    const now = later.tool({ ...base, identity: ['to'], was: [{ name: 'mail' }], run });
+    expect(await now.try({ to: 'ann', body: 'one' }, on)).toMatchObject({ receipt: { replayed: true, key } });
+    const history = await later.records.history(key);
+    expect(history.map(({ type, detail }) => [type, detail.drift])).toEqual([['replayed', undefined]]);
+  });
+
   test('forget ends the window now: the next call executes, with a new key at the provider', async () => {
     const { semel } = rig();
     const keys: string[] = [];

@@ -2,8 +2,8 @@
 // attempts keep dying before the line is closed as poisoned, so that it stops killing workers; and one whose
 // holder lapsed with another attempt's success on file is settled with it.
 
-import { stricter } from '../../core/words.ts';
-import type { Asking, ClaimAnswer, ClaimRequest, Loss, News, Row } from '../store.ts';
+import { isRepeatable, stricter } from '../../core/words.ts';
+import type { Asking, ClaimAnswer, ClaimRequest, Loss, News, Row, StoreEvent } from '../store.ts';
 import { landedBy } from './endings.ts';
 import {
   event,
@@ -100,10 +100,20 @@ function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<Cla
             from: over.owner,
             fence: over.fence,
             dispatched: over.dispatched,
+            // Else it had reported its end: whoever was alive then had not lost its lease.
+            lapsed: over.status === 'running',
             for: request?.for,
+            ...(request === undefined ? {} : termsOf(held, request)),
           }),
         ];
   return { row: held, answer: { won: true, record: view(held, time), takeover: over !== undefined }, events };
+}
+
+/** By which right a doubt was taken, for whoever asks later: only the contract knew, and records do not keep it. */
+function termsOf({ effect }: Row, request: ClaimRequest): StoreEvent['detail'] {
+  const { rerunWithinMs, retention } = request;
+  if (rerunWithinMs !== null) return { rerunWithinMs, windowMs: retention.windowMs };
+  return request.for === 'rerun' && !isRepeatable(effect) ? { accepted: true } : {};
 }
 
 /** Taking over would repeat what is known to have landed. */

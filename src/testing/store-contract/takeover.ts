@@ -1,6 +1,7 @@
 // What happens when a holder goes silent: who may take its place, and what the holder may still do.
 
 import assert from 'node:assert/strict';
+import type { ClaimRequest } from '../../store/store.ts';
 import { day, hour, lease, refusedBecause, window } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 
@@ -51,8 +52,37 @@ export const takeoverCases = [
       from: 'the first',
       fence: dead.fence,
       dispatched: false,
+      lapsed: true,
       for: 'execute',
     });
+  }),
+
+  behaviour('a takeover tells by which right a doubt was taken', ['time'], async (scene) => {
+    const takenOver = async (key: string, terms: Partial<ClaimRequest>) => {
+      await (await scene.take({ key, crossing: true, ...terms, for: 'execute' })).settle('unknown');
+      await scene.take({ key, ...terms });
+      const { lapsed, accepted, rerunWithinMs, windowMs } = (await scene.events(key))[0]?.detail ?? {};
+      return { lapsed, accepted, rerunWithinMs, windowMs };
+    };
+    const nothing = { lapsed: false, accepted: undefined, rerunWithinMs: undefined, windowMs: undefined };
+    const repeatable = { for: 'rerun', effect: 'write-idempotent' } as const;
+    const keyed = { keyed: true, rerunWithinMs: hour };
+    assert.deepEqual(await takenOver('mail.send/=verified', { for: 'verify' }), nothing);
+    assert.deepEqual(await takenOver('mail.send/=harmless', repeatable), nothing);
+    assert.deepEqual(await takenOver('mail.send/=accepted', { for: 'rerun' }), {
+      ...nothing,
+      accepted: true,
+    });
+    for (const purpose of ['rerun', 'verify'] as const)
+      assert.deepEqual(await takenOver(`mail.send/=${purpose}`, { for: purpose, ...keyed }), {
+        ...nothing,
+        rerunWithinMs: hour,
+        windowMs: window,
+      });
+    await scene.take({ key: 'mail.send/=silent', crossing: true });
+    await scene.lapse();
+    await scene.take({ key: 'mail.send/=silent', for: 'verify' });
+    assert.equal((await scene.events('mail.send/=silent'))[0]?.detail.lapsed, true);
   }),
 
   behaviour('an attempt that lapsed before the line is free for another intent', ['time'], async (scene) => {

@@ -1,0 +1,8 @@
+// The incidents of the demo, in the order in which they are told.
+
+import { doubleClick } from './double-click.ts';
+import type { Incident } from './incident.ts';
+import { killedJob } from './killed-job.ts';
+import { refund } from './refund.ts';
+
+export const incidents: readonly Incident[] = [refund, killedJob, doubleClick];

@@ -1,0 +1,40 @@
+// The checks in the order in which they are told. docs/doctor.md has a heading for each.
+
+import { contradiction, doubtBacklog, duplicate, onDoubtRerun } from './doubt-checks.ts';
+import type { Check, Finding } from './finding.ts';
+import { keyNeverHits, workEaten } from './key-checks.ts';
+import { namespaceSplit, twoLedgers } from './place-checks.ts';
+import type { Seen } from './seen.ts';
+import { clock, diskSpace, durability, ledgerRefused, logSize, permissions } from './store-checks.ts';
+import { leaseTooShort, windowTooLong } from './time-checks.ts';
+import { version } from './version-check.ts';
+
+export const checks = [
+  ledgerRefused,
+  durability,
+  clock,
+  version,
+  permissions,
+  diskSpace,
+  logSize,
+  twoLedgers,
+  namespaceSplit,
+  duplicate,
+  contradiction,
+  doubtBacklog,
+  onDoubtRerun,
+  leaseTooShort,
+  windowTooLong,
+  keyNeverHits,
+  workEaten,
+] as const satisfies readonly Check[];
+
+export type FindingId = (typeof checks)[number]['id'];
+
+export const findingIds: readonly string[] = checks.map(({ id }) => id);
+
+export function findingsIn(seen: Seen, ids: readonly string[] = findingIds): readonly Finding[] {
+  return checks
+    .filter(({ id }) => ids.includes(id))
+    .flatMap((check) => check.finds(seen).map((found) => ({ id: check.id, ...found })));
+}

@@ -1,0 +1,43 @@
+// The demo is honest: it counts what landed, and ends with what it counted.
+
+import { readdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { newScratch } from '../processes/scratch.ts';
+import { semelIn } from './support.ts';
+
+test('each of the three incidents lands more than once bare, and once with semel', async () => {
+  using home = newScratch('demo');
+  const { code, stdout, stderr } = await semelIn(home.folder)(['demo', '--json']);
+  expect(stderr).toBe('');
+  expect(JSON.parse(stdout)).toMatchObject({
+    kept: true,
+    incidents: [
+      { incident: 1, bare: { landed: 3 }, semel: { landed: 1, inDoubt: 0 }, kept: true },
+      { incident: 2, bare: { landed: 2 }, semel: { landed: 1, inDoubt: 1 }, kept: true },
+      { incident: 3, bare: { landed: 2 }, semel: { landed: 1, inDoubt: 0 }, kept: true },
+    ],
+  });
+  expect(code).toBe(0);
+  expect(readdirSync(home.folder)).toEqual([]);
+});
+
+test('one incident alone is told in plain lines where there is no terminal', async () => {
+  using home = newScratch('demo');
+  const { code, stdout } = await semelIn(home.folder)(['demo', '--only', '2']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^2\. A job killed after its effect$/m);
+  expect(stdout).toMatch(/^ {4}IN_DOUBT: may have landed\. Nothing was sent again\.$/m);
+  expect(stdout).toMatch(/types: semel resolve \S+ landed$/m);
+  expect(stdout).toMatch(
+    /^2\. A job killed after its effect +2 invoices +1 invoice, in doubt until a person decided$/m,
+  );
+  expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+});
+
+test('a ledger that is named is not touched: the demo says that it has its own', async () => {
+  using home = newScratch('demo');
+  const { code, stderr } = await semelIn(home.folder)(['demo', '--store', 'sqlite:mine.db']);
+  expect(stderr).toMatch(/has a ledger of its own/);
+  expect(code).toBe(64);
+  expect(readdirSync(home.folder)).toEqual([]);
+});

@@ -1,0 +1,16 @@
+// docs/doctor.md explains every finding, and nothing that is none.
+
+import { expect, test } from 'vitest';
+import { findingIds } from '../../src/cli/doctor/checks.ts';
+import { headings, readPage, sections } from './page.ts';
+
+const page = readPage('docs/doctor.md');
+
+test('every finding has its heading, in the order in which they are told, and every heading is a finding', () => {
+  expect(headings(page, 2)).toEqual(findingIds);
+});
+
+test.each(findingIds)('%s tells what it means, how it shows, and what to do', (id) => {
+  const paragraphs = sections(page, [id]).trim().split(/\n\n/);
+  expect(paragraphs.map((text) => text.split(':', 1)[0])).toEqual(['Means', 'Shows', 'Do']);
+});
