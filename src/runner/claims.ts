@@ -2,6 +2,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError } from '../core/errors.ts';
+import { driftOf } from '../core/identity.ts';
 import type { Ledger, Lost, Verdict } from '../ledger/index.ts';
 import type { ClaimFor, ClaimRequest, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -61,8 +62,16 @@ export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsO
   return {
     open,
     glance: ledger.glance,
-    tell: (call, verdict) => ledger.tell(verdict, { ...call.identity, owner }),
+    tell: (call, verdict) =>
+      ledger.tell(verdict, { ...call.identity, owner, ...otherWording(call, verdict) }),
   };
+}
+
+/** For the audit of a replay: the content that differs from what was executed. */
+function otherWording(call: Call, verdict: Lost): { readonly drift?: readonly string[] } {
+  if (verdict.kind !== 'replay' || verdict.record.content === call.content) return {};
+  const drift = driftOf(verdict.record.content, call.content);
+  return drift.length === 0 ? {} : { drift };
 }
 
 function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string): ClaimRequest {

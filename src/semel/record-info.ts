@@ -20,6 +20,10 @@ export interface RecordInfo {
   readonly inDoubt: boolean;
   /** Running, lease over. */
   readonly lapsed: boolean;
+  /** How long a holder that is dead now would go on blocking, in milliseconds. */
+  readonly leaseLeftMs: number;
+  /** Its window is over: it no longer answers for its key, and the next call executes. */
+  readonly expired: boolean;
   /** Lapsed before anything was dispatched: free, and nobody came back for it. */
   readonly abandoned: boolean;
   /** An attempt was dispatched and never accounted for. */
@@ -65,6 +69,8 @@ export function infoOf(record: StoredRecord): RecordInfo {
     status: record.status,
     inDoubt: record.inDoubt,
     lapsed: record.lapsed,
+    leaseLeftMs: record.leaseLeftMs,
+    expired: record.expired,
     abandoned: record.lapsed && !record.inDoubt,
     doubt: record.doubtSince !== null,
     attempts: record.attempts,
