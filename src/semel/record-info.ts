@@ -4,6 +4,7 @@ import { decodeResult } from '../core/codec.ts';
 import { providerKey, recordId } from '../core/key.ts';
 import type { Effect, Status } from '../core/words.ts';
 import { refOf } from '../runner/index.ts';
+import { isKept } from '../store/rules/state.ts';
 import type { RecordError, StoredRecord } from '../store/store.ts';
 
 export interface RecordInfo {
@@ -24,6 +25,8 @@ export interface RecordInfo {
   readonly leaseLeftMs: number;
   /** Its window is over: it no longer answers for its key, and the next call executes. */
   readonly expired: boolean;
+  /** It stands for its key for good: after `expiresAt` only its result goes. */
+  readonly kept: boolean;
   /** Lapsed before anything was dispatched: free, and nobody came back for it. */
   readonly abandoned: boolean;
   /** An attempt was dispatched and never accounted for. */
@@ -71,6 +74,7 @@ export function infoOf(record: StoredRecord): RecordInfo {
     lapsed: record.lapsed,
     leaseLeftMs: record.leaseLeftMs,
     expired: record.expired,
+    kept: isKept(record),
     abandoned: record.lapsed && !record.inDoubt,
     doubt: record.doubtSince !== null,
     attempts: record.attempts,
