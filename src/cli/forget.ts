@@ -39,7 +39,7 @@ landed lands a second time. What is in doubt cannot be forgotten: semel resolve 
       print('Nothing was changed.');
       return 70;
     }
-    return actOnEach(
+    return await actOnEach(
       'forget',
       semel,
       records.map(({ ref }) => ref),

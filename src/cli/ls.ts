@@ -132,7 +132,7 @@ async function redraw(semel: Semel, filter: Filter, limit: number): Promise<void
     const { items, count } = await look(semel, filter, limit, rowOf, signal);
     if (signal.aborted) return;
     const title = `${semel.namespace}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
-    process.stdout.write(frame([title, '', ...table(head, items)], process.stdout.rows ?? 24));
+    process.stdout.write(frame([title, '', ...table(head, items)], process.stdout.rows || 24));
   });
 }
 

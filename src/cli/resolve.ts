@@ -84,8 +84,8 @@ is malformed, nothing is settled. Refusals do not stop the others; the exit code
     const options = commandOptions(semel.namespace, await semel.open()) ?? '';
     const act = { ...actOptions(values), ...(values.force === undefined ? {} : { force: values.force }) };
     return values.from === undefined
-      ? resolveGroup(semel, verdict as string, values, act, options)
-      : resolveFrom(semel, { ...values, from: values.from }, act, options);
+      ? await resolveGroup(semel, verdict as string, values, act, options)
+      : await resolveFrom(semel, { ...values, from: values.from }, act, options);
   },
 });
 

@@ -22,7 +22,7 @@ What a person gave up ("abandon") becomes an open question again, since it may h
       );
     await using semel = ledgerFor(values);
     const options = commandOptions(semel.namespace, await semel.open()) ?? '';
-    return actOnEach('retry', semel, positionals, values, {
+    return await actOnEach('retry', semel, positionals, values, {
       act: (ref) => semel.records.reopen(ref, actOptions(values)),
       said: (record) =>
         record.inDoubt

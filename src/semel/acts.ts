@@ -44,6 +44,13 @@ function oneLine(text: string): string {
   return text.replace(/\p{Cc}+/gu, ' ').trim();
 }
 
+function insteadOfReopening({ inDoubt, lapsed, status }: StoredRecord): string {
+  if (inDoubt) return 'It is in doubt: resolve it.';
+  return status === 'running' && !lapsed
+    ? 'It is being executed: wait for it.'
+    : 'The next call executes it.';
+}
+
 export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {
   const evidence = now === undefined ? {} : { status: now.status, ref: refOf(now), inDoubt: now.inDoubt };
   const sentences: Record<ResolveRefusal, [string, string?]> = {
@@ -59,7 +66,12 @@ export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredReco
     settled: [`is settled (${now?.status}): there is nothing to decide.`, 'To run it again, `forget` it.'],
     'not settled': ['is not settled, so there is nothing to forget.', 'Resolve it instead.'],
     'not running': ['is not being executed, so nothing can have died with it.', 'Look at it again.'],
-    'not failed': ['did not fail, so it cannot be reopened.', 'To run it again, `forget` it.'],
+    'not failed': [
+      'did not fail, so it cannot be reopened.',
+      now === undefined || now.status === 'succeeded'
+        ? 'To run it again, `forget` it.'
+        : insteadOfReopening(now),
+    ],
     early: [
       'may still land: a request of it can be on its way.',
       `Decide in ${Math.ceil((now?.quietInMs ?? 0) / 1000)} s, or force it (\`force\`, \`--force\`) if you are sure.`,

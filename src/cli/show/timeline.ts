@@ -106,9 +106,9 @@ const wordsFor: Readonly<Record<StoreEvent['type'], (event: Counted) => string>>
   poisoned: ({ detail }) =>
     `given up as poison: ${said(detail.crashes)} attempts died before they dispatched anything`,
   replayed: (event) =>
-    `replayed${event.times === 1 ? '' : ` ${event.times} times`}${asker(event.detail)}${driftIn(event) === '' ? '' : `; worded differently: ${driftIn(event)}`}`,
+    `replayed${event.times === 1 ? '' : ` ${event.times} times`} to${asker(event.detail)}${driftIn(event) === '' ? '' : `; worded differently: ${driftIn(event)}`}`,
   conflict: (event) =>
-    `refused${event.times === 1 ? '' : ` ${event.times} times`}: the same key for other identity args${asker(event.detail)}`,
+    `refused${event.times === 1 ? '' : ` ${event.times} times`}: the same key for other identity args, by${asker(event.detail)}`,
   observed: ({ detail }) => `observed: semel would have said ${said(detail.would)}`,
   noted: ({ detail }) => (isEnding(detail) ? endingOf(detail) : `noted: ${oneLine(detail)}`),
 };
@@ -141,7 +141,7 @@ function asker({ owner, conversation, turn, run }: StoreEvent['detail']): string
   const names = Object.entries({ conversation, turn, run })
     .filter(([, value]) => value !== undefined && value !== null)
     .map(([name, value]) => `${name} ${said(value)}`);
-  return ` to ${[...(owner === undefined ? ['somebody'] : [said(owner)]), ...names].join(', ')}`;
+  return ` ${[...(owner === undefined ? ['somebody'] : [said(owner)]), ...names].join(', ')}`;
 }
 
 function noteOf({ note, reason }: StoreEvent['detail']): string {
