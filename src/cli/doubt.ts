@@ -32,7 +32,7 @@ What is running now is counted: if its process was killed, it is in doubt only w
     const groups = groupsOf(items, now);
     // To watch over a namespace that nobody writes to would mean to be told for ever that all is well.
     if (items.length === 0) await warnOfEmptyNamespace(semel);
-    if (values.json) printJson(groups.flatMap(({ members }) => members));
+    if (values.json) printJson(items.sort((a, b) => ageMs(b, now) - ageMs(a, now)));
     else {
       const options = commandOptions(semel.namespace, await semel.open()) ?? '';
       print(

@@ -8,7 +8,7 @@ import { ledgerFor } from './ledger.ts';
 import { type Filter, filterOf, statusWords } from './ls/filter.ts';
 import { newest } from './ls/newest.ts';
 import { changes, frame, watch } from './ls/watch.ts';
-import { type Cell, oneLine, print, printJson, printJsonLine, relative, table } from './print.ts';
+import { type Cell, oneLine, print, printable, printJson, printJsonLine, relative, table } from './print.ts';
 import { nameOf, sinceOf, stateCell } from './state.ts';
 import { usageError } from './usage.ts';
 
@@ -118,7 +118,7 @@ function rowOf(record: RecordInfo): Row {
 async function footer(semel: Semel, shown: number, count: number): Promise<readonly string[]> {
   if (count === 0) {
     const isEmpty = await warnOfEmptyNamespace(semel);
-    return isEmpty ? [] : [`No record of ${semel.namespace} is so. Without filters: semel ls`];
+    return isEmpty ? [] : [`No record of ${printable(semel.namespace)} is so. Without filters: semel ls`];
   }
   const options = commandOptions(semel.namespace, await semel.open()) ?? '';
   const rest =
@@ -131,7 +131,7 @@ async function redraw(semel: Semel, filter: Filter, limit: number): Promise<void
   await watch(async (signal) => {
     const { items, count } = await look(semel, filter, limit, rowOf, signal);
     if (signal.aborted) return;
-    const title = `${semel.namespace}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
+    const title = `${printable(semel.namespace)}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
     process.stdout.write(frame([title, '', ...table(head, items)], process.stdout.rows || 24));
   });
 }

@@ -26,7 +26,7 @@ test('a group has one command that settles it, one contract line, and its member
   expect(out).not.toContain('running now');
 
   const listed = (await desk.run(['doubt', '--json'])).json();
-  expect(listed.map(({ args }) => (args as { to: string }).to)).toEqual(['lost-1', 'lost-2', 'cut-1']);
+  expect(listed.map(({ args }) => (args as { to: string }).to)).toEqual(['lost-1', 'cut-1', 'lost-2']);
   expect((await desk.run(['doubt', '--exit-code'])).code).toBe(1);
   expect((await desk.run(['doubt', '--exit-code', '--older', '10m'])).code).toBe(0);
   expect((await desk.run(['doubt', '--exit-code', '--tool', 'other'])).code).toBe(0);

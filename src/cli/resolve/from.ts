@@ -29,6 +29,9 @@ export interface ExportChoice {
 /** Named one by one; the number says how many more there are. */
 const examples = 20;
 
+/** Each may name a record in several ways, and the ways multiply. */
+const mostPairs = 5;
+
 export async function resolveFrom(
   semel: Semel,
   choice: ExportChoice,
@@ -41,7 +44,7 @@ export async function resolveFrom(
     termsOf(choice),
   );
   const decisions = candidates.filter(isClear).map((candidate) => decisionOf(candidate, choice));
-  const unclear = candidates.filter((candidate) => candidate.lines.length > 0 && !isClear(candidate));
+  const unclear = candidates.filter((candidate) => candidate.rows > 0 && !isClear(candidate));
   const open = candidates.length - decisions.length - unclear.length;
   const dryRun = choice['dry-run'] ?? false;
 
@@ -89,6 +92,12 @@ function termsOf(choice: ExportChoice): Terms {
       '--from needs to know which column names the record',
       'Write: --match idempotency_key, or --match order_id=args.orderId',
     );
+  if (choice.match.length > mostPairs)
+    throw usageError(
+      'resolve',
+      `--match is given ${choice.match.length} times`,
+      `Give it at most ${mostPairs} times.`,
+    );
   return {
     pairs: choice.match.map(pairOf),
     where: (choice.where ?? []).map((text) => {
@@ -107,12 +116,12 @@ function termsOf(choice: ExportChoice): Terms {
 }
 
 /** One row that tells of this record only. */
-function isClear({ lines, isShared }: Candidate): boolean {
-  return lines.length === 1 && !isShared;
+function isClear({ rows, isShared }: Candidate): boolean {
+  return rows === 1 && !isShared;
 }
 
-function whyUnclear({ lines, isShared }: Candidate): string {
-  const where = `line${lines.length === 1 ? '' : 's'} ${lines.slice(0, 5).join(', ')}${lines.length > 5 ? ', …' : ''}`;
+function whyUnclear({ rows, lines, isShared }: Candidate): string {
+  const where = `line${rows === 1 ? '' : 's'} ${lines.join(', ')}${rows > lines.length ? ', …' : ''}`;
   return isShared
     ? `${where} may mean other records too; add a --match`
     : `${where} all tell of it: it may have landed more than once`;

@@ -11,7 +11,9 @@ export interface Candidate {
   readonly key: string;
   readonly ref: string;
   readonly contract: string;
-  /** Of the rows that tell of it. */
+  /** How many rows tell of it. */
+  rows: number;
+  /** Of the first of them. */
   readonly lines: number[];
   result: unknown;
   remoteRef: string | undefined;
@@ -34,6 +36,9 @@ export interface Reading {
   readonly warning: string | undefined;
 }
 
+/** Enough to look at: a file may have any number of them. */
+const mostLines = 5;
+
 export async function readingOf(
   records: AsyncIterable<RecordInfo>,
   rows: AsyncIterable<Row>,
@@ -47,6 +52,7 @@ export async function readingOf(
       key,
       ref,
       contract,
+      rows: 0,
       lines: [],
       result: undefined,
       remoteRef: undefined,
@@ -71,9 +77,10 @@ export async function readingOf(
     if (meant === undefined) continue;
     noteEnding(endings, values);
     for (const candidate of meant) {
-      candidate.lines.push(line);
+      candidate.rows += 1;
+      if (candidate.lines.length < mostLines) candidate.lines.push(line);
       candidate.isShared ||= meant.length > 1;
-      if (candidate.lines.length > 1) continue;
+      if (candidate.rows > 1) continue;
       candidate.result = terms.resultField === undefined ? values : at(values, terms.resultField);
       candidate.remoteRef = terms.refField === undefined ? undefined : textOf(at(values, terms.refField));
     }
