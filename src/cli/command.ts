@@ -100,9 +100,9 @@ function parsed(name: string, flags: Flags, args: readonly string[]) {
   checkNames(name, flags, own);
   const { values, positionals } = parseOwn(name, flags, own);
   for (const [flag, { choices }] of Object.entries(flags)) {
-    const given = values[flag];
-    if (choices !== undefined && typeof given === 'string' && !choices.includes(given))
-      throw usageError(name, `--${flag} is one of ${choices.join(', ')}, not ${JSON.stringify(given)}`);
+    const wrong = [values[flag] ?? []].flat().find((given) => choices?.includes(given as string) === false);
+    if (wrong !== undefined)
+      throw usageError(name, `--${flag} is one of ${choices?.join(', ')}, not ${JSON.stringify(wrong)}`);
   }
   return { values, positionals, rest: end < 0 ? undefined : args.slice(end + 1) };
 }

@@ -1,16 +1,21 @@
-// `semel doubt`: what needs a decision, grouped by tool and error, oldest first.
+// `semel doubt`: what needs a decision, grouped by tool and error, oldest first; and what may need one soon.
 
 import { type Duration, durationMs, formatDuration } from '../core/duration.ts';
 import { commandOptions, type RecordInfo, type Semel } from '../semel/index.ts';
 import { command } from './command.ts';
+import { contractLine, type Group, groupCommand, groupsOf } from './doubt/groups.ts';
+import { warnOfEmptyNamespace } from './elsewhere.ts';
+import { everyDoubt, everyRecord } from './every.ts';
 import { ledgerFor } from './ledger.ts';
 import { oneLine, print, printable, printJson } from './print.ts';
+import { ageMs, nameOf } from './state.ts';
 
 export default command({
   name: 'doubt',
   takes: '[options]',
   about: `Lists what is in doubt: it may have landed, and nobody knows. Also what was abandoned: its process died before it
-dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed|not-landed|run-again|abandon`,
+dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed|not-landed|run-again|abandon
+What is running now is counted: if its process was killed, it is in doubt only when its lease is over.`,
   flags: {
     tool: { type: 'string', value: '<name>', help: 'only this contract' },
     older: { type: 'string', value: '<duration>', help: 'only what has been open for longer: 10m' },
@@ -19,54 +24,58 @@ dispatched anything, and nobody called it again. Decide with: semel resolve <id@
   examples: ['semel doubt', 'semel doubt --exit-code --older 10m', 'semel doubt --json | jq -r ".[].ref"'],
   async run({ values }) {
     const olderMs = values.older === undefined ? 0 : durationMs(values.older as Duration, '--older');
-    await using semel = ledgerFor(values);
-    const items = (await everyDoubt(semel, values.tool)).filter((item) => ageOf(item) >= olderMs);
-    if (values.json) printJson(items);
-    else print(...page(items, semel.namespace, commandOptions(semel.namespace, await semel.open()) ?? ''));
+    await using semel = ledgerFor(values, { prune: false });
+    const now = Date.now();
+    const items: RecordInfo[] = [];
+    for await (const item of everyDoubt(semel, values.tool))
+      if (ageMs(item, now) >= olderMs) items.push(item);
+    const groups = groupsOf(items, now);
+    // To watch over a namespace that nobody writes to would mean to be told for ever that all is well.
+    if (items.length === 0) await warnOfEmptyNamespace(semel);
+    if (values.json) printJson(items.sort((a, b) => ageMs(b, now) - ageMs(a, now)));
+    else {
+      const options = commandOptions(semel.namespace, await semel.open()) ?? '';
+      print(
+        ...page(groups, semel.namespace, options, now),
+        ...(await runningNow(semel, values.tool, options, now)),
+      );
+    }
     return values['exit-code'] && items.some((item) => item.inDoubt) ? 1 : 0;
   },
 });
 
-/** Oldest first. */
-export async function everyDoubt(semel: Semel, contract: string | undefined): Promise<readonly RecordInfo[]> {
-  const items: RecordInfo[] = [];
-  for (let after: string | undefined; ; ) {
-    const page = await semel.doubts.list({
-      ...(contract === undefined ? {} : { contract }),
-      ...(after === undefined ? {} : { after }),
-    });
-    items.push(...page.items);
-    if (page.next === undefined) break;
-    after = page.next;
-  }
-  return items.sort((a, b) => ageOf(b) - ageOf(a));
-}
+/** Of one group; the others are a command away. */
+const mostMembers = 10;
 
-export function errorOf(item: RecordInfo): string {
-  return item.error?.message ?? 'the process that ran it ended without a word';
-}
-
-function ageOf(item: RecordInfo): number {
-  return Math.max(0, Date.now() - (item.lastDispatchedAt ?? item.updatedAt).getTime());
-}
-
-function page(items: readonly RecordInfo[], namespace: string, options: string): readonly string[] {
-  if (items.length === 0)
+function page(groups: readonly Group[], namespace: string, options: string, now: number): readonly string[] {
+  if (groups.length === 0) return [`Nothing is in doubt in ${printable(namespace)}.`];
+  return groups.flatMap((group) => {
+    const { contract, error, members } = group;
+    const open = members.filter(({ inDoubt }) => inDoubt);
+    const name = `${contract}: ${error}`;
+    const more = members.length - mostMembers;
     return [
-      `Nothing is in doubt in ${namespace}. (An application's namespace is its package name: --namespace.)`,
+      printable(members.length === 1 ? name : `${members.length} × ${name}`),
+      ...members.slice(0, mostMembers).flatMap((item) => [...entry(item, options, now), '']),
+      ...(more > 0
+        ? [
+            `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${contract} -n ${members.length} ${options}`,
+          ]
+        : []),
+      ...(open.length > 1 ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
+      ...(open.length > 0
+        ? [printable(`  in the contract this would have decided it: ${contractLine(group)}`)]
+        : []),
+      '',
     ];
-  const groups = Map.groupBy(items, (item) => `${item.contract}: ${errorOf(item)}`);
-  return [...groups].flatMap(([name, members]) => [
-    printable(members.length === 1 ? name : `${members.length} × ${name}`),
-    ...members.flatMap((item) => [...entry(item, options), '']),
-  ]);
+  });
 }
 
-function entry(item: RecordInfo, options: string): readonly string[] {
+function entry(item: RecordInfo, options: string, now: number): readonly string[] {
   const state = item.abandoned ? 'abandoned: nothing was dispatched' : 'in doubt';
   const dispatched = item.lastDispatchedAt && `, dispatched ${item.lastDispatchedAt.toISOString()}`;
   const lines = [
-    `  ${item.ref}  ${state} for ${formatDuration(ageOf(item))}`,
+    `  ${item.ref}  ${state} for ${formatDuration(ageMs(item, now))}`,
     `    key      ${item.key}`,
     `    args     ${item.args === undefined ? 'not stored' : oneLine(item.args)}`,
     `    attempts ${item.attempts}, last by ${item.owner}${dispatched ?? ''}`,
@@ -75,5 +84,40 @@ function entry(item: RecordInfo, options: string): readonly string[] {
   if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
   if (item.inDoubt)
     lines.push(`    decide   semel resolve ${item.ref} landed|not-landed|run-again|abandon ${options}`);
+  if (item.abandoned) lines.push('    nothing landed: make the call again, and it executes');
   return lines.map(printable);
+}
+
+/** Named one by one; more are counted. */
+const mostRunning = 5;
+
+/** Whoever looks right after a crash sees nothing in doubt yet: the lease of the dead is not over. */
+async function runningNow(
+  semel: Semel,
+  contract: string | undefined,
+  options: string,
+  now: number,
+): Promise<readonly string[]> {
+  const oldest: RecordInfo[] = [];
+  let count = 0;
+  const query = { status: 'running', ...(contract === undefined ? {} : { contract }) } as const;
+  for await (const record of everyRecord(semel, query)) {
+    if (record.lapsed) continue;
+    count += 1;
+    oldest.push(record);
+    oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));
+    oldest.length = Math.min(oldest.length, mostRunning);
+  }
+  const [first] = oldest;
+  if (first === undefined) return [];
+  return [
+    `${count} running now, the oldest for ${formatDuration(ageMs(first, now))}. If its process is gone, do not wait for its lease: semel resolve <ref> died ${options}`,
+    ...oldest.map(
+      (record) =>
+        `  ${record.ref}  ${nameOf(record)}  for ${formatDuration(ageMs(record, now))} by ${record.owner}, lease ends in ${formatDuration(record.leaseLeftMs)} unless renewed`,
+    ),
+    ...(count > mostRunning
+      ? [`  … and ${count - mostRunning} more: semel ls --status running ${options}`]
+      : []),
+  ].map(printable);
 }

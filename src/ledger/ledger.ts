@@ -66,6 +66,7 @@ export interface Ledger {
   /** What `observe` would have done instead. */
   observe(record: StoredRecord, would: string): void;
   prune(limit: number): Promise<number>;
+  countExpired(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -158,6 +159,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       audit.note(noteOf(record, 'observed', { would }));
     },
     prune: (limit) => ask(() => store.prune(limit)),
+    countExpired: () => ask(() => store.countExpired()),
     async close() {
       await audit.flush();
       await store.close();

@@ -5,10 +5,10 @@ import type { StoreFacts } from '../store/store.ts';
 /** Undefined where no command can reach it. */
 export function commandOptions(namespace: string, { address }: StoreFacts): string | undefined {
   if (address === undefined) return undefined;
-  return `--namespace ${quoted(namespace)}${address === '' ? '' : ` --store ${quoted(address)}`}`;
+  return `--namespace ${shellWord(namespace)}${address === '' ? '' : ` --store ${shellWord(address)}`}`;
 }
 
 /** As one word of a shell. */
-function quoted(value: string): string {
+export function shellWord(value: string): string {
   return /^[\w./:@-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
 }

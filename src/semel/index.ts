@@ -2,9 +2,10 @@
 
 import './node-version.ts';
 
+export type { Resolution } from './acts.ts';
 export type { Ambient } from './ambient.ts';
 export type { Begun, OpenAttempt } from './begin.ts';
-export { commandOptions } from './command-options.ts';
+export { commandOptions, shellWord } from './command-options.ts';
 export type {
   CallOptions,
   ClassifyTable,
@@ -18,7 +19,7 @@ export type { KeyInfo } from './key-info.ts';
 export type { Limits, OnceOptions, SemelOptions } from './options.ts';
 export { playedBy, type Rebuild, type Rebuilding, rebuildOf, type Sibling } from './rebuild.ts';
 export type { RecordInfo } from './record-info.ts';
-export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records, Resolution } from './records.ts';
+export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records } from './records.ts';
 export { createSemel, type Semel } from './semel.ts';
 export type { StoreChoice } from './store-of.ts';
 export type { SweepOptions, SweepReport } from './sweep.ts';

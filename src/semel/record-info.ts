@@ -4,6 +4,7 @@ import { decodeResult } from '../core/codec.ts';
 import { providerKey, recordId } from '../core/key.ts';
 import type { Effect, Status } from '../core/words.ts';
 import { refOf } from '../runner/index.ts';
+import { isKept } from '../store/rules/state.ts';
 import type { RecordError, StoredRecord } from '../store/store.ts';
 
 export interface RecordInfo {
@@ -20,6 +21,12 @@ export interface RecordInfo {
   readonly inDoubt: boolean;
   /** Running, lease over. */
   readonly lapsed: boolean;
+  /** How long a holder that is dead now would go on blocking, in milliseconds. */
+  readonly leaseLeftMs: number;
+  /** Its window is over: it no longer answers for its key, and the next call executes. */
+  readonly expired: boolean;
+  /** It stands for its key for good: after `expiresAt` only its result goes. */
+  readonly kept: boolean;
   /** Lapsed before anything was dispatched: free, and nobody came back for it. */
   readonly abandoned: boolean;
   /** An attempt was dispatched and never accounted for. */
@@ -65,6 +72,9 @@ export function infoOf(record: StoredRecord): RecordInfo {
     status: record.status,
     inDoubt: record.inDoubt,
     lapsed: record.lapsed,
+    leaseLeftMs: record.leaseLeftMs,
+    expired: record.expired,
+    kept: isKept(record),
     abandoned: record.lapsed && !record.inDoubt,
     doubt: record.doubtSince !== null,
     attempts: record.attempts,

@@ -5,8 +5,9 @@ import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
 import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
-import { refOf, resultOf } from '../runner/index.ts';
-import type { Act, Page, ResolveRefusal, StoredRecord, StoreEvent } from '../store/store.ts';
+import { refOf } from '../runner/index.ts';
+import type { Act, Page, StoredRecord, StoreEvent } from '../store/store.ts';
+import { actOf, type Resolution, refusal } from './acts.ts';
 import { infoOf, type RecordInfo } from './record-info.ts';
 
 export interface RecordQuery {
@@ -30,18 +31,6 @@ export interface ActOptions {
   readonly force?: boolean;
 }
 
-/** What somebody knows, or accepts, about a record in doubt. */
-export type Resolution =
-  | { readonly landed: unknown; readonly remoteRef?: string }
-  /** It landed; what it returned is not known, or only the provider's id for it. */
-  | 'landed'
-  | { readonly remoteRef: string }
-  | 'notLanded'
-  | 'runAgain'
-  /** The process that runs it is gone: its lease need not be waited for. What it dispatched is in doubt. */
-  | 'died'
-  | { readonly abandon: string };
-
 export interface DoubtGroup {
   readonly contract: string;
   readonly error: string;
@@ -57,12 +46,12 @@ export interface Records {
   annotate(keyOrId: string, detail: Readonly<Record<string, unknown>>): Promise<void>;
   /** In which this ledger has or had records. */
   namespaces(): Promise<readonly string[]>;
-  /** Ends the window of a settled record now: the next call executes. */
-  forget(keyOrId: string, options?: ActOptions): Promise<RecordInfo>;
-  /** Makes a failure free again, or a given-up record an open question. */
-  reopen(keyOrId: string, options?: ActOptions): Promise<RecordInfo>;
-  /** Removes expired records in small batches; answers how many. */
-  prune(options?: { readonly batch?: number }): Promise<number>;
+  /** Ends the window of a settled record now: the next call executes. By key, id, or ref: only as it was looked at. */
+  forget(keyOrIdOrRef: string, options?: ActOptions): Promise<RecordInfo>;
+  /** Makes a failure free again, or a given-up record an open question. By key, id, or ref. */
+  reopen(keyOrIdOrRef: string, options?: ActOptions): Promise<RecordInfo>;
+  /** Removes expired records in small batches, or only counts them; answers how many. Of all namespaces. */
+  prune(options?: { readonly batch?: number; readonly dryRun?: boolean }): Promise<number>;
 }
 
 export interface Doubts {
@@ -70,7 +59,7 @@ export interface Doubts {
   list(query?: Pick<RecordQuery, 'contract' | 'after' | 'limit'>): Promise<Page<RecordInfo>>;
   /** The same by contract and error, largest first. */
   groups(): Promise<readonly DoubtGroup[]>;
-  /** Each record under its own fence: `<id>@<fence>` as it was looked at. */
+  /** Each record under its own fence: `<id>@<fence>` as it was looked at, or its key in place of the id. */
   resolve(ref: string, resolution: Resolution, options?: ActOptions): Promise<RecordInfo>;
 }
 
@@ -155,6 +144,16 @@ export function createRecords({ ledger, namespace, clock, random, user, maxResul
     return record;
   }
 
+  /** A ref stands for the record as it was looked at, and for no other state of it. */
+  async function asSeen(named: string): Promise<{ record: StoredRecord; isRef: boolean }> {
+    const at = named.lastIndexOf('@');
+    if (at < 0) return { record: await must(named), isRef: false };
+    const record = await must(named.slice(0, at));
+    const now = refOf(record);
+    if (now.slice(now.indexOf('@')) !== named.slice(at)) throw refusal(record, 'stale', record);
+    return { record, isRef: true };
+  }
+
   const records: Records = {
     async get(keyOrId) {
       const record = await find(keyOrId);
@@ -172,9 +171,10 @@ export function createRecords({ ledger, namespace, clock, random, user, maxResul
       ledger.annotate(await must(keyOrId), detail);
     },
     namespaces: () => ledger.namespaces(),
-    forget: async (keyOrId, options = {}) => act(await must(keyOrId), { type: 'forget' }, options),
-    reopen: async (keyOrId, options = {}) => act(await must(keyOrId), { type: 'reopen' }, options),
-    async prune({ batch = 500 } = {}) {
+    forget: async (named, options = {}) => act((await asSeen(named)).record, { type: 'forget' }, options),
+    reopen: async (named, options = {}) => act((await asSeen(named)).record, { type: 'reopen' }, options),
+    async prune({ batch = 500, dryRun = false } = {}) {
+      if (dryRun) return ledger.countExpired();
       let pruned = 0;
       for (let last = -1; last !== 0; pruned += last) last = await ledger.prune(batch);
       return pruned;
@@ -209,15 +209,12 @@ export function createRecords({ ledger, namespace, clock, random, user, maxResul
     async resolve(ref, resolution, options = {}) {
       const askedAt = clock.mono();
       const what = actOf(resolution, maxResultBytes);
-      const [id = '', seen] = ref.split('@');
-      const record = await must(id);
-      const now = refOf(record);
-      if (seen === undefined)
+      const { record, isRef } = await asSeen(ref);
+      if (!isRef)
         throw new SemelError('INVALID_ARGS', `${ref} does not say which state of the record was looked at.`, {
           path: 'ref',
-          next: `If it was the present one, write ${now}.`,
+          next: `If it was the present one, write ${refOf(record)}.`,
         });
-      if (now.slice(now.indexOf('@') + 1) !== seen) throw refusal(record, 'stale', record);
       // Whoever decides has looked before they asked; this process may have stood still since.
       return act(record, what, options, record.readAt - (clock.mono() - askedAt));
     },
@@ -244,66 +241,4 @@ export function createRecords({ ledger, namespace, clock, random, user, maxResul
 
 async function* onlyLapsed(records: AsyncIterable<StoredRecord>): AsyncGenerator<StoredRecord> {
   for await (const record of records) if (record.lapsed) yield record;
-}
-
-function actOf(resolution: Resolution, maxResultBytes: number): Act {
-  if (resolution === 'notLanded' || resolution === 'runAgain' || resolution === 'died')
-    return { type: resolution };
-  const decision: object = typeof resolution === 'object' && resolution !== null ? resolution : {};
-  if ('abandon' in decision) return { type: 'abandon', reason: oneLine(String(decision.abandon)) };
-  if (resolution === 'landed' || (!('landed' in decision) && 'remoteRef' in decision)) {
-    const remoteRef = 'remoteRef' in decision ? String(decision.remoteRef) : null;
-    return {
-      type: 'landed',
-      result: { text: null, omitted: 'somebody saw that it landed, not what it returned', remoteRef },
-    };
-  }
-  if ('landed' in decision) {
-    const { landed, remoteRef } = decision as { landed: unknown; remoteRef?: string };
-    return { type: 'landed', result: resultOf(landed, remoteRef, 'value', maxResultBytes) };
-  }
-  throw new SemelError('INVALID_ARGS', `${JSON.stringify(resolution)} is no decision about a record.`, {
-    path: 'resolution',
-    next: "Pass 'landed', { landed: value }, 'notLanded', 'runAgain', 'died' or { abandon: 'why' }.",
-  });
-}
-
-/** A reason is shown on terminals and to models, in the middle of a sentence. */
-function oneLine(text: string): string {
-  return text.replace(/\p{Cc}+/gu, ' ').trim();
-}
-
-function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {
-  const evidence = now === undefined ? {} : { status: now.status, ref: refOf(now), inDoubt: now.inDoubt };
-  const sentences: Record<ResolveRefusal, [string, string?]> = {
-    gone: ['is no more.'],
-    stale:
-      now?.status === 'succeeded' || now?.status === 'failed'
-        ? [`has been settled since it was looked at (${now.status}).`, 'There is nothing left to decide.']
-        : ['has changed since it was looked at.'],
-    running: [
-      'is being executed right now.',
-      'Wait for it, or force it (`force`, `--force`) to take the key away from its holder.',
-    ],
-    settled: [`is settled (${now?.status}): there is nothing to decide.`, 'To run it again, `forget` it.'],
-    'not settled': ['is not settled, so there is nothing to forget.', 'Resolve it instead.'],
-    'not running': ['is not being executed, so nothing can have died with it.', 'Look at it again.'],
-    'not failed': ['did not fail, so it cannot be reopened.', 'To run it again, `forget` it.'],
-    early: [
-      'may still land: a request of it can be on its way.',
-      `Decide in ${Math.ceil((now?.quietInMs ?? 0) / 1000)} s, or force it (\`force\`, \`--force\`) if you are sure.`,
-    ],
-  };
-  const [happened, next] = sentences[why];
-  return new SemelError(
-    'RESOLVE_STALE',
-    `${seen.contract} ${recordId(seen.namespace, seen.key)} ${happened}`,
-    {
-      evidence,
-      ...(next === undefined ? {} : { next }),
-      ...(why === 'early' && Number.isFinite(now?.quietInMs)
-        ? { retryAfterMs: now?.quietInMs as number }
-        : {}),
-    },
-  );
 }

@@ -69,6 +69,7 @@ function later(make: () => Promise<Store>): Store {
     history: async (namespace, key) => (await store()).history(namespace, key),
     namespaces: async () => (await store()).namespaces(),
     prune: async (limit) => (await store()).prune(limit),
+    countExpired: async () => (await store()).countExpired(),
     close: async () => {
       if (made !== undefined) await (await made).close();
     },

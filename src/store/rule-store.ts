@@ -50,6 +50,9 @@ export interface Backend {
   close(): Promise<void>;
 }
 
+/** Read at once where all are counted. */
+const pageSize = 500;
+
 export function ruleStore(backend: Backend): Store {
   return {
     open: () => backend.open(),
@@ -106,8 +109,27 @@ export function ruleStore(backend: Backend): Store {
       await backend.open();
       return backend.transact('settling', (tx) => prune(tx, limit));
     },
+    async countExpired() {
+      await backend.open();
+      let count = 0;
+      for (const namespace of backend.namespaces()) count += await countIn(namespace);
+      return count;
+    },
     close: () => backend.close(),
   };
+
+  async function countIn(namespace: string): Promise<number> {
+    let count = 0;
+    for (let after: string | undefined; ; ) {
+      const page = backend.list({ namespace, limit: pageSize, ...(after === undefined ? {} : { after }) });
+      for (const row of page.rows)
+        if (isRemovable(row, page.time) || isTombstoneDue(row, page.time)) count += 1;
+      if (page.next === undefined) return count;
+      after = page.next;
+      // A ledger can be long: whoever else has work in this process gets a turn.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
 
   async function step<Answer>(
     urgency: Urgency,

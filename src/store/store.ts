@@ -376,5 +376,7 @@ export interface Store {
   namespaces(): Promise<readonly string[]>;
   /** Removes at most `limit` expired records, and answers how many; 0: nothing is left to remove. */
   prune(limit: number): Promise<number>;
+  /** How many `prune` would take now. Reads every record, and changes none. */
+  countExpired(): Promise<number>;
   close(): Promise<void>;
 }

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'semel-cli-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const run = promisify(execFile);
-const main = join(import.meta.dirname, '../../src/cli/main.ts');
+const main = process.env.SEMEL_BUILT_COMMAND as string;
 
 test('doubt prints no control characters, and a command that a shell reads as it is meant', async () => {
   const store = `sqlite:${join(folder, 'the ledger.db')}`;

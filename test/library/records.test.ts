@@ -272,6 +272,54 @@ describe('records', () => {
     expect(await made.semel.records.prune({ batch: 5 })).toBe(23);
     expect(made.store.calls.filter((method) => method === 'prune').length).toBeGreaterThanOrEqual(5);
   });
+
+  test('a dry prune counts what has expired, and takes nothing', async () => {
+    const made = rig();
+    const tool = made.semel.tool({ ...base, run: () => 1 });
+    for (let id = 0; id < 7; id += 1) await tool({ id }, on);
+    expect(await made.semel.records.prune({ dryRun: true })).toBe(0);
+    made.clock.jump(2 * 86_400_000);
+    expect(await made.semel.records.prune({ dryRun: true })).toBe(7);
+    expect((await made.semel.records.list()).items.map(({ expired }) => expired)).toEqual(
+      Array(7).fill(true),
+    );
+    expect(await made.semel.records.prune()).toBe(7);
+    expect(await made.semel.records.prune({ dryRun: true })).toBe(0);
+  });
+
+  test('forget and reopen by a ref act only on what was looked at', async () => {
+    const { semel } = rig();
+    let refuses = true;
+    const tool = semel.tool({
+      ...base,
+      run: (_args: object) => {
+        if (refuses) throw new Rejected('card expired');
+        return 'done';
+      },
+    });
+    const { key } = (await tool.try({}, on)).receipt;
+    const failed = await semel.records.get(key);
+    await semel.records.reopen(failed!.ref);
+    refuses = false;
+    await tool({}, on);
+    const done = await semel.records.get(key);
+    expect(await errorOf(semel.records.forget(failed!.ref))).toMatchObject({ code: 'RESOLVE_STALE' });
+    expect(await errorOf(semel.records.reopen(failed!.ref))).toMatchObject({ code: 'RESOLVE_STALE' });
+    expect(await semel.records.get(key)).toMatchObject({ status: 'succeeded', expired: false });
+    expect(await semel.records.forget(`${key}${done!.ref.slice(done!.ref.indexOf('@'))}`)).toMatchObject({
+      expired: true,
+    });
+  });
+
+  test('the history of a replay tells which content differed', async () => {
+    const { semel } = rig();
+    const tool = semel.tool({ ...base, identity: ['id'], run: (_args: { id: number; text: string }) => 1 });
+    await tool({ id: 1, text: 'a' }, on);
+    await tool({ id: 1, text: 'b' }, on);
+    const { receipt } = await tool.try({ id: 1, text: 'a' }, on);
+    const history = await semel.records.history(receipt.key);
+    expect(history.map(({ detail }) => detail.drift)).toEqual([['text'], undefined]);
+  });
 });
 
 describe('begin', () => {

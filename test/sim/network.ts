@@ -134,6 +134,7 @@ export function connect(
     namespaces: () => ask('namespaces', () => store.namespaces(), false),
     history: (ns, key) => ask('history', () => store.history(ns, key), false),
     prune: (limit) => ask('prune', () => store.prune(limit).finally(echoes.pruned), false),
+    countExpired: () => store.countExpired(),
     close: async () => undefined,
   };
 }

@@ -65,7 +65,7 @@ export function isOver(expiresAt: number | null, time: Time): boolean {
  * `per: 'ever'`: the key stays for good, whatever happens to the result. A refusal is remembered for a while only;
  * what was given up may have landed, and stays.
  */
-export function isKept(row: Row): boolean {
+export function isKept(row: Pick<Row, 'retention' | 'status' | 'doubtSince'>): boolean {
   return row.retention?.keep === true && !(row.status === 'failed' && row.doubtSince === null);
 }
 

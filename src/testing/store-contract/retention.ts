@@ -12,6 +12,19 @@ async function gone({ store }: Scene, key = theKey): Promise<boolean> {
 }
 
 export const retentionCases = [
+  behaviour('what retention would take is counted, in all namespaces, and stays', ['time'], async (scene) => {
+    await (await scene.take()).succeed();
+    await (await scene.take({ namespace: 'zoo', retention: ever })).succeed();
+    await (await scene.take({ key: 'mail.send/=open' })).settle('unknown');
+    await (await scene.take({ key: 'mail.send/=late' })).settle('released');
+    assert.equal(await scene.store.countExpired(), 0);
+    await scene.advance(window);
+    assert.equal(await scene.store.countExpired(), 3);
+    assert.ok(!(await gone(scene)));
+    assert.equal(await scene.store.prune(100), 3);
+    assert.equal(await scene.store.countExpired(), 0);
+  }),
+
   behaviour('a success answers until its window is over, pruned or not', ['time'], async (scene) => {
     const first = await scene.take({ fingerprint: 'a' });
     await first.succeed();

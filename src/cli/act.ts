@@ -1,0 +1,66 @@
+// An act on records that were named one by one: each under the ref that was looked at, and one refusal stops no other.
+
+import { isSemelError } from '../core/errors.ts';
+import type { ActOptions, RecordInfo, Semel } from '../semel/index.ts';
+import type { Flags } from './command.ts';
+import { exitCodeOf } from './exit-code.ts';
+import { namedRecord } from './named.ts';
+import { complain, print, printable, printJson } from './print.ts';
+import { usageError } from './usage.ts';
+
+export const actFlags = {
+  note: { type: 'string', short: 'm', value: '<text>', help: 'kept in the history' },
+  by: { type: 'string', value: '<name>', help: 'who decides (default: the login name)' },
+} as const satisfies Flags;
+
+interface Given {
+  readonly note: string | undefined;
+  readonly by: string | undefined;
+}
+
+export function actOptions({ note, by }: Given): ActOptions {
+  return { ...(by === undefined ? {} : { by }), ...(note === undefined ? {} : { note }) };
+}
+
+/** They are kept for as long as the record, and shown on terminals. */
+const longest = 4_096;
+
+export function checkWords(command: string, { note, by }: Given): void {
+  for (const [flag, text] of Object.entries({ '-m': note, '--by': by })) {
+    if (text !== undefined && text.length > longest)
+      throw usageError(command, `${flag} has ${text.length} characters`, `Write at most ${longest}.`);
+  }
+}
+
+export interface Deed {
+  act(ref: string): Promise<RecordInfo>;
+  said(record: RecordInfo): string;
+}
+
+/** The exit code: that of the last refusal, if there was one. */
+export async function actOnEach(
+  command: string,
+  semel: Semel,
+  names: readonly string[],
+  values: Given & { readonly json: boolean | undefined },
+  { act, said }: Deed,
+): Promise<number> {
+  checkWords(command, values);
+  const done: RecordInfo[] = [];
+  let code = 0;
+  for (const named of new Set(names)) {
+    try {
+      const { ref } = await namedRecord(command, semel, named);
+      const record = await act(ref);
+      done.push(record);
+      if (!values.json) print(printable(`${record.ref}  ${record.contract}  ${said(record)}`));
+    } catch (error) {
+      // Alone it is the command's own error; among others it is one line of many.
+      if (!isSemelError(error) || names.length === 1) throw error;
+      complain(error.message);
+      code = exitCodeOf(error);
+    }
+  }
+  if (values.json) printJson(done);
+  return code;
+}

@@ -1,0 +1,53 @@
+// `semel forget`: ends the window of settled records, so that the next call executes. Asks first.
+
+import { actFlags, actOnEach, actOptions } from './act.ts';
+import { command } from './command.ts';
+import { confirmed } from './confirm.ts';
+import { ledgerFor } from './ledger.ts';
+import { namedRecord } from './named.ts';
+import { complain, oneLine, print, printable } from './print.ts';
+import { ageText, nameOf, stateOf } from './state.ts';
+import { usageError } from './usage.ts';
+
+export default command({
+  name: 'forget',
+  takes: '<id>… [-m note] [options]',
+  about: `Ends the window of settled records now. They no longer answer for their keys: the next call of each executes, and what had
+landed lands a second time. What is in doubt cannot be forgotten: semel resolve decides it.`,
+  flags: { ...actFlags, yes: { type: 'boolean', short: 'y', help: 'do not ask' } },
+  examples: ['semel forget 7f3a0c -m "the customer wants it again"', 'semel forget 7f3a0c 81bd22 --yes'],
+  async run({ values, positionals }) {
+    if (positionals.length === 0)
+      throw usageError(
+        'forget',
+        'it takes at least one record',
+        'Write: semel forget <id>. `semel ls` lists them.',
+      );
+    await using semel = ledgerFor(values);
+    const records = [];
+    // Found before anybody is asked; what changes while they think is refused by its ref.
+    for (const named of new Set(positionals)) records.push(await namedRecord('forget', semel, named));
+    if (!values.yes) {
+      const lines = records.map(
+        (record) =>
+          `  ${record.ref}  ${nameOf(record)}  ${stateOf(record)} ${ageText(record)}  ${oneLine(record.args, 80)}`,
+      );
+      complain('the next call of each of these executes, whether it landed before or not:');
+      process.stderr.write(lines.map((line) => `${printable(line).trimEnd()}\n`).join(''));
+    }
+    if (!(await confirmed('Forget?', { command: 'forget', yes: values.yes }))) {
+      print('Nothing was changed.');
+      return 70;
+    }
+    return await actOnEach(
+      'forget',
+      semel,
+      records.map(({ ref }) => ref),
+      values,
+      {
+        act: (ref) => semel.records.forget(ref, actOptions(values)),
+        said: () => 'forgotten: the next call executes',
+      },
+    );
+  },
+});

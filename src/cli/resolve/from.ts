@@ -1,0 +1,143 @@
+// `semel resolve --from <export> --match <column>`: what a provider's export has, has landed.
+
+import { basename } from 'node:path';
+import type { ActOptions, Semel } from '../../semel/index.ts';
+import { confirmed } from '../confirm.ts';
+import { errorMatcher } from '../doubt/groups.ts';
+import { everyDoubt } from '../every.ts';
+import { complain, oneLine, print, printable, printJson } from '../print.ts';
+import { usageError } from '../usage.ts';
+import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
+import { pairOf } from './match.ts';
+import { type Candidate, readingOf, type Terms } from './reading.ts';
+import { readRows } from './rows.ts';
+
+export interface ExportChoice {
+  readonly from: string;
+  readonly match: readonly string[] | undefined;
+  readonly where: readonly string[] | undefined;
+  readonly 'result-field': string | undefined;
+  readonly 'ref-field': string | undefined;
+  readonly tool: string | undefined;
+  readonly error: string | undefined;
+  readonly note: string | undefined;
+  readonly 'dry-run': boolean | undefined;
+  readonly yes: boolean | undefined;
+  readonly json: boolean | undefined;
+}
+
+/** Named one by one; the number says how many more there are. */
+const examples = 20;
+
+/** Each may name a record in several ways, and the ways multiply. */
+const mostPairs = 5;
+
+export async function resolveFrom(
+  semel: Semel,
+  choice: ExportChoice,
+  act: ActOptions,
+  options: string,
+): Promise<number> {
+  const { candidates, rows, warning } = await readingOf(
+    inDoubt(semel, choice),
+    readRows(choice.from),
+    termsOf(choice),
+  );
+  const decisions = candidates.filter(isClear).map((candidate) => decisionOf(candidate, choice));
+  const unclear = candidates.filter((candidate) => candidate.rows > 0 && !isClear(candidate));
+  const open = candidates.length - decisions.length - unclear.length;
+  const dryRun = choice['dry-run'] ?? false;
+
+  if (warning !== undefined && decisions.length > 0) complain(warning);
+  const plan = (line: string) => process.stderr.write(`${printable(line)}\n`);
+  complain(
+    `${rows} rows, ${candidates.length} in doubt: ${decisions.length} found, ${unclear.length} unclear, ${open} not found and left open.`,
+  );
+  for (const { ref, contract, because } of decisions.slice(0, examples))
+    plan(`  ${ref}  ${contract}  landed  ${because}`);
+  if (decisions.length > examples) plan(`  … and ${decisions.length - examples} more`);
+  for (const candidate of unclear.slice(0, examples))
+    plan(`  ${candidate.ref}  ${candidate.contract}  left open: ${whyUnclear(candidate)}`);
+
+  const left = unclear.map((candidate): Report => {
+    const { ref, contract } = candidate;
+    return { ref, contract, outcome: 'left open', why: whyUnclear(candidate) };
+  });
+  if (dryRun || decisions.length === 0) {
+    const would = decisions.map(
+      ({ ref, contract, because }): Report => ({ ref, contract, outcome: 'would settle', why: because }),
+    );
+    if (choice.json) printJson([...would, ...left]);
+    else if (decisions.length === 0) print(`Nothing was changed. What is open: semel doubt ${options}`);
+    else print('Nothing was changed. Without --dry-run it is settled.');
+    return 0;
+  }
+  if (!(await confirmed(`Settle ${decisions.length} as landed?`, { command: 'resolve', yes: choice.yes }))) {
+    print('Nothing was changed.');
+    return 70;
+  }
+  const reports = await settleMany(semel, decisions, act, choice.json ? () => undefined : printReport);
+  return conclude([...reports, ...left], choice.json, `semel doubt ${options}`);
+}
+
+async function* inDoubt(semel: Semel, { tool, error }: ExportChoice) {
+  const isMeant = error === undefined ? () => true : errorMatcher(error);
+  for await (const record of everyDoubt(semel, tool)) if (record.inDoubt && isMeant(record)) yield record;
+}
+
+function termsOf(choice: ExportChoice): Terms {
+  if (choice.match === undefined)
+    throw usageError(
+      'resolve',
+      '--from needs to know which column names the record',
+      'Write: --match idempotency_key, or --match order_id=args.orderId',
+    );
+  if (choice.match.length > mostPairs)
+    throw usageError(
+      'resolve',
+      `--match is given ${choice.match.length} times`,
+      `Give it at most ${mostPairs} times.`,
+    );
+  return {
+    pairs: choice.match.map(pairOf),
+    where: (choice.where ?? []).map((text) => {
+      const cut = text.indexOf('=');
+      if (cut < 1)
+        throw usageError(
+          'resolve',
+          '--where compares a column with a value',
+          'Write: --where status=succeeded',
+        );
+      return [text.slice(0, cut), text.slice(cut + 1)] as const;
+    }),
+    resultField: choice['result-field'],
+    refField: choice['ref-field'],
+  };
+}
+
+/** One row that tells of this record only. */
+function isClear({ rows, isShared }: Candidate): boolean {
+  return rows === 1 && !isShared;
+}
+
+function whyUnclear({ rows, lines, isShared }: Candidate): string {
+  const where = `line${rows === 1 ? '' : 's'} ${lines.join(', ')}${rows > lines.length ? ', …' : ''}`;
+  return isShared
+    ? `${where} may mean other records too; add a --match`
+    : `${where} all tell of it: it may have landed more than once`;
+}
+
+function decisionOf(
+  { key, ref, contract, lines, result, remoteRef }: Candidate,
+  choice: ExportChoice,
+): Decision {
+  const source = `${choice.from === '-' ? 'standard input' : basename(choice.from)}, line ${lines[0]}`;
+  return {
+    key,
+    ref,
+    contract,
+    resolution: { landed: result, ...(remoteRef === undefined ? {} : { remoteRef }) },
+    note: choice.note === undefined ? source : `${choice.note} (${source})`,
+    because: `line ${lines[0]}: ${oneLine(result, 80)}`,
+  };
+}

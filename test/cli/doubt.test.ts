@@ -1,0 +1,122 @@
+// `semel doubt`: what needs a decision, what will need one, and the words that settle it.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { contractLine, errorMatcher, groupCommand, groupsOf } from '../../src/cli/doubt/groups.ts';
+import type { RecordInfo } from '../../src/semel/index.ts';
+import { operator } from './operator.ts';
+
+test('a group has one command that settles it, one contract line, and its members oldest first', async () => {
+  const desk = operator();
+  await desk.by(async (_, mail) => {
+    for (const to of ['lost-1', 'cut-1', 'lost-2', 'ann']) await mail.try({ to });
+  });
+  const { code, out } = await desk.run(['doubt']);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^2 × mail.send: socket hang up$/m);
+  expect(out.indexOf('"lost-1"')).toBeLessThan(out.indexOf('"lost-2"'));
+  expect(out.indexOf('"lost-2"')).toBeLessThan(out.indexOf('"cut-1"'));
+  expect(out).toContain(
+    `all of them: semel resolve --tool mail.send --error 'socket hang up' landed|not-landed|run-again|abandon --namespace shop --store ${desk.store}`,
+  );
+  expect(out).toContain('in the contract this would have decided it: provider, if the target honours a key');
+  expect(out).not.toContain('running now');
+
+  const listed = (await desk.run(['doubt', '--json'])).json();
+  expect(listed.map(({ args }) => (args as { to: string }).to)).toEqual(['lost-1', 'cut-1', 'lost-2']);
+  expect((await desk.run(['doubt', '--exit-code'])).code).toBe(1);
+  expect((await desk.run(['doubt', '--exit-code', '--older', '10m'])).code).toBe(0);
+  expect((await desk.run(['doubt', '--exit-code', '--tool', 'other'])).code).toBe(0);
+}, 60_000);
+
+test('right after a kill the record that will be in doubt is named, and need not be waited for', async () => {
+  const desk = operator();
+  const program = join(desk.folder, 'victim.mjs');
+  writeFileSync(
+    program,
+    `import { createSemel } from ${JSON.stringify(join(import.meta.dirname, '../../src/index.ts'))};
+const semel = createSemel({ store: ${JSON.stringify(desk.store)}, namespace: 'shop' });
+await semel.once('deploy', 7, { lease: '10m' }, () => {
+  process.stdout.write('begun');
+  return new Promise(() => setInterval(() => {}, 1000));
+});`,
+  );
+  const victim = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(victim.stdout, 'data');
+  victim.kill('SIGKILL');
+  await once(victim, 'exit');
+
+  const before = await desk.run(['doubt', '--exit-code']);
+  expect(before.code).toBe(0);
+  expect(before.out).toContain('Nothing is in doubt in shop.');
+  expect(before.out).toMatch(/^1 running now, the oldest for .*semel resolve <ref> died --namespace shop/m);
+  const [, ref = ''] = /^ {2}(\w+@\S+) {2}deploy {2}for .* lease ends in (9|10)m/m.exec(before.out) ?? [];
+  const died = await desk.run(['resolve', ref, 'died']);
+  expect(died.out).toMatch(/deploy {2}in doubt. Decide: semel resolve \w+@2 landed\|not-landed/);
+  const after = await desk.run(['doubt', '--exit-code']);
+  expect(after.code).toBe(1);
+  expect(after.out).toMatch(/^deploy: The process that ran it died\.$/m);
+  expect(after.out).not.toContain('running now');
+}, 60_000);
+
+test('whoever watches an empty namespace is warned, on stderr', async () => {
+  const desk = operator();
+  await desk.by((_, mail) => mail.try({ to: 'lost-1' }));
+  const { code, out, err } = await desk.run(['doubt', '--exit-code', '--json', '--namespace', 'shpo']);
+  expect(code).toBe(0);
+  expect(out).toBe('[]\n');
+  expect(err).toContain('no records in the namespace shpo. This ledger has some in: shop (1 in doubt)');
+}, 60_000);
+
+describe('groups', () => {
+  const at = new Date('2026-06-19T09:00Z');
+  const record = (error: string | undefined, more: Partial<RecordInfo> = {}) =>
+    ({
+      contract: 'mail',
+      inDoubt: true,
+      updatedAt: at,
+      ...(error === undefined ? {} : { error: { code: 'IN_DOUBT', message: error, retriable: false } }),
+      ...more,
+    }) as RecordInfo;
+
+  test('the command of a group means this group and no other', () => {
+    const errors = ['timeout', 'timeout at a*b', 'a timeout', "it's cut", 'cut\u001b[2J\nhere', undefined];
+    for (const error of errors) {
+      const [group] = groupsOf([record(error)], at.getTime());
+      // What a shell makes of the word.
+      const [, word = ''] =
+        /--error ((?:'[^']*'|\\'|[\w./:@-]+)+) landed/.exec(groupCommand(group!, '')) ?? [];
+      const pattern = word.replaceAll("'\\''", '\0').replaceAll("'", '').replaceAll('\0', "'");
+      expect(errors.filter((other) => errorMatcher(pattern)(record(other)))).toEqual([error]);
+    }
+  });
+
+  test('a long error is cut, and still finds its group', () => {
+    const error = `${'x'.repeat(500)} end`;
+    const [group] = groupsOf([record(error)], at.getTime());
+    expect(groupCommand(group!, '').length).toBeLessThan(300);
+    expect(errorMatcher(`${'x'.repeat(160)}*`)(record(error))).toBe(true);
+  });
+
+  test('* stands for any text, and for nothing else', () => {
+    const matches = (pattern: string, text: string) => errorMatcher(pattern)(record(text));
+    expect(matches('time*', 'timeout')).toBe(true);
+    expect(matches('*out', 'timeout')).toBe(true);
+    expect(matches('t*m*t', 'timeout')).toBe(true);
+    expect(matches('*', 'timeout')).toBe(true);
+    expect(matches('time', 'timeout')).toBe(false);
+    expect(matches('out*', 'timeout')).toBe(false);
+    expect(matches('timeout*out', 'timeout')).toBe(false);
+    expect(matches('t.*', 'timeout')).toBe(false);
+  });
+
+  test('the line of the contract fits the error', () => {
+    const line = (...members: RecordInfo[]) => contractLine(groupsOf(members, at.getTime())[0]!);
+    expect(line(record('ECONNRESET: read'))).toContain("classify: { ECONNRESET: 'notLanded' }");
+    expect(line(record('cut'))).toMatch(/^provider/);
+    expect(line(record('cut', { providerKey: 'k' }))).toMatch(/^verify/);
+  });
+});

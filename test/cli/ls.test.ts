@@ -1,0 +1,132 @@
+// `semel ls`: what is listed, in which order, and what is told again.
+
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { day } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { filterOf, instantOf } from '../../src/cli/ls/filter.ts';
+import { rig } from '../library/support.ts';
+import { operator } from './operator.ts';
+
+const desk = operator();
+
+const tos = (rows: Record<string, unknown>[]) => rows.map(({ args }) => (args as { to?: string }).to);
+
+test('records are listed newest first, filtered, and cut with a word about the rest', async () => {
+  await desk.by(async (semel, mail) => {
+    const on = { conversation: 'c-1', run: 'r-1' };
+    await mail({ to: 'ann' }, on);
+    await mail.try({ to: 'lost-1' }, on);
+    await mail.try({ to: 'nobody' }, { conversation: 'c-2' });
+    await mail({ to: 'bob' });
+    await semel.once('blog', {}, { per: day(), at: new Date('2026-06-19T09:00Z') }, () => 'posted');
+    await mail({ to: 'key' }, { key: 'order 7' });
+  });
+  const table = await desk.run(['ls', '-n', '2']);
+  expect(table.code).toBe(0);
+  const lines = table.out.split('\n');
+  expect(lines[0]).toMatch(/^id +contract +status +attempts +age +args$/);
+  expect(lines[1]).toMatch(/^\w{10} {2}mail.send order 7 +succeeded +1 .*\{"to":"key"\}$/);
+  expect(lines[2]).toMatch(/^\w{10} {2}blog 2026-06-19 +succeeded/);
+  expect(table.out).toContain('The newest 2 of 6');
+  expect(table.out).toContain(`semel show <id> --namespace shop --store ${desk.store}`);
+
+  const all = (await desk.run(['ls', '--json', '--tool', 'mail.send'])).json();
+  expect(tos(all)).toEqual(['key', 'bob', 'nobody', 'lost-1', 'ann']);
+  const asked: [string[], string[]][] = [
+    [
+      ['--conversation', 'c-1'],
+      ['lost-1', 'ann'],
+    ],
+    [['--run', 'r-1', '--status', 'succeeded'], ['ann']],
+    [
+      ['--status', 'in-doubt', '--status', 'failed'],
+      ['nobody', 'lost-1'],
+    ],
+    [['--key', 'mail.send/=', '--newer', '1h'], ['key']],
+    [['--args', 'BOB'], ['bob']],
+  ];
+  for (const [flags, expected] of asked)
+    expect(tos((await desk.run(['ls', '--json', ...flags])).json()), flags.join(' ')).toEqual(expected);
+}, 60_000);
+
+test('a namespace without records is told, with those that have some and what waits there', async () => {
+  const other = await desk.run(['ls', '--namespace', 'nowhere']);
+  expect(other.err).toContain('no records in the namespace nowhere');
+  expect(other.err).toContain('shop (1 in doubt)');
+  const none = await desk.run(['ls', '--status', 'lapsed']);
+  expect(none.out).toContain('No record of shop is so.');
+  expect(none.err).toBe('');
+}, 60_000);
+
+test('what is wrong with the question is said', async () => {
+  for (const [flags, message] of [
+    [['--status', 'done'], '--status is one of running, '],
+    [['-n', '0'], 'Write a number from 1 to 10000'],
+    [['--since', 'yesterday'], '--since is "yesterday", which is no instant'],
+    [['mail.send'], 'semel ls --tool mail.send'],
+  ] as const) {
+    const { code, err } = await desk.run(['ls', ...flags]);
+    expect(err).toContain(message);
+    expect(code).toBe(64);
+  }
+}, 60_000);
+
+test('--watch --json tells what there is, then what changes, and ends cleanly on Ctrl-C', async () => {
+  const room = operator();
+  await room.by((_, mail) => mail({ to: 'first' }));
+  const watching = room.start(['ls', '--watch', '--json']);
+  const lines = createInterface({ input: watching.stdout! })[Symbol.asyncIterator]();
+  const next = async () => JSON.parse((await lines.next()).value as string);
+  expect(await next()).toMatchObject({ args: { to: 'first' }, status: 'succeeded' });
+  await room.by((_, mail) => mail.try({ to: 'lost-2' }));
+  // It may be seen while it runs.
+  let seen = await next();
+  if (seen.status === 'running') seen = await next();
+  expect(seen).toMatchObject({ args: { to: 'lost-2' }, status: 'unknown', inDoubt: true });
+  watching.kill('SIGINT');
+  expect(await once(watching, 'exit')).toEqual([0, null]);
+  expect(await lines.next()).toMatchObject({ done: true });
+}, 60_000);
+
+describe('a filter', () => {
+  test('asks the ledger only for what is open, where only that is wanted', () => {
+    expect(filterOf({ status: ['in-doubt'] }).queries).toEqual([
+      { status: 'running' },
+      { status: 'unknown' },
+    ]);
+    expect(filterOf({ status: ['running', 'lapsed'], tool: 'x' }).queries).toEqual([
+      { contract: 'x', status: 'running' },
+    ]);
+    expect(filterOf({}).queries).toEqual([{}]);
+  });
+
+  test('takes a lapsed attempt for lapsed, and not for running', async () => {
+    const { semel, clock } = rig();
+    const base = { effect: 'irreversible', per: 'ever' } as const;
+    const sent = semel.tool({ ...base, name: 'sent', run: (_: object) => 1 });
+    const before = semel.tool({ ...base, name: 'before', dispatch: 'explicit', run: (_: object) => 1 });
+    await semel.begin(sent, {});
+    await semel.begin(before, {});
+    const named = async (word: string) => {
+      const filter = filterOf({ status: [word] });
+      const { items } = await semel.records.list();
+      return items.filter((record) => filter.matches(record)).map(({ contract }) => contract);
+    };
+    expect(await named('running')).toEqual(['before', 'sent']);
+    clock.jump(120_000);
+    expect(await named('running')).toEqual([]);
+    expect(await named('lapsed')).toEqual(['before', 'sent']);
+    expect(await named('in-doubt')).toEqual(['sent']);
+    expect(await named('abandoned')).toEqual(['before']);
+  });
+
+  test('reads an instant as UTC unless it has a zone', () => {
+    expect(instantOf('2026-06-19', '--since')).toBe(Date.UTC(2026, 5, 19));
+    expect(instantOf('2026-06-19T09:02', '--since')).toBe(Date.UTC(2026, 5, 19, 9, 2));
+    expect(instantOf('2026-06-19 09:02:03Z', '--since')).toBe(Date.UTC(2026, 5, 19, 9, 2, 3));
+    expect(instantOf('2026-06-19T09:02+02:00', '--since')).toBe(Date.UTC(2026, 5, 19, 7, 2));
+    for (const wrong of ['2026-02-30', '19.06.2026', '2026-06-19T25:00', '', '1'])
+      expect(() => instantOf(wrong, '--since')).toThrow('no instant');
+  });
+});

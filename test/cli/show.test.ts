@@ -1,0 +1,178 @@
+// `semel show`: all that is known of a record, and what to type next.
+
+import type { StoreEvent } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { nextSteps } from '../../src/cli/show/next.ts';
+import { timelineOf } from '../../src/cli/show/timeline.ts';
+import { rig } from '../library/support.ts';
+import { operator } from './operator.ts';
+
+const desk = operator();
+
+test('a record is shown with its evidence, its timeline, and the commands that fit, as a shell reads them', async () => {
+  const { key, id } = await desk.by(async (semel, mail) => {
+    const { receipt } = await mail.try({ to: 'ann', text: 'hello' }, { conversation: 'c-1', run: 'r-9' });
+    await mail({ to: 'ann', text: 'dear Ann' }, { conversation: 'c-1' });
+    await mail({ to: 'ann', text: 'dear Ann' }, { conversation: 'c-1' });
+    await semel.records.annotate(receipt.key, { exit: 3, tookMs: 2_100, tail: 'one\n\u001b[31mtwo\n' });
+    return receipt;
+  });
+  for (const name of [id, id.slice(0, 5), `${id}@1`, `${id}@99`, key]) {
+    const { code, out } = await desk.run(['show', name]);
+    expect(code).toBe(0);
+    expect(out).toContain(`${id}@1  mail.send  succeeded`);
+  }
+  const { out } = await desk.run(['show', id]);
+  expect(out.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+  for (const part of [
+    `key         ${key}`,
+    'asked by    conversation c-1, run r-9',
+    'args        {"to":"ann","text":"hello"}',
+    'drift       replays were worded differently in: text',
+    'result      {"id":"m-ann"}',
+    '1 in all, the last by ',
+    'the command ended: exit 3 after 2.1s',
+    '    | one\n    | \\u001b[31mtwo\n',
+    'created: the first claim',
+    'settled: succeeded',
+    'replayed 2 times to ',
+    'its result goes; the key stays for good',
+    `semel forget ${id}@1 --namespace shop --store ${desk.store}`,
+  ])
+    expect(out).toContain(part);
+  const json = (await desk.run(['show', id, '--json'])).json<Record<string, unknown>>();
+  expect(Object.keys(json)).toEqual(['record', 'drift', 'attempts', 'timeline', 'next', 'history']);
+  expect(json).toMatchObject({
+    record: { id, value: { id: 'm-ann' } },
+    drift: ['text'],
+    attempts: [{ fence: 1, tail: ['one', '\u001b[31mtwo'] }],
+    next: [{ command: expect.stringContaining('semel forget') }],
+  });
+}, 60_000);
+
+test('who names no record is told how to', async () => {
+  for (const [args, message] of [
+    [[], 'it takes one record'],
+    [['abc'], 'too short to name a record'],
+    [['zzzzzz'], 'There is no record zzzzzz in shop'],
+    [['zzzzzz', '--namespace', 'elsewhere'], 'there are also: shop'],
+    [['mail.send/-/nothing'], 'There is no record mail.send/-/nothing'],
+  ] as const) {
+    const { code, err } = await desk.run(['show', ...args]);
+    expect(err).toContain(message);
+    expect(code).toBe(64);
+  }
+}, 60_000);
+
+describe('what can be done next', () => {
+  const options = '--namespace test';
+  const now = Date.UTC(2026, 5, 19, 9, 2);
+
+  async function made() {
+    const { semel, clock } = rig();
+    const tool = semel.tool({
+      name: 'post',
+      effect: 'irreversible',
+      per: 'ever',
+      run: (_: { n: number }) => {
+        throw new Error('reset');
+      },
+    });
+    const { receipt } = await tool.try({ n: 1 });
+    const record = async () => (await semel.records.get(receipt.key))!;
+    const commands = async () =>
+      nextSteps(await record(), options, clock.now()).map(({ command }) => command);
+    return { semel, clock, record, commands };
+  }
+
+  test('in doubt: every verdict, under the fence that is shown', async () => {
+    const { record, commands } = await made();
+    const { ref } = await record();
+    expect(await commands()).toEqual([
+      `semel resolve ${ref} landed --result '<json>' ${options}`,
+      `semel resolve ${ref} not-landed ${options}`,
+      `semel resolve ${ref} run-again ${options}`,
+      `semel resolve ${ref} abandon -m "why" ${options}`,
+    ]);
+  });
+
+  test('in doubt: "not landed" comes with the time from which it may be said', async () => {
+    const { record, clock } = await made();
+    const why = async () => nextSteps(await record(), options, clock.now())[1]!.why;
+    expect(await why()).toMatch(/in .*: a request may still be on its way/);
+    clock.jump(3_600_000);
+    expect(await why()).toBe('it did not land: the next call executes');
+  });
+
+  test('given up: retry makes it an open question', async () => {
+    const { semel, record, commands } = await made();
+    await semel.doubts.resolve((await record()).ref, { abandon: 'no idea' });
+    const { ref } = await record();
+    expect(await commands()).toEqual([`semel retry ${ref} ${options}`]);
+  });
+
+  test('freed to run again: the next call executes, or somebody thinks better of it', async () => {
+    const { semel, record, commands } = await made();
+    await semel.doubts.resolve((await record()).ref, 'runAgain');
+    expect(await commands()).toEqual([undefined, expect.stringContaining('landed --result')]);
+  });
+
+  test('running: its process can be said to have died', async () => {
+    const { semel } = rig();
+    const tool = semel.tool({ name: 'post', effect: 'irreversible', per: 'ever', run: (_: object) => 1 });
+    await semel.begin(tool, {});
+    const [record] = (await semel.records.list()).items;
+    expect(nextSteps(record!, options, now)[1]!.command).toBe(`semel resolve ${record!.ref} died ${options}`);
+  });
+});
+
+test('the timeline tells every kind of event in words, in the order of time', async () => {
+  const { semel, clock } = rig();
+  await semel.once('post', 1, () => 'done');
+  const [record] = (await semel.records.list()).items;
+  let at = clock.now();
+  const event = (
+    type: StoreEvent['type'],
+    detail: Record<string, unknown>,
+    generation = record!.generation,
+  ) => {
+    at += 1_000;
+    return { at, namespace: 'test', key: record!.key, generation, fence: 1, type, detail };
+  };
+  const history = [
+    event('takeover', { from: 'host:1', fence: 1, dispatched: true, for: 'verify' }),
+    event('fenced', { outcome: 'failed', fence: 1, error: 'refused' }),
+    event('lateNews', { fence: 1, instead: 'lapsed' }),
+    event('duplicate', { fence: 2 }),
+    event('contradiction', { outcome: 'succeeded', fence: 3 }),
+    event('cleared', {}),
+    event('resolved', { act: 'abandon', by: 'ann', note: 'late', reason: 'no idea' }),
+    event('poisoned', { crashes: 10 }),
+    event('replayed', { owner: 'host:2', turn: '3' }),
+    event('replayed', { owner: 'host:2', turn: '3', times: 40 }),
+    event('conflict', { owner: 'host:3' }),
+    event('observed', { would: 'replay' }),
+    event('noted', { url: 'https://x' }),
+    event('noted', { exit: null, signal: 'SIGKILL', tookMs: 5 }, 0),
+  ];
+  const told = timelineOf(record!, history, clock.now());
+  expect(told.map(({ at: when }) => when.getTime())).toEqual(
+    told.map(({ at: when }) => when.getTime()).sort(),
+  );
+  expect(told.filter(({ alarm }) => alarm)).toHaveLength(2);
+  expect(told.map(({ what }) => what).slice(3, -1)).toEqual([
+    'taken over from host:1, which had dispatched, to ask verify',
+    'an attempt that had lost the claim reported: failed (refused)',
+    'late news: the attempt with fence 1 had succeeded',
+    'DUPLICATE: it landed a second time (the attempt with fence 2)',
+    'CONTRADICTION: the attempt with fence 3 reports succeeded, against what was settled',
+    'verify said: not landed',
+    'ann decided: abandon (no idea; late)',
+    'given up as poison: 10 attempts died before they dispatched anything',
+    'replayed 41 times to host:2, turn 3',
+    'refused: the same key for other identity args, by host:3',
+    'observed: semel would have said replay',
+    'noted: {"url":"https://x"}',
+    'the command ended: ended by SIGKILL after 5ms (in an earlier generation)',
+  ]);
+});
