@@ -3,7 +3,13 @@
 // Nothing but this file may load on a Node.js that is too old, so that the sentence about it can be said.
 
 import { readFileSync } from 'node:fs';
+import { enableCompileCache } from 'node:module';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { supportSentence } from '../core/node-support.ts';
+
+// What was compiled once need not be compiled again; where the folder cannot be written, nothing is lost.
+enableCompileCache?.(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'semel'));
 
 async function main([name, ...rest]: string[]): Promise<number> {
   const tooOld = supportSentence(process.versions.node);
@@ -50,4 +56,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-process.exitCode = await main(process.argv.slice(2));
+void main(process.argv.slice(2)).then((code) => {
+  process.exitCode = code;
+});

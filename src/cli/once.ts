@@ -22,6 +22,7 @@ import { ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
 import { complain, printable, relative } from './print.ts';
 import { usageError } from './usage.ts';
+import { zoneOf } from './zone.ts';
 
 export default command({
   name: 'once',
@@ -140,8 +141,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
     const leaseMs = duration('lease', values.lease, 900_000);
     if (leaseMs < shortestLeaseMs)
       throw usageError('once', `--lease is at least ${formatDuration(shortestLeaseMs)}`);
-    const zone =
-      values.tz ?? inside?.zone ?? (process.env.TZ || Intl.DateTimeFormat().resolvedOptions().timeZone);
+    const zone = zoneOf(values.tz, inside?.zone);
     const per: Per = unit === 'run' || unit === 'ever' ? unit : periodNamed(unit, zone);
     const mark = randomBytes(10).toString('hex');
     await using semel = ledgerFor(values, {

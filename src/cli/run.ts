@@ -19,6 +19,7 @@ import { idsOf } from './ids.ts';
 import { ledgerFor } from './ledger.ts';
 import { complain, printable, relative } from './print.ts';
 import { usageError } from './usage.ts';
+import { zoneOf } from './zone.ts';
 
 const flags = {
   per: { type: 'string', choices: units, help: 'what a slot is (default: day); none: run whenever started' },
@@ -108,9 +109,9 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
       return given === undefined ? usual : durationMs(given, `--${name}`);
     };
     const now = Date.now();
-    const zone = values.tz ?? (process.env.TZ || Intl.DateTimeFormat().resolvedOptions().timeZone);
+    const zone = zoneOf(values.tz);
     const at = values.at === undefined ? undefined : instantOf(values.at);
-    const slot = slotOf({ per: values.per, cron: values.cron, at, zone: zone.replace(/^:/, '') }, now);
+    const slot = slotOf({ per: values.per, cron: values.cron, at, zone }, now);
     const leaseMs = duration('lease', 900_000);
     if (leaseMs < shortestLeaseMs)
       throw usageError('run', `--lease is at least ${formatDuration(shortestLeaseMs)}`);

@@ -50,11 +50,13 @@ function actorOf({ way, part, folder, ledger, url }: Job): Actor {
 
 // Whoever started it is gone: nobody hears what it does.
 process.once('disconnect', () => process.exit(1));
-const job = JSON.parse(process.argv[2] ?? '') as Job;
-if (job.waits) {
-  const begin = once(process, 'message');
-  await tell({ ready: true });
-  await begin;
+void act(JSON.parse(process.argv[2] ?? '') as Job).then(() => process.exit(0));
+
+async function act(job: Job): Promise<void> {
+  if (job.waits) {
+    const begin = once(process, 'message');
+    await tell({ ready: true });
+    await begin;
+  }
+  await incidents[job.incident]?.act(actorOf(job));
 }
-await incidents[job.incident]?.act(actorOf(job));
-process.exit(0);

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createSemel, type Semel } from '../../semel/index.ts';
 import type { Job, Told } from './actor.ts';
@@ -18,7 +18,7 @@ export interface Outcome {
 }
 
 // Run from the sources this file is TypeScript, from the package it is not.
-const actor = fileURLToPath(new URL(`./actor${import.meta.url.slice(-3)}`, import.meta.url));
+const actor = fileURLToPath(new URL(`./actor${extname(import.meta.url)}`, import.meta.url));
 /** No part of an incident takes nearly as long. */
 const longestMs = 15_000;
 
