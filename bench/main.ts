@@ -1,6 +1,7 @@
-// npm run bench [-- sqlite|keys] [--rows N] [--rounds N] [--evidence]
+// npm run bench [-- sqlite|keys|cli] [--rows N] [--rounds N] [--evidence]
 
 import { parseArgs } from 'node:util';
+import { cli } from './cli.ts';
 import { keys } from './keys.ts';
 import { print, type Section, writeEvidence } from './report.ts';
 import { sqlite } from './sqlite.ts';
@@ -16,9 +17,9 @@ const { values, positionals } = parseArgs({
 });
 
 if (values.help) {
-  process.stdout.write(`npm run bench [-- sqlite|keys] [--rows N] [--rounds N] [--evidence]
+  process.stdout.write(`npm run bench [-- sqlite|keys|cli] [--rows N] [--rounds N] [--evidence]
 
-  sqlite, keys   only this part (default: both)
+  sqlite, keys, cli   only this part (default: all)
   --rows N       rows of the large ledger (default 1000000)
   --rounds N     interleaved rounds, of which the median counts (default 7)
   --evidence     write docs/evidence/bench.md
@@ -29,6 +30,7 @@ if (values.help) {
   const sections: Section[] = [];
   if (wanted('keys')) sections.push(...(await keys(rounds)));
   if (wanted('sqlite')) sections.push(...(await sqlite({ rounds, few: 10_000, many: Number(values.rows) })));
+  if (wanted('cli')) sections.push(...(await cli(rounds)));
   print(sections);
   if (values.evidence) writeEvidence(sections, `npm run bench -- ${process.argv.slice(2).join(' ')}`, rounds);
 }
