@@ -16,6 +16,8 @@ export interface Incident {
   readonly title: string;
   /** The file in this folder, for whoever wants to see it. */
   readonly file: string;
+  /** What a person would write, where it is a shell script; else the file marks its contract. */
+  readonly script?: string;
   readonly happened: string;
   /** How many effects everybody wanted. */
   readonly wanted: number;

@@ -1,12 +1,16 @@
 // All incidents, in the order in which they are told. A new one is a file here and a line below.
 
+import { incident as ciComment } from './ci-comment.ts';
 import { incident as crashAfterSend } from './crash-after-send.ts';
 import { incident as crashBeforeSend } from './crash-before-send.ts';
 import type { Incident } from './incident.ts';
 import { incident as ledgerDown } from './ledger-down.ts';
 import { incident as mailAfterTimeout } from './mail-after-timeout.ts';
+import { incident as overlappingCron } from './overlapping-cron.ts';
 import { incident as parallelRetries } from './parallel-retries.ts';
+import { incident as postAfter502 } from './post-after-502.ts';
 import { incident as providerForgot } from './provider-forgot.ts';
+import { incident as pushFails } from './push-fails.ts';
 import { incident as refundReplayed } from './refund-replayed.ts';
 import { incident as twoClicks } from './two-clicks.ts';
 import { incident as weeklyDigest } from './weekly-digest.ts';
@@ -21,4 +25,8 @@ export const incidents: readonly Incident[] = [
   ledgerDown,
   providerForgot,
   weeklyDigest,
+  postAfter502,
+  overlappingCron,
+  pushFails,
+  ciComment,
 ];

@@ -45,8 +45,14 @@ ${happened}
 
 ${told}
 
-\`\`\`ts no-check="an excerpt of ${name}, which the test suite plays"
-${contractOf(incident)}
-\`\`\`
+${incident.script === undefined ? excerpt(name, incident) : scriptOf(name, incident.script)}
 `;
+}
+
+function excerpt(name: string, incident: Incident): string {
+  return `\`\`\`ts no-check="an excerpt of ${name}, which the test suite plays"\n${contractOf(incident)}\n\`\`\``;
+}
+
+function scriptOf(name: string, script: string): string {
+  return `\`\`\`sh no-run="${name} plays it with a target of its own"\n${script.trim()}\n\`\`\``;
 }

@@ -1,0 +1,30 @@
+// A CI job comments on a pull request, a later step is flaky, and each retry comments again.
+
+import type { Incident } from './incident.ts';
+import { shellOn } from './shell.ts';
+
+const bare = `
+post "size report on #7" "12 kB"
+[ "$TRY" = 3 ]   # a flaky step
+`;
+const guarded = `
+semel once comment --id pr=7 --id check=size -- post "size report on #7" "12 kB"
+[ "$TRY" = 3 ]   # a flaky step
+`;
+
+export const incident: Incident = {
+  title: 'A CI comment on each retry',
+  file: './ci-comment.ts',
+  script: `semel once comment --id pr=$PR --id check=size -- gh pr comment "$PR" --body-file report.md`,
+  happened:
+    'A CI job writes a comment on a pull request; a later step of the job fails now and then, and the job is retried as a whole.',
+  wanted: 1,
+  ways: [
+    { name: 'bare', comes: 'Three comments.', effects: 3, inDoubt: 0 },
+    { name: 'semel', comes: 'The retries print what the first comment returned.', effects: 1, inDoubt: 0 },
+  ],
+  async play(stage) {
+    const { run } = shellOn(stage, stage.way === 'bare' ? bare : guarded);
+    for (let start = 1; start <= 3; start += 1) if ((await run(`TRY=${start} sh job.sh`)) === 0) break;
+  },
+};

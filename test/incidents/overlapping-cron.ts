@@ -1,0 +1,41 @@
+// A cron line of every five minutes whose run takes seven.
+
+import type { Incident } from './incident.ts';
+import { shellOn } from './shell.ts';
+
+/** The run is slow at the worst moment: it has seen that the mail is not out yet. */
+const script = `
+look "the reminder" && exit 0
+touch "working.$$"; while [ ! -e go ]; do sleep 0.05; done
+post "the reminder"
+`;
+
+export const incident: Incident = {
+  title: 'A five-minute cron with a run of seven minutes',
+  file: './overlapping-cron.ts',
+  script: `*/5 * * * *  semel run reminders --cron '*/5 * * * *' -- ./reminders.sh`,
+  happened:
+    'A job sends the reminders that are due, and takes longer than usual. Cron starts the next run while the first still works; both have seen the same reminder.',
+  wanted: 1,
+  ways: [
+    { name: 'bare', comes: 'Both send it.', effects: 2, inDoubt: 0 },
+    {
+      name: 'semel',
+      comes: 'The second start says that the job is running, and ends with 0.',
+      effects: 1,
+      inDoubt: 0,
+    },
+  ],
+  async play(stage) {
+    const { run, marks, mark, until } = shellOn(stage, script);
+    const cron = (at: string) =>
+      stage.way === 'bare' ? 'sh job.sh' : `semel run reminders --cron '*/5 * * * *' --at ${at} -- sh job.sh`;
+    const first = run(cron('2026-06-19T07:00:00Z'));
+    await until(() => marks('working.').length === 1);
+    const second = run(cron('2026-06-19T07:05:00Z'));
+    if (stage.way === 'bare') await until(() => marks('working.').length === 2);
+    else await second;
+    mark('go');
+    await Promise.all([first, second]);
+  },
+};

@@ -1,0 +1,44 @@
+// A blog post is published, the answer is a 502, and cron starts the agent again: with other prose and another slug.
+
+import { conducts } from '../../src/testing/effect-server/index.ts';
+import type { Incident } from './incident.ts';
+import { shellOn } from './shell.ts';
+
+const bare = `
+slug="post-$(date +%N)"   # the model words it anew
+post "the post of today" "$slug"
+`;
+const guarded = `
+slug="post-$(date +%N)"   # the model words it anew
+semel once publish -- post "the post of today" "$slug"
+`;
+const verified = `
+slug="post-$(date +%N)"   # the model words it anew
+semel once publish --verify 'look "the post of today"' -- post "the post of today" "$slug"
+`;
+
+export const incident: Incident = {
+  title: 'A post is published, then a 502, and cron again with another slug',
+  file: './post-after-502.ts',
+  script: `semel run blog --per day -- sh agent.sh   # in the crontab\n\n# agent.sh${verified}`,
+  happened:
+    'A shell agent writes a post and publishes it. The gateway answers 502 after the post is there. Cron starts the agent again; the model writes other prose and another slug, so the blog does not see that it is the same post.',
+  wanted: 1,
+  ways: [
+    { name: 'bare', comes: 'Two posts of today.', effects: 2, inDoubt: 0 },
+    {
+      name: 'semel',
+      comes: 'The second start is told that it may be there, and publishes nothing. A person decides.',
+      effects: 1,
+      inDoubt: 1,
+    },
+    { name: 'semel, verify', comes: 'The blog is asked, and the post is there.', effects: 1, inDoubt: 0 },
+  ],
+  targets: { first: [conducts.commitsThenRefuses(502)] },
+  async play(stage) {
+    const scripts: Record<string, string> = { bare, semel: guarded, 'semel, verify': verified };
+    const { run } = shellOn(stage, scripts[stage.way] ?? '');
+    const cron = stage.way === 'bare' ? 'sh job.sh' : 'semel run blog --at 2026-06-19 -- sh job.sh';
+    for (let start = 0; start < 2; start += 1) if ((await run(cron)) === 0) break;
+  },
+};

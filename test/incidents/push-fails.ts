@@ -1,0 +1,45 @@
+// A file is written, its push fails, and the job runs again.
+
+import { conducts } from '../../src/testing/effect-server/index.ts';
+import type { Incident } from './incident.ts';
+import { shellOn } from './shell.ts';
+
+const push = 'while read -r line; do post "an entry of today" "$line" || exit 22; done < changelog.md';
+
+const bare = `
+echo "entry $(date +%N)" >> changelog.md   # the model words it anew
+${push}
+`;
+const guarded = `
+semel step entry -o changelog.md -- sh -c 'echo "entry $(date +%N)"'
+semel once push --not-landed-exit 22 -- sh -c '${push}'
+`;
+
+export const incident: Incident = {
+  title: 'A file is written, the push fails, and the job runs again',
+  file: './push-fails.ts',
+  script: `semel run changelog --per day -- sh job.sh   # in the crontab
+
+# job.sh
+semel step entry -o changelog.md -- llm "write the entry of today"
+semel once push --not-landed-exit 22 -- ./push.sh changelog.md`,
+  happened:
+    'An agent adds the entry of today to a file and pushes it. The remote refuses the push; nothing is there. The job runs again, adds an entry in other words, and pushes both.',
+  wanted: 1,
+  ways: [
+    { name: 'bare', comes: 'Two entries of today.', effects: 2, inDoubt: 0 },
+    {
+      name: 'semel',
+      comes:
+        'The second run has the file of the first, and pushes it. That exit code 22 means "nothing is there" is said in the script.',
+      effects: 1,
+      inDoubt: 0,
+    },
+  ],
+  targets: { first: [conducts.refuses(503)] },
+  async play(stage) {
+    const { run } = shellOn(stage, stage.way === 'bare' ? bare : guarded);
+    const cron = stage.way === 'bare' ? 'sh job.sh' : 'semel run changelog --at 2026-06-19 -- sh job.sh';
+    for (let start = 0; start < 2; start += 1) if ((await run(cron)) === 0) break;
+  },
+};
