@@ -39,6 +39,7 @@ export {
   createSemel,
   type DoubtGroup,
   type Doubts,
+  type ExportQuery,
   type Limits,
   type Moving,
   type OnceOptions,

@@ -5,5 +5,10 @@ import type { CommandName } from './summaries.ts';
 
 export const commands: Readonly<Record<CommandName, () => Promise<{ default: Command }>>> = {
   doubt: () => import('./doubt.ts'),
+  stats: () => import('./stats.ts'),
+  key: () => import('./key.ts'),
+  audit: () => import('./audit.ts'),
   resolve: () => import('./resolve.ts'),
+  export: () => import('./export.ts'),
+  import: () => import('./import.ts'),
 };

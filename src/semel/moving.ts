@@ -4,6 +4,7 @@
 import type { Clock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { digest } from '../core/key.ts';
+import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { ClaimRequest, Retention, StoredRecord, StoredResult } from '../store/store.ts';
 import { farAway, type PortableRecord, portableOf, problemOf } from './portable.ts';
@@ -12,9 +13,17 @@ export type Arrival =
   | { readonly imported: true; readonly as: 'succeeded' | 'failed' | 'in doubt'; readonly key: string }
   | { readonly imported: false; readonly key: string; readonly because: string };
 
+export interface ExportQuery {
+  readonly contract?: string;
+  readonly status?: Status;
+  readonly inDoubt?: boolean;
+  /** Asked before the history is read. */
+  readonly only?: (record: StoredRecord) => boolean;
+}
+
 export interface Moving {
-  /** Every record, in the order of the keys, as plain JSON with its history. */
-  export(query?: { readonly contract?: string }): AsyncIterable<PortableRecord>;
+  /** Records in the order of their keys, as plain JSON with their history; of as many as there are. */
+  export(query?: ExportQuery): AsyncIterable<PortableRecord>;
   /** Takes in a record of another ledger, unless there is one of its key. Doing it twice changes nothing. */
   import(record: PortableRecord, options?: { readonly dryRun?: boolean }): Promise<Arrival>;
 }
@@ -24,7 +33,7 @@ export interface MovingSource {
   readonly namespace: string;
   readonly clock: Clock;
   readonly user: string;
-  readonly all: (query: { readonly contract?: string }) => AsyncIterable<StoredRecord>;
+  readonly all: (query: Omit<ExportQuery, 'only'>) => AsyncIterable<StoredRecord>;
 }
 
 /** Whoever runs it in the other ledger may cross the line this long after the look, where nobody knows better. */
@@ -76,9 +85,9 @@ export function createMoving({ ledger, namespace, clock, user, all }: MovingSour
   }
 
   return {
-    async *export(query = {}) {
+    async *export({ only, ...query } = {}) {
       for await (const record of all(query))
-        yield portableOf(record, await ledger.history(namespace, record.key));
+        if (only?.(record) ?? true) yield portableOf(record, await ledger.history(namespace, record.key));
     },
     async import(record, { dryRun = false } = {}) {
       checkRecord(record, namespace);

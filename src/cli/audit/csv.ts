@@ -1,0 +1,86 @@
+// CSV by RFC 4180: quoted fields may hold commas, quotes and line ends. Refuses rows that do not fit their header.
+
+import type { Line } from '../input.ts';
+
+export type CsvRow =
+  | { readonly line: number; readonly fields: Readonly<Record<string, string>> }
+  | { readonly line: number; readonly problem: string };
+
+export interface CsvReader {
+  /** A row is there when its last line is. */
+  take(line: Line): CsvRow | undefined;
+  /** What is left when the file ends. */
+  end(): CsvRow | undefined;
+}
+
+const maxRowLength = 1_048_576;
+
+export function createCsvReader(): CsvReader {
+  let header: readonly string[] | undefined;
+  let begun: { readonly line: number; text: string } | undefined;
+
+  function finish(line: number, text: string): CsvRow | undefined {
+    const cells = cellsOf(text);
+    if (cells === undefined) return { line, problem: 'a quote is in the wrong place' };
+    if (header === undefined) {
+      header = cells.map((name) => name.trim());
+      return undefined;
+    }
+    if (cells.length !== header.length)
+      return { line, problem: `it has ${cells.length} fields, the header has ${header.length}` };
+    return { line, fields: Object.fromEntries(header.map((name, n) => [name, cells[n] as string])) };
+  }
+
+  return {
+    take({ number, text }) {
+      if (text === undefined) {
+        begun = undefined;
+        return { line: number, problem: 'it is too long' };
+      }
+      if (begun === undefined && text === '') return undefined;
+      const { line, text: whole } =
+        begun === undefined ? { line: number, text } : { ...begun, text: `${begun.text}\n${text}` };
+      if (isBalanced(whole)) {
+        begun = undefined;
+        return finish(line, whole);
+      }
+      begun = { line, text: whole };
+      if (whole.length <= maxRowLength) return undefined;
+      begun = undefined;
+      return { line, problem: 'a quote that opens here does not close' };
+    },
+    end() {
+      if (begun === undefined) return undefined;
+      return { line: begun.line, problem: 'a quote that opens here does not close' };
+    },
+  };
+}
+
+function isBalanced(text: string): boolean {
+  let isEven = true;
+  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) isEven = !isEven;
+  return isEven;
+}
+
+/** Undefined: it is no CSV. */
+export function cellsOf(text: string): string[] | undefined {
+  const cells: string[] = [];
+  for (let from = 0; ; ) {
+    if (text[from] === '"') {
+      const cell = /"((?:[^"]|"")*)"(?=,|$)/y;
+      cell.lastIndex = from;
+      const [whole, inner] = cell.exec(text) ?? [];
+      if (whole === undefined) return undefined;
+      cells.push((inner as string).replaceAll('""', '"'));
+      from += whole.length;
+    } else {
+      const comma = text.indexOf(',', from);
+      const cell = text.slice(from, comma < 0 ? undefined : comma);
+      if (cell.includes('"')) return undefined;
+      cells.push(cell);
+      from = comma < 0 ? text.length : comma;
+    }
+    if (from >= text.length) return cells;
+    from += 1;
+  }
+}
