@@ -1,8 +1,9 @@
 // `semel audit`: duplicates in the logs that people already have. Needs no ledger, and writes nothing.
 
 import { type Duration, durationMs } from '../core/duration.ts';
+import type { SemelError } from '../core/errors.ts';
 import { entriesOf } from './audit/entries.ts';
-import { type Reading, type ReadingOptions, readLog } from './audit/reading.ts';
+import { type Missing, type Reading, type ReadingOptions, readLog } from './audit/reading.ts';
 import { reportOf, sentence, suggestionsOf } from './audit/report.ts';
 import { command } from './command.ts';
 import { linesOf, openInput } from './input.ts';
@@ -70,7 +71,7 @@ into. What is not said is guessed from the first lines, and told. Exit code 1 if
       entriesOf(linesOf('audit', openInput('audit', path), maxLine), values.format),
       options,
     );
-    if ('missing' in reading) throw missing(reading);
+    if ('missing' in reading) throw nothing(reading);
     const { found } = reading;
     if (values.json) printJson(jsonOf(reading, options, limit));
     else print(...reportOf(reading, { ...options, limit }));
@@ -90,7 +91,7 @@ function whereOf(entries: readonly string[]): ReadingOptions['where'] {
 
 function regexOf(text: string): RegExp {
   try {
-    return new RegExp(text, 'iu');
+    return new RegExp(text, 'i');
   } catch (error) {
     throw usageError(
       'audit',
@@ -100,22 +101,22 @@ function regexOf(text: string): RegExp {
   }
 }
 
-function missing({
-  missing: what,
-  fields,
-}: {
-  missing: 'same' | 'time' | 'lines';
-  fields: readonly string[];
-}) {
+function nothing({ missing, fields, asked = [] }: Missing): SemelError {
   const seen = `The lines have: ${printable(fields.join(', '))}.`;
-  if (what === 'lines')
-    return usageError(
-      'audit',
-      'no line of it is a JSON object or a row of CSV',
-      'Name the format: --format jsonl|csv.',
-    );
-  if (what === 'time') return usageError('audit', 'no field is a time', `Name it by --time. ${seen}`);
-  return usageError('audit', 'which fields make a call cannot be guessed', `Name them by --same. ${seen}`);
+  switch (missing) {
+    case 'lines':
+      return usageError('audit', 'no line of it is a JSON object or a row of CSV', 'Try --format jsonl|csv.');
+    case 'calls':
+      return usageError('audit', `no line has all of ${printable(asked.join(', '))}`, seen);
+    case 'time':
+      return usageError('audit', 'no field is a time', `Name it by --time. ${seen}`);
+    case 'same':
+      return usageError(
+        'audit',
+        'which fields make a call cannot be guessed',
+        `Name them by --same. ${seen}`,
+      );
+  }
 }
 
 function jsonOf(reading: Reading, { withinMs, nearMs }: ReadingOptions, limit: number) {

@@ -117,7 +117,9 @@ function given(values: Given): Partial<PlainFields> {
 /** All that is wrong with a file is told before anything is written. */
 function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, namespace: string): void {
   const refuse = (happened: string, next: string): never => {
-    throw new SemelError('INVALID_ARGS', `${happened}. Nothing was imported.`, { next });
+    throw new SemelError('INVALID_ARGS', printable(`${happened}. Nothing was imported.`), {
+      next: printable(next),
+    });
   };
   if (plan.lines === 0) refuse('the file has no lines', 'Is it the right one?');
   if (plan.badCount > 0 && !skipBad) {

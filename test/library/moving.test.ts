@@ -96,7 +96,9 @@ describe('an open question arrives as one', () => {
   test('what somebody freed to run again, at their own risk', async () => {
     const [from, to] = [rig(), rig()];
     await from.semel.tool({ ...base, run: cut }).try({ id: 1 });
-    const [{ ref }] = (await from.semel.doubts.list()).items as readonly { ref: string }[] as readonly [{ ref: string }];
+    const [{ ref }] = (await from.semel.doubts.list()).items as readonly { ref: string }[] as readonly [
+      { ref: string },
+    ];
     await from.semel.doubts.resolve(ref, 'runAgain');
     expect(await move(from, to)).toMatchObject([{ as: 'in doubt' }]);
   });
@@ -160,7 +162,9 @@ describe('an open question arrives as one', () => {
 test('what a person gave up stays given up', async () => {
   const [from, to] = [rig(), rig()];
   await from.semel.tool({ ...base, run: cut }).try({ id: 1 });
-  const [{ ref }] = (await from.semel.doubts.list()).items as readonly { ref: string }[] as readonly [{ ref: string }];
+  const [{ ref }] = (await from.semel.doubts.list()).items as readonly { ref: string }[] as readonly [
+    { ref: string },
+  ];
   await from.semel.doubts.resolve(ref, { abandon: 'too late' });
   expect(await move(from, to)).toMatchObject([{ as: 'failed' }]);
   const result = await to.semel.tool({ ...base, run: again }).try({ id: 1 });

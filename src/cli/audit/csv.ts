@@ -17,7 +17,7 @@ const maxRowLength = 1_048_576;
 
 export function createCsvReader(): CsvReader {
   let header: readonly string[] | undefined;
-  let begun: { readonly line: number; text: string } | undefined;
+  let begun: Begun | undefined;
 
   function finish(line: number, text: string): CsvRow | undefined {
     const cells = cellsOf(text);
@@ -38,28 +38,35 @@ export function createCsvReader(): CsvReader {
         return { line: number, problem: 'it is too long' };
       }
       if (begun === undefined && text === '') return undefined;
-      const { line, text: whole } =
-        begun === undefined ? { line: number, text } : { ...begun, text: `${begun.text}\n${text}` };
-      if (isBalanced(whole)) {
-        begun = undefined;
-        return finish(line, whole);
-      }
-      begun = { line, text: whole };
-      if (whole.length <= maxRowLength) return undefined;
-      begun = undefined;
-      return { line, problem: 'a quote that opens here does not close' };
+      const row = begun ?? { line: number, parts: [], length: 0 };
+      row.parts.push(text);
+      row.length += text.length + 1;
+      // A row ends with its line, unless a quote is open.
+      const isOpen = (begun !== undefined) !== hasOddQuotes(text);
+      begun = isOpen ? row : undefined;
+      if (!isOpen) return finish(row.line, row.parts.join('\n'));
+      return row.length <= maxRowLength ? undefined : unclosed();
     },
-    end() {
-      if (begun === undefined) return undefined;
-      return { line: begun.line, problem: 'a quote that opens here does not close' };
-    },
+    end: () => (begun === undefined ? undefined : unclosed()),
   };
+
+  function unclosed(): CsvRow {
+    const { line } = begun as Begun;
+    begun = undefined;
+    return { line, problem: 'a quote that opens here does not close' };
+  }
 }
 
-function isBalanced(text: string): boolean {
-  let isEven = true;
-  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) isEven = !isEven;
-  return isEven;
+interface Begun {
+  readonly line: number;
+  readonly parts: string[];
+  length: number;
+}
+
+function hasOddQuotes(text: string): boolean {
+  let isOdd = false;
+  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) isOdd = !isOdd;
+  return isOdd;
 }
 
 /** Undefined: it is no CSV. */

@@ -102,13 +102,13 @@ function guessSame(
   args: string | undefined,
   others: readonly (string | undefined)[],
 ): readonly string[] | undefined {
-  if (name === undefined) return undefined;
-  if (args !== undefined) return [name, args];
-  const columns = Object.keys(lines.find((line) => Object.hasOwn(line, name)) ?? {});
+  const tool = name === undefined ? [] : [name];
+  if (args !== undefined) return [...tool, args];
+  const columns = Object.keys(lines.find((line) => tool.every((each) => Object.hasOwn(line, each))) ?? {});
   const outcome =
     /^(status|state|outcome|result|ok|success|error|level|duration.*|latency.*|elapsed.*|msg|message|id|line)$/i;
   const rest = columns.filter(
     (column) => column !== name && !others.includes(column) && !isFresh(column) && !outcome.test(column),
   );
-  return rest.length === 0 ? undefined : [name, ...rest];
+  return rest.length === 0 ? undefined : [...tool, ...rest];
 }

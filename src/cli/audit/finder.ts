@@ -1,6 +1,8 @@
 // Finds what looks like repeats in a stream of calls: the same call again within a time, the same call under another
 // key, one key for two calls, repeats right after a restart. Pure; remembers what is recent, not the log.
 
+import { createRecent } from './recent.ts';
+
 export interface Seen {
   readonly line: number;
   readonly at: number;
@@ -52,6 +54,8 @@ export interface Reuse {
 
 export interface Found {
   readonly calls: number;
+  /** Of these, with a key. */
+  readonly keyed: number;
   readonly repeats: number;
   readonly nearRestart: number;
   readonly groups: readonly Group[];
@@ -78,8 +82,7 @@ export interface Finder {
   result(): Found;
 }
 
-interface Recent extends Occurrence {
-  readonly shown: string;
+interface Before extends Occurrence {
   readonly failed: boolean;
   readonly group: Group | undefined;
 }
@@ -99,14 +102,13 @@ const keptReuses = 1_000;
 const unusual = 20;
 const leastGapMs = 10_000;
 
-export function createFinder({ withinMs, nearMs, most = 300_000 }: FinderOptions): Finder {
-  const recent = new Map<string, Recent>();
-  const uses = new Map<string, KeyUse>();
+export function createFinder({ withinMs, nearMs, most = 500_000 }: FinderOptions): Finder {
+  const recent = createRecent<Before>(withinMs, most);
+  const uses = createRecent<KeyUse>(withinMs, most);
   const groups: Group[] = [];
   const reuses = new Map<string, Reuse>();
-  let [calls, repeats, nearRestart, moreGroups, moreReuses, restarts, forgotten] = [0, 0, 0, 0, 0, 0, 0];
+  let [calls, keyed, repeats, nearRestart, moreGroups, moreReuses, restarts] = [0, 0, 0, 0, 0, 0, 0];
   let lastAt: number | undefined;
-  let latest = Number.NEGATIVE_INFINITY;
   let usualGapMs: number | undefined;
   let last: Restart | undefined;
 
@@ -118,22 +120,9 @@ export function createFinder({ withinMs, nearMs, most = 300_000 }: FinderOptions
       else if (gap >= 0) usualGapMs = usualGapMs === undefined ? gap : usualGapMs * 0.95 + gap * 0.05;
     }
     lastAt = at;
-    latest = Math.max(latest, at);
   }
 
-  /** The oldest are in front. Those whose time is over go; and where there are too many, some more. */
-  function forget<T extends { readonly at: number }>(map: Map<string, T>): number {
-    let early = 0;
-    for (const [name, { at }] of map) {
-      const isOver = at < latest - withinMs;
-      if (!isOver && map.size <= most) break;
-      map.delete(name);
-      if (!isOver) early += 1;
-    }
-    return early;
-  }
-
-  function repeated(seen: Seen, before: Recent): Group {
+  function repeated(seen: Seen, before: Before): Group {
     const { line, at, key } = seen;
     const group = before.group ?? begin(seen, before);
     group.count += 1;
@@ -151,7 +140,7 @@ export function createFinder({ withinMs, nearMs, most = 300_000 }: FinderOptions
     return group;
   }
 
-  function begin({ name, shown }: Seen, { line, at, key }: Recent): Group {
+  function begin({ name, shown }: Seen, { line, at, key }: Before): Group {
     const group: Group = {
       name,
       shown,
@@ -170,6 +159,7 @@ export function createFinder({ withinMs, nearMs, most = 300_000 }: FinderOptions
 
   function noteKey({ key, same, line, at, shown }: Seen): void {
     if (key === undefined) return;
+    keyed += 1;
     const use = uses.get(key);
     if (use !== undefined && use.same !== same && Math.abs(at - use.at) <= withinMs) {
       const known = reuses.get(key);
@@ -179,22 +169,18 @@ export function createFinder({ withinMs, nearMs, most = 300_000 }: FinderOptions
       reuse.count += 1;
       if (reuse.calls.length < keptCalls) reuse.calls.push({ line, at, shown });
     }
-    if (use !== undefined) uses.delete(key);
     uses.set(key, { same: use?.same ?? same, line: use?.line ?? line, at, shown: use?.shown ?? shown });
-    forgotten += forget(uses);
   }
 
   return {
     call(seen) {
       calls += 1;
       noteGap(seen);
-      const { same, line, at, key, shown, failed } = seen;
+      const { same, line, at, key, failed } = seen;
       const before = recent.get(same);
       const isRepeat = before !== undefined && Math.abs(at - before.at) <= withinMs;
       const group = isRepeat ? repeated(seen, before) : undefined;
-      if (before !== undefined) recent.delete(same);
-      recent.set(same, { line, at, key, shown, failed, group });
-      forgotten += forget(recent);
+      recent.set(same, { line, at, key, failed, group });
       noteKey(seen);
     },
     restart(line, at) {
@@ -203,6 +189,7 @@ export function createFinder({ withinMs, nearMs, most = 300_000 }: FinderOptions
     },
     result: () => ({
       calls,
+      keyed,
       repeats,
       nearRestart,
       groups: groups.toSorted(
@@ -212,7 +199,7 @@ export function createFinder({ withinMs, nearMs, most = 300_000 }: FinderOptions
       reuses: [...reuses.values()].sort((a, b) => b.count - a.count),
       moreReuses,
       restarts,
-      forgotten,
+      forgotten: recent.forgotten,
     }),
   };
 }

@@ -1,7 +1,7 @@
 // One pass over a log: which lines are calls, what is compared of them, and what the finder makes of it.
 
+import { hash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical-json.ts';
-import { digest } from '../../core/key.ts';
 import { instantOf } from '../instant.ts';
 import { cut } from '../print.ts';
 import type { Entry } from './entries.ts';
@@ -30,6 +30,14 @@ export interface Reading {
   readonly fieldsOf: ReadonlyMap<string, readonly string[]>;
 }
 
+/** Why nothing could be compared. */
+export interface Missing {
+  readonly missing: 'same' | 'time' | 'lines' | 'calls';
+  /** The fields that the lines have. */
+  readonly fields: readonly string[];
+  readonly asked?: readonly string[];
+}
+
 /** Enough to guess from. */
 const sample = 200;
 const named = 10;
@@ -41,13 +49,14 @@ const startWords =
 export async function readLog(
   batches: AsyncIterable<readonly Entry[]>,
   options: ReadingOptions,
-): Promise<Reading | { readonly missing: 'same' | 'time' | 'lines'; readonly fields: readonly string[] }> {
+): Promise<Reading | Missing> {
   const finder = createFinder(options);
   const fieldsOf = new Map<string, readonly string[]>();
   const unreadableLines: number[] = [];
   let [lines, notCompared, unreadable] = [0, 0, 0];
   let chosen: Chosen | undefined;
   let waiting: Entry[] = [];
+  let names: readonly string[] = [];
 
   function read({ fields, line, text }: Entry, by: Chosen): void {
     const isAside = fields !== undefined && !isAsked(fields, by);
@@ -68,15 +77,15 @@ export async function readLog(
   function seenIn(fields: Fields, line: number, at: number, by: Chosen): Seen | undefined {
     const values = by.same.map((path) => valueAt(fields, path));
     if (values.includes(undefined)) return undefined;
-    const shown = textOf(values.map(by.guessed.includes('same') ? withoutFresh : opened));
+    const compared = textOf(values.map(by.guessed.includes('same') ? withoutFresh : opened));
     const name = nameOf(fields, by);
     noteFields(name, fields, by);
     const key = by.key === undefined ? undefined : valueAt(fields, by.key);
     return {
       line,
       at,
-      same: digest(shown),
-      shown: cut(shown, 160),
+      same: hash('sha1', compared, 'base64'),
+      shown: copyOf(cut(compared, 160)),
       name,
       key: key === undefined || key === null || key === '' ? undefined : String(key),
       failed: hasFailed(fields),
@@ -111,6 +120,7 @@ export async function readLog(
       if ('missing' in choice && waiting.length < 100 * sample) continue;
       if ('missing' in choice) return { ...choice, fields: seenFields(waiting) };
       chosen = choice;
+      names = seenFields(waiting);
       for (const entry of waiting) read(entry, choice);
       waiting = [];
     } else for (const entry of batch) read(entry, chosen);
@@ -120,17 +130,25 @@ export async function readLog(
     const choice = begin();
     if ('missing' in choice) return { ...choice, fields: seenFields(waiting) };
     chosen = choice;
+    names = seenFields(waiting);
     for (const entry of waiting) read(entry, choice);
   }
-  return { chosen, found: finder.result(), lines, notCompared, unreadable, unreadableLines, fieldsOf };
+  const found = finder.result();
+  if (found.calls === 0) return { missing: 'calls', fields: names, asked: [...chosen.same, chosen.time] };
+  return { chosen, found, lines, notCompared, unreadable, unreadableLines, fieldsOf };
 }
 
 function seenFields(entries: readonly Entry[]): readonly string[] {
   return [...new Set(entries.flatMap(({ fields }) => Object.keys(fields ?? {})))].slice(0, 20);
 }
 
-function nameOf(fields: Fields, { name, same }: Chosen): string {
-  const value = valueAt(fields, name ?? (same[0] as string));
+/** A text that was put together keeps all of its parts as long as it is kept. */
+function copyOf(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+function nameOf(fields: Fields, { name }: Chosen): string {
+  const value = name === undefined ? '' : valueAt(fields, name);
   return cut(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''), 80);
 }
 

@@ -3,7 +3,7 @@
 import { suspiciousFields } from '../../core/contract.ts';
 import { formatDuration } from '../../core/duration.ts';
 import { cut, printable, styled } from '../print.ts';
-import { type Chosen, isFresh } from './fields.ts';
+import { isFresh } from './fields.ts';
 import { type Group, type Reuse, suspicion } from './finder.ts';
 import type { Reading } from './reading.ts';
 
@@ -16,21 +16,14 @@ export interface Limits {
 export function reportOf(reading: Reading, limits: Limits): readonly string[] {
   const { found } = reading;
   const { groups, reuses } = found;
-  const lines = [
-    styled('bold', sentence(reading, limits)),
-    compared(reading.chosen, limits),
-    ...left(reading),
-  ];
+  const lines = [styled('bold', sentence(reading, limits)), compared(reading, limits), ...left(reading)];
   if (groups.length > 0)
     lines.push('', ...groups.slice(0, limits.limit).flatMap((group) => groupLines(group)));
   const more = groups.length + found.moreGroups - limits.limit;
   if (more > 0) lines.push(`… and ${more} more groups (--limit ${groups.length}, or --json)`, '');
   if (reuses.length > 0) {
     lines.push(
-      styled(
-        'bold',
-        `${reuses.length + found.moreReuses} keys stand for different calls: the second may have been eaten.`,
-      ),
+      styled('bold', reuseSentence(reuses.length + found.moreReuses)),
       ...reuses.slice(0, limits.limit).flatMap(reuseLines),
     );
   }
@@ -48,9 +41,10 @@ export function sentence({ found }: Reading, { nearMs }: Pick<Limits, 'nearMs'>)
   return `${count(repeats)} of ${count(calls)} calls look like repeats${near}.`;
 }
 
-function compared({ same, time, key, guessed }: Chosen, { withinMs }: Limits): string {
+function compared({ chosen, found }: Reading, { withinMs }: Limits): string {
+  const { same, time, key, guessed } = chosen;
   const guess = guessed.includes('same') ? ' (guessed; say it by --same)' : '';
-  const by = key === undefined ? 'no key' : `the key ${key}`;
+  const by = key === undefined ? 'no key' : `the key ${key}${found.keyed === 0 ? ', which no call has' : ''}`;
   return printable(
     `The same: ${same.join(', ')}${guess}, within ${formatDuration(withinMs)} by ${time}; ${by}.`,
   );
@@ -61,12 +55,12 @@ function left({ notCompared, unreadable, unreadableLines, found, chosen }: Readi
   if (notCompared > 0)
     lines.push(
       printable(
-        `${notCompared} lines lack ${[...chosen.same, chosen.time].join(' or ')} and were not compared.`,
+        `Not compared, since they lack ${[...chosen.same, chosen.time].join(' or ')}: ${lineCount(notCompared)}.`,
       ),
     );
   if (unreadable > 0)
     lines.push(
-      `${unreadable} lines could not be read: ${unreadableLines.join(', ')}${unreadable > unreadableLines.length ? ', …' : ''}.`,
+      `Could not be read: ${lineCount(unreadable)} (${unreadableLines.join(', ')}${unreadable > unreadableLines.length ? ', …' : ''}).`,
     );
   if (found.forgotten > 0)
     lines.push(
@@ -78,6 +72,10 @@ function left({ notCompared, unreadable, unreadableLines, found, chosen }: Readi
       'Nearly every call is there twice. If the log has a line for the start and one for the end, name one: --where status=done.',
     );
   return lines;
+}
+
+function lineCount(count: number): string {
+  return count === 1 ? '1 line' : `${count} lines`;
 }
 
 function groupLines(group: Group): readonly string[] {
@@ -99,6 +97,10 @@ function groupLines(group: Group): readonly string[] {
     ...(why.length === 0 ? [] : [`   ${why.join('; ')}`]),
     '',
   ];
+}
+
+function reuseSentence(count: number): string {
+  return `${count === 1 ? '1 key stands' : `${count} keys stand`} for different calls: the second may have been eaten.`;
 }
 
 function reuseLines({ key, count, calls }: Reuse): readonly string[] {
@@ -139,7 +141,7 @@ function adviceOf(reading: Reading): readonly string[] {
     .filter(({ identity }) => identity.length > 0)
     .map(
       ({ contract, identity }) =>
-        `${contract}: identity: [${identity.map((field) => `'${field}'`).join(', ')}]`,
+        `${contract === '' ? '' : `${contract}: `}identity: [${identity.map((field) => `'${field}'`).join(', ')}]`,
     );
   if (lines.length > 0)
     lines.unshift('Name what makes the intent, in the contract of each tool (docs/keys.md):');
