@@ -45,6 +45,7 @@ export function createMoving({ ledger, namespace, clock, user, all }: MovingSour
   /** Its place in this ledger, or who has it. */
   async function arrive(record: PortableRecord, as: Arriving): Promise<Arrival> {
     const { key } = record;
+    // Not random: an import that was cut off is the same claim when it is asked again, and goes on.
     const token = digest('semel/import', namespace, key, String(record.generation), String(record.fence), as);
     const verdict = await ledger.open(requestOf(record, as, token, clock.now()));
     if (verdict.kind !== 'execute') {

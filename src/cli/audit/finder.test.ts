@@ -22,6 +22,22 @@ test('the same call again, within the time since the last one, is a repeat', () 
   ]);
 });
 
+test('a call is remembered for the whole of the time, whatever came between', () => {
+  const finder = createFinder(options);
+  finder.call(call('first', 0));
+  finder.call(call('a', 50));
+  finder.call(call('b', 61));
+  finder.call(call('a', 109));
+  expect(finder.result().repeats).toBe(1);
+});
+
+test('the same call under its own key again is no reuse of the key', () => {
+  const finder = createFinder(options);
+  finder.call(call('a', 0, { key: 'k1' }));
+  finder.call(call('a', 1, { key: 'k1' }));
+  expect(finder.result().reuses).toEqual([]);
+});
+
 test('lines that are out of order by a little are compared all the same', () => {
   const finder = createFinder(options);
   for (const at of [100, 90]) finder.call(call('a', at));

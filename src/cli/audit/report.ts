@@ -28,8 +28,9 @@ export function reportOf(reading: Reading, limits: Limits): readonly string[] {
     );
   }
   const advice = adviceOf(reading);
-  if (advice.length > 0) lines.push('', 'What to do:', ...advice.map((line) => `  ${printable(line)}`));
-  return lines;
+  if (lines.at(-1) !== '') lines.push('');
+  if (advice.length > 0) lines.push('What to do:', ...advice.map((line) => `  ${printable(line)}`));
+  return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
 }
 
 export function sentence({ found }: Reading, { nearMs }: Pick<Limits, 'nearMs'>): string {

@@ -38,6 +38,7 @@ test('an attempt that lapses is news, although nobody wrote anything; a renewal 
   const running = { status: 'running' } as const;
   look(record('a', 0, minute, running));
   expect(look(record('a', 9 * minute, 9 * minute, running))).toEqual([]);
+  expect(look(record('a', 9 * minute, 20 * minute, running))).toEqual([]);
   expect(look(record('a', 9 * minute, 30 * minute, { ...running, lapsed: true }))).toEqual(['a']);
   expect(look(record('a', 9 * minute, 60 * minute, { ...running, lapsed: true }))).toEqual([]);
 });
