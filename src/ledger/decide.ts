@@ -19,7 +19,9 @@ export function decide(
 ): Lost {
   if (record === undefined) return { kind: 'gone' };
   if (asked.generation !== null && record.generation !== asked.generation) return { kind: 'gone' };
-  if (record.fingerprint !== asked.fingerprint) return { kind: 'conflict', record };
+  // Only a record that was read from a list of done things has none under a caller's own key: nobody knows its args.
+  if (record.fingerprint !== null && record.fingerprint !== asked.fingerprint)
+    return { kind: 'conflict', record };
   if (record.status === 'succeeded' || record.status === 'failed') return { kind: 'replay', record };
   if (record.inDoubt) return { kind: 'in doubt', record };
   return { kind: 'busy', record };

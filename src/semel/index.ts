@@ -16,7 +16,9 @@ export type {
   ToolFunction,
 } from './definition.ts';
 export type { KeyInfo } from './key-info.ts';
+export type { Arrival, ExportQuery, Moving } from './moving.ts';
 export type { Limits, OnceOptions, SemelOptions } from './options.ts';
+export { type PortableEvent, type PortableRecord, type PortableRetention, problemOf } from './portable.ts';
 export { playedBy, type Rebuild, type Rebuilding, rebuildOf, type Sibling } from './rebuild.ts';
 export type { RecordInfo } from './record-info.ts';
 export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records } from './records.ts';

@@ -8,6 +8,7 @@ import type { Ledger } from '../ledger/index.ts';
 import { refOf } from '../runner/index.ts';
 import type { Act, Page, StoredRecord, StoreEvent } from '../store/store.ts';
 import { actOf, type Resolution, refusal } from './acts.ts';
+import { createMoving, type Moving } from './moving.ts';
 import { infoOf, type RecordInfo } from './record-info.ts';
 
 export interface RecordQuery {
@@ -37,7 +38,7 @@ export interface DoubtGroup {
   readonly refs: readonly string[];
 }
 
-export interface Records {
+export interface Records extends Moving {
   /** By key or by id. */
   get(keyOrId: string): Promise<RecordInfo | undefined>;
   list(query?: RecordQuery): Promise<Page<RecordInfo>>;
@@ -179,6 +180,7 @@ export function createRecords({ ledger, namespace, clock, random, user, maxResul
       for (let last = -1; last !== 0; pruned += last) last = await ledger.prune(batch);
       return pruned;
     },
+    ...createMoving({ ledger, namespace, clock, user, all }),
   };
 
   const doubts: Doubts = {

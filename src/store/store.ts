@@ -159,6 +159,18 @@ export interface ClaimRequest {
   readonly toolCallId: string | null;
   readonly run: string | null;
   readonly again: string | null;
+  /** The record lived in another ledger before. */
+  readonly carried?: Carried;
+}
+
+/** What a record brings along from another ledger, because a provider or a verifier out there goes by it. */
+export interface Carried {
+  /** Its fence there: it goes on above. */
+  readonly fence: number;
+  readonly keyFence: number;
+  readonly firstDispatchedAt: number | null;
+  readonly lastDispatchedAt: number | null;
+  readonly prepared: string | null;
 }
 
 /** What a claim asks for, before it says what it would store. */

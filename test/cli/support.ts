@@ -21,6 +21,8 @@ export function semelIn(home: string) {
           PATH: process.env.PATH ?? '',
           HOME: home,
           XDG_STATE_HOME: join(home, 'state'),
+          // What is kept compiled is shared by all tests, and goes with the build.
+          XDG_CACHE_HOME: join(main, '../cache'),
           TMPDIR: home,
           ...env,
         },

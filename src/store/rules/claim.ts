@@ -46,7 +46,10 @@ export function claim(
   if (row === undefined) return win(fresh(request, floor + 1, time), time);
   if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
   if (row.news !== null && isLapsed(row, time)) return landed(row, row.news, time);
-  if (row.fingerprint !== request.fingerprint) return win(fresh(request, row.fence + 1, time), time);
+  // What comes from another ledger takes a free record's place; a doubt that is kept here stays with its record.
+  const isElse = row.fingerprint !== request.fingerprint;
+  if (isElse || (request.carried !== undefined && row.doubtSince === null))
+    return win(fresh(request, row.fence + 1, time), time);
   const lapsed = isLapsed(row, time);
   if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
   // Whatever was dispatched before did not land, or its repetition was accepted: the provider's window starts anew.
@@ -153,13 +156,15 @@ function poison(row: Row, time: Time): Step<ClaimAnswer> {
 }
 
 /** A first claim: a new generation, named by its fence. */
-function fresh(request: ClaimRequest, fence: number, time: Time): Row {
+function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
+  const { carried } = request;
+  const fence = Math.max(lowest, (carried?.fence ?? 0) + 1);
   const row: Row = {
     namespace: request.namespace,
     key: request.key,
     generation: fence,
     fence,
-    keyFence: fence,
+    keyFence: carried?.keyFence ?? fence,
     token: request.token,
     status: 'running',
     doubtSince: null,
@@ -175,7 +180,7 @@ function fresh(request: ClaimRequest, fence: number, time: Time): Row {
     leaseUntil: time.mono + request.leaseMs,
     retention: request.retention,
     args: request.args,
-    prepared: null,
+    prepared: carried?.prepared ?? null,
     content: request.content,
     result: null,
     error: null,
@@ -184,7 +189,7 @@ function fresh(request: ClaimRequest, fence: number, time: Time): Row {
     updatedAt: time.wall,
     settledAt: null,
     expiresAt: null,
-    firstDispatchedAt: null,
+    firstDispatchedAt: carried?.firstDispatchedAt ?? null,
     lastDispatchedAt: null,
     quietAt: null,
     tailMs: request.tailMs,
@@ -195,7 +200,10 @@ function fresh(request: ClaimRequest, fence: number, time: Time): Row {
     run: request.run,
     again: request.again,
   };
-  return crossAtClaim(row, request, time);
+  const held = crossAtClaim(row, request, time);
+  return carried == null
+    ? held
+    : { ...held, lastDispatchedAt: carried.lastDispatchedAt ?? held.lastDispatchedAt };
 }
 
 /** A later claim of the same generation. */

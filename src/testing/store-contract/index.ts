@@ -1,5 +1,6 @@
 // What every store promises, as data: any test runner, and a user's own store, can run it.
 
+import { carriedCases } from './carried.ts';
 import { claimCases } from './claim.ts';
 import { clearCases } from './clear.ts';
 import { concurrencyCases } from './concurrency.ts';
@@ -28,6 +29,7 @@ export function storeContract(): readonly ContractCase[] {
 
 const topics: readonly (readonly [string, readonly ContractCase[]])[] = [
   ['claim', claimCases],
+  ['carried', carriedCases],
   ['poison', poisonCases],
   ['takeover', takeoverCases],
   ['dispatch', dispatchCases],

@@ -1,0 +1,67 @@
+// A log as entries, one per line of JSON or per row of CSV. What cannot be read keeps its number and its text.
+
+import type { Line } from '../input.ts';
+import { createCsvReader } from './csv.ts';
+import type { Fields } from './fields.ts';
+
+export interface Entry {
+  readonly line: number;
+  /** Undefined: it cannot be read. */
+  readonly fields: Fields | undefined;
+  /** Its beginning, to look for a restart in. */
+  readonly text: string;
+}
+
+export type Format = 'jsonl' | 'csv';
+
+const maxLooked = 2_000;
+
+export async function* entriesOf(
+  batches: AsyncIterable<readonly Line[]>,
+  told: Format | undefined,
+): AsyncGenerator<readonly Entry[]> {
+  const csv = createCsvReader();
+  let format = told;
+  for await (const batch of batches) {
+    const entries: Entry[] = [];
+    for (const line of batch) {
+      if (format === undefined && line.text?.trim()) format = formatOf(line.text);
+      const entry = format === 'csv' ? row(csv.take(line), line) : json(line);
+      if (entry !== undefined) entries.push(entry);
+    }
+    yield entries;
+  }
+  const left = row(csv.end(), { number: 0, text: '' });
+  if (left !== undefined) yield [left];
+}
+
+/** A log of JSON may begin with a banner; a table begins with its columns. */
+function formatOf(text: string): Format {
+  return text.trim().startsWith('{') || !text.includes(',') ? 'jsonl' : 'csv';
+}
+
+function json({ number, text }: Line): Entry | undefined {
+  if (text === undefined) return { line: number, fields: undefined, text: '' };
+  if (text.trim() === '') return undefined;
+  return { line: number, fields: objectOf(text), text: text.slice(0, maxLooked) };
+}
+
+function objectOf(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Fields)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function row(
+  read: ReturnType<ReturnType<typeof createCsvReader>['take']>,
+  { text = '' }: Line,
+): Entry | undefined {
+  if (read === undefined) return undefined;
+  const fields = 'fields' in read ? read.fields : undefined;
+  return { line: read.line, fields, text: text.slice(0, maxLooked) };
+}

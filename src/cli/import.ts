@@ -1,0 +1,192 @@
+// `semel import`: records of another ledger, or of an action ledger that somebody keeps by hand. The file is read
+// twice: once to find what is wrong with it, before anything is written, and once to take it in.
+
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { isSemelError, SemelError } from '../core/errors.ts';
+import { createSemel, type Semel } from '../semel/index.ts';
+import { command } from './command.ts';
+import { type Meaning, meanings, meaningsWith, type PlainFields } from './import/plain.ts';
+import { type Plan, planOf } from './import/plan.ts';
+import { type Report, reportLines, takeIn } from './import/taking.ts';
+import { linesOf, openInput } from './input.ts';
+import { type LedgerChoice, ledgerFor } from './ledger.ts';
+import { complain, print, printable, printJson } from './print.ts';
+import { usageError } from './usage.ts';
+
+export default command({
+  name: 'import',
+  takes: '<file.jsonl|-> [options]',
+  about: `Reads what \`semel export\` wrote, or an action ledger with lines like {"key":"a-1","ts":"…","status":"done"}.
+What was done stays done: the same calls are replayed. What was running or in doubt arrives in doubt. A key that has a record
+here is left alone. To import twice changes nothing. If a line cannot be read, nothing is imported.
+
+An action ledger needs --tool; its keys become the caller's own (\`key\` of a call, --key of \`semel once\`), its lines the
+values. Statuses like done, ok and sent are done; pending and started are in doubt; failed and error are skipped, since they
+may run again. Others need --map. Where a key has several lines, the last counts, or the first that says done.`,
+  flags: {
+    tool: { type: 'string', value: '<name>', help: 'action ledger: the contract of its records' },
+    map: {
+      type: 'string',
+      multiple: true,
+      value: '<status>=<meaning>',
+      help: `what a status means: ${meanings.join(', ')}`,
+    },
+    'key-field': {
+      type: 'string',
+      value: '<field>',
+      help: 'action ledger: where its key is (default: guessed)',
+    },
+    'time-field': { type: 'string', value: '<field>', help: 'the same for its time' },
+    'status-field': { type: 'string', value: '<field>', help: 'the same for its status' },
+    window: {
+      type: 'string',
+      value: '<duration>',
+      help: 'action ledger: how long values are kept (default 30d); keys: for good',
+    },
+    'skip-bad': { type: 'boolean', help: 'leave out lines that cannot be read, and import the others' },
+    'dry-run': { type: 'boolean', help: 'tell what would be imported, and change nothing' },
+  },
+  examples: [
+    'semel import ledger.jsonl --store sqlite:new.db --namespace shop',
+    'semel import actions.jsonl --tool mail.send --dry-run',
+    'semel import actions.jsonl --tool mail.send --map bounced=failed --map handed_over=done',
+  ],
+  async run({ values, positionals }) {
+    const [path] = positionals;
+    if (path === undefined || positionals.length > 1)
+      throw usageError(
+        'import',
+        'it takes one file',
+        'Write: semel import <file.jsonl>, or - for standard input.',
+      );
+    const mapped = meaningsWith(mapOf(values.map ?? []));
+    const windowMs = durationMs((values.window ?? '30d') as Duration, '--window');
+    await using file = await kept(path);
+    const plan = await planOf(linesOf('import', openInput('import', file.path)), {
+      meanings: mapped,
+      fields: given(values),
+    });
+    await using semel = ledgerOf(values, values['dry-run'] ?? false);
+    check(plan, values, semel.namespace);
+    for (const { line, because } of plan.bad) complain(`line ${line} is left out: ${because}.`);
+    const report = await takeIn(semel, linesOf('import', openInput('import', file.path)), plan, {
+      contract: values.tool ?? '',
+      meanings: mapped,
+      windowMs,
+      dryRun: values['dry-run'] ?? false,
+    });
+    if (values.json) printJson(report satisfies Report);
+    else print(...reportLines(report).map(printable));
+    return 0;
+  },
+});
+
+function mapOf(entries: readonly string[]): ReadonlyMap<string, Meaning> {
+  return new Map(
+    entries.map((entry) => {
+      const at = entry.lastIndexOf('=');
+      const meaning = entry.slice(at + 1) as Meaning;
+      if (at < 1 || !meanings.includes(meaning))
+        throw usageError(
+          'import',
+          `--map ${entry} is no meaning`,
+          `Write --map <status>=${meanings.join('|')}.`,
+        );
+      return [entry.slice(0, at), meaning];
+    }),
+  );
+}
+
+interface Given {
+  readonly tool?: string | undefined;
+  readonly 'skip-bad'?: boolean | undefined;
+  readonly 'key-field'?: string | undefined;
+  readonly 'time-field'?: string | undefined;
+  readonly 'status-field'?: string | undefined;
+}
+
+function given(values: Given): Partial<PlainFields> {
+  const named = { key: values['key-field'], time: values['time-field'], status: values['status-field'] };
+  return Object.fromEntries(Object.entries(named).filter(([, field]) => field !== undefined));
+}
+
+/** All that is wrong with a file is told before anything is written. */
+function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, namespace: string): void {
+  const refuse = (happened: string, next: string): never => {
+    throw new SemelError('INVALID_ARGS', printable(`${happened}. Nothing was imported.`), {
+      next: printable(next),
+    });
+  };
+  if (plan.lines === 0) refuse('the file has no lines', 'Is it the right one?');
+  if (plan.badCount > 0 && !skipBad) {
+    const named = plan.bad.slice(0, 10).map(({ line, because }) => `line ${line}: ${because}`);
+    const more = plan.badCount > named.length ? `; and ${plan.badCount - named.length} more` : '';
+    refuse(
+      `${plan.badCount} of ${plan.lines} lines cannot be read (${named.join('; ')}${more})`,
+      'Mend them, or leave them out by --skip-bad.',
+    );
+  }
+  if (plan.form === 'semel') {
+    const [other] = [...plan.namespaces].filter((each) => each !== namespace);
+    if (other !== undefined)
+      refuse(
+        `the records are of namespace ${JSON.stringify(other)}, not ${JSON.stringify(namespace)}, and it is part of their keys`,
+        plan.namespaces.size === 1
+          ? `Write --namespace ${other}.`
+          : 'Export and import one namespace at a time.',
+      );
+    return;
+  }
+  if (tool === undefined)
+    refuse(
+      'these are no lines of `semel export`',
+      'If it is an action ledger, name the contract of its records: --tool <name>.',
+    );
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(tool as string))
+    refuse(
+      `${JSON.stringify(tool)} is no name of a contract`,
+      'Use 1 to 64 letters, digits, dots, dashes or underscores.',
+    );
+  if (plan.unknown.size > 0) {
+    const named = [...plan.unknown].slice(0, 10).map(([status, line]) => `"${status}" (line ${line})`);
+    const [first] = plan.unknown.keys();
+    refuse(
+      `nobody knows what these statuses mean: ${named.join(', ')}`,
+      `Say it: --map ${first}=${meanings.join('|')}.`,
+    );
+  }
+}
+
+/** Standard input can be read once only. */
+async function kept(path: string): Promise<AsyncDisposable & { readonly path: string }> {
+  if (path !== '-') return { path, [Symbol.asyncDispose]: async () => undefined };
+  const folder = mkdtempSync(join(tmpdir(), 'semel-import-'));
+  const remove = async () => rmSync(folder, { recursive: true, force: true });
+  try {
+    const copy = join(folder, 'input');
+    await pipeline(process.stdin, createWriteStream(copy, { mode: 0o600 }));
+    return { path: copy, [Symbol.asyncDispose]: remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+function ledgerOf(choice: LedgerChoice, dryRun: boolean): Semel {
+  if (!dryRun) return ledgerFor(choice, { make: true });
+  try {
+    return ledgerFor(choice);
+  } catch (error) {
+    if (!isSemelError(error, 'STORE_UNAVAILABLE')) throw error;
+    // A dry run makes no ledger: one that is not there is as empty as this.
+    return createSemel({
+      store: 'memory:',
+      namespace: choice.namespace ?? (process.env.SEMEL_NAMESPACE || 'default'),
+      onWarning: () => undefined,
+    });
+  }
+}

@@ -1,0 +1,60 @@
+// `semel stats`: what was executed, replayed and in doubt over time, from the records and their history.
+
+import { type Duration, durationMs } from '../core/duration.ts';
+import { day, hour } from '../core/period.ts';
+import { command } from './command.ts';
+import { ledgerFor } from './ledger.ts';
+import { print, printJson } from './print.ts';
+import { page } from './stats/chart.ts';
+import { createTally } from './stats/tally.ts';
+import { usageError } from './usage.ts';
+
+export default command({
+  name: 'stats',
+  takes: '[options]',
+  about: `Counts records and their history: what was executed, how many calls were replayed instead, what is in doubt. With --observe:
+what a semel that only observes would have prevented. What was pruned is not counted.`,
+  flags: {
+    since: { type: 'string', value: '<duration>', help: 'how far back (default 7d; with --by hour 24h)' },
+    by: { type: 'string', choices: ['hour', 'day'], help: 'a line per day, or per hour (default day)' },
+    tz: { type: 'string', value: '<zone>', help: 'the time zone of days and hours (default UTC)' },
+    tool: { type: 'string', value: '<name>', help: 'only this contract' },
+    observe: { type: 'boolean', help: 'what observing would have prevented' },
+  },
+  examples: ['semel stats', 'semel stats --since 24h --by hour', 'semel stats --observe'],
+  async run({ values }) {
+    const by = values.by ?? 'day';
+    const spanMs = durationMs((values.since ?? (by === 'day' ? '7d' : '24h')) as Duration, '--since');
+    const slotMs = by === 'day' ? 86_400_000 : 3_600_000;
+    if (spanMs === 0 || spanMs / slotMs > mostSlots)
+      throw usageError(
+        'stats',
+        `--since ${values.since} makes ${spanMs === 0 ? 'no lines' : `more than ${mostSlots} lines`}`,
+        by === 'hour' ? 'Take less, or --by day.' : 'Take another time.',
+      );
+    const { zone } = (by === 'day' ? day : hour)(values.tz ?? 'UTC');
+    const now = Date.now();
+    const tally = createTally(now - spanMs, now, { unit: by, zone });
+    await using semel = ledgerFor(values);
+    for (let after: string | undefined; ; ) {
+      const { items, next } = await semel.records.list({
+        limit: pageSize,
+        ...(values.tool === undefined ? {} : { contract: values.tool }),
+        ...(after === undefined ? {} : { after }),
+      });
+      const histories = await Promise.all(items.map(({ key }) => semel.records.history(key)));
+      items.forEach((item, n) => {
+        tally.add(item, histories[n] ?? []);
+      });
+      if (next === undefined) break;
+      after = next;
+    }
+    const stats = tally.result();
+    if (values.json) printJson(stats);
+    else print(...page(stats, values.observe ?? false));
+    return 0;
+  },
+});
+
+const pageSize = 500;
+const mostSlots = 400;

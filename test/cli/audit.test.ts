@@ -1,0 +1,133 @@
+// `semel audit`: repeats in a log, by a real process.
+
+import { expect, test } from 'vitest';
+import { commandLine } from './command-line.ts';
+
+const { semel, json, file } = commandLine();
+
+const log = file(
+  'calls.jsonl',
+  [
+    '{"ts":"2026-06-19T09:00:00Z","msg":"worker started"}',
+    '{"ts":"2026-06-19T09:00:01Z","tool":"mail.send","args":{"lead":42,"body":"Hi"},"key":"k1"}',
+    '{"ts":"2026-06-19T09:00:05Z","tool":"mail.send","args":{"lead":43,"body":"Hi"},"key":"k2"}',
+    '{"ts":"2026-06-19T09:00:06Z","tool":"search","args":"{\\"q\\":\\"x\\"}"}',
+    '{"ts":"2026-06-19T09:00:07Z","tool":"search","args":"{ \\"q\\": \\"x\\" }"}',
+    'a line that is no JSON',
+    '{"ts":"2026-06-19T09:02:00Z","msg":"restarting the worker"}',
+    '{"ts":"2026-06-19T09:02:03Z","tool":"mail.send","args":{"lead":42,"body":"Hello"},"key":"k3"}',
+    '{"ts":"2026-06-19T09:02:10Z","tool":"mail.send","args":{"lead":44,"body":"\\u001b[2J"},"key":"k2"}',
+    '',
+  ].join('\n'),
+);
+
+test('repeats are found by the fields that were named, the most suspicious first', async () => {
+  const { code, stdout } = await semel(['audit', log, '--same', 'tool,args.lead', '--within', '5m']);
+  expect(code).toBe(1);
+  expect(stdout).toContain('1 of 4 calls look like repeats; 1 within 30s of a restart.');
+  expect(stdout).toContain(
+    '2× mail.send  ["mail.send",42]\n   2026-06-19T09:00:01.000Z line 2, +2m2s line 8\n',
+  );
+  expect(stdout).toContain('under 2 keys: the key is wrong; 1 right after a restart (line 7)');
+  expect(stdout).toContain('1 key stands for different calls');
+  expect(stdout).toContain("mail.send: identity: ['lead']");
+});
+
+test('what is not said is guessed, and told; args in a text are looked into; nothing is sent raw', async () => {
+  const { code, stdout } = await semel(['audit', log]);
+  expect(code).toBe(1);
+  expect(stdout).toContain('1 of 6 calls look like repeats.');
+  expect(stdout).toContain('The same: tool, args (guessed; say it by --same), within 1h by ts; the key key.');
+  expect(stdout).toContain('2× search  ["search",{"q":"x"}]');
+  expect(stdout).toContain('Could not be read: 1 line (6).');
+  expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+});
+
+test('the same for programs', async () => {
+  expect(await json(['audit', log, '--same', 'tool,args.lead', '--within', '5m'])).toMatchObject({
+    summary: '1 of 4 calls look like repeats; 1 within 30s of a restart.',
+    calls: 4,
+    repeats: 1,
+    nearRestart: 1,
+    unreadableLines: [6],
+    compared: { same: ['tool', 'args.lead'], key: 'key', withinMs: 300_000, guessed: ['time', 'key'] },
+    groups: [
+      {
+        name: 'mail.send',
+        count: 2,
+        keys: ['k1', 'k3'],
+        calls: [{ line: 2 }, { line: 8 }],
+        restart: { line: 7 },
+      },
+    ],
+    reuses: [{ key: 'k2', calls: [{ line: 3 }, { line: 9 }] }],
+    suggestions: [{ contract: 'mail.send', identity: ['lead'] }],
+  });
+});
+
+test('a log without repeats is quiet: exit code 0', async () => {
+  const { code, stdout } = await semel([
+    'audit',
+    log,
+    '--same',
+    'tool,args.lead',
+    '--within',
+    '1m',
+    '--key',
+    'none',
+  ]);
+  expect(code).toBe(0);
+  expect(stdout).toContain('None of 4 calls looks like a repeat.');
+  expect(stdout).toContain('the key none, which no call has.');
+});
+
+test('one kind of line can be named where a call has two', async () => {
+  const pairs = ['a', 'b', 'c'].flatMap((id, n) =>
+    ['started', 'done'].map((status) =>
+      JSON.stringify({ ts: 1781859600 + n, tool: 'mail', args: { id }, status }),
+    ),
+  );
+  const path = file('pairs.jsonl', pairs.join('\n'));
+  expect((await semel(['audit', path])).stdout).toContain('--where status=done');
+  expect((await semel(['audit', path, '--where', 'status=done'])).code).toBe(0);
+});
+
+test('CSV is read as RFC 4180 has it, from standard input too', async () => {
+  const csv = [
+    'time,recipient,template,key',
+    '2026-06-19 09:00:00,a@x.org,"wel,come",1',
+    '2026-06-19 09:00:01,a@x.org,"wel,come",2',
+    '"2026-06-19 09:00:02",b@x.org,"two',
+    'lines ""quoted""",3',
+    '2026-06-19 09:00:03,too short',
+    '2026-06-19 09:00:04,b@x.org,"two',
+    'lines ""quoted""",4',
+  ];
+  const { code, stdout } = await semel(['audit', '-', '--same', 'recipient,template'], csv.join('\r\n'));
+  expect(code).toBe(1);
+  expect(stdout).toContain('2 of 4 calls look like repeats.');
+  expect(stdout).toContain('line 2, +1s line 3');
+  expect(stdout).toContain('line 4, +2s line 7');
+  expect(stdout).toContain('Could not be read: 1 line (6).');
+});
+
+test.each([
+  [['audit'], '', 'it takes one file'],
+  [['audit', 'nowhere.jsonl'], '', 'there is no file nowhere.jsonl'],
+  [['audit', '-'], 'hello\nworld\n', 'no line of it is a JSON object or a row of CSV'],
+  [['audit', '-'], '{"tool":"mail","args":{}}\n', 'no field is a time'],
+  [['audit', '-'], '{"ts":1781859600,"msg":"hello"}\n', 'which fields make a call cannot be guessed'],
+  [
+    ['audit', '-', '--same', 'tool,args.laed'],
+    '{"ts":1781859600,"tool":"mail","args":{"lead":1}}\n',
+    'no line has all of tool, args.laed, ts. The lines have: ts, tool, args.',
+  ],
+  [['audit', '-', '--within', 'soon'], '', '--within is "soon", which is not a duration'],
+  [['audit', '-', '--restart', '('], '', '--restart is no regular expression'],
+  [['audit', '-', '--where', 'done'], '', '--where done has no value'],
+  [['audit', '-', '--limit', '0'], '', '--limit 0 is no number from 1'],
+])('%j with %j is refused: %s', async (args, input, sentence) => {
+  const { code, stderr, stdout } = await semel(args, input);
+  expect(stderr).toContain(sentence);
+  expect([code, stdout]).toEqual([64, '']);
+});
