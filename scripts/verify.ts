@@ -29,6 +29,7 @@ const steps = [
     results: simResults,
   },
   { name: 'exports:check' },
+  { name: 'quick-start' },
   {
     name: 'docs:check',
     args: [`--results=${docsResults}`],
