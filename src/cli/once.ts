@@ -18,6 +18,7 @@ import {
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { idsFromJson, idsOf } from './ids.ts';
+import { type Doubtful, tellDoubt } from './in-doubt.ts';
 import { ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
 import { complain, printable, relative } from './print.ts';
@@ -178,7 +179,13 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       passOn: true,
       say: complain,
     });
-    return tell(name, report, facts.location, { ...values, skipCode: codeOf(values['skip-code']) });
+    const doubtful = {
+      name,
+      namespace: semel.namespace,
+      facts,
+      hasVerify: values.verify !== undefined,
+    };
+    return tell(name, report, doubtful, { ...values, skipCode: codeOf(values['skip-code']) });
   },
 });
 
@@ -190,7 +197,13 @@ interface Wishes {
 }
 
 /** The stored output on stdout, one line on stderr, and the exit code. */
-async function tell(name: string, report: EffectReport, ledger: string, wishes: Wishes): Promise<number> {
+async function tell(
+  name: string,
+  report: EffectReport,
+  doubtful: Omit<Doubtful, 'exit'>,
+  wishes: Wishes,
+): Promise<number> {
+  const ledger = doubtful.facts.location;
   const answer = (status: string, exit: number, more: object) => {
     if (wishes.json)
       process.stderr.write(`${printable(JSON.stringify({ name, status, exit, ledger, ...more }))}\n`);
@@ -225,7 +238,9 @@ async function tell(name: string, report: EffectReport, ledger: string, wishes: 
       return answer('busy', isSkip ? wishes.skipCode : 75, { record: record.id });
     }
     case 'refused': {
-      if (!wishes.json) complain(report.error.message);
+      const { error, ending } = report;
+      if (!wishes.json && error.code === 'IN_DOUBT') tellDoubt(error, { ...doubtful, exit: ending?.exit });
+      else if (!wishes.json) complain(error.message);
       return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
     }
   }

@@ -13,9 +13,11 @@ import {
   units,
 } from '../jobs/index.ts';
 import type { RecordInfo } from '../semel/index.ts';
+import type { StoreFacts } from '../store/store.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { idsOf } from './ids.ts';
+import { tellDoubt } from './in-doubt.ts';
 import { ledgerFor } from './ledger.ts';
 import { complain, printable, relative } from './print.ts';
 import { usageError } from './usage.ts';
@@ -143,19 +145,21 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
       graceMs: duration('grace', 10_000),
       say,
     });
-    return tell(report, { job, slot: slot.name, ledger: facts.location, values });
+    return tell(report, { job, slot: slot.name, namespace: semel.namespace, facts, values });
   },
 });
 
 interface Told {
   readonly job: string;
   readonly slot: string;
-  readonly ledger: string;
+  readonly namespace: string;
+  readonly facts: StoreFacts;
   readonly values: ValuesOf<typeof flags> & { readonly json: boolean | undefined };
 }
 
 /** One line at most, and the exit code. */
-function tell(report: JobReport, { job, slot, ledger, values }: Told): number {
+function tell(report: JobReport, { job, slot, namespace, facts, values }: Told): number {
+  const ledger = facts.location;
   const name = `${job} ${slot}`;
   const skipCode = wholeOf('skip-code', values['skip-code'], 0);
   const answer = (status: string, exit: number, more: object = {}) => {
@@ -182,7 +186,15 @@ function tell(report: JobReport, { job, slot, ledger, values }: Told): number {
       return skip(sentence, { record: report.holder.record.id });
     }
     case 'refused': {
-      if (!values.json) complain(report.error.message);
+      if (!values.json && report.error.code === 'IN_DOUBT')
+        tellDoubt(report.error, {
+          name,
+          namespace,
+          facts,
+          hasVerify: values.verify !== undefined,
+          exit: undefined,
+        });
+      else if (!values.json) complain(report.error.message);
       return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
     }
     case 'ran': {
