@@ -32,11 +32,11 @@ export function rememberedId(path: string): string | undefined {
 
 /** Before SQLite sees the file: it takes an empty file for a new database, and would delete its log. */
 export function refuseLost(path: string): void {
-  const size = sizeOf(path);
-  if (size !== undefined && size > 0) return;
+  // The signs first: whoever makes a ledger writes it before them, so a file that is empty now was not so then.
   const remembered = rememberedId(path);
   const hasLog = (sizeOf(`${path}-wal`) ?? 0) > 0;
-  if (remembered === undefined && !hasLog) return;
+  const size = sizeOf(path);
+  if ((size !== undefined && size > 0) || (remembered === undefined && !hasLog)) return;
   const sign = remembered === undefined ? `${path}-wal` : idPath(path);
   throw storeError(
     'STORE_UNSAFE',
