@@ -8,6 +8,11 @@ import { type Holder, holderOf, lookHoldsMs } from './holder.ts';
 
 export type IfBusy = 'skip' | 'wait' | 'fail';
 
+/** When the verifier began, if it was asked: the key was claimed by then. */
+export interface Asked {
+  since: number | undefined;
+}
+
 export interface Claiming<Args> {
   readonly semel: Semel;
   readonly folder: string;
@@ -15,6 +20,7 @@ export interface Claiming<Args> {
   readonly args: Args;
   readonly options: CallOptions;
   readonly ifBusy: IfBusy;
+  readonly asked?: Asked;
   /** How long `wait` waits. */
   readonly waitMs: number;
   /** Called once, when it begins to wait. */
@@ -33,7 +39,7 @@ const pollMs = 200;
 const slowPollMs = 500;
 
 export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
-  const { semel, folder, tool, args, options, ifBusy, waitMs, onWait } = claiming;
+  const { semel, folder, tool, args, options, asked, ifBusy, waitMs, onWait } = claiming;
   const { key } = await semel.keyOf(tool, args, options);
   const until = performance.now() + waitMs;
   let isWaiting = false;
@@ -47,9 +53,10 @@ export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
       continue;
     }
+    if (asked !== undefined) asked.since = undefined;
     const begun = await semel.begin(tool, args, options);
     if (begun.execute) {
-      if (performance.now() - lookedAt < lookHoldsMs)
+      if ((asked?.since ?? performance.now()) - lookedAt < lookHoldsMs)
         return { kind: 'execute', attempt: begun.attempt, before };
       await begun.attempt.release(new NotLanded('it stood still between its look and its claim'));
       continue;

@@ -6,7 +6,7 @@ import type { Per } from '../core/period.ts';
 import type { CallOptions, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type ChildEnding, mostBytes, runChild } from './child.ts';
-import { type Claimed, claim, type IfBusy } from './claim.ts';
+import { type Asked, type Claimed, claim, type IfBusy } from './claim.ts';
 import { commonEnv } from './context.ts';
 import { noteEnding, told } from './ending.ts';
 import { type Holder, holderOf } from './holder.ts';
@@ -56,7 +56,8 @@ export type EffectValue =
 export async function runEffect(options: EffectOptions): Promise<EffectReport> {
   const { semel, facts, mark, args, callOptions, ifBusy, waitMs, say } = options;
   const folder = lifeFolder(facts.kind, facts.location);
-  const tool = toolOf(options);
+  const asked: Asked = { since: undefined };
+  const tool = toolOf(options, asked);
   const { key } = await semel.keyOf(tool, args, callOptions);
   // Pipes are made only where something may have to be run.
   const known = await semel.records.get(key);
@@ -77,6 +78,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
     tool,
     args,
     options: callOptions,
+    asked,
     ifBusy,
     waitMs,
     onWait: ({ record }: Holder) =>
@@ -137,7 +139,7 @@ function storedOf({ stdout, stdoutBytes }: ChildEnding): EffectValue {
   return stdout === undefined ? { bytes: stdoutBytes } : { stdout: textOrBytes(stdout) };
 }
 
-function toolOf(options: EffectOptions): ToolFunction<object, unknown> {
+function toolOf(options: EffectOptions, asked: Asked): ToolFunction<object, unknown> {
   const { semel, facts, contract, per, leaseMs, windowMs, verify, verifyAfterMs, ifUnknown, env } = options;
   return semel.tool({
     name: contract,
@@ -153,20 +155,15 @@ function toolOf(options: EffectOptions): ToolFunction<object, unknown> {
       ? {}
       : {
           verifyAfter: leaseMs + verifyAfterMs,
-          verify: (_: object, ctx) =>
-            askVerifier(
+          verify: (_: object, ctx) => {
+            asked.since ??= performance.now();
+            const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
+            return askVerifier(
               verify,
-              {
-                ...env,
-                ...commonEnv(
-                  semel,
-                  facts,
-                  { attempt: ctx.attempts, fence: '', key: ctx.key },
-                  options.isNamespaceChosen,
-                ),
-              },
+              { ...env, ...commonEnv(semel, facts, attempt, options.isNamespaceChosen) },
               ctx.signal,
-            ),
+            );
+          },
         }),
   });
 }

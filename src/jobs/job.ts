@@ -4,7 +4,7 @@ import type { SemelError } from '../core/errors.ts';
 import type { OpenAttempt, RecordInfo, Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type ChildEnding, runChild } from './child.ts';
-import { type Claimed, claim, type IfBusy } from './claim.ts';
+import { type Asked, type Claimed, claim, type IfBusy } from './claim.ts';
 import { commonEnv, runEnv } from './context.ts';
 import { noteEnding, told } from './ending.ts';
 import { type Holder, holderOf } from './holder.ts';
@@ -54,7 +54,8 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   const slotArgs = start === undefined ? args : { ...args, start };
   const slotOptions = { at: slot.at, ...(again === undefined ? {} : { again }) };
   const turnTool = turnOf(options);
-  const slotTool = slotToolOf(options);
+  const asked: Asked = { since: undefined };
+  const slotTool = slotToolOf(options, asked);
 
   // What is done needs no turn, and what is under way no pipes.
   const slotKey = (await semel.keyOf(slotTool, slotArgs, slotOptions)).key;
@@ -88,14 +89,21 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
       `${slot.name} has just begun: a late start of the slot before would look the same; --cron or --at tells them apart`,
     );
   const report = await inTurn(turn.attempt);
-  await turn.attempt.release();
+  const given = await turn.attempt.release();
+  const isTold = given.ok || given.error.code === 'NOT_LANDED';
   // Where the ledger could not be told, the next one learns from the pipe that nobody is left.
-  if (report.kind !== 'refused' || report.error.code !== 'UNRECORDED') life.end();
+  if (isTold && !(report.kind === 'refused' && report.error.code === 'UNRECORDED')) life.end();
   return report;
 
   async function inTurn(held: OpenAttempt): Promise<JobReport> {
     for (let tried = 0; ; tried += 1) {
-      const claimed = await claim({ ...claiming, tool: slotTool, args: slotArgs, options: slotOptions });
+      const claimed = await claim({
+        ...claiming,
+        asked,
+        tool: slotTool,
+        args: slotArgs,
+        options: slotOptions,
+      });
       if (claimed.kind !== 'execute') return refusalOf(claimed);
       const report = await attemptOnce(options, life, claimed, held, slotKey);
       const mayTryAgain =
@@ -181,18 +189,10 @@ function turnOf({ semel, job, leaseMs }: JobOptions) {
   });
 }
 
-function slotToolOf({
-  semel,
-  facts,
-  job,
-  slot,
-  leaseMs,
-  windowMs,
-  verify,
-  verifyAfterMs,
-  afterFailure,
-  ...rest
-}: JobOptions) {
+function slotToolOf(
+  { semel, facts, job, slot, leaseMs, windowMs, verify, verifyAfterMs, afterFailure, ...rest }: JobOptions,
+  asked: Asked,
+) {
   return semel.tool({
     name: contractName('run', job),
     effect: 'irreversible',
@@ -209,6 +209,7 @@ function slotToolOf({
           // The command had ended, or was seen to be gone.
           verifyAfter: leaseMs + verifyAfterMs,
           verify: (_: object, ctx) => {
+            asked.since ??= performance.now();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
             const run = checkRun({ job, slot: slot.name, ids: rest.ids, again: rest.again });
             const env = {

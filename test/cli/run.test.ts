@@ -97,6 +97,14 @@ describe('a slot', () => {
     expect((await run('yes', 'exit 1', fails)).stderr).toContain('was done');
   });
 
+  test('a verifier that takes its time is no reason to begin anew', async () => {
+    const at = place();
+    const run = (verify: string, script: string) =>
+      at.semel('run', 'job', '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', script);
+    await run('exit 1', 'exit 3');
+    expect((await run('sleep 6; exit 1', 'echo "attempt $SEMEL_ATTEMPT"')).stdout).toBe('attempt 2\n');
+  });
+
   test('--retries tries a failure again in its turn', async () => {
     const at = place();
     const script = 'echo x >> effects; test $(wc -l < effects) -ge 3';
