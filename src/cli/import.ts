@@ -5,10 +5,10 @@ import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { type Duration, durationMs } from '../core/duration.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { createSemel, type Semel } from '../semel/index.ts';
 import { command } from './command.ts';
+import { flagReader } from './flag-values.ts';
 import { type Meaning, meanings, meaningsWith, type PlainFields } from './import/plain.ts';
 import { type Plan, planOf } from './import/plan.ts';
 import { type Report, reportLines, takeIn } from './import/taking.ts';
@@ -64,7 +64,7 @@ may run again. Others need --map. Where a key has several lines, the last counts
         'Write: semel import <file.jsonl>, or - for standard input.',
       );
     const mapped = meaningsWith(mapOf(values.map ?? []));
-    const windowMs = durationMs((values.window ?? '30d') as Duration, '--window');
+    const windowMs = flagReader('import', values).duration('window', 30 * 86_400_000);
     await using file = await kept(path);
     const plan = await planOf(linesOf('import', openInput('import', file.path)), {
       meanings: mapped,

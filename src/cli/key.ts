@@ -6,7 +6,8 @@ import { isSemelError } from '../core/errors.ts';
 import { contentOf, driftOf } from '../core/identity.ts';
 import { createSemel, type KeyInfo, type RecordInfo, type ToolFunction } from '../semel/index.ts';
 import { command } from './command.ts';
-import { callsOf, instantGiven, normaliseOf, pathsOf, periods, perOf } from './key/call.ts';
+import { flagReader } from './flag-values.ts';
+import { callsOf, normaliseOf, pathsOf, periods, perOf } from './key/call.ts';
 import { type Difference, differencesOf, freshHint, hintOf } from './key/difference.ts';
 import { type LedgerChoice, ledgerFor } from './ledger.ts';
 import { oneLine, print, printable, printJson, relative, styled } from './print.ts';
@@ -76,7 +77,7 @@ The fields are those of the contract in code; --id gives texts, as \`semel once\
       run: () => undefined,
     });
     const { conversation, turn, run, key, again } = values;
-    const at = instantGiven(values.at);
+    const at = flagReader('key', values).instant('at', values.tz);
     const options = Object.fromEntries(
       Object.entries({ conversation, turn, run, key, again, at }).filter(([, value]) => value !== undefined),
     );

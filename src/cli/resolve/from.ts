@@ -5,6 +5,7 @@ import type { ActOptions, Semel } from '../../semel/index.ts';
 import { confirmed } from '../confirm.ts';
 import { errorMatcher } from '../doubt/groups.ts';
 import { everyDoubt } from '../every.ts';
+import { flagReader } from '../flag-values.ts';
 import { complain, oneLine, print, printable, printJson } from '../print.ts';
 import { usageError } from '../usage.ts';
 import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
@@ -100,16 +101,7 @@ function termsOf(choice: ExportChoice): Terms {
     );
   return {
     pairs: choice.match.map(pairOf),
-    where: (choice.where ?? []).map((text) => {
-      const cut = text.indexOf('=');
-      if (cut < 1)
-        throw usageError(
-          'resolve',
-          '--where compares a column with a value',
-          'Write: --where status=succeeded',
-        );
-      return [text.slice(0, cut), text.slice(cut + 1)] as const;
-    }),
+    where: flagReader('resolve', choice).pairs('where', 'status=succeeded'),
     resultField: choice['result-field'],
     refField: choice['ref-field'],
   };
