@@ -1,9 +1,11 @@
 // `semel step`: a durable step of a run. Its output is kept, so that the next attempt goes on with the same.
 
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import {
   contractName,
   type EffectReport,
+  mostBytes,
   ownerOf,
   resultBytes,
   runEffect,
@@ -73,7 +75,7 @@ whole or not at all, and a later attempt keeps or restores it.`,
       passOn: values.output === undefined,
       say: complain,
     });
-    return tell(name, report, values);
+    return await tell(name, report, values);
   },
 });
 
@@ -88,19 +90,29 @@ async function tell(name: string, report: EffectReport, { output, quiet, json }:
     if (json) process.stderr.write(`${printable(JSON.stringify({ step: name, status, exit, ...more }))}\n`);
     return exit;
   };
+  const notKept = (file: string, size?: number) => {
+    const printed = size === undefined ? 'more' : `${size} bytes, more`;
+    complain(
+      `${name} is done, but printed ${printed} than the ${mostBytes} bytes that are kept: ${file} was not written. Let the command write the file itself`,
+    );
+    return answer('not kept', 70);
+  };
   switch (report.kind) {
     case 'ran': {
       const { ending } = report;
-      if (ending.exit === 0 && output !== undefined && ending.stdout !== undefined)
+      if (ending.exit === 0 && output !== undefined) {
+        if (ending.stdout === undefined) return notKept(output, ending.stdoutBytes);
         await writeFile(output, ending.stdout);
+      }
       if (ending.neverStarted)
         complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
       return answer(ending.exit === 0 ? 'succeeded' : 'failed', ending.exit);
     }
     case 'done': {
+      const bytes = outputOf(report.value);
+      if (output !== undefined && bytes === undefined && !existsSync(output)) return notKept(output);
       const at = report.record.settledAt ?? new Date(0);
-      const how =
-        output === undefined ? 'its output is printed again' : await keepFile(output, outputOf(report.value));
+      const how = output === undefined ? 'its output is printed again' : await keepFile(output, bytes);
       if (output === undefined) await writeResult(report.value);
       if (!quiet && !json)
         complain(`${name} was done at ${at.toISOString()} by ${shownOwner(report.record.owner)}; ${how}`);
