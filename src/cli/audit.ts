@@ -7,7 +7,7 @@ import { reportOf, sentence, suggestionsOf } from './audit/report.ts';
 import { command } from './command.ts';
 import { flagReader } from './flag-values.ts';
 import { linesOf, openInput } from './input.ts';
-import { print, printable, printJson } from './print.ts';
+import { print, printJson } from './print.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -93,12 +93,12 @@ function regexOf(text: string): RegExp {
 }
 
 function nothing({ missing, fields, asked = [] }: Missing): SemelError {
-  const seen = `The lines have: ${printable(fields.join(', '))}.`;
+  const seen = `The lines have: ${fields.join(', ')}.`;
   switch (missing) {
     case 'lines':
       return usageError('audit', 'no line of it is a JSON object or a row of CSV', 'Try --format jsonl|csv.');
     case 'calls':
-      return usageError('audit', `no line has all of ${printable(asked.join(', '))}`, seen);
+      return usageError('audit', `no line has all of ${asked.join(', ')}`, seen);
     case 'time':
       return usageError('audit', 'no field is a time', `Name it by --time. ${seen}`);
     case 'same':

@@ -9,8 +9,9 @@ import { command } from './command.ts';
 import { flagReader } from './flag-values.ts';
 import { callsOf, normaliseOf, pathsOf, periods, perOf } from './key/call.ts';
 import { type Difference, differencesOf, freshHint, hintOf } from './key/difference.ts';
-import { type LedgerChoice, ledgerFor } from './ledger.ts';
+import { type LedgerChoice, ledgerFor, namespaceOf } from './ledger.ts';
 import { oneLine, print, printable, printJson, relative, styled } from './print.ts';
+import { stateOf } from './state.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -63,7 +64,7 @@ The fields are those of the contract in code; --id gives texts, as \`semel once\
         'Write: semel key email.send --id lead=42',
       );
     const calls = callsOf(values);
-    const namespace = values.namespace ?? (process.env.SEMEL_NAMESPACE || 'default');
+    const namespace = namespaceOf(values);
     await using semel = createSemel({ store: 'memory:', namespace, onWarning: () => undefined });
     const [identity, content, volatile] = [values.identity, values.content, values.volatile].map(pathsOf);
     const tool: ToolFunction<unknown, unknown> = semel.tool<unknown, unknown>({
@@ -198,8 +199,7 @@ function told(
 
 function recordLine(record: RecordInfo | undefined): string {
   if (record === undefined) return 'no record of it: the next call executes';
-  const state = record.inDoubt ? 'in doubt' : record.status;
-  return `${state}, changed ${relative(record.updatedAt)} (semel show ${record.id})`;
+  return `${stateOf(record)}, changed ${relative(record.updatedAt)} (semel show ${record.id})`;
 }
 
 function sentences({ same, identity, content, ignored, conflict }: Comparison): readonly string[] {

@@ -18,9 +18,9 @@ import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
 import { idsFromJson, idsOf } from './ids.ts';
-import { ledgerFor } from './ledger.ts';
+import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
-import { complain, printable, relative } from './print.ts';
+import { complain, printAside, relative } from './print.ts';
 import { usageError } from './usage.ts';
 import { zoneOf } from './zone.ts';
 
@@ -161,7 +161,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       semel,
       facts,
       mark,
-      isNamespaceChosen: values.namespace !== undefined || Boolean(process.env.SEMEL_NAMESPACE),
+      isNamespaceChosen: chosenNamespace(values) !== undefined,
       contract: contractName(undefined, name),
       args: ids,
       per,
@@ -192,8 +192,7 @@ interface Wishes {
 /** The stored output on stdout, one line on stderr, and the exit code. */
 async function tell(name: string, report: EffectReport, ledger: string, wishes: Wishes): Promise<number> {
   const answer = (status: string, exit: number, more: object) => {
-    if (wishes.json)
-      process.stderr.write(`${printable(JSON.stringify({ name, status, exit, ledger, ...more }))}\n`);
+    if (wishes.json) printAside(JSON.stringify({ name, status, exit, ledger, ...more }));
     return exit;
   };
   switch (report.kind) {

@@ -16,8 +16,8 @@ import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
 import { idsOf } from './ids.ts';
-import { ledgerFor } from './ledger.ts';
-import { complain, printable, relative } from './print.ts';
+import { chosenNamespace, ledgerFor } from './ledger.ts';
+import { complain, printAside, relative } from './print.ts';
 import { usageError } from './usage.ts';
 import { zoneOf } from './zone.ts';
 
@@ -131,7 +131,7 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
       semel,
       facts,
       mark,
-      isNamespaceChosen: values.namespace !== undefined || Boolean(process.env.SEMEL_NAMESPACE),
+      isNamespaceChosen: chosenNamespace(values) !== undefined,
       job,
       ids,
       slot,
@@ -160,8 +160,7 @@ interface Told {
 function tell(report: JobReport, { job, slot, ledger, skipCode, values }: Told): number {
   const name = `${job} ${slot}`;
   const answer = (status: string, exit: number, more: object = {}) => {
-    if (values.json)
-      process.stderr.write(`${printable(JSON.stringify({ job, slot, status, exit, ledger, ...more }))}\n`);
+    if (values.json) printAside(JSON.stringify({ job, slot, status, exit, ledger, ...more }));
     return exit;
   };
   const skip = (sentence: string, more: object) => {

@@ -15,9 +15,9 @@ import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { keepFile, outputOf, writeFile } from './file-output.ts';
 import { mustBeInside } from './inside.ts';
-import { ledgerFor } from './ledger.ts';
+import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
-import { complain, printable } from './print.ts';
+import { complain, printAside } from './print.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -55,7 +55,7 @@ whole or not at all, and a later attempt keeps or restores it.`,
       semel,
       facts,
       mark,
-      isNamespaceChosen: values.namespace !== undefined || Boolean(process.env.SEMEL_NAMESPACE),
+      isNamespaceChosen: chosenNamespace(values) !== undefined,
       contract: contractName('step', name),
       args: { step: name },
       per: 'run',
@@ -87,7 +87,7 @@ interface Wishes {
 
 async function tell(name: string, report: EffectReport, { output, quiet, json }: Wishes): Promise<number> {
   const answer = (status: string, exit: number, more: object = {}) => {
-    if (json) process.stderr.write(`${printable(JSON.stringify({ step: name, status, exit, ...more }))}\n`);
+    if (json) printAside(JSON.stringify({ step: name, status, exit, ...more }));
     return exit;
   };
   const notKept = (file: string, size?: number) => {
@@ -104,7 +104,7 @@ async function tell(name: string, report: EffectReport, { output, quiet, json }:
         if (ending.stdout === undefined) return notKept(output, ending.stdoutBytes);
         await writeFile(output, ending.stdout);
       }
-      if (ending.neverStarted)
+      if (ending.neverStarted && !json)
         complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
       return answer(ending.exit === 0 ? 'succeeded' : 'failed', ending.exit);
     }
@@ -119,10 +119,10 @@ async function tell(name: string, report: EffectReport, { output, quiet, json }:
       return answer('replayed', 0, { doneAt: at });
     }
     case 'busy':
-      complain(`${name} is being done by ${shownOwner(report.holder.record.owner)}`);
+      if (!json) complain(`${name} is being done by ${shownOwner(report.holder.record.owner)}`);
       return answer('busy', 75);
     case 'refused':
-      complain(report.error.message);
+      if (!json) complain(report.error.message);
       return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
   }
 }

@@ -6,7 +6,7 @@ import { confirmed } from '../confirm.ts';
 import { errorMatcher } from '../doubt/groups.ts';
 import { everyDoubt } from '../every.ts';
 import { flagReader } from '../flag-values.ts';
-import { complain, oneLine, print, printable, printJson } from '../print.ts';
+import { complain, oneLine, print, printAside, printJson } from '../print.ts';
 import { usageError } from '../usage.ts';
 import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
 import { pairOf } from './match.ts';
@@ -50,15 +50,14 @@ export async function resolveFrom(
   const dryRun = choice['dry-run'] ?? false;
 
   if (warning !== undefined && decisions.length > 0) complain(warning);
-  const plan = (line: string) => process.stderr.write(`${printable(line)}\n`);
   complain(
     `${rows} rows, ${candidates.length} in doubt: ${decisions.length} found, ${unclear.length} unclear, ${open} not found and left open.`,
   );
   for (const { ref, contract, because } of decisions.slice(0, examples))
-    plan(`  ${ref}  ${contract}  landed  ${because}`);
-  if (decisions.length > examples) plan(`  … and ${decisions.length - examples} more`);
+    printAside(`  ${ref}  ${contract}  landed  ${because}`);
+  if (decisions.length > examples) printAside(`  … and ${decisions.length - examples} more`);
   for (const candidate of unclear.slice(0, examples))
-    plan(`  ${candidate.ref}  ${candidate.contract}  left open: ${whyUnclear(candidate)}`);
+    printAside(`  ${candidate.ref}  ${candidate.contract}  left open: ${whyUnclear(candidate)}`);
 
   const left = unclear.map((candidate): Report => {
     const { ref, contract } = candidate;
