@@ -1,13 +1,13 @@
 // `semel audit`: duplicates in the logs that people already have. Needs no ledger, and writes nothing.
 
-import { type Duration, durationMs } from '../core/duration.ts';
 import type { SemelError } from '../core/errors.ts';
 import { entriesOf } from './audit/entries.ts';
 import { type Missing, type Reading, type ReadingOptions, readLog } from './audit/reading.ts';
 import { reportOf, sentence, suggestionsOf } from './audit/report.ts';
 import { command } from './command.ts';
+import { flagReader } from './flag-values.ts';
 import { linesOf, openInput } from './input.ts';
-import { print, printable, printJson } from './print.ts';
+import { print, printJson } from './print.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -54,18 +54,17 @@ into. What is not said is guessed from the first lines, and told. Exit code 1 if
         'it takes one file',
         'Write: semel audit <file.jsonl>, or - for standard input.',
       );
-    const limit = Number(values.limit ?? 20);
-    if (!Number.isSafeInteger(limit) || limit < 1)
-      throw usageError('audit', `--limit ${values.limit} is no number from 1`);
+    const given = flagReader('audit', values);
+    const limit = given.whole('limit', 20, { from: 1, to: 10_000 });
     const options: ReadingOptions = {
       same: values.same?.split(',').map((each) => each.trim()),
       time: values.time,
       key: values.key,
       tool: values.tool,
-      where: whereOf(values.where ?? []),
+      where: given.pairs('where', 'status=done'),
       restart: values.restart === undefined ? undefined : regexOf(values.restart),
-      withinMs: durationMs((values.within ?? '1h') as Duration, '--within'),
-      nearMs: durationMs((values.near ?? '30s') as Duration, '--near'),
+      withinMs: given.duration('within', 3_600_000),
+      nearMs: given.duration('near', 30_000),
     };
     const reading = await readLog(
       entriesOf(linesOf('audit', openInput('audit', path), maxLine), values.format),
@@ -81,14 +80,6 @@ into. What is not said is guessed from the first lines, and told. Exit code 1 if
 
 const maxLine = 1_048_576;
 
-function whereOf(entries: readonly string[]): ReadingOptions['where'] {
-  return entries.map((entry) => {
-    const at = entry.indexOf('=');
-    if (at < 1) throw usageError('audit', `--where ${entry} has no value`, 'Write --where status=done.');
-    return [entry.slice(0, at), entry.slice(at + 1)];
-  });
-}
-
 function regexOf(text: string): RegExp {
   try {
     return new RegExp(text, 'i');
@@ -102,12 +93,12 @@ function regexOf(text: string): RegExp {
 }
 
 function nothing({ missing, fields, asked = [] }: Missing): SemelError {
-  const seen = `The lines have: ${printable(fields.join(', '))}.`;
+  const seen = `The lines have: ${fields.join(', ')}.`;
   switch (missing) {
     case 'lines':
       return usageError('audit', 'no line of it is a JSON object or a row of CSV', 'Try --format jsonl|csv.');
     case 'calls':
-      return usageError('audit', `no line has all of ${printable(asked.join(', '))}`, seen);
+      return usageError('audit', `no line has all of ${asked.join(', ')}`, seen);
     case 'time':
       return usageError('audit', 'no field is a time', `Name it by --time. ${seen}`);
     case 'same':
@@ -138,7 +129,7 @@ function jsonOf(reading: Reading, { withinMs, nearMs }: ReadingOptions, limit: n
       withinMs,
       guessed: chosen.guessed,
     },
-    groups: groups.slice(0, Math.max(limit, 1)).map((group) => ({
+    groups: groups.slice(0, limit).map((group) => ({
       ...group,
       keys: [...group.keys],
       calls: group.calls.map((call) => ({ ...call, at: iso(call.at) })),

@@ -1,11 +1,12 @@
 // `semel doctor`: looks at a ledger and at how it is used, and says what is wrong and what to do.
 
-import { type Duration, durationMs, formatDuration } from '../core/duration.ts';
+import { formatDuration } from '../core/duration.ts';
 import { nearIn } from '../core/known-fields.ts';
 import { command } from './command.ts';
 import { findingIds, findingsIn } from './doctor/checks.ts';
 import { count, type Finding } from './doctor/finding.ts';
 import { type Reading, readLedger } from './doctor/read.ts';
+import { flagReader } from './flag-values.ts';
 import { complain, print, printable, printJson, relative, styled } from './print.ts';
 import { usageError } from './usage.ts';
 
@@ -34,7 +35,7 @@ ${wrapped(findingIds)}`,
     if (positionals.length > 0) throw usageError('doctor', 'it takes no arguments, only options');
     const ids = idsFor(values.only, values.ignore);
     const now = Date.now();
-    const since = now - durationMs((values.since ?? '30d') as Duration, '--since');
+    const since = now - flagReader('doctor', values).duration('since', 30 * 86_400_000);
     const reading = await readLedger(values, now, since);
     const findings = findingsIn(reading, ids);
     if (values.json) printJson(reportOf(reading, ids, findings));

@@ -1,14 +1,16 @@
 // `semel doubt`: what needs a decision, grouped by tool and error, oldest first; and what may need one soon.
 
-import { type Duration, durationMs, formatDuration } from '../core/duration.ts';
+import { formatDuration } from '../core/duration.ts';
 import { commandOptions, type RecordInfo, type Semel } from '../semel/index.ts';
 import { command } from './command.ts';
 import { contractLine, type Group, groupCommand, groupsOf } from './doubt/groups.ts';
 import { warnOfEmptyNamespace } from './elsewhere.ts';
 import { everyDoubt, everyRecord } from './every.ts';
+import { flagReader } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
 import { oneLine, print, printable, printJson } from './print.ts';
 import { ageMs, nameOf } from './state.ts';
+import { usageError } from './usage.ts';
 
 export default command({
   name: 'doubt',
@@ -22,8 +24,10 @@ What is running now is counted: if its process was killed, it is in doubt only w
     'exit-code': { type: 'boolean', help: 'exit with 1 if anything is in doubt, for monitoring' },
   },
   examples: ['semel doubt', 'semel doubt --exit-code --older 10m', 'semel doubt --json | jq -r ".[].ref"'],
-  async run({ values }) {
-    const olderMs = values.older === undefined ? 0 : durationMs(values.older as Duration, '--older');
+  async run({ values, positionals }) {
+    if (positionals.length > 0)
+      throw usageError('doubt', 'it takes options only', `Write: semel doubt --tool ${positionals[0]}`);
+    const olderMs = flagReader('doubt', values).duration('older', 0);
     await using semel = ledgerFor(values, { prune: false });
     const now = Date.now();
     const items: RecordInfo[] = [];

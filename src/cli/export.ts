@@ -2,12 +2,12 @@
 
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Duration, durationMs } from '../core/duration.ts';
 import type { Status } from '../core/words.ts';
 import type { ExportQuery, Semel } from '../semel/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { command } from './command.ts';
 import { createFollower } from './export/follower.ts';
+import { flagReader, longestTimerMs } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
 import { printable } from './print.ts';
 import { usageError } from './usage.ts';
@@ -37,8 +37,9 @@ ledger: what JSON cannot hold (dates, sets, undefined) is tagged by "$semel". \`
     if (positionals.length > 0)
       throw usageError('export', 'it takes no file', 'Write it to one: semel export > ledger.jsonl');
     if (values.every !== undefined && !values.follow) throw usageError('export', '--every needs --follow');
-    const sinceMs = values.since === undefined ? undefined : durationMs(values.since as Duration, '--since');
-    const everyMs = durationMs((values.every ?? '1s') as Duration, '--every');
+    const given = flagReader('export', values);
+    const sinceMs = given.duration('since', undefined);
+    const everyMs = given.duration('every', 1_000, { to: longestTimerMs });
     const query: ExportQuery = {
       ...(values.tool === undefined ? {} : { contract: values.tool }),
       ...statusOf(values.status),

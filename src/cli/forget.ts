@@ -5,7 +5,7 @@ import { command } from './command.ts';
 import { confirmed } from './confirm.ts';
 import { ledgerFor } from './ledger.ts';
 import { namedRecord } from './named.ts';
-import { complain, oneLine, print, printable } from './print.ts';
+import { complain, oneLine, print, printAside } from './print.ts';
 import { ageText, nameOf, stateOf } from './state.ts';
 import { usageError } from './usage.ts';
 
@@ -33,7 +33,7 @@ landed lands a second time. What is in doubt cannot be forgotten: semel resolve 
           `  ${record.ref}  ${nameOf(record)}  ${stateOf(record)} ${ageText(record)}  ${oneLine(record.args, 80)}`,
       );
       complain('the next call of each of these executes, whether it landed before or not:');
-      process.stderr.write(lines.map((line) => `${printable(line).trimEnd()}\n`).join(''));
+      printAside(...lines.map((line) => line.trimEnd()));
     }
     if (!(await confirmed('Forget?', { command: 'forget', yes: values.yes }))) {
       print('Nothing was changed.');

@@ -5,15 +5,15 @@ import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { type Duration, durationMs } from '../core/duration.ts';
-import { isSemelError, SemelError } from '../core/errors.ts';
+import { isSemelError } from '../core/errors.ts';
 import { createSemel, type Semel } from '../semel/index.ts';
 import { command } from './command.ts';
+import { flagReader } from './flag-values.ts';
 import { type Meaning, meanings, meaningsWith, type PlainFields } from './import/plain.ts';
 import { type Plan, planOf } from './import/plan.ts';
 import { type Report, reportLines, takeIn } from './import/taking.ts';
 import { linesOf, openInput } from './input.ts';
-import { type LedgerChoice, ledgerFor } from './ledger.ts';
+import { type LedgerChoice, ledgerFor, namespaceOf } from './ledger.ts';
 import { complain, print, printable, printJson } from './print.ts';
 import { usageError } from './usage.ts';
 
@@ -64,7 +64,7 @@ may run again. Others need --map. Where a key has several lines, the last counts
         'Write: semel import <file.jsonl>, or - for standard input.',
       );
     const mapped = meaningsWith(mapOf(values.map ?? []));
-    const windowMs = durationMs((values.window ?? '30d') as Duration, '--window');
+    const windowMs = flagReader('import', values).duration('window', 30 * 86_400_000);
     await using file = await kept(path);
     const plan = await planOf(linesOf('import', openInput('import', file.path)), {
       meanings: mapped,
@@ -117,9 +117,7 @@ function given(values: Given): Partial<PlainFields> {
 /** All that is wrong with a file is told before anything is written. */
 function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, namespace: string): void {
   const refuse = (happened: string, next: string): never => {
-    throw new SemelError('INVALID_ARGS', printable(`${happened}. Nothing was imported.`), {
-      next: printable(next),
-    });
+    throw usageError('import', `${happened}. Nothing was imported`, next);
   };
   if (plan.lines === 0) refuse('the file has no lines', 'Is it the right one?');
   if (plan.badCount > 0 && !skipBad) {
@@ -185,7 +183,7 @@ function ledgerOf(choice: LedgerChoice, dryRun: boolean): Semel {
     // A dry run makes no ledger: one that is not there is as empty as this.
     return createSemel({
       store: 'memory:',
-      namespace: choice.namespace ?? (process.env.SEMEL_NAMESPACE || 'default'),
+      namespace: namespaceOf(choice),
       onWarning: () => undefined,
     });
   }

@@ -6,10 +6,12 @@ import { isSemelError } from '../core/errors.ts';
 import { contentOf, driftOf } from '../core/identity.ts';
 import { createSemel, type KeyInfo, type RecordInfo, type ToolFunction } from '../semel/index.ts';
 import { command } from './command.ts';
-import { callsOf, instantGiven, normaliseOf, pathsOf, periods, perOf } from './key/call.ts';
+import { flagReader } from './flag-values.ts';
+import { callsOf, normaliseOf, pathsOf, periods, perOf } from './key/call.ts';
 import { type Difference, differencesOf, freshHint, hintOf } from './key/difference.ts';
-import { type LedgerChoice, ledgerFor } from './ledger.ts';
+import { type LedgerChoice, ledgerFor, namespaceOf } from './ledger.ts';
 import { oneLine, print, printable, printJson, relative, styled } from './print.ts';
+import { stateOf } from './state.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -62,7 +64,7 @@ The fields are those of the contract in code; --id gives texts, as \`semel once\
         'Write: semel key email.send --id lead=42',
       );
     const calls = callsOf(values);
-    const namespace = values.namespace ?? (process.env.SEMEL_NAMESPACE || 'default');
+    const namespace = namespaceOf(values);
     await using semel = createSemel({ store: 'memory:', namespace, onWarning: () => undefined });
     const [identity, content, volatile] = [values.identity, values.content, values.volatile].map(pathsOf);
     const tool: ToolFunction<unknown, unknown> = semel.tool<unknown, unknown>({
@@ -76,7 +78,7 @@ The fields are those of the contract in code; --id gives texts, as \`semel once\
       run: () => undefined,
     });
     const { conversation, turn, run, key, again } = values;
-    const at = instantGiven(values.at);
+    const at = flagReader('key', values).instant('at', values.tz);
     const options = Object.fromEntries(
       Object.entries({ conversation, turn, run, key, again, at }).filter(([, value]) => value !== undefined),
     );
@@ -197,8 +199,7 @@ function told(
 
 function recordLine(record: RecordInfo | undefined): string {
   if (record === undefined) return 'no record of it: the next call executes';
-  const state = record.inDoubt ? 'in doubt' : record.status;
-  return `${state}, changed ${relative(record.updatedAt)} (semel show ${record.id})`;
+  return `${stateOf(record)}, changed ${relative(record.updatedAt)} (semel show ${record.id})`;
 }
 
 function sentences({ same, identity, content, ignored, conflict }: Comparison): readonly string[] {

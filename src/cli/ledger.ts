@@ -33,10 +33,19 @@ export function ledgerFor(
   }
   return createSemel({
     store: url,
-    namespace: choice.namespace ?? (process.env.SEMEL_NAMESPACE || 'default'),
+    namespace: namespaceOf(choice),
     onWarning: complain,
     ...rest,
   });
+}
+
+/** Undefined: nobody chose one. */
+export function chosenNamespace({ namespace }: Pick<LedgerChoice, 'namespace'>): string | undefined {
+  return namespace ?? (process.env.SEMEL_NAMESPACE || undefined);
+}
+
+export function namespaceOf(choice: Pick<LedgerChoice, 'namespace'>): string {
+  return chosenNamespace(choice) ?? 'default';
 }
 
 function urlOf({ store }: Pick<LedgerChoice, 'store'>): string {

@@ -4,6 +4,7 @@ import { commandOptions, type RecordInfo, type Semel } from '../semel/index.ts';
 import { command } from './command.ts';
 import { warnOfEmptyNamespace } from './elsewhere.ts';
 import { everyRecord } from './every.ts';
+import { flagReader } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
 import { type Filter, filterOf, statusWords } from './ls/filter.ts';
 import { newest } from './ls/newest.ts';
@@ -55,7 +56,7 @@ settled, given back. Filters add up; --status can be given several times and mea
     if (positionals.length > 0)
       throw usageError('ls', 'it takes options only', `Write: semel ls --tool ${positionals[0]}`);
     const filter = filterOf(values);
-    const limit = limitOf(values.limit);
+    const limit = flagReader('ls', values).whole('limit', 50, { from: 1, to: mostRecords });
     // Whoever looks does not tidy up.
     await using semel = ledgerFor(values, { prune: false });
     if (values.watch) {
@@ -76,12 +77,6 @@ settled, given back. Filters add up; --status can be given several times and mea
     return 0;
   },
 });
-
-function limitOf(text: string | undefined): number {
-  const limit = Number(text ?? 50);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= mostRecords) return limit;
-  throw usageError('ls', `-n is ${JSON.stringify(text)}`, `Write a number from 1 to ${mostRecords}.`);
-}
 
 async function look<Item>(
   semel: Semel,

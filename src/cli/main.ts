@@ -8,8 +8,12 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { supportSentence } from '../core/node-support.ts';
 
-// What was compiled once need not be compiled again; where the folder cannot be written, nothing is lost.
-enableCompileCache?.(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'semel'));
+// What was compiled once need not be compiled again; where there is no such folder, nothing is lost.
+try {
+  enableCompileCache?.(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'semel'));
+} catch {
+  // A user without a home: not every container has one.
+}
 
 async function main([name, ...rest]: string[]): Promise<number> {
   const tooOld = supportSentence(process.versions.node);
@@ -36,7 +40,9 @@ async function main([name, ...rest]: string[]): Promise<number> {
     return await (await commands[name as keyof typeof commands]()).default.run(rest, commands);
   } catch (error) {
     const { exitCodeOf } = await import('./exit-code.ts');
-    return say(`semel ${name}: ${error instanceof Error ? error.message : String(error)}`, exitCodeOf(error));
+    const { printable } = await import('./print.ts');
+    const message = error instanceof Error ? error.message : String(error);
+    return say(printable(`semel ${name}: ${message}`), exitCodeOf(error));
   }
 }
 

@@ -2,7 +2,6 @@
 
 import { SemelError } from '../core/errors.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
-import { printable } from './print.ts';
 import { usageError } from './usage.ts';
 
 /** As in git: with fewer characters a slip of the finger names something else. */
@@ -32,7 +31,7 @@ async function unknownRecord(semel: Semel, name: string): Promise<SemelError> {
   const elsewhere =
     others.length === 0
       ? ''
-      : ` Or name its namespace by --namespace; there are also: ${printable(others.slice(0, 20).join(', '))}.`;
+      : ` Or name its namespace by --namespace; there are also: ${others.slice(0, 20).join(', ')}.`;
   return new SemelError('INVALID_ARGS', `There is no record ${name} in ${semel.namespace}.`, {
     next: `\`semel ls\` lists them.${elsewhere}`,
   });

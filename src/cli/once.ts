@@ -1,7 +1,6 @@
 // `semel once`: guards one effect. Its words only; what it does is in src/jobs.
 
 import { randomBytes } from 'node:crypto';
-import { type Duration, durationMs, formatDuration } from '../core/duration.ts';
 import type { Per } from '../core/period.ts';
 import {
   contractName,
@@ -17,11 +16,12 @@ import {
 } from '../jobs/index.ts';
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
+import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
 import { idsFromJson, idsOf } from './ids.ts';
 import { type Doubtful, tellDoubt } from './in-doubt.ts';
-import { ledgerFor } from './ledger.ts';
+import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
-import { complain, printable, relative } from './print.ts';
+import { complain, printAside, relative } from './print.ts';
 import { usageError } from './usage.ts';
 import { zoneOf } from './zone.ts';
 
@@ -125,8 +125,6 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
         'names that start with run., turn., step. or pick. belong to jobs',
         'Use another name.',
       );
-    const duration = (flag: string, given: string | undefined, usual: number) =>
-      given === undefined ? usual : durationMs(given as Duration, `--${flag}`);
     const inside = insideOf();
     const ids = { ...idsOf('once', values.id), ...idsFromJson('once', values['id-json']) };
     const hasIdentity = Object.keys(ids).length > 0 || values.key !== undefined;
@@ -139,9 +137,17 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       );
     if (!hasIdentity && unit === 'ever')
       throw usageError('once', 'nothing says what the effect is about', 'Give it by --id name=value.');
-    const leaseMs = duration('lease', values.lease, 900_000);
-    if (leaseMs < shortestLeaseMs)
-      throw usageError('once', `--lease is at least ${formatDuration(shortestLeaseMs)}`);
+    const given = flagReader('once', values);
+    const terms = {
+      waitMs: given.duration('wait', Number.POSITIVE_INFINITY),
+      verifyAfterMs: given.duration('verify-after', 60_000),
+      leaseMs: given.duration('lease', 900_000, { from: shortestLeaseMs }),
+      windowMs: given.duration('window', undefined),
+      timeoutMs: given.duration('timeout', Number.POSITIVE_INFINITY, { to: longestTimerMs }),
+      graceMs: given.duration('grace', 10_000, { to: longestTimerMs }),
+      notLandedExits: exitsOf(values['not-landed-exit']),
+    };
+    const skipCode = given.whole('skip-code', 0, exitCodes);
     const zone = zoneOf(values.tz, inside?.zone);
     const per: Per = unit === 'run' || unit === 'ever' ? unit : periodNamed(unit, zone);
     const mark = randomBytes(10).toString('hex');
@@ -156,7 +162,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       semel,
       facts,
       mark,
-      isNamespaceChosen: values.namespace !== undefined || Boolean(process.env.SEMEL_NAMESPACE),
+      isNamespaceChosen: chosenNamespace(values) !== undefined,
       contract: contractName(undefined, name),
       args: ids,
       per,
@@ -167,15 +173,9 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       command: rest,
       env: { SEMEL_ID: JSON.stringify(ids) },
       ifBusy: values['if-busy'] ?? 'wait',
-      waitMs: duration('wait', values.wait, Number.POSITIVE_INFINITY),
       ifUnknown: values['if-unknown'] ?? 'hold',
-      notLandedExits: exitsOf(values['not-landed-exit']),
       verify: values.verify,
-      verifyAfterMs: duration('verify-after', values['verify-after'], 60_000),
-      leaseMs,
-      windowMs: values.window === undefined ? undefined : duration('window', values.window, 0),
-      timeoutMs: duration('timeout', values.timeout, Number.POSITIVE_INFINITY),
-      graceMs: duration('grace', values.grace, 10_000),
+      ...terms,
       passOn: true,
       say: complain,
     });
@@ -185,7 +185,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       facts,
       hasVerify: values.verify !== undefined,
     };
-    return tell(name, report, doubtful, { ...values, skipCode: codeOf(values['skip-code']) });
+    return await tell(name, report, doubtful, { ...values, skipCode });
   },
 });
 
@@ -205,8 +205,7 @@ async function tell(
 ): Promise<number> {
   const ledger = doubtful.facts.location;
   const answer = (status: string, exit: number, more: object) => {
-    if (wishes.json)
-      process.stderr.write(`${printable(JSON.stringify({ name, status, exit, ledger, ...more }))}\n`);
+    if (wishes.json) printAside(JSON.stringify({ name, status, exit, ledger, ...more }));
     return exit;
   };
   switch (report.kind) {
@@ -247,14 +246,9 @@ async function tell(
 }
 
 function exitsOf(text: string | undefined): readonly number[] {
-  return (text ?? '')
-    .split(',')
-    .filter(Boolean)
-    .map((each) => codeOf(each.trim()));
-}
-
-function codeOf(text: string | undefined): number {
-  if (text === undefined) return 0;
-  if (/^\d{1,3}$/.test(text) && Number(text) < 256) return Number(text);
-  throw usageError('once', `${JSON.stringify(text)} is no exit code`, 'It is a number from 0 to 255.');
+  const codes = (text ?? '').split(',').map((each) => each.trim());
+  return codes.filter(Boolean).map((code) => {
+    if (/^\d{1,3}$/.test(code) && Number(code) <= exitCodes.to) return Number(code);
+    throw usageError('once', `${JSON.stringify(code)} is no exit code`, 'It is a number from 0 to 255.');
+  });
 }

@@ -2,6 +2,7 @@
 
 import { pick } from '../jobs/index.ts';
 import { command } from './command.ts';
+import { flagReader } from './flag-values.ts';
 import { mustBeInside } from './inside.ts';
 import { ledgerFor } from './ledger.ts';
 import { print, printJson } from './print.ts';
@@ -28,10 +29,9 @@ attempt of the slot gets it, even if the list changed. Recent are the choices of
     const inside = mustBeInside('pick');
     const from = await listOf(values.from);
     if (from.length === 0) throw usageError('pick', 'there is nothing to choose from', 'Write --from a,b,c.');
-    const notRecent = values['not-recent'] ?? '0';
-    if (!/^\d{1,4}$/.test(notRecent)) throw usageError('pick', '--not-recent is a whole number');
+    const notRecent = flagReader('pick', values).whole('not-recent', 0, { to: 9_999 });
     await using semel = ledgerFor(values, { make: true, prune: false });
-    const choice = await pick(semel, inside, name, from, Number(notRecent));
+    const choice = await pick(semel, inside, name, from, notRecent);
     if (values.json) printJson({ name, choice, slot: inside.run.slot });
     else print(choice);
     return 0;

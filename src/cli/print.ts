@@ -3,10 +3,13 @@
 import { styleText } from 'node:util';
 import { formatDuration } from '../core/duration.ts';
 
-/** Control characters are shown, not sent: text of a ledger was written by models, tools and providers. */
+/**
+ * Control characters are shown, not sent: text of a ledger was written by models, tools and providers. So are those that
+ * end a line or turn its direction, and make a command read as another one.
+ */
 export function printable(text: string): string {
   return text.replace(
-    /\p{Cc}/gu,
+    /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
@@ -27,7 +30,11 @@ export function printJsonLine(value: unknown): void {
 
 /** What is said beside the output: on stderr. */
 export function complain(message: string): void {
-  process.stderr.write(`semel: ${printable(message)}\n`);
+  printAside(`semel: ${message}`);
+}
+
+export function printAside(...lines: readonly string[]): void {
+  process.stderr.write(lines.map((line) => `${printable(line)}\n`).join(''));
 }
 
 type Style = Parameters<typeof styleText>[0];

@@ -2,6 +2,7 @@
 
 import { fieldOf, recentWork } from '../jobs/index.ts';
 import { command } from './command.ts';
+import { flagReader } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
 import { oneLine, print, printable, printJson } from './print.ts';
 import { usageError } from './usage.ts';
@@ -11,7 +12,7 @@ export default command({
   takes: '<name> [-n 10] [--field slug]',
   about: 'The name is that of a `semel once`, a step or a pick. Newest first; only what is known to be done.',
   flags: {
-    n: { type: 'string', short: 'n', value: '<n>', help: 'how many (default: 10)' },
+    limit: { type: 'string', short: 'n', value: '<count>', help: 'so many at most (default: 10)' },
     field: {
       type: 'string',
       value: '<path>',
@@ -23,10 +24,9 @@ export default command({
     const [name] = positionals;
     if (name === undefined || name === '' || positionals.length > 1)
       throw usageError('recent', 'it takes one name');
-    const most = values.n ?? '10';
-    if (!/^[1-9]\d{0,3}$/.test(most)) throw usageError('recent', '-n is a whole number from 1');
+    const most = flagReader('recent', values).whole('limit', 10, { from: 1, to: 9_999 });
     await using semel = ledgerFor(values);
-    const done = await recentWork(semel, name, Number(most));
+    const done = await recentWork(semel, name, most);
     const { field } = values;
     const shown =
       field === undefined ? done : done.map((each) => ({ ...each, [field]: fieldOf(each, field) }));

@@ -1,7 +1,6 @@
 // `semel run`: guards a job. Its words only; what it does is in src/jobs.
 
 import { randomBytes } from 'node:crypto';
-import { type Duration, durationMs, formatDuration } from '../core/duration.ts';
 import {
   type Holder,
   type JobReport,
@@ -16,10 +15,11 @@ import type { RecordInfo } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
+import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
 import { idsOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
-import { ledgerFor } from './ledger.ts';
-import { complain, printable, relative } from './print.ts';
+import { chosenNamespace, ledgerFor } from './ledger.ts';
+import { complain, printAside, relative } from './print.ts';
 import { usageError } from './usage.ts';
 import { zoneOf } from './zone.ts';
 
@@ -30,7 +30,11 @@ const flags = {
     value: '<expression>',
     help: 'the schedule, as in the crontab: the slot is its latest instant',
   },
-  at: { type: 'string', value: '<instant>', help: 'the scheduled instant, where the scheduler tells it' },
+  at: {
+    type: 'string',
+    value: '<instant>',
+    help: 'the scheduled instant, where the scheduler tells it; of --tz unless it has a zone',
+  },
   tz: {
     type: 'string',
     value: '<zone>',
@@ -106,46 +110,43 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
       throw usageError('run', 'there is no command', `Write it after --: semel run ${job} -- ./job.sh`);
     if (values.per !== undefined && values.cron !== undefined)
       throw usageError('run', '--per and --cron both say what a slot is', 'Leave one of them out.');
-    const duration = (name: keyof typeof flags, usual: number) => {
-      const given = values[name] as Duration | undefined;
-      return given === undefined ? usual : durationMs(given, `--${name}`);
-    };
-    const now = Date.now();
+    const given = flagReader('run', values);
     const zone = zoneOf(values.tz);
-    const at = values.at === undefined ? undefined : instantOf(values.at);
-    const slot = slotOf({ per: values.per, cron: values.cron, at, zone }, now);
-    const leaseMs = duration('lease', 900_000);
-    if (leaseMs < shortestLeaseMs)
-      throw usageError('run', `--lease is at least ${formatDuration(shortestLeaseMs)}`);
+    const at = given.instant('at', zone);
+    const slot = slotOf({ per: values.per, cron: values.cron, at, zone }, Date.now());
+    const terms = {
+      waitMs: given.duration('wait', Number.POSITIVE_INFINITY),
+      verifyAfterMs: given.duration('verify-after', 60_000),
+      retries: given.whole('retries', 0, { to: 999 }),
+      backoffMs: given.duration('backoff', 60_000),
+      leaseMs: given.duration('lease', 900_000, { from: shortestLeaseMs }),
+      windowMs: given.duration('window', 30 * 86_400_000),
+      timeoutMs: given.duration('timeout', Number.POSITIVE_INFINITY, { to: longestTimerMs }),
+      graceMs: given.duration('grace', 10_000, { to: longestTimerMs }),
+    };
+    const skipCode = given.whole('skip-code', 0, exitCodes);
+    const ids = idsOf('run', values.id);
     const mark = randomBytes(10).toString('hex');
-    const say = (message: string) => complain(message);
     await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark), prune: false });
     const facts = await semel.open();
     const report = await runJob({
       semel,
       facts,
       mark,
-      isNamespaceChosen: values.namespace !== undefined || Boolean(process.env.SEMEL_NAMESPACE),
+      isNamespaceChosen: chosenNamespace(values) !== undefined,
       job,
-      ids: idsOf('run', values.id),
+      ids,
       slot,
       start: values.per === 'none' ? `${slot.name} ${mark}` : undefined,
       command: rest,
       again: values.again,
       ifBusy: values['if-busy'] ?? (values.wait === undefined ? 'skip' : 'wait'),
-      waitMs: duration('wait', Number.POSITIVE_INFINITY),
       verify: values.verify,
-      verifyAfterMs: duration('verify-after', 60_000),
       afterFailure: values['after-failure'] ?? 'rerun',
-      retries: wholeOf('retries', values.retries, 0),
-      backoffMs: duration('backoff', 60_000),
-      leaseMs,
-      windowMs: duration('window', 30 * 86_400_000),
-      timeoutMs: duration('timeout', Number.POSITIVE_INFINITY),
-      graceMs: duration('grace', 10_000),
-      say,
+      ...terms,
+      say: complain,
     });
-    return tell(report, { job, slot: slot.name, namespace: semel.namespace, facts, values });
+    return tell(report, { job, slot: slot.name, namespace: semel.namespace, facts, skipCode, values });
   },
 });
 
@@ -154,17 +155,16 @@ interface Told {
   readonly slot: string;
   readonly namespace: string;
   readonly facts: StoreFacts;
+  readonly skipCode: number;
   readonly values: ValuesOf<typeof flags> & { readonly json: boolean | undefined };
 }
 
 /** One line at most, and the exit code. */
-function tell(report: JobReport, { job, slot, namespace, facts, values }: Told): number {
+function tell(report: JobReport, { job, slot, namespace, facts, skipCode, values }: Told): number {
   const ledger = facts.location;
   const name = `${job} ${slot}`;
-  const skipCode = wholeOf('skip-code', values['skip-code'], 0);
   const answer = (status: string, exit: number, more: object = {}) => {
-    if (values.json)
-      process.stderr.write(`${printable(JSON.stringify({ job, slot, status, exit, ledger, ...more }))}\n`);
+    if (values.json) printAside(JSON.stringify({ job, slot, status, exit, ledger, ...more }));
     return exit;
   };
   const skip = (sentence: string, more: object) => {
@@ -218,24 +218,4 @@ function whenAndWho({ settledAt, owner }: RecordInfo): string {
 function busyWho({ record, isSeen }: Holder): string {
   const who = `since ${record.updatedAt.toISOString()} (${relative(record.updatedAt)}) by ${shownOwner(record.owner)}`;
   return record.lapsed && isSeen ? `${who}; its guard is gone, its command still runs` : who;
-}
-
-function instantOf(text: string): number {
-  const ms = /^\d{9,11}$/.test(text)
-    ? Number(text) * 1000
-    : /^\d{12,14}$/.test(text)
-      ? Number(text)
-      : Date.parse(text);
-  if (Number.isFinite(ms)) return ms;
-  throw usageError(
-    'run',
-    `--at ${JSON.stringify(text)} is no instant`,
-    'Write it like 2026-06-19T07:00:00Z, or in seconds since 1970.',
-  );
-}
-
-function wholeOf(flag: string, text: string | undefined, usual: number): number {
-  if (text === undefined) return usual;
-  if (/^\d{1,3}$/.test(text)) return Number(text);
-  throw usageError('run', `--${flag} is a whole number, not ${JSON.stringify(text)}`);
 }

@@ -5,6 +5,7 @@ import { command } from './command.ts';
 import { mustBeInside } from './inside.ts';
 import { ledgerFor } from './ledger.ts';
 import { print, printable, printJson } from './print.ts';
+import { usageError } from './usage.ts';
 
 export default command({
   name: 'seed',
@@ -20,7 +21,9 @@ names that are asked for. The same in every attempt of the slot: what the run ha
     },
   },
   examples: ['semel seed --json --recent publish | llm "write the post"'],
-  async run({ values }) {
+  async run({ values, positionals }) {
+    if (positionals.length > 0)
+      throw usageError('seed', 'it takes options only', `Write: semel seed --recent ${positionals[0]}`);
     const inside = mustBeInside('seed');
     await using semel = ledgerFor(values, { make: true, prune: false });
     const { job, slot, ids } = inside.run;

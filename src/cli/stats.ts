@@ -1,8 +1,8 @@
 // `semel stats`: what was executed, replayed and in doubt over time, from the records and their history.
 
-import { type Duration, durationMs } from '../core/duration.ts';
 import { day, hour } from '../core/period.ts';
 import { command } from './command.ts';
+import { flagReader } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
 import { print, printJson } from './print.ts';
 import { page } from './stats/chart.ts';
@@ -22,10 +22,12 @@ what a semel that only observes would have prevented. What was pruned is not cou
     observe: { type: 'boolean', help: 'what observing would have prevented' },
   },
   examples: ['semel stats', 'semel stats --since 24h --by hour', 'semel stats --observe'],
-  async run({ values }) {
+  async run({ values, positionals }) {
+    if (positionals.length > 0)
+      throw usageError('stats', 'it takes options only', `Write: semel stats --tool ${positionals[0]}`);
     const by = values.by ?? 'day';
-    const spanMs = durationMs((values.since ?? (by === 'day' ? '7d' : '24h')) as Duration, '--since');
     const slotMs = by === 'day' ? 86_400_000 : 3_600_000;
+    const spanMs = flagReader('stats', values).duration('since', slotMs * (by === 'day' ? 7 : 24));
     if (spanMs === 0 || spanMs / slotMs > mostSlots)
       throw usageError(
         'stats',

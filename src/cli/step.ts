@@ -1,9 +1,11 @@
 // `semel step`: a durable step of a run. Its output is kept, so that the next attempt goes on with the same.
 
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import {
   contractName,
   type EffectReport,
+  mostBytes,
   ownerOf,
   resultBytes,
   runEffect,
@@ -13,9 +15,9 @@ import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { keepFile, outputOf, writeFile } from './file-output.ts';
 import { mustBeInside } from './inside.ts';
-import { ledgerFor } from './ledger.ts';
+import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
-import { complain, printable } from './print.ts';
+import { complain, printAside } from './print.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -53,7 +55,7 @@ whole or not at all, and a later attempt keeps or restores it.`,
       semel,
       facts,
       mark,
-      isNamespaceChosen: values.namespace !== undefined || Boolean(process.env.SEMEL_NAMESPACE),
+      isNamespaceChosen: chosenNamespace(values) !== undefined,
       contract: contractName('step', name),
       args: { step: name },
       per: 'run',
@@ -73,7 +75,7 @@ whole or not at all, and a later attempt keeps or restores it.`,
       passOn: values.output === undefined,
       say: complain,
     });
-    return tell(name, report, values);
+    return await tell(name, report, values);
   },
 });
 
@@ -85,32 +87,42 @@ interface Wishes {
 
 async function tell(name: string, report: EffectReport, { output, quiet, json }: Wishes): Promise<number> {
   const answer = (status: string, exit: number, more: object = {}) => {
-    if (json) process.stderr.write(`${printable(JSON.stringify({ step: name, status, exit, ...more }))}\n`);
+    if (json) printAside(JSON.stringify({ step: name, status, exit, ...more }));
     return exit;
+  };
+  const notKept = (file: string, size?: number) => {
+    const printed = size === undefined ? 'more' : `${size} bytes, more`;
+    complain(
+      `${name} is done, but printed ${printed} than the ${mostBytes} bytes that are kept: ${file} was not written. Let the command write the file itself`,
+    );
+    return answer('not kept', 70);
   };
   switch (report.kind) {
     case 'ran': {
       const { ending } = report;
-      if (ending.exit === 0 && output !== undefined && ending.stdout !== undefined)
+      if (ending.exit === 0 && output !== undefined) {
+        if (ending.stdout === undefined) return notKept(output, ending.stdoutBytes);
         await writeFile(output, ending.stdout);
-      if (ending.neverStarted)
+      }
+      if (ending.neverStarted && !json)
         complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
       return answer(ending.exit === 0 ? 'succeeded' : 'failed', ending.exit);
     }
     case 'done': {
+      const bytes = outputOf(report.value);
+      if (output !== undefined && bytes === undefined && !existsSync(output)) return notKept(output);
       const at = report.record.settledAt ?? new Date(0);
-      const how =
-        output === undefined ? 'its output is printed again' : await keepFile(output, outputOf(report.value));
+      const how = output === undefined ? 'its output is printed again' : await keepFile(output, bytes);
       if (output === undefined) await writeResult(report.value);
       if (!quiet && !json)
         complain(`${name} was done at ${at.toISOString()} by ${shownOwner(report.record.owner)}; ${how}`);
       return answer('replayed', 0, { doneAt: at });
     }
     case 'busy':
-      complain(`${name} is being done by ${shownOwner(report.holder.record.owner)}`);
+      if (!json) complain(`${name} is being done by ${shownOwner(report.holder.record.owner)}`);
       return answer('busy', 75);
     case 'refused':
-      complain(report.error.message);
+      if (!json) complain(report.error.message);
       return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
   }
 }

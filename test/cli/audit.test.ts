@@ -122,10 +122,10 @@ test.each([
     '{"ts":1781859600,"tool":"mail","args":{"lead":1}}\n',
     'no line has all of tool, args.laed, ts. The lines have: ts, tool, args.',
   ],
-  [['audit', '-', '--within', 'soon'], '', '--within is "soon", which is not a duration'],
+  [['audit', '-', '--within', 'soon'], '', '--within "soon" is no duration'],
   [['audit', '-', '--restart', '('], '', '--restart is no regular expression'],
-  [['audit', '-', '--where', 'done'], '', '--where done has no value'],
-  [['audit', '-', '--limit', '0'], '', '--limit 0 is no number from 1'],
+  [['audit', '-', '--where', 'done'], '', '--where "done" is no name with its value'],
+  [['audit', '-', '--limit', '0'], '', 'Write a whole number from 1 to 10000'],
 ])('%j with %j is refused: %s', async (args, input, sentence) => {
   const { code, stderr, stdout } = await semel(args, input);
   expect(stderr).toContain(sentence);

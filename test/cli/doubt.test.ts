@@ -30,6 +30,10 @@ test('a group has one command that settles it, one contract line, and its member
   expect((await desk.run(['doubt', '--exit-code'])).code).toBe(1);
   expect((await desk.run(['doubt', '--exit-code', '--older', '10m'])).code).toBe(0);
   expect((await desk.run(['doubt', '--exit-code', '--tool', 'other'])).code).toBe(0);
+  expect(await desk.run(['doubt', 'mail.send'])).toMatchObject({
+    code: 64,
+    err: expect.stringContaining('semel doubt --tool mail.send'),
+  });
 }, 60_000);
 
 test('right after a kill the record that will be in doubt is named, and need not be waited for', async () => {

@@ -1,6 +1,6 @@
 // Guarding one effect: done once, its output remembered; what may have landed is in doubt.
 
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { eventually, place } from './semel.ts';
 
@@ -255,6 +255,8 @@ test.each([
   [['once', 'run.mail', '--id', 'a=1', '--', 'true'], 'belong to jobs'],
   [['once', 'mail', '--id-json', 'nowhere.json', '--', 'true'], 'cannot be read'],
   [['once', 'mail', '--id', 'a=1', '--not-landed-exit', '6;7', '--', 'true'], 'is no exit code'],
+  [['once', 'mail', '--id', 'a=1', '--skip-code', '300', '--', 'touch', 'ran'], 'from 0 to 255'],
+  [['once', 'mail', '--id', 'a=1', '--grace', '60d', '--', 'touch', 'ran'], '--grace is at most 24d'],
   [['step', 'plan', '--', 'true'], 'it belongs to a run'],
   [['pick', 'topic', '--from', 'a,b'], 'it belongs to a run'],
   [['seed'], 'it belongs to a run'],
@@ -262,4 +264,5 @@ test.each([
   const at = place();
   const { exit, stderr } = await at.semel(...args);
   expect([exit, stderr]).toEqual([64, expect.stringContaining(sentence)]);
+  expect(existsSync(at.path('ran'))).toBe(false);
 });

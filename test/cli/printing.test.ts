@@ -1,7 +1,7 @@
 // What the command prints of a ledger whose text was written by strangers.
 
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -24,7 +24,7 @@ test('doubt prints no control characters, and a command that a shell reads as it
     per: 'ever',
     run: (_args: { text: string }, ctx) => {
       ctx.note('re_1\u001b]0;owned\u0007\n  decide   semel resolve x landed');
-      throw new Error('cut\u009b2J');
+      throw new Error('cut\u009b2J \u202edednal');
     },
   });
   await tool.try({ text: '\u009b31m red' });
@@ -33,10 +33,23 @@ test('doubt prints no control characters, and a command that a shell reads as it
   const options = ['--store', store, '--namespace', namespace];
   const { stdout } = await run(process.execPath, [main, 'doubt', ...options]);
   expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+  expect(stdout).not.toContain('\u202e');
   expect(stdout.match(/^ +decide/gm)).toHaveLength(1);
   expect(stdout).toContain(`--namespace '$(touch pwned) it'\\''s' --store 'sqlite:${folder}/the ledger.db'`);
 
   const { stdout: json } = await run(process.execPath, [main, 'doubt', '--json', ...options]);
   expect(json.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
   expect(JSON.parse(json)).toMatchObject([{ args: { text: '\u009b31m red' } }]);
+}, 30_000);
+
+test('what is wrong with a file is said without its control characters', async () => {
+  const file = join(folder, 'export.csv');
+  writeFileSync(file, 'id,\u001b]0;owned\u0007\n1,2\n');
+  await createSemel({ store: `sqlite:${join(folder, 'other.db')}`, onWarning: () => undefined }).open();
+  const options = ['--store', `sqlite:${join(folder, 'other.db')}`, '--from', file, '--match', 'order'];
+  const failed = run(process.execPath, [main, 'resolve', ...options]);
+  await expect(failed).rejects.toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining('The rows have: id, \\u001b]0;owned\\u0007.'),
+  });
 }, 30_000);

@@ -50,9 +50,13 @@ describe('a slot', () => {
     await run('--at', '2026-06-19T07:59:00Z', '--per', 'hour');
     await run('--at', '2026-06-19T08:00:00Z', '--per', 'hour');
     expect(at.lines('effects')).toHaveLength(5);
+    // Without a zone it is a time of --tz: here that very hour.
+    await run('--at', '2026-06-19T09:30', '--tz', 'Europe/Paris', '--per', 'hour');
+    await run('--at', '2026-06-19T07:30:00Z', '--tz', 'Europe/Paris', '--per', 'hour');
+    expect(at.lines('effects')).toHaveLength(6);
     await run('--per', 'none');
     await run('--per', 'none');
-    expect(at.lines('effects')).toHaveLength(7);
+    expect(at.lines('effects')).toHaveLength(8);
   });
 
   test('that failed is run again, and says that effects may repeat', async () => {
@@ -276,10 +280,12 @@ describe('wrong usage', () => {
     [['run', 'blog', '--tz', 'Mars/Olympus', '--', 'true'], 'is not a time zone'],
     [['run', 'blog', '--at', 'tomorrow', '--', 'true'], 'is no instant'],
     [['run', 'blog', '--lease', '1s', '--', 'true'], '--lease is at least 10s'],
-    [['run', 'blog', '--timeout', 'long', '--', 'true'], 'is not a duration'],
+    [['run', 'blog', '--timeout', 'long', '--', 'true'], '--timeout "long" is no duration'],
+    [['run', 'blog', '--timeout', '30d', '--', 'true'], '--timeout is at most 24d'],
+    [['run', 'blog', '--skip-code', 'none', '--', 'touch', 'ran'], 'a whole number from 0 to 255'],
     [['run', 'blog', '--id', 'customer', '--', 'true'], 'is no identity'],
     [['run', 'blog', '--id', 'a=1', '--id', 'a=2', '--', 'true'], 'is given twice'],
-    [['run', 'blog', '--retries', 'often', '--', 'true'], '--retries is a whole number'],
+    [['run', 'blog', '--retries', 'often', '--', 'true'], 'Write a whole number from 0 to 999'],
     [['run', 'blog', '--perr', 'day', '--', 'true'], 'Did you mean --per?'],
     [['run', 'blog', '--store', 'memory:', '--', 'true'], 'A ledger in memory is gone'],
     [['run', 'blog', '--store', 'nope.db', '--', 'true'], 'The store cannot be used'],
@@ -289,5 +295,6 @@ describe('wrong usage', () => {
     const { exit, stderr } = await at.semel(...args);
     expect(stderr).toContain(sentence);
     expect(exit).toBe(64);
+    expect(existsSync(at.path('ran'))).toBe(false);
   });
 });

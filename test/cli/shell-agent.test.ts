@@ -53,6 +53,31 @@ test('a step that fails leaves no file, is run again, and keeps what it made', a
   expect((await run('echo another')).stderr).toContain('out.txt is as it left it');
 });
 
+test('a step whose output cannot be kept or written says so, and does not pass for done with its file', async () => {
+  const at = place();
+  const step = (file: string, script: string) =>
+    at.semel(
+      'run',
+      'job',
+      ...day(1),
+      '--',
+      'sh',
+      '-c',
+      `${at.word} step make -o ${file} -- sh -c '${script}'`,
+    );
+  const large = await step('large.bin', 'head -c 17000000 /dev/zero');
+  expect([large.exit, large.stderr]).toEqual([70, expect.stringContaining('large.bin was not written')]);
+  const again = await step('large.bin', 'head -c 17000000 /dev/zero');
+  expect([again.exit, again.stderr]).toEqual([70, expect.stringContaining('large.bin was not written')]);
+  expect(existsSync(at.path('large.bin'))).toBe(false);
+
+  const other = place();
+  const nowhere = `${other.word} step make -o no/such/folder -- echo x`;
+  const said = await other.semel('run', 'job', '--', 'sh', '-c', nowhere);
+  expect([said.exit, said.stderr]).toEqual([64, expect.stringContaining('could not be written')]);
+  expect(said.stderr).not.toContain('at async');
+});
+
 test('recent picks are those of earlier slots, and of this job and these ids only', async () => {
   const at = place();
   const pick = async (n: number, ...ids: string[]) => {

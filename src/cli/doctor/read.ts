@@ -7,7 +7,7 @@ import { commandOptions, type RecordInfo, type Semel } from '../../semel/index.t
 import type { StoreFacts } from '../../store/store.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
 import { contractsIn } from '../contracts.ts';
-import { type LedgerChoice, ledgerFor, ledgerPath } from '../ledger.ts';
+import { chosenNamespace, type LedgerChoice, ledgerFor, ledgerPath } from '../ledger.ts';
 import { filesAt } from './files.ts';
 import type { ContractsIn, RecordSeen, Refused, Seen } from './seen.ts';
 
@@ -31,7 +31,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
   const path = ledgerPath(choice);
   const open = (namespace: string) =>
     ledgerFor({ ...choice, namespace }, { prune: false, cache: false, onWarning: () => undefined });
-  const chosen = choice.namespace ?? (process.env.SEMEL_NAMESPACE || undefined);
+  const chosen = chosenNamespace(choice);
   await using first = open(chosen ?? 'default');
   const files = path === undefined || !existsSync(path) ? undefined : filesAt(path);
   const opened = await opening(first);

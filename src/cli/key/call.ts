@@ -3,7 +3,6 @@
 import { readFileSync } from 'node:fs';
 import { normalisers } from '../../core/normalise.ts';
 import { day, hour, minute, month, type Per, week } from '../../core/period.ts';
-import { instantOf } from '../instant.ts';
 import { usageError } from '../usage.ts';
 
 export const periods = [
@@ -47,14 +46,6 @@ export function normaliseOf(entries: readonly string[]): Readonly<Record<string,
       return [entry.slice(0, at), name as keyof typeof normalisers];
     }),
   );
-}
-
-export function instantGiven(at: string | undefined): Date | undefined {
-  if (at === undefined) return undefined;
-  const instant = instantOf(at);
-  if (instant === undefined)
-    throw usageError('key', `--at ${at} is no time`, 'Write it like 2026-06-19T09:02:00Z.');
-  return new Date(instant);
 }
 
 export interface ArgsGiven {

@@ -1,10 +1,9 @@
 // Which records a list is about. What the ledger can sort out itself is asked of it; the remainder is looked at here.
 
-import { type Duration, durationMs } from '../../core/duration.ts';
 import type { Status } from '../../core/words.ts';
 import type { RecordInfo, RecordQuery } from '../../semel/index.ts';
+import { flagReader } from '../flag-values.ts';
 import { sinceOf, stateOf } from '../state.ts';
-import { usageError } from '../usage.ts';
 
 export const statusWords = [
   'running',
@@ -40,10 +39,11 @@ export interface Filter {
 
 export function filterOf(wanted: Wanted): Filter {
   const words = (wanted.status ?? []) as readonly StatusWord[];
-  const sinceAt = wanted.since === undefined ? undefined : instantOf(wanted.since, '--since');
-  const untilAt = wanted.until === undefined ? undefined : instantOf(wanted.until, '--until');
-  const newerMs = wanted.newer === undefined ? undefined : durationMs(wanted.newer as Duration, '--newer');
-  const olderMs = wanted.older === undefined ? undefined : durationMs(wanted.older as Duration, '--older');
+  const flags = flagReader('ls', wanted);
+  const sinceAt = flags.instant('since');
+  const untilAt = flags.instant('until');
+  const newerMs = flags.duration('newer', undefined);
+  const olderMs = flags.duration('older', undefined);
   const text = wanted.args?.toLowerCase();
   const given = {
     ...(wanted.tool === undefined ? {} : { contract: wanted.tool }),
@@ -85,21 +85,4 @@ function storedStatuses(words: readonly StatusWord[]): readonly Status[] | undef
 function storedAs(word: StatusWord): readonly Status[] {
   if (word === 'in-doubt') return ['running', 'unknown'];
   return word === 'lapsed' || word === 'abandoned' ? ['running'] : [word];
-}
-
-/** Without a zone it is UTC, like every instant that semel prints. */
-export function instantOf(text: string, flag: string): number {
-  const match = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/.exec(
-    text,
-  );
-  const [, date, time = '00:00', zone = 'Z'] = match ?? [];
-  const at = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
-  // Date.parse takes 31 February for 3 March.
-  if (Number.isNaN(at) || new Date(`${date}T00:00Z`).toISOString().slice(0, 10) !== date)
-    throw usageError(
-      'ls',
-      `${flag} is ${JSON.stringify(text.slice(0, 80))}, which is no instant`,
-      `Write 2026-06-19 or 2026-06-19T09:02 (UTC), or with a zone: 2026-06-19T09:02+02:00. For "the last two hours": --newer 2h.`,
-    );
-  return at;
 }

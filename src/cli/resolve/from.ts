@@ -5,7 +5,8 @@ import type { ActOptions, Semel } from '../../semel/index.ts';
 import { confirmed } from '../confirm.ts';
 import { errorMatcher } from '../doubt/groups.ts';
 import { everyDoubt } from '../every.ts';
-import { complain, oneLine, print, printable, printJson } from '../print.ts';
+import { flagReader } from '../flag-values.ts';
+import { complain, oneLine, print, printAside, printJson } from '../print.ts';
 import { usageError } from '../usage.ts';
 import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
 import { pairOf } from './match.ts';
@@ -49,15 +50,14 @@ export async function resolveFrom(
   const dryRun = choice['dry-run'] ?? false;
 
   if (warning !== undefined && decisions.length > 0) complain(warning);
-  const plan = (line: string) => process.stderr.write(`${printable(line)}\n`);
   complain(
     `${rows} rows, ${candidates.length} in doubt: ${decisions.length} found, ${unclear.length} unclear, ${open} not found and left open.`,
   );
   for (const { ref, contract, because } of decisions.slice(0, examples))
-    plan(`  ${ref}  ${contract}  landed  ${because}`);
-  if (decisions.length > examples) plan(`  … and ${decisions.length - examples} more`);
+    printAside(`  ${ref}  ${contract}  landed  ${because}`);
+  if (decisions.length > examples) printAside(`  … and ${decisions.length - examples} more`);
   for (const candidate of unclear.slice(0, examples))
-    plan(`  ${candidate.ref}  ${candidate.contract}  left open: ${whyUnclear(candidate)}`);
+    printAside(`  ${candidate.ref}  ${candidate.contract}  left open: ${whyUnclear(candidate)}`);
 
   const left = unclear.map((candidate): Report => {
     const { ref, contract } = candidate;
@@ -100,16 +100,7 @@ function termsOf(choice: ExportChoice): Terms {
     );
   return {
     pairs: choice.match.map(pairOf),
-    where: (choice.where ?? []).map((text) => {
-      const cut = text.indexOf('=');
-      if (cut < 1)
-        throw usageError(
-          'resolve',
-          '--where compares a column with a value',
-          'Write: --where status=succeeded',
-        );
-      return [text.slice(0, cut), text.slice(cut + 1)] as const;
-    }),
+    where: flagReader('resolve', choice).pairs('where', 'status=succeeded'),
     resultField: choice['result-field'],
     refField: choice['ref-field'],
   };

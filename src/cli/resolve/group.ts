@@ -4,7 +4,7 @@ import type { ActOptions, RecordInfo, Semel } from '../../semel/index.ts';
 import { confirmed } from '../confirm.ts';
 import { errorMatcher, errorText } from '../doubt/groups.ts';
 import { everyDoubt } from '../every.ts';
-import { complain, oneLine, print, printable, printJson } from '../print.ts';
+import { complain, oneLine, print, printAside, printJson } from '../print.ts';
 import { ageText, nameOf } from '../state.ts';
 import { usageError } from '../usage.ts';
 import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
@@ -43,11 +43,10 @@ export async function resolveGroup(
     else print(`Nothing in doubt is so. What there is: semel doubt ${options}`);
     return 0;
   }
-  const plan = (line: string) => process.stderr.write(`${printable(line)}\n`);
   complain(`${found.length} in doubt ${found.length === 1 ? 'is' : 'are'} said to be: ${verdict}.`);
-  for (const { line } of found.slice(0, examples)) plan(`  ${line}`);
-  if (found.length > examples) plan(`  … and ${found.length - examples} more`);
-  plan(`  Of each: ${meaningOf(verdict, choice)}.`);
+  for (const { line } of found.slice(0, examples)) printAside(`  ${line}`);
+  if (found.length > examples) printAside(`  … and ${found.length - examples} more`);
+  printAside(`  Of each: ${meaningOf(verdict, choice)}.`);
   if (choice['dry-run']) {
     const reports = found.map(({ ref, contract }): Report => ({ ref, contract, outcome: 'would settle' }));
     if (choice.json) printJson(reports);
