@@ -20,7 +20,7 @@ try {
   const table = join(temporary, 'crontab.txt');
   writeFileSync(
     join(bin, 'crontab'),
-    `#!/bin/sh\n[ "$1" = - ] && exec cat > '${table}'\nexec cat '${table}'\n`,
+    `#!/bin/sh\n[ "$1" = - ] && exec cat > '${table}'\nexec cat '${table}' 2>/dev/null\n`,
   );
   chmodSync(join(bin, 'crontab'), 0o755);
   const env = {

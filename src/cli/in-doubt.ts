@@ -2,36 +2,34 @@
 // the flag that would have decided it.
 
 import type { SemelError } from '../core/errors.ts';
+import type { ChildEnding } from '../jobs/index.ts';
 import { commandOptions } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { complain } from './print.ts';
 
 export interface Doubtful {
-  readonly name: string;
+  readonly label: string;
   readonly namespace: string;
   readonly facts: StoreFacts;
-  /** What was typed already. */
   readonly hasVerify: boolean;
-  /** The exit code of this attempt, where there was one. */
-  readonly exit: number | undefined;
+  /** Of this very call, where it ran. */
+  readonly ending: ChildEnding | undefined;
+  /** What could be typed, so that it need not be asked. */
+  readonly flags: string;
 }
 
-export function tellDoubt(error: SemelError, { name, namespace, facts, hasVerify, exit }: Doubtful): void {
+export function tellDoubt(error: SemelError, told: Doubtful): void {
+  const { label, namespace, facts, hasVerify, ending, flags } = told;
   const { record, error: first } = error.evidence ?? {};
   const verdicts = 'landed|not-landed|run-again|abandon';
+  const why = first ?? 'the process that ran it ended without a word';
+  complain(`${label} may have landed: ${why}.${ending === undefined ? ' It was not run again.' : ''}`);
   const earliest =
     error.retryAfterMs === undefined
       ? ''
       : ` ("not landed" in ${Math.ceil(error.retryAfterMs / 1000)} s at the earliest)`;
   complain(
-    `${name} may have landed: ${first ?? 'the process that ran it ended without a word'}. It was not run again.`,
-  );
-  complain(
     `look whether it is there, then: semel resolve ${record} ${verdicts} ${commandOptions(namespace, facts) ?? ''}${earliest}`,
   );
-  if (hasVerify) complain('the verifier could not decide it yet; it is asked again at the next call');
-  else if (exit !== undefined && exit > 0 && exit < 126)
-    complain(
-      `--verify <command> would decide it; --not-landed-exit ${exit} would say that this code means: nothing was sent`,
-    );
+  complain(hasVerify ? 'the verifier could not decide it yet; it is asked again at the next call' : flags);
 }

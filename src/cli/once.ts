@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Per } from '../core/period.ts';
 import {
+  type ChildEnding,
   contractName,
   type EffectReport,
   insideOf,
@@ -14,100 +15,105 @@ import {
   shortestLeaseMs,
   shownOwner,
 } from '../jobs/index.ts';
-import { command } from './command.ts';
+import type { Semel } from '../semel/index.ts';
+import type { StoreFacts } from '../store/store.ts';
+import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
+import { couldNotStart, doneWords, labelOf } from './guarded.ts';
 import { idsFromJson, idsOf } from './ids.ts';
-import { type Doubtful, tellDoubt } from './in-doubt.ts';
+import { tellDoubt } from './in-doubt.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
-import { complain, printAside, relative } from './print.ts';
+import { complain, printAside } from './print.ts';
 import { usageError } from './usage.ts';
 import { zoneOf } from './zone.ts';
+
+const flags = {
+  id: {
+    type: 'string',
+    multiple: true,
+    value: '<name=value>',
+    help: 'what the effect is about; repeatable',
+  },
+  'id-json': { type: 'string', value: '<file|->', help: 'the same as a JSON object' },
+  key: { type: 'string', value: '<key>', help: 'your own key, instead of one made of the ids' },
+  per: {
+    type: 'string',
+    choices: ['run', 'minute', 'hour', 'day', 'week', 'month', 'ever'],
+    help: 'once per what (default: ever with --id, else the run)',
+  },
+  tz: {
+    type: 'string',
+    value: '<zone>',
+    help: 'the time zone of --per (default: that of the run, else TZ)',
+  },
+  window: {
+    type: 'string',
+    value: '<duration>',
+    help: 'how long, after its period, the result is kept (default: 30d)',
+  },
+  again: { type: 'string', value: '<why>', help: 'do it once more on purpose; kept in the history' },
+  'if-busy': {
+    type: 'string',
+    choices: ['wait', 'skip', 'fail'],
+    help: 'what to do while it is being done (default: wait)',
+  },
+  wait: {
+    type: 'string',
+    value: '<duration>',
+    help: 'wait at most so long (default: as long as it takes)',
+  },
+  'not-landed-exit': {
+    type: 'string',
+    value: '<codes>',
+    help: 'exit codes that mean "it did not land": 6,7',
+  },
+  'if-unknown': {
+    type: 'string',
+    choices: ['hold', 'rerun'],
+    help: 'rerun: the command is safe to repeat (default: hold)',
+  },
+  verify: {
+    type: 'string',
+    value: '<command>',
+    help: 'decides a doubt: exit 0 it landed (its stdout is the result), 1 it did not',
+  },
+  'verify-after': {
+    type: 'string',
+    value: '<duration>',
+    help: 'believe "it did not" only so long after the end (default: 60s)',
+  },
+  timeout: {
+    type: 'string',
+    value: '<duration>',
+    help: 'end the command with TERM after this time (default: none)',
+  },
+  grace: { type: 'string', value: '<duration>', help: 'from TERM to KILL (default: 10s)' },
+  lease: {
+    type: 'string',
+    value: '<duration>',
+    help: 'how long a dead machine blocks the others (default: 15m)',
+  },
+  'skip-code': {
+    type: 'string',
+    value: '<code>',
+    help: 'the exit code where nothing was run (default: 0)',
+  },
+  quiet: { type: 'boolean', short: 'q', help: 'say nothing about what was done already' },
+} as const;
 
 export default command({
   name: 'once',
   takes: '<name> [--id k=v]… [options] -- <command> [args…]',
   about: `The first success is remembered: later calls print the same stdout, run nothing, and exit with 0. A command that failed
 or was killed may have done it: that is in doubt (exit 76) until a verifier or a person says. With --id: once ever;
-without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEMEL_KEY_UUID to pass on to the provider.`,
-  flags: {
-    id: {
-      type: 'string',
-      multiple: true,
-      value: '<name=value>',
-      help: 'what the effect is about; repeatable',
-    },
-    'id-json': { type: 'string', value: '<file|->', help: 'the same as a JSON object' },
-    key: { type: 'string', value: '<key>', help: 'your own key, instead of one made of the ids' },
-    per: {
-      type: 'string',
-      choices: ['run', 'minute', 'hour', 'day', 'week', 'month', 'ever'],
-      help: 'once per what (default: ever with --id, else the run)',
-    },
-    tz: {
-      type: 'string',
-      value: '<zone>',
-      help: 'the time zone of --per (default: that of the run, else TZ)',
-    },
-    window: {
-      type: 'string',
-      value: '<duration>',
-      help: 'how long, after its period, the result is kept (default: 30d)',
-    },
-    again: { type: 'string', value: '<why>', help: 'do it once more on purpose; kept in the history' },
-    'if-busy': {
-      type: 'string',
-      choices: ['wait', 'skip', 'fail'],
-      help: 'what to do while it is being done (default: wait)',
-    },
-    wait: {
-      type: 'string',
-      value: '<duration>',
-      help: 'wait at most so long (default: as long as it takes)',
-    },
-    'not-landed-exit': {
-      type: 'string',
-      value: '<codes>',
-      help: 'exit codes that mean "it did not land": 6,7',
-    },
-    'if-unknown': {
-      type: 'string',
-      choices: ['hold', 'rerun'],
-      help: 'rerun: the command is safe to repeat (default: hold)',
-    },
-    verify: {
-      type: 'string',
-      value: '<command>',
-      help: 'decides a doubt: exit 0 it landed (its stdout is the result), 1 it did not',
-    },
-    'verify-after': {
-      type: 'string',
-      value: '<duration>',
-      help: 'believe "it did not" only so long after the end (default: 60s)',
-    },
-    timeout: {
-      type: 'string',
-      value: '<duration>',
-      help: 'end the command with TERM after this time (default: none)',
-    },
-    grace: { type: 'string', value: '<duration>', help: 'from TERM to KILL (default: 10s)' },
-    lease: {
-      type: 'string',
-      value: '<duration>',
-      help: 'how long a dead machine blocks the others (default: 15m)',
-    },
-    'skip-code': {
-      type: 'string',
-      value: '<code>',
-      help: 'the exit code where nothing was run (default: 0)',
-    },
-    quiet: { type: 'boolean', short: 'q', help: 'say nothing about what was done already' },
-  },
+without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEMEL_KEY_UUID to pass on to the provider: a\nshell must not put them in before semel does, so write sh -c '…' with single quotes. stdout is the command's: --json\nprints one line about the effect on stderr.`,
+  flags,
   examples: [
     'semel once mail --id lead=42 --id template=welcome -- ./send.sh 42 welcome',
     'semel once publish --verify ./is-it-live.sh -- ./publish.sh post.md',
-    'semel once charge --id order=7 -- curl -fsS -H "Idempotency-Key: $SEMEL_KEY_UUID" https://…',
+    `semel once charge --id order=7 -- sh -c 'curl -fsS -H "Idempotency-Key: $SEMEL_KEY_UUID" https://…'`,
   ],
   async run({ values, positionals, rest }) {
     const [name] = positionals;
@@ -179,70 +185,95 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       passOn: true,
       say: complain,
     });
-    const doubtful = {
+    return await tell(report, {
+      semel,
       name,
-      namespace: semel.namespace,
+      label: labelOf(name, ids),
       facts,
-      hasVerify: values.verify !== undefined,
-    };
-    return await tell(name, report, doubtful, { ...values, skipCode });
+      command: rest,
+      skipCode,
+      values,
+    });
   },
 });
 
-interface Wishes {
-  readonly json: boolean | undefined;
-  readonly quiet: boolean | undefined;
-  readonly 'if-busy': string | undefined;
+interface Told {
+  readonly semel: Semel;
+  readonly name: string;
+  readonly label: string;
+  readonly facts: StoreFacts;
+  readonly command: readonly string[];
   readonly skipCode: number;
+  readonly values: ValuesOf<typeof flags> & { readonly json: boolean | undefined };
 }
 
-/** The stored output on stdout, one line on stderr, and the exit code. */
-async function tell(
-  name: string,
-  report: EffectReport,
-  doubtful: Omit<Doubtful, 'exit'>,
-  wishes: Wishes,
-): Promise<number> {
-  const ledger = doubtful.facts.location;
+/** The stored output on stdout, what is to be said on stderr, and the exit code. */
+async function tell(report: EffectReport, told: Told): Promise<number> {
+  const { semel, name, label, facts, command, skipCode, values } = told;
+  const ledger = facts.location;
   const answer = (status: string, exit: number, more: object) => {
-    if (wishes.json) printAside(JSON.stringify({ name, status, exit, ledger, ...more }));
+    if (values.json) printAside(JSON.stringify({ name, status, exit, ledger, ...more }));
     return exit;
+  };
+  const say = (sentence: string) => {
+    if (!values.json) complain(sentence);
   };
   switch (report.kind) {
     case 'ran': {
       const { ending, attempt } = report;
-      if (ending.neverStarted && !wishes.json)
-        complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
-      else if (ending.exit !== 0 && !wishes.json)
-        complain(`${name} did not land: the next call runs it again`);
+      if (ending.neverStarted) say(couldNotStart(command, ending));
+      else if (ending.exit !== 0) say(`${label} did not land (exit ${ending.exit}): the next call runs it`);
+      else if (ending.stdout === undefined)
+        say(
+          `${label} printed ${ending.stdoutBytes} bytes, which is more than is kept: later calls print nothing`,
+        );
       return answer(ending.exit === 0 ? 'succeeded' : 'not landed', ending.exit, { attempt });
     }
     case 'done': {
-      const { record } = report;
+      const { record, ending } = report;
       await writeResult(report.value);
-      const at = record.settledAt ?? new Date(0);
-      if (!wishes.quiet && !wishes.json)
-        complain(
-          `${name} was already done at ${at.toISOString()} (${relative(at)}) by ${shownOwner(record.owner)}; nothing was run (ledger ${ledger})`,
-        );
-      return answer('replayed', wishes.skipCode, { record: record.id, doneAt: at });
+      const doneAt = record.settledAt;
+      if (ending !== undefined) {
+        say(`${label} ended with exit ${ending.exit}; the verifier found that it landed`);
+        return answer('landed', 0, { record: record.id, doneAt });
+      }
+      const again = values.again === undefined ? '' : ', with the same reason to do it again';
+      if (!values.quiet)
+        say(`${label} ${await doneWords(semel, record)}${again}; nothing was run (ledger ${ledger})`);
+      return answer('replayed', skipCode, { record: record.id, doneAt });
     }
     case 'busy': {
       const { record } = report.holder;
-      const isSkip = wishes['if-busy'] === 'skip';
-      if (!wishes.json && !(isSkip && wishes.quiet))
-        complain(
-          `${name} is being done since ${record.updatedAt.toISOString()} by ${shownOwner(record.owner)}; nothing was run (ledger ${ledger})`,
-        );
-      return answer('busy', isSkip ? wishes.skipCode : 75, { record: record.id });
+      const isSkip = values['if-busy'] === 'skip';
+      const since = `since ${record.updatedAt.toISOString()} by ${shownOwner(record.owner)}`;
+      if (!(isSkip && values.quiet))
+        say(`${label} is being done ${since}; nothing was run (ledger ${ledger})`);
+      return answer('busy', isSkip ? skipCode : 75, { record: record.id });
     }
     case 'refused': {
       const { error, ending } = report;
-      if (!wishes.json && error.code === 'IN_DOUBT') tellDoubt(error, { ...doubtful, exit: ending?.exit });
-      else if (!wishes.json) complain(error.message);
-      return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
+      if (error.code === 'IN_DOUBT' && !values.json)
+        tellDoubt(error, {
+          label,
+          namespace: semel.namespace,
+          facts,
+          hasVerify: values.verify !== undefined,
+          ending,
+          flags: flagsFor(ending),
+        });
+      else say(error.message);
+      return answer(error.code, exitCodeOf(error), { error });
     }
   }
+}
+
+/** What would have decided it. */
+function flagsFor(ending: ChildEnding | undefined): string {
+  const verify = '--verify <command> would decide it';
+  const isOwnCode = ending !== undefined && ending.signal === undefined && ending.exit > 0;
+  return isOwnCode
+    ? `${verify}; --not-landed-exit ${ending.exit} would say that with this code nothing was sent`
+    : verify;
 }
 
 function exitsOf(text: string | undefined): readonly number[] {

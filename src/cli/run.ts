@@ -11,11 +11,12 @@ import {
   slotOf,
   units,
 } from '../jobs/index.ts';
-import type { RecordInfo } from '../semel/index.ts';
+import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
+import { couldNotStart, doneWords, labelOf } from './guarded.ts';
 import { idsOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
@@ -95,7 +96,8 @@ export default command({
   takes: '<job> [options] -- <command> [args…]',
   about: `Two runs of a job never overlap, and a slot is done once. What was done or is being done is skipped; what failed
 or died is run again. The command's streams and exit code are its own. It gets SEMEL_RUN, SEMEL_SLOT, SEMEL_DATE,
-SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and SEMEL_CONTEXT.`,
+SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_ID, SEMEL_STORE and SEMEL_CONTEXT. stdout is
+the command's: --json prints one line about the run on stderr.`,
   flags,
   examples: [
     'semel run blog --per day -- ./agent.sh',
@@ -126,6 +128,7 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
     };
     const skipCode = given.whole('skip-code', 0, exitCodes);
     const ids = idsOf('run', values.id);
+    const label = labelOf(`${job} ${slot.name}`, ids);
     const mark = randomBytes(10).toString('hex');
     await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark), prune: false });
     const facts = await semel.open();
@@ -135,6 +138,7 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
       mark,
       isNamespaceChosen: chosenNamespace(values) !== undefined,
       job,
+      label,
       ids,
       slot,
       start: values.per === 'none' ? `${slot.name} ${mark}` : undefined,
@@ -146,23 +150,25 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
       ...terms,
       say: complain,
     });
-    return tell(report, { job, slot: slot.name, namespace: semel.namespace, facts, skipCode, values });
+    return await tell(report, { semel, job, label, slot: slot.name, facts, command: rest, skipCode, values });
   },
 });
 
 interface Told {
+  readonly semel: Semel;
   readonly job: string;
+  readonly label: string;
   readonly slot: string;
-  readonly namespace: string;
+  readonly command: readonly string[];
   readonly facts: StoreFacts;
   readonly skipCode: number;
   readonly values: ValuesOf<typeof flags> & { readonly json: boolean | undefined };
 }
 
 /** One line at most, and the exit code. */
-function tell(report: JobReport, { job, slot, namespace, facts, skipCode, values }: Told): number {
+async function tell(report: JobReport, told: Told): Promise<number> {
+  const { semel, job, label, slot, facts, command, skipCode, values } = told;
   const ledger = facts.location;
-  const name = `${job} ${slot}`;
   const answer = (status: string, exit: number, more: object = {}) => {
     if (values.json) printAside(JSON.stringify({ job, slot, status, exit, ledger, ...more }));
     return exit;
@@ -174,13 +180,14 @@ function tell(report: JobReport, { job, slot, namespace, facts, skipCode, values
   switch (report.kind) {
     case 'skipped': {
       const { record } = report;
-      const how = report.isVerified ? 'was found to be done' : 'was done';
-      return skip(`${name} ${how} ${whenAndWho(record)}`, { record: record.id, doneAt: record.settledAt });
+      const how = report.isVerified ? 'was found to be done by the verifier' : await doneWords(semel, record);
+      const again = values.again === undefined ? '' : ', with the same reason to do it again';
+      return skip(`${label} ${how}${again}`, { record: record.id, doneAt: record.settledAt });
     }
     case 'busy': {
       const sentence = `${job} is running ${busyWho(report.holder)}`;
       if (values['if-busy'] === 'fail' || values.wait !== undefined || values['if-busy'] === 'wait') {
-        if (!values.json) complain(`${sentence}; ${name} was not run (ledger ${ledger})`);
+        if (!values.json) complain(`${sentence}; ${label} was not run (ledger ${ledger})`);
         return answer('busy', 75, { record: report.holder.record.id });
       }
       return skip(sentence, { record: report.holder.record.id });
@@ -188,11 +195,12 @@ function tell(report: JobReport, { job, slot, namespace, facts, skipCode, values
     case 'refused': {
       if (!values.json && report.error.code === 'IN_DOUBT')
         tellDoubt(report.error, {
-          name,
-          namespace,
+          label,
+          namespace: semel.namespace,
           facts,
           hasVerify: values.verify !== undefined,
-          exit: undefined,
+          ending: report.ending,
+          flags: '--verify <command> would decide it',
         });
       else if (!values.json) complain(report.error.message);
       return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
@@ -200,19 +208,17 @@ function tell(report: JobReport, { job, slot, namespace, facts, skipCode, values
     case 'ran': {
       const { ending, attempt } = report;
       const exit = ending.timedOut ? 124 : ending.exit;
-      if (ending.neverStarted && !values.json)
-        complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
+      if (ending.neverStarted && !values.json) complain(couldNotStart(command, ending));
+      else if (!values.json && (ending.timedOut || (exit !== 0 && values.retries !== undefined)))
+        complain(
+          `${label} ${ending.timedOut ? `was ended by its timeout of ${values.timeout}` : `failed with exit ${exit}`}, attempt ${attempt}`,
+        );
       return answer(exit === 0 ? 'succeeded' : 'failed', exit, {
         attempt,
         tookMs: Math.round(ending.tookMs),
       });
     }
   }
-}
-
-function whenAndWho({ settledAt, owner }: RecordInfo): string {
-  const at = settledAt ?? new Date(0);
-  return `at ${at.toISOString()} (${relative(at)}) by ${shownOwner(owner)}`;
 }
 
 function busyWho({ record, isSeen }: Holder): string {

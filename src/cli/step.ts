@@ -14,6 +14,7 @@ import {
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { keepFile, outputOf, writeFile } from './file-output.ts';
+import { couldNotStart } from './guarded.ts';
 import { mustBeInside } from './inside.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
@@ -75,7 +76,7 @@ whole or not at all, and a later attempt keeps or restores it.`,
       passOn: values.output === undefined,
       say: complain,
     });
-    return await tell(name, report, values);
+    return await tell(name, rest, report, values);
   },
 });
 
@@ -85,7 +86,12 @@ interface Wishes {
   readonly json: boolean | undefined;
 }
 
-async function tell(name: string, report: EffectReport, { output, quiet, json }: Wishes): Promise<number> {
+async function tell(
+  name: string,
+  typed: readonly string[],
+  report: EffectReport,
+  { output, quiet, json }: Wishes,
+): Promise<number> {
   const answer = (status: string, exit: number, more: object = {}) => {
     if (json) printAside(JSON.stringify({ step: name, status, exit, ...more }));
     return exit;
@@ -104,8 +110,7 @@ async function tell(name: string, report: EffectReport, { output, quiet, json }:
         if (ending.stdout === undefined) return notKept(output, ending.stdoutBytes);
         await writeFile(output, ending.stdout);
       }
-      if (ending.neverStarted && !json)
-        complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
+      if (ending.neverStarted && !json) complain(couldNotStart(typed, ending));
       return answer(ending.exit === 0 ? 'succeeded' : 'failed', ending.exit);
     }
     case 'done': {

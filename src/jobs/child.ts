@@ -37,6 +37,8 @@ export interface ChildEnding {
   /** All of stdout; undefined where it was not kept or was too long. */
   readonly stdout: Buffer | undefined;
   readonly stdoutBytes: number;
+  /** The ledger knows. Until then no signal ends this guard: what the command did would be lost. */
+  recorded(): void;
 }
 
 export const tailBytes = 65_536;
@@ -63,6 +65,8 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     stdio[1] = isTalk ? 'inherit' : out.writing;
     stdio[2] = isTalk ? 'inherit' : err.writing;
     stdio[lifeDescriptor] = life.descriptor;
+    // Before the command starts: a signal that comes as it does is for it, and would end this guard otherwise.
+    for (const name of forwarded) process.on(name, onSignal);
     const child = spawn(file, args, { stdio, env: { ...process.env, ...env } });
     const drained = [
       passed(out, isTalk, passOn ? process.stdout : undefined, (chunk) => {
@@ -79,13 +83,6 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
       child.kill(by);
       killer ??= setTimeout(() => child.kill('SIGKILL'), graceMs);
     };
-    const onSignal = (by: NodeJS.Signals) => {
-      // A terminal has told the command already.
-      if (!(process.stdin.isTTY && (by === 'SIGINT' || by === 'SIGQUIT'))) child.kill(by);
-      if (!ending.has(by)) return;
-      interruptedBy ??= by;
-      killer ??= setTimeout(() => child.kill('SIGKILL'), graceMs);
-    };
     const onAbort = () => stop('SIGTERM');
     const timer = Number.isFinite(timeoutMs)
       ? setTimeout(() => {
@@ -93,7 +90,6 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
           stop('SIGTERM');
         }, timeoutMs)
       : undefined;
-    for (const name of forwarded) process.on(name, onSignal);
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
 
@@ -102,7 +98,6 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
       clearTimeout(timer);
       clearTimeout(killer);
       await Promise.all(drained.map((drain) => drain(failure === undefined ? lingerMs : 0)));
-      for (const name of forwarded) process.off(name, onSignal);
       signal.removeEventListener('abort', onAbort);
       const exit = failure === undefined ? exitOf(code, by) : failure.code === 'ENOENT' ? 127 : 126;
       resolve({
@@ -115,12 +110,23 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
         tail: tail.bytes(),
         stdout: keep === 'all' ? kept.bytes() : undefined,
         stdoutBytes: kept.count(),
+        recorded() {
+          for (const name of forwarded) process.off(name, onSignal);
+        },
       });
     };
     child.once('exit', (code, by) => void end(code, by));
     child.once('error', (error: NodeJS.ErrnoException) => {
       if (child.pid === undefined) void end(null, null, error);
     });
+
+    function onSignal(by: NodeJS.Signals): void {
+      // A terminal has told the command already.
+      if (!(process.stdin.isTTY && (by === 'SIGINT' || by === 'SIGQUIT'))) child.kill(by);
+      if (!ending.has(by)) return;
+      interruptedBy ??= by;
+      killer ??= setTimeout(() => child.kill('SIGKILL'), graceMs);
+    }
   });
 }
 

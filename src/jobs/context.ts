@@ -2,7 +2,7 @@
 
 import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
-import { type RunId, readRun } from './run-id.ts';
+import { type Ids, type RunId, readRun } from './run-id.ts';
 
 export interface Inside {
   readonly run: RunId;
@@ -57,10 +57,12 @@ export interface AttemptFacts {
 export function runEnv(
   semel: Semel,
   text: string,
-  slot: { name: string; date: string; zone: string; at: number },
+  slot: { readonly name: string; readonly date: string; readonly zone: string; readonly at: number },
+  ids: Ids,
 ) {
   return {
     SEMEL_RUN: text,
+    SEMEL_ID: JSON.stringify(ids),
     SEMEL_SLOT: slot.name,
     SEMEL_DATE: slot.date,
     SEMEL_TZ: slot.zone,

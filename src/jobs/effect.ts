@@ -43,7 +43,13 @@ export interface EffectOptions {
 
 export type EffectReport =
   | { readonly kind: 'ran'; readonly ending: ChildEnding; readonly key: string; readonly attempt: number }
-  | { readonly kind: 'done'; readonly value: EffectValue; readonly record: RecordInfo }
+  /** `ending` is that of this very call, where the verifier found afterwards that it had landed. */
+  | {
+      readonly kind: 'done';
+      readonly value: EffectValue;
+      readonly record: RecordInfo;
+      readonly ending?: ChildEnding;
+    }
   | { readonly kind: 'busy'; readonly holder: Holder }
   | { readonly kind: 'refused'; readonly error: SemelError; readonly ending?: ChildEnding };
 
@@ -67,9 +73,11 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
   }
   if (known?.status === 'succeeded') {
     const replay = await semel.begin(tool, args, callOptions);
-    if (!replay.execute && replay.result.ok)
-      return { kind: 'done', value: replay.result.value as EffectValue, record: known };
-    if (replay.execute) await replay.attempt.release();
+    if (!replay.execute)
+      return replay.result.ok
+        ? { kind: 'done', value: replay.result.value as EffectValue, record: known }
+        : { kind: 'refused', error: replay.result.error };
+    await replay.attempt.release();
   }
   const life = await beginLife(folder, mark);
   const claiming = {
@@ -110,6 +118,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
       ending.exit === 0
         ? await attempt.succeed(storedOf(ending))
         : await (didNotLand ? attempt.release(failure) : attempt.unknown(failure));
+    ending.recorded();
     if (result.ok || (didNotLand && result.error.code === 'NOT_LANDED'))
       return { kind: 'ran', ending, key, attempt: attempt.attempt };
     return result.error.code === 'IN_DOUBT' && options.verify !== undefined
@@ -126,7 +135,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
     }
     const record = await semel.records.get(key);
     if (asked.result.ok && record !== undefined)
-      return { kind: 'done', value: asked.result.value as EffectValue, record };
+      return { kind: 'done', value: asked.result.value as EffectValue, record, ending };
     return { kind: 'refused', error: asked.result.ok ? error : asked.result.error, ending };
   }
 }

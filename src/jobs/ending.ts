@@ -1,17 +1,16 @@
 // How a command ended, in words for people and in the history.
 
 import { formatDuration } from '../core/duration.ts';
-import type { Semel } from '../semel/index.ts';
+import type { RecordInfo, Semel } from '../semel/index.ts';
 import type { ChildEnding } from './child.ts';
 
-/** After "attempt 1 …". */
+/** As it is stored: the same failure has the same words, so that doubts can be grouped by them. */
 export function told(ending: ChildEnding, timeoutMs: number): string {
-  const after = `after ${formatDuration(ending.tookMs)}`;
   if (ending.neverStarted) return ending.exit === 127 ? 'was not found' : 'could not be executed';
   if (ending.timedOut) return `was ended by its timeout of ${formatDuration(timeoutMs)}`;
-  if (ending.interruptedBy !== undefined) return `was interrupted by ${ending.interruptedBy} ${after}`;
-  if (ending.signal !== undefined) return `was ended by ${ending.signal} ${after}`;
-  return `failed with exit ${ending.exit} ${after}`;
+  if (ending.interruptedBy !== undefined) return `was interrupted by ${ending.interruptedBy}`;
+  if (ending.signal !== undefined) return `was ended by ${ending.signal}`;
+  return `failed with exit ${ending.exit}`;
 }
 
 /** Each attempt leaves its end and its last words in the record's history. */
@@ -30,4 +29,17 @@ export async function noteEnding(
     tookMs: Math.round(ending.tookMs),
     ...(ending.tail.length === 0 ? {} : { tail: ending.tail.toString('utf8') }),
   });
+}
+
+/** Nothing of it can have happened. */
+export const neverStartedWords: readonly string[] = ['was not found', 'could not be executed'];
+
+/** How the last attempt ended, after "attempt 1 …": in the words of the record, and with its time where that is known. */
+export async function lastEnding(semel: Semel, before: RecordInfo | undefined): Promise<string> {
+  if (before?.error === undefined || before.error.code === 'DIED') return 'died';
+  const notes = (await semel.records.history(before.key)).filter(({ type }) => type === 'noted');
+  const tookMs = notes.at(-1)?.detail.tookMs;
+  return typeof tookMs === 'number'
+    ? `${before.error.message} after ${formatDuration(tookMs)}`
+    : before.error.message;
 }

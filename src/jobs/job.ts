@@ -1,12 +1,13 @@
 // A guarded run: the job's turn (never two at a time, across slots), then its slot (done once), then the command.
 
-import type { SemelError } from '../core/errors.ts';
+import { formatDuration } from '../core/duration.ts';
+import { isSemelError, type SemelError } from '../core/errors.ts';
 import type { OpenAttempt, RecordInfo, Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type ChildEnding, runChild } from './child.ts';
 import { type Asked, type Claimed, claim, type IfBusy } from './claim.ts';
 import { commonEnv, runEnv } from './context.ts';
-import { noteEnding, told } from './ending.ts';
+import { lastEnding, neverStartedWords, noteEnding, told } from './ending.ts';
 import { type Holder, holderOf } from './holder.ts';
 import { beginLife, type Life, lifeFolder } from './life.ts';
 import { checkRun, contractName, type Ids } from './run-id.ts';
@@ -20,6 +21,8 @@ export interface JobOptions {
   readonly mark: string;
   readonly isNamespaceChosen: boolean;
   readonly job: string;
+  /** Job, slot and ids, for people. */
+  readonly label: string;
   readonly ids: Ids;
   readonly slot: JobSlot;
   /** Tells two runs of `--per none` apart. */
@@ -54,15 +57,16 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   const slotArgs = start === undefined ? args : { ...args, start };
   const slotOptions = { at: slot.at, ...(again === undefined ? {} : { again }) };
   const turnTool = turnOf(options);
+
   const asked: Asked = { since: undefined };
   const slotTool = slotToolOf(options, asked);
-
-  // What is done needs no turn, and what is under way no pipes.
   const slotKey = (await semel.keyOf(slotTool, slotArgs, slotOptions)).key;
   const known = await semel.records.get(slotKey);
+  // What is done needs no turn, and what is under way no pipes.
   if (known?.status === 'succeeded') {
     const replay = await semel.begin(slotTool, slotArgs, slotOptions);
     if (!replay.execute && replay.result.ok) return { kind: 'skipped', record: known, isVerified: false };
+    if (!replay.execute && !replay.result.ok) return { kind: 'refused', error: replay.result.error };
     if (replay.execute) await replay.attempt.release();
   }
   const turnKey = (await semel.keyOf(turnTool, args)).key;
@@ -96,7 +100,32 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   return report;
 
   async function inTurn(held: OpenAttempt): Promise<JobReport> {
-    for (let tried = 0; ; tried += 1) {
+    let claimed = await claimSlot(false);
+    for (let tries = 1; ; tries += 1) {
+      if (claimed.kind !== 'execute') return refusalOf(claimed);
+      const { attempt } = claimed;
+      const report = await attemptOnce(options, life, claimed, held, slotKey);
+      const failed = failureIn(report);
+      const mayTryAgain = tries <= options.retries;
+      if (failed === undefined || (options.verify === undefined && !mayTryAgain)) return report;
+      if (mayTryAgain) {
+        const pauseMs = Math.min(longestBackoffMs, options.backoffMs * 2 ** (tries - 1));
+        const again = `it is tried again in ${formatDuration(pauseMs)}`;
+        say(`${options.label} ${told(failed, options.timeoutMs)}; ${again}`);
+        await pause(pauseMs);
+      }
+      claimed = await claimSlot(mayTryAgain);
+      if (claimed.kind === 'execute' && !mayTryAgain) {
+        // The verifier says that it is not done, and that was the last try.
+        await claimed.attempt.release(new Error(told(failed, options.timeoutMs)));
+        return { kind: 'ran', ending: failed, attempt: attempt.attempt, key: slotKey };
+      }
+    }
+  }
+
+  /** Asks the verifier, where there is one and something to ask; `isPatient` waits until "not done" can be believed. */
+  async function claimSlot(isPatient: boolean): Promise<Claimed> {
+    for (;;) {
       const claimed = await claim({
         ...claiming,
         asked,
@@ -104,22 +133,25 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
         args: slotArgs,
         options: slotOptions,
       });
-      if (claimed.kind !== 'execute') return refusalOf(claimed);
-      const report = await attemptOnce(options, life, claimed, held, slotKey);
-      const mayTryAgain =
-        report.kind === 'ran' &&
-        report.ending.exit !== 0 &&
-        report.ending.interruptedBy === undefined &&
-        tried < options.retries;
-      if (!mayTryAgain) return report;
-      const pauseMs = Math.min(longestBackoffMs, options.backoffMs * 2 ** tried);
-      say(
-        `${job} ${slot.name} ${told(report.ending, options.timeoutMs)}; it is tried again in ${Math.ceil(pauseMs / 1000)}s`,
-      );
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (claimed.kind !== 'refused' || claimed.error.code !== 'IN_DOUBT') return claimed;
+      if (await runsAgain(options, slotKey)) continue;
+      const { retryAfterMs } = claimed.error;
+      if (!isPatient || retryAfterMs === undefined) return claimed;
+      say(`${options.label}: whether it is done can be told in ${formatDuration(retryAfterMs)}`);
+      await pause(retryAfterMs);
     }
   }
 }
+
+/** A command that ran and failed, and that nobody interrupted. */
+function failureIn(report: JobReport): ChildEnding | undefined {
+  if (report.kind !== 'ran' && report.kind !== 'refused') return undefined;
+  if (report.kind === 'refused' && report.error.code !== 'IN_DOUBT') return undefined;
+  const { ending } = report;
+  return ending === undefined || ending.exit === 0 || ending.interruptedBy !== undefined ? undefined : ending;
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 const longestBackoffMs = 3_600_000;
 
@@ -131,14 +163,17 @@ async function attemptOnce(
   key: string,
 ): Promise<JobReport> {
   const { semel, facts, job, ids, slot, command, timeoutMs, graceMs, verify, afterFailure, say } = options;
-  if (attempt.attempt > 1)
-    say(
-      `attempt ${attempt.attempt} of ${job} ${slot.name}; attempt ${attempt.attempt - 1} ${lastEnding(before)}; effects not under \`semel once\` may repeat`,
-    );
+  if (attempt.attempt > 1) {
+    const repeats = neverStartedWords.includes(before?.error?.message ?? '')
+      ? ''
+      : '; effects not under `semel once` may repeat';
+    const ended = await lastEnding(semel, before);
+    say(`attempt ${attempt.attempt} of ${options.label}; attempt ${attempt.attempt - 1} ${ended}${repeats}`);
+  }
   const run = checkRun({ job, slot: slot.name, ids, again: options.again });
   const ending = await runChild({
     command,
-    env: { ...commonEnv(semel, facts, attempt, options.isNamespaceChosen), ...runEnv(semel, run, slot) },
+    env: { ...commonEnv(semel, facts, attempt, options.isNamespaceChosen), ...runEnv(semel, run, slot, ids) },
     life,
     keep: 'tail',
     timeoutMs,
@@ -147,19 +182,17 @@ async function attemptOnce(
   });
   await noteEnding(semel, key, attempt.attempt, ending);
   const isOpen = !ending.neverStarted && (verify !== undefined || afterFailure === 'hold');
-  const failure = () => new Error(told(ending, timeoutMs));
+  const failure = () => new Error(`${told(ending, timeoutMs)}${isOpen ? held : ''}`);
   const result =
     ending.exit === 0
       ? await attempt.succeed({ exit: 0, tookMs: Math.round(ending.tookMs) })
       : await (isOpen ? attempt.unknown(failure()) : attempt.release(failure()));
-  const isExpected = result.ok || result.error.code === 'NOT_LANDED' || result.error.code === 'FAILED';
+  ending.recorded();
+  // An earlier attempt that died leaves its doubt; where runs are repeated, that is no reason to ask anybody.
+  const isExpected =
+    result.ok || result.error.code === 'NOT_LANDED' || (!isOpen && result.error.code === 'IN_DOUBT');
   if (isExpected) return { kind: 'ran', ending, attempt: attempt.attempt, key };
   return { kind: 'refused', error: result.error, ending };
-}
-
-function lastEnding(before: RecordInfo | undefined): string {
-  if (before?.error?.code === 'DIED' || before?.error === undefined) return 'died';
-  return before.error.message;
 }
 
 function refusalOf(claimed: Exclude<Claimed, { kind: 'execute' }>): JobReport {
@@ -172,6 +205,23 @@ function refusalOf(claimed: Exclude<Claimed, { kind: 'execute' }>): JobReport {
 
 export function waiting({ record }: Holder): string {
   return `waiting for ${record.owner.replace(/#.*/, '')}, which has been at it since ${record.updatedAt.toISOString()}`;
+}
+
+/** In the words of the record: whoever starts the job without the option later does not run it again by that. */
+const held = '; held';
+
+/** What died is run again, as what failed is; not what somebody wanted to be held, or to be asked about. */
+async function runsAgain({ semel, afterFailure, verify }: JobOptions, key: string): Promise<boolean> {
+  const record = await semel.records.get(key);
+  if (record === undefined || afterFailure === 'hold' || verify !== undefined) return false;
+  if (!record.inDoubt || record.error?.message.endsWith(held)) return false;
+  try {
+    await semel.doubts.resolve(record.ref, 'runAgain', { by: 'semel run', note: 'a run may be repeated' });
+  } catch (error) {
+    // Somebody else decided: look again.
+    if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
+  }
+  return true;
 }
 
 /** Mutual exclusion only: nothing of it is ever dispatched, so a turn that is over, or whose holder is gone, is free. */
@@ -190,7 +240,7 @@ function turnOf({ semel, job, leaseMs }: JobOptions) {
 }
 
 function slotToolOf(
-  { semel, facts, job, slot, leaseMs, windowMs, verify, verifyAfterMs, afterFailure, ...rest }: JobOptions,
+  { semel, facts, job, slot, leaseMs, windowMs, verify, verifyAfterMs, ...rest }: JobOptions,
   asked: Asked,
 ) {
   return semel.tool({
@@ -199,9 +249,10 @@ function slotToolOf(
     per: slot.per,
     lease: leaseMs,
     window: windowMs,
+    // A job that failed at night is still known in the morning, and its attempts go on being counted.
+    failureWindow: windowMs,
     timeout: 'none',
     ifBusy: 'fail',
-    onDoubt: afterFailure === 'rerun' && verify === undefined ? 'rerun' : 'hold',
     run: (_: object) => undefined as unknown,
     ...(verify === undefined
       ? {}
@@ -214,7 +265,7 @@ function slotToolOf(
             const run = checkRun({ job, slot: slot.name, ids: rest.ids, again: rest.again });
             const env = {
               ...commonEnv(semel, facts, attempt, rest.isNamespaceChosen),
-              ...runEnv(semel, run, slot),
+              ...runEnv(semel, run, slot, rest.ids),
             };
             return askVerifier(verify, env, ctx.signal);
           },

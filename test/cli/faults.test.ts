@@ -89,7 +89,9 @@ describe('nothing is run', () => {
       await refuses(at, env, 'small');
       spawnSync('rm', [at.path('small/filler')]);
       expect((await at.with({ env }).semel(...(guarded('job')[0] as string[]))).exit).toBe(0);
-      expect((await at.with({ env }).semel('run', 'first', '--', 'false')).stderr).toContain('was done');
+      expect((await at.with({ env }).semel('run', 'first', '--', 'false')).stderr).toContain(
+        'was already done',
+      );
     } finally {
       spawnSync('umount', ['-l', at.path('small')]);
     }

@@ -72,6 +72,21 @@ test('a run whose guard and command are killed is taken over at once, long befor
   expect(next).toMatchObject({ exit: 0, stdout: 'taken over\n' });
 });
 
+test('a run that died and then fails has the exit code of its command, and goes on being run', async () => {
+  const at = place();
+  const first = at.start('run', 'job', '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
+  const pid = await pidOf(at);
+  await killed(first);
+  process.kill(pid, 'SIGKILL');
+  await eventually(() => !isAlive(pid), 'its end');
+  expect((await at.semel('run', 'job', '--', 'sh', '-c', 'exit 3')).exit).toBe(3);
+  expect((await at.semel('run', 'job', '--', 'sh', '-c', 'exit 3')).exit).toBe(3);
+  const last = await at.semel('run', 'job', '--', 'echo', 'done');
+  expect(last).toMatchObject({ exit: 0, stdout: 'done\n' });
+  expect(last.stderr).toContain('attempt 3 failed with exit 3');
+  expect((await at.semel('doubt', '--exit-code')).exit).toBe(0);
+});
+
 test('a run whose command is killed has failed, and runs again', async () => {
   const at = place();
   const first = at.start('run', 'job', '--', ...command(60));

@@ -19,7 +19,7 @@ describe('an effect', () => {
     const second = await send('--id', 'template=welcome', '--id', 'lead=42');
     expect(second).toMatchObject({ exit: 0, stdout: first.stdout });
     expect(second.stderr).toMatch(
-      /^semel: mail was already done at .*Z \(.*\) by \S+; nothing was run \(ledger .*\)\n$/,
+      /^semel: mail template=welcome lead=42 was already done at .*Z \(.*\) by \S+; nothing was run \(ledger .*\)\n$/,
     );
     const other = await send('--id', 'lead=43', '--id', 'template=welcome');
     expect(other.stdout).not.toBe(first.stdout);

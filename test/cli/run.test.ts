@@ -15,7 +15,7 @@ describe('a slot', () => {
     const second = await run();
     expect(second).toMatchObject({ exit: 0, stdout: '' });
     expect(second.stderr).toMatch(
-      /^semel: blog \d{4}-\d\d-\d\d was done at .*Z \(.*\) by \S+:\d+; nothing was run \(ledger .*ledger\.db\)\n$/,
+      /^semel: blog \d{4}-\d\d-\d\d was already done at .*Z \(.*\) by \S+:\d+; nothing was run \(ledger .*ledger\.db\)\n$/,
     );
     expect(at.lines('effects')).toEqual(['ran']);
     expect(await at.semel('run', 'blog', '-q', '--skip-code', '9', '--', 'false')).toMatchObject({
@@ -87,26 +87,36 @@ describe('a slot', () => {
     expect(at.lines('effects')).toHaveLength(1);
   });
 
+  test('that is held is not run by leaving the option out', async () => {
+    const at = place();
+    await at.semel('run', 'blog', '--after-failure', 'hold', '--', 'sh', '-c', 'exit 3');
+    expect((await at.semel('run', 'blog', '--', 'sh', '-c', 'echo x >> effects')).exit).toBe(76);
+    expect(at.lines('effects')).toEqual([]);
+  });
+
   test('that failed asks --verify first: landed is done, not landed is run, unknown is in doubt', async () => {
     const at = place();
     const run = (job: string, verify: string, command: string) =>
       at.semel('run', job, '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', command);
     const fails = 'echo x >> effects; exit 3';
-    for (const job of ['yes', 'no', 'maybe']) expect((await run(job, 'exit 1', fails)).exit).toBe(76);
+    // The verifier is asked when the command has failed, and again at the next start.
     expect(await run('yes', 'exit 0', fails)).toMatchObject({ exit: 0 });
-    expect(await run('maybe', 'exit 5', fails)).toMatchObject({ exit: 76 });
+    expect(await run('no', 'exit 1', fails)).toMatchObject({ exit: 3 });
+    for (const verify of ['exit 5', 'exit 5']) expect((await run('maybe', verify, fails)).exit).toBe(76);
     expect(at.lines('effects')).toHaveLength(3);
+    expect(await run('maybe', 'exit 0', fails)).toMatchObject({ exit: 0 });
     expect(await run('no', 'exit 1', 'echo x >> effects')).toMatchObject({ exit: 0 });
     expect(at.lines('effects')).toHaveLength(4);
-    expect((await run('yes', 'exit 1', fails)).stderr).toContain('was done');
+    expect((await run('yes', 'exit 1', fails)).stderr).toContain('was already done');
   });
 
   test('a verifier that takes its time is no reason to begin anew', async () => {
     const at = place();
     const run = (verify: string, script: string) =>
       at.semel('run', 'job', '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', script);
-    await run('exit 1', 'exit 3');
-    expect((await run('sleep 6; exit 1', 'echo "attempt $SEMEL_ATTEMPT"')).stdout).toBe('attempt 2\n');
+    // The first start asks it once, the second once more: three attempts, and no fourth.
+    await run('exit 5', 'exit 3');
+    expect((await run('sleep 6; exit 1', 'echo "attempt $SEMEL_ATTEMPT"')).stdout).toBe('attempt 3\n');
   });
 
   test('--retries tries a failure again in its turn', async () => {
@@ -127,6 +137,23 @@ describe('a slot', () => {
     expect(said.exit).toBe(0);
     expect(said.stderr).toContain('attempt 3 of blog');
     expect(at.lines('effects')).toHaveLength(3);
+    const asked = await at.semel(
+      ...[
+        'run',
+        'asked',
+        '--retries',
+        '1',
+        '--backoff',
+        '10ms',
+        '--verify',
+        'exit 1',
+        '--verify-after',
+        '0s',
+      ],
+      ...['--', 'sh', '-c', 'echo y >> asked; exit 5'],
+    );
+    expect(asked.exit).toBe(5);
+    expect(at.lines('asked')).toHaveLength(2);
   });
 });
 
@@ -164,7 +191,7 @@ describe('two runs of a job', () => {
     const waited = await at.semel('run', 'blog', '--wait', '30s', ...again);
     expect(waited.exit).toBe(0);
     expect(waited.stderr).toContain('waiting for');
-    expect(waited.stderr).toContain('was done');
+    expect(waited.stderr).toContain('was already done');
     await first.ended;
     expect(at.lines('effects')).toHaveLength(1);
   });

@@ -1,0 +1,30 @@
+// Words that `run`, `once` and `step` have in common: what it is about, who did it, why it could not start.
+
+import { type ChildEnding, type Ids, shownOwner } from '../jobs/index.ts';
+import type { RecordInfo, Semel } from '../semel/index.ts';
+import { cut, relative } from './print.ts';
+
+/** `mail lead=42 template=welcome`: with two hundred of them in one log, the name alone tells nothing. */
+export function labelOf(name: string, ids: Readonly<Record<string, unknown>> | Ids): string {
+  const parts = Object.entries(ids).map(
+    ([field, value]) => `${field}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
+  return cut([name, ...parts].join(' '), 120);
+}
+
+/** When and by whom: of the process that did it, or of the person who said so. */
+export async function doneWords(semel: Semel, record: RecordInfo): Promise<string> {
+  const at = record.settledAt ?? record.updatedAt;
+  const when = `at ${at.toISOString()} (${relative(at)})`;
+  const history = await semel.records.history(record.key);
+  const said = history.findLast(({ type, detail }) => type === 'resolved' && detail.act === 'landed');
+  if (said !== undefined) return `was declared done ${when} by ${said.detail.by}`;
+  return `was already done ${when} by ${shownOwner(record.owner)}`;
+}
+
+export function couldNotStart(command: readonly string[], { exit }: ChildEnding): string {
+  const [file] = command;
+  return exit === 127
+    ? `${file} was not found; is it in the PATH, or written with its folder?`
+    : `${file} could not be executed; may this user execute it?`;
+}
