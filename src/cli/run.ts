@@ -180,9 +180,11 @@ async function tell(report: JobReport, told: Told): Promise<number> {
   switch (report.kind) {
     case 'skipped': {
       const { record } = report;
+      const more = { record: record.id, doneAt: record.settledAt };
+      if (values.quiet || values.json) return skip('', more);
       const how = report.isVerified ? 'was found to be done by the verifier' : await doneWords(semel, record);
       const again = values.again === undefined ? '' : ', with the same reason to do it again';
-      return skip(`${label} ${how}${again}`, { record: record.id, doneAt: record.settledAt });
+      return skip(`${label} ${how}${again}`, more);
     }
     case 'busy': {
       const sentence = `${job} is running ${busyWho(report.holder)}`;
