@@ -153,7 +153,6 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
     await using semel = ledgerFor(values, {
       make: true,
       owner: ownerOf(mark),
-      prune: false,
       limits: { resultBytes },
     });
     const facts = await semel.open();

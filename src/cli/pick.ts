@@ -30,7 +30,7 @@ attempt of the slot gets it, even if the list changed. Recent are the choices of
     const from = await listOf(values.from);
     if (from.length === 0) throw usageError('pick', 'there is nothing to choose from', 'Write --from a,b,c.');
     const notRecent = flagReader('pick', values).whole('not-recent', 0, { to: 9_999 });
-    await using semel = ledgerFor(values, { make: true, prune: false });
+    await using semel = ledgerFor(values, { make: true });
     const choice = await pick(semel, inside, name, from, notRecent);
     if (values.json) printJson({ name, choice, slot: inside.run.slot });
     else print(choice);

@@ -125,7 +125,7 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
     const skipCode = given.whole('skip-code', 0, exitCodes);
     const ids = idsOf('run', values.id);
     const mark = randomBytes(10).toString('hex');
-    await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark), prune: false });
+    await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark) });
     const facts = await semel.open();
     const report = await runJob({
       semel,
