@@ -17,7 +17,7 @@ import {
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
-import { idsFromJson, idsOf } from './ids.ts';
+import { identityOf } from './ids.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
 import { complain, printAside, relative } from './print.ts';
@@ -125,7 +125,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
         'Use another name.',
       );
     const inside = insideOf();
-    const ids = { ...idsOf('once', values.id), ...idsFromJson('once', values['id-json']) };
+    const ids = identityOf('once', values);
     const hasIdentity = Object.keys(ids).length > 0 || values.key !== undefined;
     const unit = values.per ?? (hasIdentity ? 'ever' : 'run');
     if (unit === 'run' && inside === undefined)

@@ -111,10 +111,10 @@ test('two intents: which field makes them two, and what is likely to be wrong', 
 
 test.each([
   [['key'], 'it takes the name of one contract'],
-  [['key', 'mail', '--id', 'lead'], '--id lead has no value'],
+  [['key', 'mail', '--id', 'lead'], '--id "lead" is no identity'],
   [['key', 'mail', '--id', 'a=1', '--id', 'a=2'], '--id a is given twice'],
   [['key', 'mail', '--and', '{lead}'], '--and is no JSON'],
-  [['key', 'mail', '--id-json', 'nowhere.json'], 'nowhere.json cannot be read'],
+  [['key', 'mail', '--id-json', 'nowhere.json'], 'there is no file nowhere.json'],
   [['key', 'mail', '--per', 'day', '--tz', 'Mars/Base'], '"Mars/Base" is not a time zone'],
   [['key', 'mail', '--per', 'ever', '--tz', 'UTC'], '--tz means nothing for --per ever'],
   [['key', 'mail', '--per', 'turn'], 'needs a conversation'],

@@ -199,7 +199,7 @@ describe('an export', () => {
       ],
       [file(desk, 'ok.csv', long), 'to=address', '"address" is no field of a record'],
       [latin, 'to=args.to', 'is no UTF-8 text'],
-      [join(desk.folder, 'missing.csv'), 'to=args.to', 'cannot be read (ENOENT'],
+      [join(desk.folder, 'missing.csv'), 'to=args.to', 'there is no file'],
     ] as const) {
       const { code, err } = await desk.run(['resolve', '--from', path, '--match', match, '--yes']);
       expect(err).toContain(message);
