@@ -2,7 +2,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { eventually, place } from './semel.ts';
+import { eventually, place } from './place.ts';
 
 const effect = 'echo x >> effects; echo "sent $SEMEL_KEY_UUID"';
 
@@ -11,13 +11,13 @@ describe('an effect', () => {
     const at = place();
     const send = (...ids: string[]) => at.semel('once', 'mail', ...ids, '--', 'sh', '-c', effect);
     const first = await send('--id', 'lead=42', '--id', 'template=welcome');
-    expect(first).toMatchObject({ exit: 0, stderr: '' });
+    expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.stdout).toMatch(
       /^sent [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n$/,
     );
     // The order in which the ids are given means nothing.
     const second = await send('--id', 'template=welcome', '--id', 'lead=42');
-    expect(second).toMatchObject({ exit: 0, stdout: first.stdout });
+    expect(second).toMatchObject({ code: 0, stdout: first.stdout });
     expect(second.stderr).toMatch(
       /^semel: mail was already done at .*Z \(.*\) by \S+; nothing was run \(ledger .*\)\n$/,
     );
@@ -54,12 +54,12 @@ describe('an effect', () => {
 
   test('without ids is once per slot inside a run, and wrong usage outside', async () => {
     const at = place();
-    expect(await at.semel('once', 'publish', '--', 'true')).toMatchObject({ exit: 64 });
+    expect(await at.semel('once', 'publish', '--', 'true')).toMatchObject({ code: 64 });
     const script = `${at.word} once publish -- sh -c 'echo x >> effects; echo live' && test "$SEMEL_ATTEMPT" = 2`;
     const run = (day: string) => at.semel('run', 'blog', '--at', day, '--', 'sh', '-c', script);
-    expect((await run('2026-06-19T07:00:00Z')).exit).toBe(1);
+    expect((await run('2026-06-19T07:00:00Z')).code).toBe(1);
     const second = await run('2026-06-19T07:00:00Z');
-    expect(second).toMatchObject({ exit: 0, stdout: 'live\n' });
+    expect(second).toMatchObject({ code: 0, stdout: 'live\n' });
     expect(at.lines('effects')).toHaveLength(1);
     await run('2026-06-20T07:00:00Z');
     expect(at.lines('effects')).toHaveLength(2);
@@ -73,14 +73,14 @@ describe('an effect', () => {
       ),
     );
     expect(new Set(said.map(({ stdout }) => stdout)).size).toBe(1);
-    expect(said.map(({ exit }) => exit)).toEqual(said.map(() => 0));
+    expect(said.map(({ code }) => code)).toEqual(said.map(() => 0));
     expect(at.lines('effects')).toHaveLength(1);
   });
 
   test('that calls itself does not wait for itself', async () => {
     const at = place();
     const inner = `${at.word} once mail --id lead=1 --if-busy fail -- true`;
-    const { exit, stderr } = await at.semel(
+    const { code, stderr } = await at.semel(
       'once',
       'mail',
       '--id',
@@ -90,7 +90,7 @@ describe('an effect', () => {
       '-c',
       `${inner}; test $? = 75`,
     );
-    expect([exit, stderr.includes('is being done since')]).toEqual([0, true]);
+    expect([code, stderr.includes('is being done since')]).toEqual([0, true]);
   });
 });
 
@@ -100,13 +100,13 @@ describe('a command that failed', () => {
     const send = () =>
       at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'echo x >> effects; exit 3');
     const first = await send();
-    expect(first.exit).toBe(76);
+    expect(first.code).toBe(76);
     const second = await send();
-    expect(second.exit).toBe(76);
+    expect(second.code).toBe(76);
     expect(second.stderr).toContain('failed with exit 3');
     expect(at.lines('effects')).toHaveLength(1);
     const [, ref = ''] = /semel resolve (\S+)/.exec(second.stderr) ?? [];
-    expect(await at.semel('resolve', ref, 'not-landed', '--force')).toMatchObject({ exit: 0 });
+    expect(await at.semel('resolve', ref, 'not-landed', '--force')).toMatchObject({ code: 0 });
     expect((await at.semel('once', 'mail', '--id', 'lead=1', '--', 'echo', 'sent')).stdout).toBe('sent\n');
   });
 
@@ -115,16 +115,16 @@ describe('a command that failed', () => {
     const send = () => at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'exit 3');
     const [, ref = ''] = /semel resolve (\S+)/.exec((await send()).stderr) ?? [];
     await at.semel('resolve', ref, 'landed', '--result', '"m-7"');
-    expect(await send()).toMatchObject({ exit: 0, stdout: 'm-7' });
+    expect(await send()).toMatchObject({ code: 0, stdout: 'm-7' });
   });
 
   test('never started, or says by its code that it did not land: the next call runs it', async () => {
     const at = place();
-    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', './nowhere')).exit).toBe(127);
-    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', 'sh', '-c', effect)).exit).toBe(0);
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', './nowhere')).code).toBe(127);
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', 'sh', '-c', effect)).code).toBe(0);
     const told = ['once', 'mail', '--id', 'a=2', '--not-landed-exit', '6,7', '--'];
-    expect((await at.semel(...told, 'sh', '-c', 'exit 7')).exit).toBe(7);
-    expect((await at.semel(...told, 'sh', '-c', effect)).exit).toBe(0);
+    expect((await at.semel(...told, 'sh', '-c', 'exit 7')).code).toBe(7);
+    expect((await at.semel(...told, 'sh', '-c', effect)).code).toBe(0);
     expect(at.lines('effects')).toHaveLength(2);
   });
 
@@ -132,8 +132,8 @@ describe('a command that failed', () => {
     const at = place();
     const send = () =>
       at.semel('once', 'mail', '--id', 'a=1', '--', 'sh', '-c', 'echo x >> effects; no-such-command');
-    expect((await send()).exit).toBe(76);
-    expect((await send()).exit).toBe(76);
+    expect((await send()).code).toBe(76);
+    expect((await send()).code).toBe(76);
     expect(at.lines('effects')).toHaveLength(1);
   });
 
@@ -141,8 +141,8 @@ describe('a command that failed', () => {
     const at = place();
     const send = (script: string) =>
       at.semel('once', 'set', '--id', 'a=1', '--if-unknown', 'rerun', '--', 'sh', '-c', script);
-    expect((await send('exit 3')).exit).toBe(76);
-    expect(await send('echo ok')).toMatchObject({ exit: 0, stdout: 'ok\n' });
+    expect((await send('exit 3')).code).toBe(76);
+    expect(await send('echo ok')).toMatchObject({ code: 0, stdout: 'ok\n' });
   });
 
   test('asks --verify: 0 landed with its output, 1 did not land, else still unknown', async () => {
@@ -162,28 +162,28 @@ describe('a command that failed', () => {
         'echo x >> effects; exit 3',
       );
     expect(await send('yes', 'echo "found $SEMEL_KEY"')).toMatchObject({
-      exit: 0,
+      code: 0,
       stdout: expect.stringMatching(/^found \w{32}\n$/),
     });
-    expect((await send('yes', 'exit 9')).exit).toBe(0);
+    expect((await send('yes', 'exit 9')).code).toBe(0);
     expect(at.lines('effects')).toHaveLength(1);
     // "It did not" is not believed while a request may be on its way, and nothing is run twice by one call.
-    expect((await send('no', 'exit 1')).exit).toBe(76);
-    expect((await send('no', 'exit 1')).exit).toBe(76);
+    expect((await send('no', 'exit 1')).code).toBe(76);
+    expect((await send('no', 'exit 1')).code).toBe(76);
     expect(at.lines('effects')).toHaveLength(2);
-    expect((await send('soon', 'exit 1', '--verify-after', '0s')).exit).toBe(3);
+    expect((await send('soon', 'exit 1', '--verify-after', '0s')).code).toBe(3);
     expect(at.lines('effects')).toHaveLength(3);
-    expect((await send('soon', 'exit 1', '--verify-after', '0s')).exit).toBe(3);
+    expect((await send('soon', 'exit 1', '--verify-after', '0s')).code).toBe(3);
     expect(at.lines('effects')).toHaveLength(4);
-    expect((await send('maybe', 'exit 5')).exit).toBe(76);
-    expect((await send('maybe', 'kill -9 $$')).exit).toBe(76);
+    expect((await send('maybe', 'exit 5')).code).toBe(76);
+    expect((await send('maybe', 'kill -9 $$')).code).toBe(76);
     expect(at.lines('effects')).toHaveLength(5);
   });
 
   test('at its timeout is ended, and in doubt', async () => {
     const at = place();
     const said = await at.semel('once', 'mail', '--id', 'a=1', '--timeout', '300ms', '--', 'sleep', '30');
-    expect(said.exit).toBe(76);
+    expect(said.code).toBe(76);
     expect(said.stderr).toContain('was ended by its timeout of 300ms');
   });
 });
@@ -198,20 +198,20 @@ describe('the output', () => {
     for (let i = 0; i < expected.length; i += 1) expected[i] = (i * 31 + (i >> 8)) & 255;
     for (const _ of ['executed', 'replayed']) {
       const said = once();
-      expect((await said.ended).exit).toBe(0);
+      expect((await said.ended).code).toBe(0);
       expect(said.stdoutBytes().equals(expected)).toBe(true);
     }
     const run = at.start('run', 'blob', '--', process.execPath, '-e', script);
-    expect((await run.ended).exit).toBe(0);
+    expect((await run.ended).code).toBe(0);
     expect(run.stdoutBytes().equals(expected)).toBe(true);
   });
 
   test('of nothing but control characters is kept too, and moves to another ledger', async () => {
     const at = place();
     const once = () => at.semel('once', 'zeros', '--id', 'a=1', '--', 'head', '-c', '12000000', '/dev/zero');
-    expect(await once()).toMatchObject({ exit: 0, stdout: '\0'.repeat(12_000_000) });
+    expect(await once()).toMatchObject({ code: 0, stdout: '\0'.repeat(12_000_000) });
     const again = await once();
-    expect([again.exit, again.stdout.length]).toEqual([0, 12_000_000]);
+    expect([again.code, again.stdout.length]).toEqual([0, 12_000_000]);
     const { stdout } = await at.semel('export');
     const moved = await at
       .with({ input: stdout })
@@ -226,7 +226,7 @@ describe('the output', () => {
     await first.ended;
     expect(first.stdoutBytes()).toHaveLength(20_000_000);
     const second = await once().ended;
-    expect(second).toMatchObject({ exit: 0, stdout: '' });
+    expect(second).toMatchObject({ code: 0, stdout: '' });
     expect(second.stderr).toContain('it printed 20000000 bytes, which is more than is kept');
   });
 
@@ -252,7 +252,7 @@ describe('the output', () => {
     const at = place();
     const started = at.start('run', 'yes', '--', 'sh', '-c', 'yes; echo "$?" >> effects; exit 7');
     started.child.stdout?.once('data', () => started.child.stdout?.destroy());
-    expect((await started.ended).exit).toBe(7);
+    expect((await started.ended).code).toBe(7);
     expect(at.lines('effects')).toHaveLength(1);
   });
 });
@@ -277,7 +277,7 @@ test.each([
 ])('%j is told as wrong usage', async (args, sentence) => {
   const at = place();
   writeFileSync(at.path('ids.json'), '{"a":2}');
-  const { exit, stderr } = await at.semel(...args);
-  expect([exit, stderr]).toEqual([64, expect.stringContaining(sentence)]);
+  const { code, stderr } = await at.semel(...args);
+  expect([code, stderr]).toEqual([64, expect.stringContaining(sentence)]);
   expect(existsSync(at.path('ran'))).toBe(false);
 });
