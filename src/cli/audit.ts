@@ -1,12 +1,12 @@
 // `semel audit`: duplicates in the logs that people already have. Needs no ledger, and writes nothing.
 
 import type { SemelError } from '../core/errors.ts';
-import { entriesOf } from './audit/entries.ts';
+import { entriesOf, longestLine } from './audit/entries.ts';
 import { type Missing, type Reading, type ReadingOptions, readLog } from './audit/reading.ts';
 import { reportOf, sentence, suggestionsOf } from './audit/report.ts';
 import { command } from './command.ts';
 import { flagReader } from './flag-values.ts';
-import { linesOf, openInput } from './input.ts';
+import { linesOf, textOf } from './input.ts';
 import { print, printJson } from './print.ts';
 import { usageError } from './usage.ts';
 
@@ -67,7 +67,7 @@ into. What is not said is guessed from the first lines, and told. Exit code 1 if
       nearMs: given.duration('near', 30_000),
     };
     const reading = await readLog(
-      entriesOf(linesOf('audit', openInput('audit', path), maxLine), values.format),
+      entriesOf(linesOf(textOf('audit', path, 'lenient'), longestLine), values.format),
       options,
     );
     if ('missing' in reading) throw nothing(reading);
@@ -77,8 +77,6 @@ into. What is not said is guessed from the first lines, and told. Exit code 1 if
     return found.repeats > 0 || found.reuses.length > 0 ? 1 : 0;
   },
 });
-
-const maxLine = 1_048_576;
 
 function regexOf(text: string): RegExp {
   try {

@@ -28,7 +28,7 @@ What is running now is counted: if its process was killed, it is in doubt only w
     if (positionals.length > 0)
       throw usageError('doubt', 'it takes options only', `Write: semel doubt --tool ${positionals[0]}`);
     const olderMs = flagReader('doubt', values).duration('older', 0);
-    await using semel = ledgerFor(values, { prune: false });
+    await using semel = ledgerFor(values);
     const now = Date.now();
     const items: RecordInfo[] = [];
     for await (const item of everyDoubt(semel, values.tool))

@@ -1,7 +1,7 @@
 // `--id name=value`: the identity of a run or an effect, as it is typed.
 
-import { readFileSync } from 'node:fs';
 import type { Ids } from '../jobs/index.ts';
+import { smallText } from './input.ts';
 import type { CommandName } from './summaries.ts';
 import { usageError } from './usage.ts';
 
@@ -24,29 +24,39 @@ export function idsOf(command: CommandName, given: readonly string[] | undefined
 
 const mostBytes = 1_048_576;
 
-/** From a file or from stdin: an object, whatever is in it. */
-export function idsFromJson(
-  command: CommandName,
-  path: string | undefined,
-): Readonly<Record<string, unknown>> {
-  if (path === undefined) return {};
-  let text: string;
+/** Of one file, or of standard input; whatever is in it. */
+export function jsonFrom(command: CommandName, path: string): unknown {
+  return parsedJson(command, `--id-json ${path}`, smallText(command, path, mostBytes));
+}
+
+export function parsedJson(command: CommandName, from: string, text: string): unknown {
   try {
-    text = readFileSync(path === '-' ? 0 : path, 'utf8');
+    return JSON.parse(text);
   } catch (error) {
     throw usageError(
       command,
-      `--id-json ${JSON.stringify(path)} cannot be read (${(error as Error).message})`,
+      `${from} is no JSON (${(error as Error).message})`,
+      `Write an object, in quotes for the shell: '{"lead":42}'`,
     );
   }
-  if (text.length > mostBytes)
-    throw usageError(command, '--id-json is too large', 'An identity is a few fields.');
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as Record<string, unknown>;
-  } catch {
-    throw usageError(command, '--id-json is no JSON', 'Write an object: {"lead": 42}.');
-  }
-  throw usageError(command, '--id-json is no object', 'Write an object: {"lead": 42}.');
+}
+
+/** By --id and by --id-json, which has to be an object: an effect is about named things. */
+export function identityOf(
+  command: CommandName,
+  given: { readonly id: readonly string[] | undefined; readonly 'id-json': string | undefined },
+): Readonly<Record<string, unknown>> {
+  const ids = idsOf(command, given.id);
+  if (given['id-json'] === undefined) return ids;
+  const more = jsonFrom(command, given['id-json']);
+  if (typeof more !== 'object' || more === null || Array.isArray(more))
+    throw usageError(command, '--id-json is no object', 'Write an object: {"lead": 42}.');
+  const twice = Object.keys(ids).find((name) => Object.hasOwn(more, name));
+  if (twice !== undefined)
+    throw usageError(
+      command,
+      `${JSON.stringify(twice)} is given by --id and by --id-json`,
+      'Leave one of them out.',
+    );
+  return { ...ids, ...more };
 }

@@ -12,7 +12,7 @@ import { flagReader } from './flag-values.ts';
 import { type Meaning, meanings, meaningsWith, type PlainFields } from './import/plain.ts';
 import { type Plan, planOf } from './import/plan.ts';
 import { type Report, reportLines, takeIn } from './import/taking.ts';
-import { linesOf, openInput } from './input.ts';
+import { linesOf, textOf } from './input.ts';
 import { type LedgerChoice, ledgerFor, namespaceOf } from './ledger.ts';
 import { complain, print, printable, printJson } from './print.ts';
 import { usageError } from './usage.ts';
@@ -66,14 +66,14 @@ may run again. Others need --map. Where a key has several lines, the last counts
     const mapped = meaningsWith(mapOf(values.map ?? []));
     const windowMs = flagReader('import', values).duration('window', 30 * 86_400_000);
     await using file = await kept(path);
-    const plan = await planOf(linesOf('import', openInput('import', file.path)), {
+    const plan = await planOf(linesOf(textOf('import', file.path), longestLine), {
       meanings: mapped,
       fields: given(values),
     });
     await using semel = ledgerOf(values, values['dry-run'] ?? false);
     check(plan, values, semel.namespace);
     for (const { line, because } of plan.bad) complain(`line ${line} is left out: ${because}.`);
-    const report = await takeIn(semel, linesOf('import', openInput('import', file.path)), plan, {
+    const report = await takeIn(semel, linesOf(textOf('import', file.path), longestLine), plan, {
       contract: values.tool ?? '',
       meanings: mapped,
       windowMs,
@@ -84,6 +84,9 @@ may run again. Others need --map. Where a key has several lines, the last counts
     return 0;
   },
 });
+
+/** Room for the largest result that `semel once` keeps, encoded, and for its history. */
+const longestLine = 64 * 1_048_576;
 
 function mapOf(entries: readonly string[]): ReadonlyMap<string, Meaning> {
   return new Map(

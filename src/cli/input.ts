@@ -1,40 +1,61 @@
-// What a command reads from a file or from standard input: lines, numbered from 1, never more of them in memory than
-// one piece of the file. Refuses what is no text.
+// What a command reads from a file or from standard input (`-`): text, or its lines, numbered from 1, never more of them
+// in memory than one piece of the file. Refuses what is no text.
 
-import { createReadStream, statSync } from 'node:fs';
-import type { Readable } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
+import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
+import { isSemelError, type SemelError } from '../core/errors.ts';
 import { usageError } from './usage.ts';
+
+/** A log may hold anything; of what is believed, no name may turn into another one without a word. */
+export type Decoding = 'strict' | 'lenient';
+
+/** UTF-8, with or without a byte order mark. */
+export async function* textOf(
+  command: string,
+  path: string,
+  decoding: Decoding = 'strict',
+): AsyncGenerator<string> {
+  const bytes = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 262_144 });
+  try {
+    yield* decoded(command, bytes, decoding);
+  } catch (error) {
+    throw isSemelError(error) ? error : unreadable(command, path, error as NodeJS.ErrnoException);
+  }
+}
+
+export async function* decoded(
+  command: string,
+  source: AsyncIterable<Uint8Array>,
+  decoding: Decoding,
+): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: decoding === 'strict' });
+  let isFirst = true;
+  try {
+    for await (const chunk of source) {
+      if (isFirst) checkText(command, chunk);
+      isFirst = false;
+      yield decoder.decode(chunk, { stream: true });
+    }
+    yield decoder.decode();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error;
+    throw noText(command);
+  }
+}
 
 export interface Line {
   readonly number: number;
-  /** Undefined: it is longer than any line may be, and was not kept. */
+  /** With a carriage return at its end, if there is one. Undefined: it is longer than `maxLength`, and was not kept. */
   readonly text: string | undefined;
-}
-
-export const maxLineLength = 8 * 1_048_576;
-
-/** `-` is standard input. */
-export function openInput(command: string, path: string): Readable {
-  if (path === '-') return process.stdin;
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined)
-    throw usageError(command, `there is no file ${path}`, 'Name a file, or - for standard input.');
-  if (found.isDirectory()) throw usageError(command, `${path} is a folder`, 'Name a file in it.');
-  return createReadStream(path, { highWaterMark: 262_144 });
 }
 
 /** In batches, since one promise per line would cost more than the line. */
 export async function* linesOf(
-  command: string,
-  source: AsyncIterable<Buffer>,
-  maxLength: number = maxLineLength,
+  chunks: AsyncIterable<string>,
+  maxLength: number,
 ): AsyncGenerator<readonly Line[]> {
-  const decoder = new StringDecoder('utf8');
   let number = 0;
   let rest = '';
   let isTooLong = false;
-  let isFirst = true;
 
   function take(text: string): Line[] {
     const pieces = text.split('\n');
@@ -56,26 +77,57 @@ export async function* linesOf(
     number += 1;
     const tooLong = isTooLong || line.length > maxLength;
     isTooLong = false;
-    return { number, text: tooLong ? undefined : line.endsWith('\r') ? line.slice(0, -1) : line };
+    return { number, text: tooLong ? undefined : line };
   }
 
-  for await (const chunk of source) {
-    if (isFirst) checkText(command, chunk);
-    const text = decoder.write(chunk);
-    yield take(isFirst ? text.replace(/^\uFEFF/, '') : text);
-    isFirst = false;
-  }
-  rest += decoder.end();
+  for await (const chunk of chunks) yield take(chunk);
   if (rest !== '' || isTooLong) yield [ended(rest)];
 }
 
-function checkText(command: string, start: Buffer): void {
+/** The whole of a small file, at once: what it is for begins after it. */
+export function smallText(command: string, path: string, mostBytes: number): string {
+  const buffer = Buffer.alloc(mostBytes + 1);
+  let size = 0;
+  try {
+    const file = path === '-' ? 0 : openSync(path, 'r');
+    try {
+      for (let read = -1; read !== 0 && size < buffer.length; size += read)
+        read = readSync(file, buffer, size, buffer.length - size, null);
+    } finally {
+      if (file !== 0) closeSync(file);
+    }
+  } catch (error) {
+    throw unreadable(command, path, error as NodeJS.ErrnoException);
+  }
+  if (size > mostBytes) throw usageError(command, `${nameOf(path)} has more than ${mostBytes} bytes`);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(buffer.subarray(0, size));
+  } catch {
+    throw noText(command);
+  }
+}
+
+function unreadable(command: string, path: string, { code, message }: NodeJS.ErrnoException): SemelError {
+  const next = 'Name a file, or - for standard input.';
+  if (code === 'ENOENT') return usageError(command, `there is no file ${path}`, next);
+  if (code === 'EISDIR') return usageError(command, `${path} is a folder`, 'Name a file in it.');
+  return usageError(command, `${nameOf(path)} cannot be read (${message})`, next);
+}
+
+function nameOf(path: string): string {
+  return path === '-' ? 'standard input' : path;
+}
+
+function checkText(command: string, start: Uint8Array): void {
   if (start[0] === 0x1f && start[1] === 0x8b)
     throw usageError(
       command,
       'it is compressed',
-      `Unpack it on the way: gunzip -c <file> | semel ${command} -`,
+      'Unpack it on the way: gunzip -c <file> | semel …, with - as the file.',
     );
-  if (start.subarray(0, 1_024).includes(0))
-    throw usageError(command, 'it is no UTF-8 text', 'Convert it: iconv -f utf-16 -t utf-8.');
+  if (start.subarray(0, 1_024).includes(0)) throw noText(command);
+}
+
+function noText(command: string): SemelError {
+  return usageError(command, 'it is no UTF-8 text', 'Convert it: iconv -f <its encoding> -t utf-8.');
 }

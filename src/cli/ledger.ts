@@ -13,7 +13,7 @@ export interface LedgerChoice {
 
 /**
  * To look at a ledger that is not there would make an empty one, and say that all is well: only whoever has something
- * to write makes one.
+ * to write makes one. Nor does whoever looks tidy up.
  */
 export function ledgerFor(
   choice: LedgerChoice,
@@ -35,6 +35,7 @@ export function ledgerFor(
     store: url,
     namespace: namespaceOf(choice),
     onWarning: complain,
+    prune: make ?? false,
     ...rest,
   });
 }

@@ -57,8 +57,7 @@ settled, given back. Filters add up; --status can be given several times and mea
       throw usageError('ls', 'it takes options only', `Write: semel ls --tool ${positionals[0]}`);
     const filter = filterOf(values);
     const limit = flagReader('ls', values).whole('limit', 50, { from: 1, to: mostRecords });
-    // Whoever looks does not tidy up.
-    await using semel = ledgerFor(values, { prune: false });
+    await using semel = ledgerFor(values);
     if (values.watch) {
       if (values.json) await followJson(semel, filter, limit);
       else if (process.stdout.isTTY) await redraw(semel, filter, limit);

@@ -21,7 +21,7 @@ import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
 import { couldNotStart, doneWords, labelOf } from './guarded.ts';
-import { idsFromJson, idsOf } from './ids.ts';
+import { identityOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
@@ -132,7 +132,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
         'Use another name.',
       );
     const inside = insideOf();
-    const ids = { ...idsOf('once', values.id), ...idsFromJson('once', values['id-json']) };
+    const ids = identityOf('once', values);
     const hasIdentity = Object.keys(ids).length > 0 || values.key !== undefined;
     const unit = values.per ?? (hasIdentity ? 'ever' : 'run');
     if (unit === 'run' && inside === undefined)
@@ -160,7 +160,6 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
     await using semel = ledgerFor(values, {
       make: true,
       owner: ownerOf(mark),
-      prune: false,
       limits: { resultBytes },
     });
     const facts = await semel.open();

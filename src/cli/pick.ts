@@ -3,6 +3,7 @@
 import { pick } from '../jobs/index.ts';
 import { command } from './command.ts';
 import { flagReader } from './flag-values.ts';
+import { smallText } from './input.ts';
 import { mustBeInside } from './inside.ts';
 import { ledgerFor } from './ledger.ts';
 import { print, printJson } from './print.ts';
@@ -27,10 +28,10 @@ attempt of the slot gets it, even if the list changed. Recent are the choices of
     if (name === undefined || name === '' || positionals.length > 1)
       throw usageError('pick', 'it takes the name of one choice');
     const inside = mustBeInside('pick');
-    const from = await listOf(values.from);
+    const from = listOf(values.from);
     if (from.length === 0) throw usageError('pick', 'there is nothing to choose from', 'Write --from a,b,c.');
     const notRecent = flagReader('pick', values).whole('not-recent', 0, { to: 9_999 });
-    await using semel = ledgerFor(values, { make: true, prune: false });
+    await using semel = ledgerFor(values, { make: true });
     const choice = await pick(semel, inside, name, from, notRecent);
     if (values.json) printJson({ name, choice, slot: inside.run.slot });
     else print(choice);
@@ -38,10 +39,9 @@ attempt of the slot gets it, even if the list changed. Recent are the choices of
   },
 });
 
-async function listOf(given: string | undefined): Promise<readonly string[]> {
-  const items =
-    given === '-'
-      ? (await new Response(process.stdin as never).text()).split('\n')
-      : (given ?? '').split(',');
+const mostBytes = 1_048_576;
+
+function listOf(given: string | undefined): readonly string[] {
+  const items = given === '-' ? smallText('pick', '-', mostBytes).split('\n') : (given ?? '').split(',');
   return [...new Set(items.map((item) => item.trim()).filter((item) => item !== ''))];
 }

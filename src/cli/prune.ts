@@ -17,8 +17,7 @@ ledger prune it by themselves.`,
     if (positionals.length > 0)
       throw usageError('prune', 'it takes options only', 'One record is ended by: semel forget <id>.');
     const dryRun = values['dry-run'] ?? false;
-    // By itself it might do on closing what was only to be counted.
-    await using semel = ledgerFor(values, { prune: false });
+    await using semel = ledgerFor(values);
     const count = await semel.records.prune({ dryRun });
     if (values.json) printJson(dryRun ? { expired: count } : { pruned: count });
     else print(sentence(count, dryRun));

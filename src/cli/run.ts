@@ -130,7 +130,7 @@ the command's: --json prints one line about the run on stderr.`,
     const ids = idsOf('run', values.id);
     const label = labelOf(`${job} ${slot.name}`, ids);
     const mark = randomBytes(10).toString('hex');
-    await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark), prune: false });
+    await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark) });
     const facts = await semel.open();
     const report = await runJob({
       semel,

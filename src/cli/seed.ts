@@ -25,7 +25,7 @@ names that are asked for. The same in every attempt of the slot: what the run ha
     if (positionals.length > 0)
       throw usageError('seed', 'it takes options only', `Write: semel seed --recent ${positionals[0]}`);
     const inside = mustBeInside('seed');
-    await using semel = ledgerFor(values, { make: true, prune: false });
+    await using semel = ledgerFor(values);
     const { job, slot, ids } = inside.run;
     const weekday = new Date(`${inside.date}T00:00:00Z`).toLocaleDateString('en-GB', {
       weekday: 'long',

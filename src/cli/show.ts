@@ -26,7 +26,7 @@ first characters of one (at least four), by its ref (id@fence) or by its key.`,
     const [named] = positionals;
     if (named === undefined || positionals.length > 1)
       throw usageError('show', 'it takes one record', 'Write: semel show <id>. `semel ls` lists them.');
-    await using semel = ledgerFor(values, { prune: false });
+    await using semel = ledgerFor(values);
     // Of a ref only the record counts: whoever shows it wants to see what has become of it.
     const name = named.includes('/') ? named : (named.split('@')[0] as string);
     const record = await namedRecord('show', semel, name);

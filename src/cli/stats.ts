@@ -2,6 +2,7 @@
 
 import { day, hour } from '../core/period.ts';
 import { command } from './command.ts';
+import { everyRecord } from './every.ts';
 import { flagReader } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
 import { print, printJson } from './print.ts';
@@ -38,19 +39,8 @@ what a semel that only observes would have prevented. What was pruned is not cou
     const now = Date.now();
     const tally = createTally(now - spanMs, now, { unit: by, zone });
     await using semel = ledgerFor(values);
-    for (let after: string | undefined; ; ) {
-      const { items, next } = await semel.records.list({
-        limit: pageSize,
-        ...(values.tool === undefined ? {} : { contract: values.tool }),
-        ...(after === undefined ? {} : { after }),
-      });
-      const histories = await Promise.all(items.map(({ key }) => semel.records.history(key)));
-      items.forEach((item, n) => {
-        tally.add(item, histories[n] ?? []);
-      });
-      if (next === undefined) break;
-      after = next;
-    }
+    for await (const record of everyRecord(semel, values.tool === undefined ? {} : { contract: values.tool }))
+      tally.add(record, await semel.records.history(record.key));
     const stats = tally.result();
     if (values.json) printJson(stats);
     else print(...page(stats, values.observe ?? false));
@@ -58,5 +48,4 @@ what a semel that only observes would have prevented. What was pruned is not cou
   },
 });
 
-const pageSize = 500;
 const mostSlots = 400;

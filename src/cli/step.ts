@@ -48,7 +48,6 @@ whole or not at all, and a later attempt keeps or restores it.`,
     await using semel = ledgerFor(values, {
       make: true,
       owner: ownerOf(mark),
-      prune: false,
       limits: { resultBytes },
     });
     const facts = await semel.open();

@@ -2,7 +2,15 @@
 
 export function textOrBytes(bytes: Buffer): string | Uint8Array {
   const text = bytes.toString('utf8');
-  return Buffer.from(text, 'utf8').equals(bytes) ? text : new Uint8Array(bytes);
+  const isText = Buffer.from(text, 'utf8').equals(bytes) && !isSwollen(text, bytes);
+  return isText ? text : new Uint8Array(bytes);
+}
+
+const large = 1_048_576;
+
+/** Control characters take six characters of JSON each: as text it would not fit where it fits as bytes. */
+function isSwollen(text: string, { length }: Buffer): boolean {
+  return length > large && Buffer.byteLength(JSON.stringify(text)) > 1.5 * length;
 }
 
 export function bytesOf(stored: string | Uint8Array): Uint8Array {

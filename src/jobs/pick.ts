@@ -72,7 +72,7 @@ export async function pick(
 export async function earlierPicks(semel: Semel, inside: Inside, name: string): Promise<readonly Picked[]> {
   const mine = JSON.stringify(wordsOf(inside).toSpliced(1, 1));
   const picks: Picked[] = [];
-  for await (const { value } of recordsOf(semel, contractName('pick', name))) {
+  for await (const { value } of recordsOf(semel, { contract: contractName('pick', name) })) {
     const picked = value as Picked | undefined;
     if (picked === undefined || picked.name !== name || picked.at >= inside.at) continue;
     const theirs = wordsOf({ ...inside, run: { job: picked.job, slot: '', ids: picked.ids } }).toSpliced(
@@ -84,11 +84,14 @@ export async function earlierPicks(semel: Semel, inside: Inside, name: string): 
   return picks.sort((a, b) => b.at - a.at);
 }
 
-/** All that succeeded under a contract. */
-export async function* recordsOf(semel: Semel, contract: string): AsyncGenerator<RecordInfo> {
+/** All that succeeded under a contract, or under those whose names start so. */
+export async function* recordsOf(
+  semel: Semel,
+  query: { readonly contract: string } | { readonly prefix: string },
+): AsyncGenerator<RecordInfo> {
   for (let after: string | undefined; ; ) {
     const page = await semel.records.list({
-      contract,
+      ...query,
       status: 'succeeded',
       limit: 500,
       ...(after === undefined ? {} : { after }),
@@ -101,19 +104,10 @@ export async function* recordsOf(semel: Semel, contract: string): AsyncGenerator
 
 /** What this run has chosen so far. */
 export async function picksOf(semel: Semel, inside: Inside): Promise<Readonly<Record<string, string>>> {
-  const picks: Record<string, string> = {};
-  for (let after: string | undefined; ; ) {
-    const page = await semel.records.list({
-      prefix: 'pick.',
-      status: 'succeeded',
-      limit: 500,
-      ...(after === undefined ? {} : { after }),
-    });
-    for (const { run, value } of page.items) {
-      const picked = value as Picked | undefined;
-      if (run === inside.text && picked !== undefined) picks[picked.name] = picked.choice;
-    }
-    if (page.next === undefined) return picks;
-    after = page.next;
+  const picks = new Map<string, string>();
+  for await (const { run, value } of recordsOf(semel, { prefix: 'pick.' })) {
+    const picked = value as Picked | undefined;
+    if (run === inside.text && picked !== undefined) picks.set(picked.name, picked.choice);
   }
+  return Object.fromEntries(picks);
 }

@@ -24,7 +24,7 @@ export async function recentWork(
     : [contractName(undefined, name), contractName('step', name), contractName('pick', name)];
   const newest: RecordInfo[] = [];
   for (const contract of contracts) {
-    for await (const record of recordsOf(semel, contract)) {
+    for await (const record of recordsOf(semel, { contract })) {
       if (exceptRun !== undefined && record.run === exceptRun) continue;
       newest.push(record);
       // Kept short: a year of work is not held in memory.

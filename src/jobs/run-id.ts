@@ -39,7 +39,7 @@ export function checkRun(run: RunId): string {
   });
 }
 
-/** Names of contracts that jobs have for themselves. */
+/** Names of contracts that jobs have for themselves. After a crash they are run again by design. */
 export function isReserved(name: string): boolean {
   return /^(run|turn|step|pick)\./.test(name);
 }

@@ -19,7 +19,7 @@ test('retry reopens a failure, and makes what was given up an open question agai
   });
   const failed = await named(desk, 'nobody');
   const givenUp = await named(desk, 'lost-1');
-  const { code, out, err } = await desk.run([
+  const { code, stdout, stderr } = await desk.semel([
     'retry',
     failed.id,
     givenUp.id,
@@ -30,9 +30,9 @@ test('retry reopens a failure, and makes what was given up an open question agai
     'ann',
   ]);
   expect(code).toBe(64);
-  expect(err).toContain('There is no record zzzzzzzz in shop');
-  expect(out).toMatch(/mail.send {2}released: the next call executes/);
-  expect(out).toMatch(/mail.send {2}in doubt again. Decide: semel resolve \w+@3 landed\|/);
+  expect(stderr).toContain('There is no record zzzzzzzz in shop');
+  expect(stdout).toMatch(/mail.send {2}released: the next call executes/);
+  expect(stdout).toMatch(/mail.send {2}in doubt again. Decide: semel resolve \w+@3 landed\|/);
   expect(await named(desk, 'nobody')).toMatchObject({ status: 'released' });
   expect(await named(desk, 'lost-1')).toMatchObject({ inDoubt: true });
   const history = await desk.by((semel) => semel.records.history(failed.key));
@@ -43,11 +43,11 @@ test('retry reopens a failure, and makes what was given up an open question agai
     ['nobody', 'The next call executes it.'],
     ['lost-1', 'It is in doubt: resolve it.'],
   ] as const) {
-    const refused = await desk.run(['retry', (await named(desk, to)).id]);
-    expect(refused.err).toContain(next);
+    const refused = await desk.semel(['retry', (await named(desk, to)).id]);
+    expect(refused.stderr).toContain(next);
     expect(refused.code).toBe(70);
   }
-  expect((await desk.run(['retry'])).code).toBe(64);
+  expect((await desk.semel(['retry'])).code).toBe(64);
 }, 60_000);
 
 test('forget asks, acts only on what was shown, and the next call executes', async () => {
@@ -56,21 +56,23 @@ test('forget asks, acts only on what was shown, and the next call executes', asy
     await mail.try({ to: 'lost-1' });
     return (await mail.try({ to: 'ann' })).receipt;
   });
-  const unasked = await desk.run(['forget', id]);
+  const unasked = await desk.semel(['forget', id]);
   expect(unasked.code).toBe(64);
-  expect(unasked.err).toContain('the next call of each of these executes, whether it landed before or not:');
-  expect(unasked.err).toContain(`  ${id}@1  mail.send  succeeded`);
-  expect(unasked.err).toContain('--yes');
+  expect(unasked.stderr).toContain(
+    'the next call of each of these executes, whether it landed before or not:',
+  );
+  expect(unasked.stderr).toContain(`  ${id}@1  mail.send  succeeded`);
+  expect(unasked.stderr).toContain('--yes');
   expect(await named(desk, 'ann')).toMatchObject({ expired: false });
 
-  const stale = await desk.run(['forget', `${id}@7`, '--yes']);
-  expect(stale.err).toContain('has changed since it was looked at');
+  const stale = await desk.semel(['forget', `${id}@7`, '--yes']);
+  expect(stale.stderr).toContain('has changed since it was looked at');
   expect(stale.code).toBe(70);
-  const open = await desk.run(['forget', (await named(desk, 'lost-1')).id, '--yes']);
-  expect(open.err).toContain('Resolve it instead.');
+  const open = await desk.semel(['forget', (await named(desk, 'lost-1')).id, '--yes']);
+  expect(open.stderr).toContain('Resolve it instead.');
   expect(open.code).toBe(70);
 
-  const done = await desk.run(['forget', id, '--yes', '--json']);
+  const done = await desk.semel(['forget', id, '--yes', '--json']);
   expect(done.json()).toMatchObject([{ id, expired: true }]);
   const again = await desk.by((_, mail) => mail.try({ to: 'ann' }));
   expect(again.receipt).toMatchObject({ executed: true, replayed: false });
@@ -83,13 +85,13 @@ test('prune counts what has expired, removes it, and nothing else', async () => 
     for (const { key, args } of (await semel.records.list()).items)
       if (['ann', 'bob'].includes((args as { to: string }).to)) await semel.records.forget(key);
   });
-  expect((await desk.run(['prune', '--dry-run', '--namespace', 'any'])).out).toBe(
+  expect((await desk.semel(['prune', '--dry-run', '--namespace', 'any'])).stdout).toBe(
     '2 records have expired. To remove: semel prune\n',
   );
-  expect((await desk.run(['prune', '--dry-run', '--json'])).json()).toEqual({ expired: 2 });
-  expect((await desk.run(['prune'])).out).toBe('Pruned 2 records.\n');
-  expect((await desk.run(['prune', '--json'])).json()).toEqual({ pruned: 0 });
+  expect((await desk.semel(['prune', '--dry-run', '--json'])).json()).toEqual({ expired: 2 });
+  expect((await desk.semel(['prune'])).stdout).toBe('Pruned 2 records.\n');
+  expect((await desk.semel(['prune', '--json'])).json()).toEqual({ pruned: 0 });
   expect(await named(desk, 'lost-1')).toMatchObject({ inDoubt: true });
   expect(await named(desk, 'cid')).toMatchObject({ status: 'succeeded' });
-  expect((await desk.run(['prune', 'abcd'])).code).toBe(64);
+  expect((await desk.semel(['prune', 'abcd'])).code).toBe(64);
 }, 60_000);

@@ -1,9 +1,10 @@
 // `semel audit`: repeats in a log, by a real process.
 
 import { expect, test } from 'vitest';
-import { commandLine } from './command-line.ts';
+import { place } from './place.ts';
 
-const { semel, json, file } = commandLine();
+const at = place({ SEMEL_STORE: '' });
+const { semel, json, file } = at;
 
 const log = file(
   'calls.jsonl',
@@ -103,7 +104,9 @@ test('CSV is read as RFC 4180 has it, from standard input too', async () => {
     '2026-06-19 09:00:04,b@x.org,"two',
     'lines ""quoted""",4',
   ];
-  const { code, stdout } = await semel(['audit', '-', '--same', 'recipient,template'], csv.join('\r\n'));
+  const { code, stdout } = await at
+    .with({ input: csv.join('\r\n') })
+    .semel('audit', '-', '--same', 'recipient,template');
   expect(code).toBe(1);
   expect(stdout).toContain('2 of 4 calls look like repeats.');
   expect(stdout).toContain('line 2, +1s line 3');
@@ -127,7 +130,7 @@ test.each([
   [['audit', '-', '--where', 'done'], '', '--where "done" is no name with its value'],
   [['audit', '-', '--limit', '0'], '', 'Write a whole number from 1 to 10000'],
 ])('%j with %j is refused: %s', async (args, input, sentence) => {
-  const { code, stderr, stdout } = await semel(args, input);
+  const { code, stderr, stdout } = await at.with({ input }).semel(args);
   expect(stderr).toContain(sentence);
   expect([code, stdout]).toEqual([64, '']);
 });

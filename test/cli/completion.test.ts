@@ -3,17 +3,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createSemel } from 'semel';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
 import { positionalsOf, specOf } from '../../src/cli/completion/spec.ts';
 import { isPlain, valueOnLine } from '../../src/cli/completion/words.ts';
-import { newScratch } from '../processes/scratch.ts';
-import { main, semelIn } from './support.ts';
+import { main, place } from './place.ts';
 
-const scratch = newScratch('completion');
-afterAll(() => scratch[Symbol.dispose]());
-
-const store = `sqlite:${scratch.path('ledger.db')}`;
+const scratch = place();
+const { store } = scratch;
 const evil = '$(touch pwned)';
 let ref = '';
 
@@ -30,7 +27,7 @@ beforeAll(async () => {
     if (namespace === 'shop') ref = (await semel.doubts.list()).items[0]!.ref;
     await semel.close();
   }
-  const { stdout } = await semelIn(scratch.folder)(['completion', 'bash']);
+  const { stdout } = await scratch.semel('completion', 'bash');
   writeFileSync(scratch.path('script.bash'), stdout);
 });
 
@@ -155,7 +152,8 @@ test('the line that is typed names its ledger, and only plain words are taken fr
 });
 
 test('without a ledger there are no words, and a shell that is not known is told', async () => {
-  const run = semelIn(scratch.path('bin'));
+  const nowhere = { SEMEL_STORE: '', XDG_STATE_HOME: scratch.path('bin') };
+  const run = scratch.with({ env: nowhere, cwd: scratch.path('bin') }).semel;
   expect(await run(['completion', '--words', 'contracts'])).toMatchObject({ code: 69, stdout: '' });
   expect(await run(['completion', 'tcsh'])).toMatchObject({
     code: 64,

@@ -2,12 +2,17 @@
 
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { newScratch } from '../processes/scratch.ts';
-import { semelIn } from './support.ts';
+import { place } from './place.ts';
+
+/** Whatever it leaves behind would lie in its home. */
+function homeOfDemo() {
+  const home = place({ SEMEL_STORE: '' });
+  return { folder: home.folder, ...home.with({ env: { TMPDIR: home.folder } }) };
+}
 
 test('each of the three incidents lands more than once bare, and once with semel', async () => {
-  using home = newScratch('demo');
-  const { code, stdout, stderr } = await semelIn(home.folder)(['demo', '--json']);
+  const home = homeOfDemo();
+  const { code, stdout, stderr } = await home.semel('demo', '--json');
   expect(stderr).toBe('');
   expect(JSON.parse(stdout)).toMatchObject({
     kept: true,
@@ -22,8 +27,8 @@ test('each of the three incidents lands more than once bare, and once with semel
 });
 
 test('one incident alone is told in plain lines where there is no terminal', async () => {
-  using home = newScratch('demo');
-  const { code, stdout } = await semelIn(home.folder)(['demo', '--only', '2']);
+  const home = homeOfDemo();
+  const { code, stdout } = await home.semel('demo', '--only', '2');
   expect(code).toBe(0);
   expect(stdout).toMatch(/^2\. A job killed after its effect$/m);
   expect(stdout).toMatch(/^ {4}IN_DOUBT: may have landed\. Nothing was sent again\.$/m);
@@ -35,8 +40,8 @@ test('one incident alone is told in plain lines where there is no terminal', asy
 });
 
 test('a ledger that is named is not touched: the demo says that it has its own', async () => {
-  using home = newScratch('demo');
-  const { code, stderr } = await semelIn(home.folder)(['demo', '--store', 'sqlite:mine.db']);
+  const home = homeOfDemo();
+  const { code, stderr } = await home.semel('demo', '--store', 'sqlite:mine.db');
   expect(stderr).toMatch(/has a ledger of its own/);
   expect(code).toBe(64);
   expect(readdirSync(home.folder)).toEqual([]);

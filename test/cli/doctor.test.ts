@@ -6,30 +6,22 @@ import { DatabaseSync } from 'node:sqlite';
 import { createSemel, landed, type Semel, type SemelOptions, unsure } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { movableClock } from '../processes/movable-clock.ts';
-import { newScratch } from '../processes/scratch.ts';
-import { semelIn } from './support.ts';
+import { place } from './place.ts';
 
-function placeFor(name: string) {
-  const scratch = newScratch(`doctor-${name}`);
-  const store = `sqlite:${scratch.path('ledger.db')}`;
-  const run = semelIn(scratch.folder);
+function ledger() {
+  const at = place({ SEMEL_STORE: '' });
   return {
-    folder: scratch.folder,
-    file: scratch.path('ledger.db'),
-    store,
+    ...at,
+    db: at.path('ledger.db'),
     open: (options: SemelOptions = {}): Semel =>
-      createSemel({ store, namespace: 'shop', onWarning: () => undefined, ...options }),
+      createSemel({ store: at.store, namespace: 'shop', onWarning: () => undefined, ...options }),
     // Where the tests run may be a container's own file system, which forgets.
     doctor: (...args: string[]) =>
-      run([
-        'doctor',
-        '--store',
-        store,
-        ...(args.includes('--only') ? [] : ['--ignore', 'DURABILITY']),
-        ...args,
-      ]),
-    run,
-    [Symbol.dispose]: () => scratch[Symbol.dispose](),
+      at.semel(
+        ['doctor', '--store', at.store],
+        args.includes('--only') ? [] : ['--ignore', 'DURABILITY'],
+        args,
+      ),
   };
 }
 
@@ -49,24 +41,24 @@ function change(file: string, sql: string): void {
 
 describe('a ledger that is used well', () => {
   test('has no finding: the summary says what was looked at, and the exit code is 0', async () => {
-    using place = placeFor('well');
-    await usedWell(place.open());
-    const { code, stdout, stderr } = await place.doctor();
+    const at = ledger();
+    await usedWell(at.open());
+    const { code, stdout, stderr } = await at.doctor();
     expect(stdout).toMatch(
       /^Looked at 2 records of shop in \S+ledger\.db, back to \S+Z \(30d\), with 16 of 17 checks\.\nNothing is wrong\.\n$/,
     );
     expect(stderr).toBe('');
     expect(code).toBe(0);
-    const { stdout: json } = await place.doctor('--json', '--since', '1d');
+    const { stdout: json } = await at.doctor('--json', '--since', '1d');
     expect(JSON.parse(json)).toMatchObject({ namespaces: ['shop'], records: 2, findings: [], leftOut: [] });
   });
 });
 
 describe('a ledger that was used in the wrong way', () => {
   test('tells every finding with its contract, what to do and the exit code 1; --only and --ignore choose', async () => {
-    using place = placeFor('wrong');
-    await misuse(place);
-    const { code, stdout } = await place.doctor('--json');
+    const at = ledger();
+    await misuse(at);
+    const { code, stdout } = await at.doctor('--json');
     const { findings } = JSON.parse(stdout) as {
       findings: { id: string; contract?: string; next: string }[];
     };
@@ -81,7 +73,7 @@ describe('a ledger that was used in the wrong way', () => {
     ]);
     expect(code).toBe(1);
 
-    const chosen = await place.doctor('--only', 'work_eaten,LEASE_TOO_SHORT');
+    const chosen = await at.doctor('--only', 'work_eaten,LEASE_TOO_SHORT');
     expect(chosen.stdout).toMatch(
       /^WORK_EATEN {2}shop {2}mail\.send\n {2}1 key answered 3 calls whose `body` differed/m,
     );
@@ -89,15 +81,15 @@ describe('a ledger that was used in the wrong way', () => {
     expect(chosen.stdout).toMatch(/^2 findings\. docs\/doctor\.md tells what they mean\.$/m);
     expect(chosen.code).toBe(1);
 
-    const elsewhere = await place.doctor('--namespace', 'default', '--ignore', 'NAMESPACE_SPLIT');
+    const elsewhere = await at.doctor('--namespace', 'default', '--ignore', 'NAMESPACE_SPLIT');
     expect(elsewhere.stdout).toMatch(
       /^Looked at 1 record of default in .*with 15 of 17 checks\.\nNothing is wrong\.$/m,
     );
     expect(elsewhere.code).toBe(0);
   });
 
-  async function misuse(place: { open(options?: SemelOptions): Semel }): Promise<void> {
-    const semel = place.open();
+  async function misuse(at: { open(options?: SemelOptions): Semel }): Promise<void> {
+    const semel = at.open();
     // The same work under the key of another conversation each time.
     const note = semel.tool({
       ...mail,
@@ -133,10 +125,10 @@ describe('a ledger that was used in the wrong way', () => {
       },
     });
     for (let nth = 0; nth < 20; nth += 1) await broken.try({ nth });
-    await lapseWhileAlive(semel, place.open({ clock: movableClock(61_000) }));
+    await lapseWhileAlive(semel, at.open({ clock: movableClock(61_000) }));
     await semel.close();
 
-    const careless = place.open({ onDoubt: 'rerun' });
+    const careless = at.open({ onDoubt: 'rerun' });
     for (const name of ['mail.again', 'run.nightly']) {
       let ran = 0;
       const tool = careless.tool({
@@ -151,7 +143,7 @@ describe('a ledger that was used in the wrong way', () => {
     }
     await careless.close();
 
-    const unnamed = place.open({ namespace: 'default' });
+    const unnamed = at.open({ namespace: 'default' });
     await unnamed.tool({ ...mail, run: (_: { to: string }) => 1 })({ to: 'ann' });
     await unnamed.close();
   }
@@ -181,38 +173,38 @@ describe('a ledger that was used in the wrong way', () => {
 
 describe('what is wrong with the ledger itself', () => {
   test('a clock that does not agree with the uptime is a finding', async () => {
-    using place = placeFor('clock');
-    await usedWell(place.open());
-    change(place.file, 'UPDATE meta SET anchor_wall = anchor_wall - 86400000');
-    const { code, stdout } = await place.doctor();
+    const at = ledger();
+    await usedWell(at.open());
+    change(at.db, 'UPDATE meta SET anchor_wall = anchor_wall - 86400000');
+    const { code, stdout } = await at.doctor();
     expect(stdout).toMatch(/^CLOCK\n {2}The clock is 24 hours ahead/m);
     expect(code).toBe(1);
   });
 
   test('a ledger that another program has taken out of WAL mode is a finding, and is set right', async () => {
-    using place = placeFor('journal');
-    await usedWell(place.open());
-    change(place.file, 'PRAGMA journal_mode = DELETE');
-    const { code, stdout } = await place.doctor('--only', 'DURABILITY');
+    const at = ledger();
+    await usedWell(at.open());
+    change(at.db, 'PRAGMA journal_mode = DELETE');
+    const { code, stdout } = await at.doctor('--only', 'DURABILITY');
     expect(stdout).toMatch(/was not in WAL mode/);
     expect(code).toBe(1);
-    expect((await place.doctor('--only', 'DURABILITY')).stdout).not.toMatch(/WAL/);
+    expect((await at.doctor('--only', 'DURABILITY')).stdout).not.toMatch(/WAL/);
   });
 
   test.skipIf(process.platform === 'win32')('a folder that everybody can write is a finding', async () => {
-    using place = placeFor('folder');
-    await usedWell(place.open());
-    chmodSync(place.folder, 0o777);
-    const { code, stdout } = await place.doctor();
+    const at = ledger();
+    await usedWell(at.open());
+    chmodSync(at.folder, 0o777);
+    const { code, stdout } = await at.doctor();
     expect(stdout).toMatch(/^PERMISSIONS\n {2}Every user of this machine can write the folder/m);
     expect(code).toBe(1);
   });
 
   test('a ledger of a later semel is a finding, though nothing else can be looked at', async () => {
-    using place = placeFor('schema');
-    await usedWell(place.open());
-    change(place.file, 'PRAGMA user_version = 99');
-    const { code, stdout } = await place.doctor();
+    const at = ledger();
+    await usedWell(at.open());
+    change(at.db, 'PRAGMA user_version = 99');
+    const { code, stdout } = await at.doctor();
     expect(stdout).toMatch(
       /^VERSION\n {2}The ledger .* has schema 99; .* Nothing else could be looked at\.\n {2}Do: Upgrade/m,
     );
@@ -220,10 +212,10 @@ describe('what is wrong with the ledger itself', () => {
   });
 
   test('a ledger that is refused is a finding, with the reason', async () => {
-    using place = placeFor('refused');
-    await usedWell(place.open());
-    linkSync(place.file, join(place.folder, 'other.db'));
-    const { code, stdout } = await place.doctor('--json');
+    const at = ledger();
+    await usedWell(at.open());
+    linkSync(at.db, join(at.folder, 'other.db'));
+    const { code, stdout } = await at.doctor('--json');
     expect(JSON.parse(stdout)).toMatchObject({
       findings: [{ id: 'LEDGER_REFUSED', found: expect.stringMatching(/2 names/) }],
     });
@@ -231,35 +223,35 @@ describe('what is wrong with the ledger itself', () => {
   });
 
   test('the ledger of the user beside the one that is named is a finding where both know the same work', async () => {
-    using place = placeFor('two');
-    await usedWell(place.open());
-    const state = { XDG_STATE_HOME: join(place.folder, 'state') };
+    const at = ledger();
+    await usedWell(at.open());
+    const state = { XDG_STATE_HOME: join(at.folder, 'state') };
     const own = createSemel({
       store: `sqlite:${state.XDG_STATE_HOME}/semel/ledger.db`,
       namespace: 'shop',
       onWarning: () => undefined,
     });
     await usedWell(own);
-    const { code, stdout } = await place.doctor();
+    const { code, stdout } = await at.doctor();
     expect(stdout).toMatch(/^TWO_LEDGERS {2}shop\n {2}mail\.send has records here/m);
     expect(code).toBe(1);
-    const onTheOther = await place.run(['doctor', '--ignore', 'DURABILITY']);
+    const onTheOther = await at.semel(['doctor', '--ignore', 'DURABILITY']);
     expect(onTheOther.stdout).toMatch(/Nothing is wrong/);
   });
 });
 
 describe('what cannot be asked', () => {
   test('a ledger that is not there, a finding that is not there, an argument', async () => {
-    using place = placeFor('none');
-    expect(await place.doctor()).toMatchObject({
+    const at = ledger();
+    expect(await at.doctor()).toMatchObject({
       code: 69,
       stderr: expect.stringContaining('There is no ledger'),
     });
-    expect(await place.doctor('--only', 'WORK_EATN')).toMatchObject({
+    expect(await at.doctor('--only', 'WORK_EATN')).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('Did you mean WORK_EATEN?'),
     });
-    expect(await place.doctor('shop')).toMatchObject({ code: 64 });
-    expect(await place.doctor('--since', 'yesterday')).toMatchObject({ code: 64 });
+    expect(await at.doctor('shop')).toMatchObject({ code: 64 });
+    expect(await at.doctor('--since', 'yesterday')).toMatchObject({ code: 64 });
   });
 });

@@ -14,25 +14,27 @@ test('a group has one command that settles it, one contract line, and its member
   await desk.by(async (_, mail) => {
     for (const to of ['lost-1', 'cut-1', 'lost-2', 'ann']) await mail.try({ to });
   });
-  const { code, out } = await desk.run(['doubt']);
+  const { code, stdout } = await desk.semel(['doubt']);
   expect(code).toBe(0);
-  expect(out).toMatch(/^2 × mail.send: socket hang up$/m);
-  expect(out.indexOf('"lost-1"')).toBeLessThan(out.indexOf('"lost-2"'));
-  expect(out.indexOf('"lost-2"')).toBeLessThan(out.indexOf('"cut-1"'));
-  expect(out).toContain(
+  expect(stdout).toMatch(/^2 × mail.send: socket hang up$/m);
+  expect(stdout.indexOf('"lost-1"')).toBeLessThan(stdout.indexOf('"lost-2"'));
+  expect(stdout.indexOf('"lost-2"')).toBeLessThan(stdout.indexOf('"cut-1"'));
+  expect(stdout).toContain(
     `all of them: semel resolve --tool mail.send --error 'socket hang up' landed|not-landed|run-again|abandon --namespace shop --store ${desk.store}`,
   );
-  expect(out).toContain('in the contract this would have decided it: provider, if the target honours a key');
-  expect(out).not.toContain('running now');
+  expect(stdout).toContain(
+    'in the contract this would have decided it: provider, if the target honours a key',
+  );
+  expect(stdout).not.toContain('running now');
 
-  const listed = (await desk.run(['doubt', '--json'])).json();
+  const listed = (await desk.semel(['doubt', '--json'])).json();
   expect(listed.map(({ args }) => (args as { to: string }).to)).toEqual(['lost-1', 'cut-1', 'lost-2']);
-  expect((await desk.run(['doubt', '--exit-code'])).code).toBe(1);
-  expect((await desk.run(['doubt', '--exit-code', '--older', '10m'])).code).toBe(0);
-  expect((await desk.run(['doubt', '--exit-code', '--tool', 'other'])).code).toBe(0);
-  expect(await desk.run(['doubt', 'mail.send'])).toMatchObject({
+  expect((await desk.semel(['doubt', '--exit-code'])).code).toBe(1);
+  expect((await desk.semel(['doubt', '--exit-code', '--older', '10m'])).code).toBe(0);
+  expect((await desk.semel(['doubt', '--exit-code', '--tool', 'other'])).code).toBe(0);
+  expect(await desk.semel(['doubt', 'mail.send'])).toMatchObject({
     code: 64,
-    err: expect.stringContaining('semel doubt --tool mail.send'),
+    stderr: expect.stringContaining('semel doubt --tool mail.send'),
   });
 }, 60_000);
 
@@ -53,26 +55,34 @@ await semel.once('deploy', 7, { lease: '10m' }, () => {
   victim.kill('SIGKILL');
   await once(victim, 'exit');
 
-  const before = await desk.run(['doubt', '--exit-code']);
+  const before = await desk.semel(['doubt', '--exit-code']);
   expect(before.code).toBe(0);
-  expect(before.out).toContain('Nothing is in doubt in shop.');
-  expect(before.out).toMatch(/^1 running now, the oldest for .*semel resolve <ref> died --namespace shop/m);
-  const [, ref = ''] = /^ {2}(\w+@\S+) {2}deploy {2}for .* lease ends in (9|10)m/m.exec(before.out) ?? [];
-  const died = await desk.run(['resolve', ref, 'died']);
-  expect(died.out).toMatch(/deploy {2}in doubt. Decide: semel resolve \w+@2 landed\|not-landed/);
-  const after = await desk.run(['doubt', '--exit-code']);
+  expect(before.stdout).toContain('Nothing is in doubt in shop.');
+  expect(before.stdout).toMatch(
+    /^1 running now, the oldest for .*semel resolve <ref> died --namespace shop/m,
+  );
+  const [, ref = ''] = /^ {2}(\w+@\S+) {2}deploy {2}for .* lease ends in (9|10)m/m.exec(before.stdout) ?? [];
+  const died = await desk.semel(['resolve', ref, 'died']);
+  expect(died.stdout).toMatch(/deploy {2}in doubt. Decide: semel resolve \w+@2 landed\|not-landed/);
+  const after = await desk.semel(['doubt', '--exit-code']);
   expect(after.code).toBe(1);
-  expect(after.out).toMatch(/^deploy: The process that ran it died\.$/m);
-  expect(after.out).not.toContain('running now');
+  expect(after.stdout).toMatch(/^deploy: The process that ran it died\.$/m);
+  expect(after.stdout).not.toContain('running now');
 }, 60_000);
 
 test('whoever watches an empty namespace is warned, on stderr', async () => {
   const desk = operator();
   await desk.by((_, mail) => mail.try({ to: 'lost-1' }));
-  const { code, out, err } = await desk.run(['doubt', '--exit-code', '--json', '--namespace', 'shpo']);
+  const { code, stdout, stderr } = await desk.semel([
+    'doubt',
+    '--exit-code',
+    '--json',
+    '--namespace',
+    'shpo',
+  ]);
   expect(code).toBe(0);
-  expect(out).toBe('[]\n');
-  expect(err).toContain('no records in the namespace shpo. This ledger has some in: shop (1 in doubt)');
+  expect(stdout).toBe('[]\n');
+  expect(stderr).toContain('no records in the namespace shpo. This ledger has some in: shop (1 in doubt)');
 }, 60_000);
 
 describe('groups', () => {

@@ -3,9 +3,10 @@
 import { readFileSync } from 'node:fs';
 import { createSemel, Rejected, type Semel } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { commandLine } from './command-line.ts';
+import { eventually, place } from './place.ts';
 
-const { semel, json, store, file, start, folder } = commandLine();
+const at = place({ SEMEL_STORE: '' });
+const { semel, json, storeAt: store, file, start, folder } = at;
 
 const on = (name: string, namespace = 'shop') => ['--store', store(name), '--namespace', namespace];
 
@@ -59,7 +60,7 @@ describe('a ledger', () => {
     expect(dry.stdout).toContain('Would import 4 (2 succeeded, 1 failed, 1 in doubt), skip 0.');
     expect((await semel(['doubt', ...on('new.db')])).code).toBe(69);
 
-    const first = await semel(['import', '-', ...on('new.db')], stdout);
+    const first = await at.with({ input: stdout }).semel('import', '-', on('new.db'));
     expect(first.stdout).toContain('Imported 4 (2 succeeded, 1 failed, 1 in doubt), skipped 0.');
     const before = (await semel(['export', ...on('new.db')])).stdout;
     const second = (await json(['import', path, ...on('new.db')])) as { skipped: unknown };
@@ -95,15 +96,15 @@ describe('a ledger', () => {
 
   test('is followed: what changes is printed as it changes, until interrupted', async () => {
     await filled('followed.db');
-    const child = start(['export', '--follow', '--every', '50ms', '--tool', 'deploy', ...on('followed.db')]);
-    let text = '';
-    const lines = async (count: number) => {
-      while (text.split('\n').length <= count) await new Promise((resolve) => setTimeout(resolve, 20));
-      return linesOf(text);
-    };
-    child.stdout?.on('data', (chunk) => {
-      text += chunk;
-    });
+    const { child, ended, stdoutBytes } = start(
+      ['export', '--follow', '--every', '50ms', '--tool', 'deploy'],
+      on('followed.db'),
+    );
+    const lines = (count: number) =>
+      eventually(() => {
+        const text = stdoutBytes().toString();
+        return text.split('\n').length > count && linesOf(text);
+      });
     await lines(1);
     const library = open('followed.db');
     await library.once('deploy', 'def', () => 'live too');
@@ -112,10 +113,10 @@ describe('a ledger', () => {
     await library.records.forget(added!.key);
     expect((await lines(3))[2]).toMatchObject({ key: added!.key, expired: true });
     await library.close();
-    const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGINT');
-    expect(await ended).toBe(0);
-    expect(linesOf(text)).toHaveLength(3);
+    const { code, stdout } = await ended;
+    expect(code).toBe(0);
+    expect(linesOf(stdout)).toHaveLength(3);
   });
 
   test('that was followed is imported as it was last', async () => {

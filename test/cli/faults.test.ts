@@ -5,7 +5,7 @@ import { chmodSync, chownSync, existsSync, globSync, mkdirSync, readFileSync, wr
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { main, type Place, place, type Said } from './semel.ts';
+import { main, type Place, place, type Said } from './place.ts';
 
 const guarded = (name: string): readonly (readonly string[])[] => [
   ['run', name, '--', 'sh', '-c', 'echo ran >> effects'],
@@ -14,9 +14,9 @@ const guarded = (name: string): readonly (readonly string[])[] => [
 
 async function refuses(at: Place, env: Record<string, string>, sentence: string): Promise<void> {
   for (const args of guarded('job')) {
-    const { exit, stderr } = await at.with({ env }).semel(...args);
+    const { code, stderr } = await at.with({ env }).semel(...args);
     expect(stderr).toContain(sentence);
-    expect([args[0], exit]).toEqual([args[0], 69]);
+    expect([args[0], code]).toEqual([args[0], 69]);
   }
   expect(at.lines('effects')).toEqual([]);
 }
@@ -54,8 +54,8 @@ describe('nothing is run', () => {
     child.stderr.on('data', (chunk: Buffer) => {
       said += chunk.toString();
     });
-    const exit = await new Promise((resolve) => child.once('close', resolve));
-    expect([exit, said]).toEqual([69, expect.stringContaining('belongs to another user')]);
+    const code = await new Promise((resolve) => child.once('close', resolve));
+    expect([code, said]).toEqual([69, expect.stringContaining('belongs to another user')]);
     expect(at.lines('effects')).toEqual([]);
   });
 
@@ -64,12 +64,12 @@ describe('nothing is run', () => {
     await at.semel('run', 'first', '--', 'true');
     const locker = new DatabaseSync(at.path('ledger.db'));
     locker.exec('BEGIN IMMEDIATE');
-    const { exit, stderr } = await at.semel(...(guarded('job')[0] as string[]));
-    expect([exit, stderr]).toEqual([69, expect.stringContaining('is locked by another process')]);
+    const { code, stderr } = await at.semel(...(guarded('job')[0] as string[]));
+    expect([code, stderr]).toEqual([69, expect.stringContaining('is locked by another process')]);
     expect(at.lines('effects')).toEqual([]);
     locker.exec('ROLLBACK');
     locker.close();
-    expect((await at.semel(...(guarded('job')[0] as string[]))).exit).toBe(0);
+    expect((await at.semel(...(guarded('job')[0] as string[]))).code).toBe(0);
   });
 
   test('on a disk that is full, and the ledger works again when there is space', async (context) => {
@@ -84,11 +84,11 @@ describe('nothing is run', () => {
     }
     try {
       const env = { SEMEL_STORE: `sqlite:${at.path('small/ledger.db')}` };
-      expect((await at.with({ env }).semel('run', 'first', '-q', '--', 'true')).exit).toBe(0);
+      expect((await at.with({ env }).semel('run', 'first', '-q', '--', 'true')).code).toBe(0);
       spawnSync('sh', ['-c', `head -c 10000000 /dev/zero > '${at.path('small/filler')}'`]);
       await refuses(at, env, 'small');
       spawnSync('rm', [at.path('small/filler')]);
-      expect((await at.with({ env }).semel(...(guarded('job')[0] as string[]))).exit).toBe(0);
+      expect((await at.with({ env }).semel(...(guarded('job')[0] as string[]))).code).toBe(0);
       expect((await at.with({ env }).semel('run', 'first', '--', 'false')).stderr).toContain(
         'was already done',
       );
@@ -116,10 +116,10 @@ describe('a wrong clock', () => {
     }
     const at = place();
     const once = ['once', 'mail', '--id', 'a=1', '--window', '1h', '--', 'sh', '-c', 'echo x >> effects'];
-    expect((await at.semel(...once)).exit).toBe(0);
+    expect((await at.semel(...once)).code).toBe(0);
     for (const offset of ['+2d', '-2d', '+10y', '+0']) {
-      const { exit } = await faked(at, offset, ...once);
-      expect([offset, exit]).toEqual([offset, 0]);
+      const { code } = await faked(at, offset, ...once);
+      expect([offset, code]).toEqual([offset, 0]);
     }
     expect(at.lines('effects')).toHaveLength(1);
 

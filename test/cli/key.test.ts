@@ -2,9 +2,10 @@
 
 import { createSemel, day } from 'semel';
 import { expect, test } from 'vitest';
-import { commandLine } from './command-line.ts';
+import { place } from './place.ts';
 
-const { semel, json, store, file } = commandLine();
+const at = place({ SEMEL_STORE: '' });
+const { semel, json, storeAt: store, file } = at;
 
 interface Told {
   readonly calls: { key: string; id: string; hints: string[]; record: { status: string } | null }[];
@@ -21,7 +22,11 @@ interface Told {
 const told = async (...args: string[]) => (await json(['key', ...args])) as Told;
 
 test('the key is the one that the library derives, and the ledger is asked for its record', async () => {
-  await using library = createSemel({ store: store(), namespace: 'shop', onWarning: () => undefined });
+  await using library = createSemel({
+    store: store('ledger.db'),
+    namespace: 'shop',
+    onWarning: () => undefined,
+  });
   const mail = library.tool({
     name: 'email.send',
     effect: 'irreversible',
@@ -42,7 +47,7 @@ test('the key is the one that the library derives, and the ledger is asked for i
     '--at',
     at.toISOString(),
   ];
-  const there = ['--namespace', 'shop', '--store', store()];
+  const there = ['--namespace', 'shop', '--store', store('ledger.db')];
   expect(await told(...args, ...there)).toMatchObject({
     ledger: true,
     calls: [{ key, id, record: { status: 'succeeded' } }],
@@ -111,10 +116,10 @@ test('two intents: which field makes them two, and what is likely to be wrong', 
 
 test.each([
   [['key'], 'it takes the name of one contract'],
-  [['key', 'mail', '--id', 'lead'], '--id lead has no value'],
+  [['key', 'mail', '--id', 'lead'], '--id "lead" is no identity'],
   [['key', 'mail', '--id', 'a=1', '--id', 'a=2'], '--id a is given twice'],
   [['key', 'mail', '--and', '{lead}'], '--and is no JSON'],
-  [['key', 'mail', '--id-json', 'nowhere.json'], 'nowhere.json cannot be read'],
+  [['key', 'mail', '--id-json', 'nowhere.json'], 'there is no file nowhere.json'],
   [['key', 'mail', '--per', 'day', '--tz', 'Mars/Base'], '"Mars/Base" is not a time zone'],
   [['key', 'mail', '--per', 'ever', '--tz', 'UTC'], '--tz means nothing for --per ever'],
   [['key', 'mail', '--per', 'turn'], 'needs a conversation'],

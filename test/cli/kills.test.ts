@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { eventually, type Place, place, type Started } from './semel.ts';
+import { eventually, type Place, place, type Started } from './place.ts';
 
 const command = (seconds: number) => [
   'sh',
@@ -38,10 +38,10 @@ describe('a run whose guard is killed', () => {
     await killed(first);
     expect(isAlive(pid)).toBe(true);
     const busy = await at.semel('run', 'job', '--', 'sh', '-c', 'echo overlap >> effects');
-    expect([busy.exit, busy.stderr]).toEqual([0, expect.stringContaining('job is running since')]);
+    expect([busy.code, busy.stderr]).toEqual([0, expect.stringContaining('job is running since')]);
     await eventually(() => !isAlive(pid), 'its end');
     const next = await at.semel('run', 'job', '--', 'sh', '-c', 'echo second >> effects');
-    expect(next.exit).toBe(0);
+    expect(next.code).toBe(0);
     expect(next.stderr).toContain('attempt 1 died');
     expect(at.lines('effects')).toEqual(['x', 'second']);
   });
@@ -56,7 +56,7 @@ describe('a run whose guard is killed', () => {
     const busy = await at.semel('run', 'job', '--lease', '10s', '--', 'sh', '-c', 'echo overlap >> effects');
     expect(busy.stderr).toContain('its guard is gone, its command still runs');
     await eventually(() => !isAlive(pid), 'its end');
-    expect((await at.semel('run', 'job', '--', 'sh', '-c', 'echo next >> effects')).exit).toBe(0);
+    expect((await at.semel('run', 'job', '--', 'sh', '-c', 'echo next >> effects')).code).toBe(0);
     expect(at.lines('effects')).toEqual(['left', 'next']);
   });
 });
@@ -69,7 +69,7 @@ test('a run whose guard and command are killed is taken over at once, long befor
   process.kill(pid, 'SIGKILL');
   await eventually(() => !isAlive(pid), 'its end');
   const next = await at.semel('run', 'job', '--', 'echo', 'taken over');
-  expect(next).toMatchObject({ exit: 0, stdout: 'taken over\n' });
+  expect(next).toMatchObject({ code: 0, stdout: 'taken over\n' });
 });
 
 test('a run that died and then fails has the exit code of its command, and goes on being run', async () => {
@@ -79,19 +79,19 @@ test('a run that died and then fails has the exit code of its command, and goes 
   await killed(first);
   process.kill(pid, 'SIGKILL');
   await eventually(() => !isAlive(pid), 'its end');
-  expect((await at.semel('run', 'job', '--', 'sh', '-c', 'exit 3')).exit).toBe(3);
-  expect((await at.semel('run', 'job', '--', 'sh', '-c', 'exit 3')).exit).toBe(3);
+  expect((await at.semel('run', 'job', '--', 'sh', '-c', 'exit 3')).code).toBe(3);
+  expect((await at.semel('run', 'job', '--', 'sh', '-c', 'exit 3')).code).toBe(3);
   const last = await at.semel('run', 'job', '--', 'echo', 'done');
-  expect(last).toMatchObject({ exit: 0, stdout: 'done\n' });
+  expect(last).toMatchObject({ code: 0, stdout: 'done\n' });
   expect(last.stderr).toContain('attempt 3 failed with exit 3');
-  expect((await at.semel('doubt', '--exit-code')).exit).toBe(0);
+  expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
 });
 
 test('a run whose command is killed has failed, and runs again', async () => {
   const at = place();
   const first = at.start('run', 'job', '--', ...command(60));
   process.kill(await pidOf(at), 'SIGKILL');
-  expect((await first.ended).exit).toBe(137);
+  expect((await first.ended).code).toBe(137);
   const next = await at.semel('run', 'job', '--', 'echo', 'again');
   expect(next.stderr).toContain('attempt 1 was ended by SIGKILL');
 });
@@ -101,8 +101,8 @@ describe('an effect', () => {
     const at = place();
     const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command(60));
     process.kill(await pidOf(at), 'SIGKILL');
-    expect((await first.ended).exit).toBe(76);
-    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', ...command(0))).exit).toBe(76);
+    expect((await first.ended).code).toBe(76);
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', ...command(0))).code).toBe(76);
     expect(at.lines('effects')).toEqual([]);
   });
 
@@ -113,12 +113,12 @@ describe('an effect', () => {
     await killed(first);
     const again = (...more: string[]) =>
       at.semel('once', 'mail', '--id', 'a=1', ...more, '--', ...command(0));
-    expect((await again('--if-busy', 'fail')).exit).toBe(75);
+    expect((await again('--if-busy', 'fail')).code).toBe(75);
     await eventually(() => !isAlive(pid), 'its end');
     const said = await again();
-    expect([said.exit, said.stderr]).toEqual([76, expect.stringContaining('The process that ran it died')]);
+    expect([said.code, said.stderr]).toEqual([76, expect.stringContaining('The process that ran it died')]);
     expect(at.lines('effects')).toEqual(['x']);
-    expect((await at.semel('doubt', '--exit-code')).exit).toBe(1);
+    expect((await at.semel('doubt', '--exit-code')).code).toBe(1);
   });
 
   test('killed at any moment with its guard lands at most once, unless a person says otherwise', async () => {
@@ -130,7 +130,7 @@ describe('an effect', () => {
       await new Promise((resolve) => setTimeout(resolve, round * 25));
       started.child.kill('SIGKILL');
       await started.ended;
-      const { exit } = await at.semel(
+      const { code } = await at.semel(
         'once',
         'mail',
         '--id',
@@ -140,10 +140,10 @@ describe('an effect', () => {
         '-c',
         `echo ${round} >> effects`,
       );
-      expect([0, 76]).toContain(exit);
+      expect([0, 76]).toContain(code);
       const times = at.lines('effects').filter((line) => line === String(round)).length;
       expect(times).toBeLessThanOrEqual(1);
-      if (exit === 0) expect(times).toBe(1);
+      if (code === 0) expect(times).toBe(1);
     }
   });
 });
@@ -158,7 +158,7 @@ describe('signals', () => {
       const started = at.start('run', 'job', '--', 'sh', '-c', script);
       await pidOf(at);
       started.child.kill(signal);
-      expect((await started.ended).exit).toBe(5);
+      expect((await started.ended).code).toBe(5);
       expect(at.lines('effects')).toEqual([`got ${signal.slice(3)}`]);
       const next = await at.semel('run', 'job', '--', 'true');
       expect(next.stderr).toContain(`attempt 1 was interrupted by ${signal}`);
@@ -171,9 +171,9 @@ describe('signals', () => {
     const started = at.start('run', 'job', '--grace', '300ms', '--', ...stubborn);
     await pidOf(at);
     started.child.kill('SIGTERM');
-    expect((await started.ended).exit).toBe(137);
+    expect((await started.ended).code).toBe(137);
     const timed = await at.semel('run', 'job', '--timeout', '200ms', '--grace', '200ms', '--', ...stubborn);
-    expect(timed.exit).toBe(124);
+    expect(timed.code).toBe(124);
     const next = await at.semel('run', 'job', '--', 'true');
     expect(next.stderr).toContain('attempt 2 was ended by its timeout of 200ms');
   });

@@ -1,6 +1,5 @@
 // `semel ls`: what is listed, in which order, and what is told again.
 
-import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { day } from 'semel';
 import { describe, expect, test } from 'vitest';
@@ -22,16 +21,16 @@ test('records are listed newest first, filtered, and cut with a word about the r
     await semel.once('blog', {}, { per: day(), at: new Date('2026-06-19T09:00Z') }, () => 'posted');
     await mail({ to: 'key' }, { key: 'order 7' });
   });
-  const table = await desk.run(['ls', '-n', '2']);
+  const table = await desk.semel(['ls', '-n', '2']);
   expect(table.code).toBe(0);
-  const lines = table.out.split('\n');
+  const lines = table.stdout.split('\n');
   expect(lines[0]).toMatch(/^id +contract +status +attempts +age +args$/);
   expect(lines[1]).toMatch(/^\w{10} {2}mail.send order 7 +succeeded +1 .*\{"to":"key"\}$/);
   expect(lines[2]).toMatch(/^\w{10} {2}blog 2026-06-19 +succeeded/);
-  expect(table.out).toContain('The newest 2 of 6');
-  expect(table.out).toContain(`semel show <id> --namespace shop --store ${desk.store}`);
+  expect(table.stdout).toContain('The newest 2 of 6');
+  expect(table.stdout).toContain(`semel show <id> --namespace shop --store ${desk.store}`);
 
-  const all = (await desk.run(['ls', '--json', '--tool', 'mail.send'])).json();
+  const all = (await desk.semel(['ls', '--json', '--tool', 'mail.send'])).json();
   expect(tos(all)).toEqual(['key', 'bob', 'nobody', 'lost-1', 'ann']);
   const asked: [string[], string[]][] = [
     [
@@ -47,16 +46,16 @@ test('records are listed newest first, filtered, and cut with a word about the r
     [['--args', 'BOB'], ['bob']],
   ];
   for (const [flags, expected] of asked)
-    expect(tos((await desk.run(['ls', '--json', ...flags])).json()), flags.join(' ')).toEqual(expected);
+    expect(tos((await desk.semel(['ls', '--json', ...flags])).json()), flags.join(' ')).toEqual(expected);
 }, 60_000);
 
 test('a namespace without records is told, with those that have some and what waits there', async () => {
-  const other = await desk.run(['ls', '--namespace', 'nowhere']);
-  expect(other.err).toContain('no records in the namespace nowhere');
-  expect(other.err).toContain('shop (1 in doubt)');
-  const none = await desk.run(['ls', '--status', 'lapsed']);
-  expect(none.out).toContain('No record of shop is so.');
-  expect(none.err).toBe('');
+  const other = await desk.semel(['ls', '--namespace', 'nowhere']);
+  expect(other.stderr).toContain('no records in the namespace nowhere');
+  expect(other.stderr).toContain('shop (1 in doubt)');
+  const none = await desk.semel(['ls', '--status', 'lapsed']);
+  expect(none.stdout).toContain('No record of shop is so.');
+  expect(none.stderr).toBe('');
 }, 60_000);
 
 test('what is wrong with the question is said', async () => {
@@ -66,8 +65,8 @@ test('what is wrong with the question is said', async () => {
     [['--since', 'yesterday'], '--since "yesterday" is no instant'],
     [['mail.send'], 'semel ls --tool mail.send'],
   ] as const) {
-    const { code, err } = await desk.run(['ls', ...flags]);
-    expect(err).toContain(message);
+    const { code, stderr } = await desk.semel(['ls', ...flags]);
+    expect(stderr).toContain(message);
     expect(code).toBe(64);
   }
 }, 60_000);
@@ -76,7 +75,7 @@ test('--watch --json tells what there is, then what changes, and ends cleanly on
   const room = operator();
   await room.by((_, mail) => mail({ to: 'first' }));
   const watching = room.start(['ls', '--watch', '--json']);
-  const lines = createInterface({ input: watching.stdout! })[Symbol.asyncIterator]();
+  const lines = createInterface({ input: watching.child.stdout! })[Symbol.asyncIterator]();
   const next = async () => JSON.parse((await lines.next()).value as string);
   expect(await next()).toMatchObject({ args: { to: 'first' }, status: 'succeeded' });
   await room.by((_, mail) => mail.try({ to: 'lost-2' }));
@@ -84,8 +83,8 @@ test('--watch --json tells what there is, then what changes, and ends cleanly on
   let seen = await next();
   if (seen.status === 'running') seen = await next();
   expect(seen).toMatchObject({ args: { to: 'lost-2' }, status: 'unknown', inDoubt: true });
-  watching.kill('SIGINT');
-  expect(await once(watching, 'exit')).toEqual([0, null]);
+  watching.child.kill('SIGINT');
+  expect(await watching.ended).toMatchObject({ code: 0, signal: null });
   expect(await lines.next()).toMatchObject({ done: true });
 }, 60_000);
 

@@ -2,7 +2,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { eventually, place } from './semel.ts';
+import { eventually, place } from './place.ts';
 
 const effect = 'echo x >> effects; echo "sent $SEMEL_KEY_UUID"';
 
@@ -11,13 +11,13 @@ describe('an effect', () => {
     const at = place();
     const send = (...ids: string[]) => at.semel('once', 'mail', ...ids, '--', 'sh', '-c', effect);
     const first = await send('--id', 'lead=42', '--id', 'template=welcome');
-    expect(first).toMatchObject({ exit: 0, stderr: '' });
+    expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.stdout).toMatch(
       /^sent [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n$/,
     );
     // The order in which the ids are given means nothing.
     const second = await send('--id', 'template=welcome', '--id', 'lead=42');
-    expect(second).toMatchObject({ exit: 0, stdout: first.stdout });
+    expect(second).toMatchObject({ code: 0, stdout: first.stdout });
     expect(second.stderr).toMatch(
       /^semel: mail template=welcome lead=42 was already done at .*Z \(.*\) by \S+; nothing was run \(ledger .*\)\n$/,
     );
@@ -54,12 +54,12 @@ describe('an effect', () => {
 
   test('without ids is once per slot inside a run, and wrong usage outside', async () => {
     const at = place();
-    expect(await at.semel('once', 'publish', '--', 'true')).toMatchObject({ exit: 64 });
+    expect(await at.semel('once', 'publish', '--', 'true')).toMatchObject({ code: 64 });
     const script = `${at.word} once publish -- sh -c 'echo x >> effects; echo live' && test "$SEMEL_ATTEMPT" = 2`;
     const run = (day: string) => at.semel('run', 'blog', '--at', day, '--', 'sh', '-c', script);
-    expect((await run('2026-06-19T07:00:00Z')).exit).toBe(1);
+    expect((await run('2026-06-19T07:00:00Z')).code).toBe(1);
     const second = await run('2026-06-19T07:00:00Z');
-    expect(second).toMatchObject({ exit: 0, stdout: 'live\n' });
+    expect(second).toMatchObject({ code: 0, stdout: 'live\n' });
     expect(at.lines('effects')).toHaveLength(1);
     await run('2026-06-20T07:00:00Z');
     expect(at.lines('effects')).toHaveLength(2);
@@ -73,7 +73,7 @@ describe('an effect', () => {
       ),
     );
     const [first] = said;
-    expect(said.map(({ exit, stdout, stderr }) => [exit, stdout, exit === 0 ? '' : stderr])).toEqual(
+    expect(said.map(({ code, stdout, stderr }) => [code, stdout, code === 0 ? '' : stderr])).toEqual(
       said.map(() => [0, first?.stdout, '']),
     );
     expect(at.lines('effects')).toHaveLength(1);
@@ -82,7 +82,7 @@ describe('an effect', () => {
   test('that calls itself does not wait for itself', async () => {
     const at = place();
     const inner = `${at.word} once mail --id lead=1 --if-busy fail -- true`;
-    const { exit, stderr } = await at.semel(
+    const { code, stderr } = await at.semel(
       'once',
       'mail',
       '--id',
@@ -92,7 +92,7 @@ describe('an effect', () => {
       '-c',
       `${inner}; test $? = 75`,
     );
-    expect([exit, stderr.includes('is being done since')]).toEqual([0, true]);
+    expect([code, stderr.includes('is being done since')]).toEqual([0, true]);
   });
 });
 
@@ -102,13 +102,13 @@ describe('a command that failed', () => {
     const send = () =>
       at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'echo x >> effects; exit 3');
     const first = await send();
-    expect(first.exit).toBe(76);
+    expect(first.code).toBe(76);
     const second = await send();
-    expect(second.exit).toBe(76);
+    expect(second.code).toBe(76);
     expect(second.stderr).toContain('failed with exit 3');
     expect(at.lines('effects')).toHaveLength(1);
     const [, ref = ''] = /semel resolve (\S+)/.exec(second.stderr) ?? [];
-    expect(await at.semel('resolve', ref, 'not-landed', '--force')).toMatchObject({ exit: 0 });
+    expect(await at.semel('resolve', ref, 'not-landed', '--force')).toMatchObject({ code: 0 });
     expect((await at.semel('once', 'mail', '--id', 'lead=1', '--', 'echo', 'sent')).stdout).toBe('sent\n');
   });
 
@@ -117,16 +117,16 @@ describe('a command that failed', () => {
     const send = () => at.semel('once', 'mail', '--id', 'lead=1', '--', 'sh', '-c', 'exit 3');
     const [, ref = ''] = /semel resolve (\S+)/.exec((await send()).stderr) ?? [];
     await at.semel('resolve', ref, 'landed', '--result', '"m-7"');
-    expect(await send()).toMatchObject({ exit: 0, stdout: 'm-7' });
+    expect(await send()).toMatchObject({ code: 0, stdout: 'm-7' });
   });
 
   test('never started, or says by its code that it did not land: the next call runs it', async () => {
     const at = place();
-    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', './nowhere')).exit).toBe(127);
-    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', 'sh', '-c', effect)).exit).toBe(0);
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', './nowhere')).code).toBe(127);
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', 'sh', '-c', effect)).code).toBe(0);
     const told = ['once', 'mail', '--id', 'a=2', '--not-landed-exit', '6,7', '--'];
-    expect((await at.semel(...told, 'sh', '-c', 'exit 7')).exit).toBe(7);
-    expect((await at.semel(...told, 'sh', '-c', effect)).exit).toBe(0);
+    expect((await at.semel(...told, 'sh', '-c', 'exit 7')).code).toBe(7);
+    expect((await at.semel(...told, 'sh', '-c', effect)).code).toBe(0);
     expect(at.lines('effects')).toHaveLength(2);
   });
 
@@ -134,8 +134,8 @@ describe('a command that failed', () => {
     const at = place();
     const send = () =>
       at.semel('once', 'mail', '--id', 'a=1', '--', 'sh', '-c', 'echo x >> effects; no-such-command');
-    expect((await send()).exit).toBe(76);
-    expect((await send()).exit).toBe(76);
+    expect((await send()).code).toBe(76);
+    expect((await send()).code).toBe(76);
     expect(at.lines('effects')).toHaveLength(1);
   });
 
@@ -143,8 +143,8 @@ describe('a command that failed', () => {
     const at = place();
     const send = (script: string) =>
       at.semel('once', 'set', '--id', 'a=1', '--if-unknown', 'rerun', '--', 'sh', '-c', script);
-    expect((await send('exit 3')).exit).toBe(76);
-    expect(await send('echo ok')).toMatchObject({ exit: 0, stdout: 'ok\n' });
+    expect((await send('exit 3')).code).toBe(76);
+    expect(await send('echo ok')).toMatchObject({ code: 0, stdout: 'ok\n' });
   });
 
   test('asks --verify: 0 landed with its output, 1 did not land, else still unknown', async () => {
@@ -164,28 +164,28 @@ describe('a command that failed', () => {
         'echo x >> effects; exit 3',
       );
     expect(await send('yes', 'echo "found $SEMEL_KEY"')).toMatchObject({
-      exit: 0,
+      code: 0,
       stdout: expect.stringMatching(/^found \w{32}\n$/),
     });
-    expect((await send('yes', 'exit 9')).exit).toBe(0);
+    expect((await send('yes', 'exit 9')).code).toBe(0);
     expect(at.lines('effects')).toHaveLength(1);
     // "It did not" is not believed while a request may be on its way, and nothing is run twice by one call.
-    expect((await send('no', 'exit 1')).exit).toBe(76);
-    expect((await send('no', 'exit 1')).exit).toBe(76);
+    expect((await send('no', 'exit 1')).code).toBe(76);
+    expect((await send('no', 'exit 1')).code).toBe(76);
     expect(at.lines('effects')).toHaveLength(2);
-    expect((await send('soon', 'exit 1', '--verify-after', '0s')).exit).toBe(3);
+    expect((await send('soon', 'exit 1', '--verify-after', '0s')).code).toBe(3);
     expect(at.lines('effects')).toHaveLength(3);
-    expect((await send('soon', 'exit 1', '--verify-after', '0s')).exit).toBe(3);
+    expect((await send('soon', 'exit 1', '--verify-after', '0s')).code).toBe(3);
     expect(at.lines('effects')).toHaveLength(4);
-    expect((await send('maybe', 'exit 5')).exit).toBe(76);
-    expect((await send('maybe', 'kill -9 $$')).exit).toBe(76);
+    expect((await send('maybe', 'exit 5')).code).toBe(76);
+    expect((await send('maybe', 'kill -9 $$')).code).toBe(76);
     expect(at.lines('effects')).toHaveLength(5);
   });
 
   test('at its timeout is ended, and in doubt', async () => {
     const at = place();
     const said = await at.semel('once', 'mail', '--id', 'a=1', '--timeout', '300ms', '--', 'sleep', '30');
-    expect(said.exit).toBe(76);
+    expect(said.code).toBe(76);
     expect(said.stderr).toContain('was ended by its timeout of 300ms');
   });
 });
@@ -193,20 +193,32 @@ describe('a command that failed', () => {
 describe('the output', () => {
   test('of ten megabytes of anything passes byte for byte, and is printed again the same', async () => {
     const at = place();
-    const script = `process.stdout.write(require('crypto').createHash('sha256').update('x').digest().subarray(0,0));
-      const bytes = Buffer.alloc(10_000_000); for (let i = 0; i < bytes.length; i++) bytes[i] = (i * 31 + (i >> 8)) & 255;
+    const script = `const bytes = Buffer.alloc(10_000_000); for (let i = 0; i < bytes.length; i++) bytes[i] = (i * 31 + (i >> 8)) & 255;
       process.stdout.write(bytes)`;
     const once = () => at.start('once', 'blob', '--id', 'a=1', '--', process.execPath, '-e', script);
     const expected = Buffer.alloc(10_000_000);
     for (let i = 0; i < expected.length; i += 1) expected[i] = (i * 31 + (i >> 8)) & 255;
-    for (const said of [once(), undefined, once()]) {
-      if (said === undefined) continue;
-      expect((await said.ended).exit).toBe(0);
+    for (const _ of ['executed', 'replayed']) {
+      const said = once();
+      expect((await said.ended).code).toBe(0);
       expect(said.stdoutBytes().equals(expected)).toBe(true);
     }
     const run = at.start('run', 'blob', '--', process.execPath, '-e', script);
-    expect((await run.ended).exit).toBe(0);
+    expect((await run.ended).code).toBe(0);
     expect(run.stdoutBytes().equals(expected)).toBe(true);
+  });
+
+  test('of nothing but control characters is kept too, and moves to another ledger', async () => {
+    const at = place();
+    const once = () => at.semel('once', 'zeros', '--id', 'a=1', '--', 'head', '-c', '12000000', '/dev/zero');
+    expect(await once()).toMatchObject({ code: 0, stdout: '\0'.repeat(12_000_000) });
+    const again = await once();
+    expect([again.code, again.stdout.length]).toEqual([0, 12_000_000]);
+    const { stdout } = await at.semel('export');
+    const moved = await at
+      .with({ input: stdout })
+      .semel('import', '-', '--store', `sqlite:${at.path('new.db')}`);
+    expect(moved.stdout).toContain('Imported 1 (1 succeeded)');
   });
 
   test('that is larger than what is kept passes too; later calls are told so', async () => {
@@ -216,7 +228,7 @@ describe('the output', () => {
     await first.ended;
     expect(first.stdoutBytes()).toHaveLength(20_000_000);
     const second = await once().ended;
-    expect(second).toMatchObject({ exit: 0, stdout: '' });
+    expect(second).toMatchObject({ code: 0, stdout: '' });
     expect(second.stderr).toContain('it printed 20000000 bytes, which is more than is kept');
   });
 
@@ -242,7 +254,7 @@ describe('the output', () => {
     const at = place();
     const started = at.start('run', 'yes', '--', 'sh', '-c', 'yes; echo "$?" >> effects; exit 7');
     started.child.stdout?.once('data', () => started.child.stdout?.destroy());
-    expect((await started.ended).exit).toBe(7);
+    expect((await started.ended).code).toBe(7);
     expect(at.lines('effects')).toHaveLength(1);
   });
 });
@@ -253,8 +265,12 @@ test.each([
   [['once', 'mail', '--', 'true'], 'nothing says what the effect is about'],
   [['once', 'mail', '--per', 'run', '--id', 'a=1', '--', 'true'], '--per run needs a run'],
   [['once', 'run.mail', '--id', 'a=1', '--', 'true'], 'belong to jobs'],
-  [['once', 'mail', '--id-json', 'nowhere.json', '--', 'true'], 'cannot be read'],
+  [['once', 'mail', '--id-json', 'nowhere.json', '--', 'true'], 'there is no file nowhere.json'],
   [['once', 'mail', '--id', 'a=1', '--not-landed-exit', '6;7', '--', 'true'], 'is no exit code'],
+  [
+    ['once', 'mail', '--id', 'a=1', '--id-json', 'ids.json', '--', 'touch', 'ran'],
+    'by --id and by --id-json',
+  ],
   [['once', 'mail', '--id', 'a=1', '--skip-code', '300', '--', 'touch', 'ran'], 'from 0 to 255'],
   [['once', 'mail', '--id', 'a=1', '--grace', '60d', '--', 'touch', 'ran'], '--grace is at most 24d'],
   [['step', 'plan', '--', 'true'], 'it belongs to a run'],
@@ -262,7 +278,8 @@ test.each([
   [['seed'], 'it belongs to a run'],
 ])('%j is told as wrong usage', async (args, sentence) => {
   const at = place();
-  const { exit, stderr } = await at.semel(...args);
-  expect([exit, stderr]).toEqual([64, expect.stringContaining(sentence)]);
+  writeFileSync(at.path('ids.json'), '{"a":2}');
+  const { code, stderr } = await at.semel(...args);
+  expect([code, stderr]).toEqual([64, expect.stringContaining(sentence)]);
   expect(existsSync(at.path('ran'))).toBe(false);
 });

@@ -36,40 +36,40 @@ describe('a group', () => {
   test('is settled by one verdict, and no other record is', async () => {
     const desk = operator();
     await lose(desk, 'lost-1', 'lost-2', 'cut-1');
-    const plan = await desk.run([...group, 'landed', '--dry-run']);
+    const plan = await desk.semel([...group, 'landed', '--dry-run']);
     expect(plan.code).toBe(0);
-    expect(plan.err).toContain('2 in doubt are said to be: landed.');
-    expect(plan.err).toContain(
+    expect(plan.stderr).toContain('2 in doubt are said to be: landed.');
+    expect(plan.stderr).toContain(
       'later calls get undefined. If the effect returns something, give it by --result',
     );
     expect(await openIn(desk)).toEqual(['cut-1', 'lost-1', 'lost-2']);
 
-    const unasked = await desk.run([...group, 'landed']);
+    const unasked = await desk.semel([...group, 'landed']);
     expect(unasked.code).toBe(64);
-    expect(unasked.err).toContain('there is no terminal to ask on');
+    expect(unasked.stderr).toContain('there is no terminal to ask on');
     expect(await openIn(desk)).toEqual(['cut-1', 'lost-1', 'lost-2']);
 
-    const done = await desk.run([...group, 'landed', '--result', '{"id":"seen"}', '--yes', '-m', 'outbox']);
+    const done = await desk.semel([...group, 'landed', '--result', '{"id":"seen"}', '--yes', '-m', 'outbox']);
     expect(done.code).toBe(0);
-    expect(done.out.match(/settled: succeeded/g)).toHaveLength(2);
-    expect(done.out).toContain('2 settled, 0 refused.');
+    expect(done.stdout.match(/settled: succeeded/g)).toHaveLength(2);
+    expect(done.stdout).toContain('2 settled, 0 refused.');
     expect(await openIn(desk)).toEqual(['cut-1']);
     expect(await desk.by((_, mail) => mail({ to: 'lost-1' }))).toEqual({ id: 'seen' });
-    const again = await desk.run([...group, 'landed', '--yes']);
-    expect(again.out).toContain('Nothing in doubt is so.');
+    const again = await desk.semel([...group, 'landed', '--yes']);
+    expect(again.stdout).toContain('Nothing in doubt is so.');
     expect(again.code).toBe(0);
   }, 60_000);
 
   test('tells of each what happened, and ends with 70 where one was refused', async () => {
     const desk = operator();
     await lose(desk, 'lost-1', 'lost-2');
-    const refused = await desk.run([...group, 'not-landed', '--yes', '--json']);
+    const refused = await desk.semel([...group, 'not-landed', '--yes', '--json']);
     expect(refused.code).toBe(70);
     expect(refused.json()).toMatchObject([
       { outcome: 'refused', why: expect.stringContaining('may still land') },
       { outcome: 'refused' },
     ]);
-    const forced = await desk.run([...group, 'not-landed', '--yes', '--force']);
+    const forced = await desk.semel([...group, 'not-landed', '--yes', '--force']);
     expect(forced.code).toBe(0);
     expect(await openIn(desk)).toEqual([]);
   }, 60_000);
@@ -87,8 +87,8 @@ describe('a group', () => {
       [[...group, 'landed', '--match', 'to', '--yes'], '--match is about an export'],
       [['resolve', 'abcd@1', 'landed', '--where', 'a=b'], '--where is about an export'],
     ] as const) {
-      const { code, err } = await desk.run(args);
-      expect(err).toContain(message);
+      const { code, stderr } = await desk.semel(args);
+      expect(stderr).toContain(message);
       expect(code).toBe(64);
     }
     expect(await openIn(desk)).toEqual(['lost-1']);
@@ -129,11 +129,11 @@ describe('an export', () => {
       'mails.csv',
       '\ufeffto;status;text\r\nlost-1;sent;"a;b"\r\nlost-2;bounced;x\r\nlost-3;sent;"two\r\nlines"\r\nlost-3;sent;y\r\nstranger;sent;z\r\n',
     );
-    const plan = await desk.run(['resolve', '--from', path, ...byTo, '--dry-run']);
-    expect(plan.err).toContain('5 rows, 4 in doubt: 2 found, 1 unclear, 1 not found and left open.');
-    expect(plan.err).toContain('have a field status (sent, bounced)');
-    expect(plan.err).toContain('lines 4, 6 all tell of it: it may have landed more than once');
-    expect(plan.out).toBe('Nothing was changed. Without --dry-run it is settled.\n');
+    const plan = await desk.semel(['resolve', '--from', path, ...byTo, '--dry-run']);
+    expect(plan.stderr).toContain('5 rows, 4 in doubt: 2 found, 1 unclear, 1 not found and left open.');
+    expect(plan.stderr).toContain('have a field status (sent, bounced)');
+    expect(plan.stderr).toContain('lines 4, 6 all tell of it: it may have landed more than once');
+    expect(plan.stdout).toBe('Nothing was changed. Without --dry-run it is settled.\n');
     expect(await openIn(desk)).toHaveLength(4);
 
     const args = [
@@ -147,9 +147,9 @@ describe('an export', () => {
       'text',
       '--yes',
     ];
-    const done = await desk.run([...args, '-m', 'outbox of June']);
+    const done = await desk.semel([...args, '-m', 'outbox of June']);
     expect(done.code).toBe(0);
-    expect(done.err).not.toContain('have a field status');
+    expect(done.stderr).not.toContain('have a field status');
     expect(await openIn(desk)).toEqual(['lost-2', 'lost-3', 'lost-4']);
     const { value, receipt } = await desk.by(async (_, mail) => {
       const result = await mail.try({ to: 'lost-1' });
@@ -167,18 +167,16 @@ describe('an export', () => {
     const { items } = await desk.by((semel) => semel.doubts.list());
     const [one, other] = items;
     const first = JSON.stringify({ meta: { semel: one!.key }, out: { id: 7 } });
-    const done = await desk.run(
-      ['resolve', '--from', '-', '--match', 'meta.semel', '--result-field', 'out', '--yes', '--json'],
-      `${first}\n`,
-    );
+    const done = await desk
+      .with({ input: `${first}\n` })
+      .semel('resolve', '--from', '-', '--match', 'meta.semel', '--result-field', 'out', '--yes', '--json');
     expect(done.json()).toEqual([
       { ref: one!.ref, contract: 'mail.send', outcome: 'settled', status: 'succeeded' },
     ]);
     expect(await desk.by((_, mail) => mail(one!.args as { to: string }))).toEqual({ id: 7 });
-    const array = await desk.run(
-      ['resolve', '--from', '-', '--match', 'id', '--yes'],
-      `[{"id":"${other!.id}"}]`,
-    );
+    const array = await desk
+      .with({ input: `[{"id":"${other!.id}"}]` })
+      .semel('resolve', '--from', '-', '--match', 'id', '--yes');
     expect(array.code).toBe(0);
     expect(await openIn(desk)).toEqual([]);
   }, 60_000);
@@ -199,10 +197,10 @@ describe('an export', () => {
       ],
       [file(desk, 'ok.csv', long), 'to=address', '"address" is no field of a record'],
       [latin, 'to=args.to', 'is no UTF-8 text'],
-      [join(desk.folder, 'missing.csv'), 'to=args.to', 'cannot be read (ENOENT'],
+      [join(desk.folder, 'missing.csv'), 'to=args.to', 'there is no file'],
     ] as const) {
-      const { code, err } = await desk.run(['resolve', '--from', path, '--match', match, '--yes']);
-      expect(err).toContain(message);
+      const { code, stderr } = await desk.semel(['resolve', '--from', path, '--match', match, '--yes']);
+      expect(stderr).toContain(message);
       expect(code).toBe(64);
     }
     expect(await openIn(desk)).toEqual(['lost-1']);
@@ -215,10 +213,18 @@ describe('an export', () => {
       await mail.try({ to: 'lost-2', text: 'same' });
     });
     const path = file(desk, 'one.jsonl', '{"text":"same","to":"lost-2"}\n');
-    const loose = await desk.run(['resolve', '--from', path, '--match', 'text=args.text', '--yes']);
-    expect(loose.err).toContain('line 1 may mean other records too; add a --match');
+    const loose = await desk.semel(['resolve', '--from', path, '--match', 'text=args.text', '--yes']);
+    expect(loose.stderr).toContain('line 1 may mean other records too; add a --match');
     expect(await openIn(desk)).toEqual(['lost-1', 'lost-2']);
-    const tight = await desk.run(['resolve', '--from', path, '--match', 'text=args.text', ...byTo, '--yes']);
+    const tight = await desk.semel([
+      'resolve',
+      '--from',
+      path,
+      '--match',
+      'text=args.text',
+      ...byTo,
+      '--yes',
+    ]);
     expect(tight.code).toBe(0);
     expect(await openIn(desk)).toEqual(['lost-1']);
   }, 60_000);

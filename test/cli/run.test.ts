@@ -4,22 +4,22 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSemel } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { eventually, place } from './semel.ts';
+import { eventually, place } from './place.ts';
 
 describe('a slot', () => {
   test('is done once: the second start says when, by whom and which ledger, and exits with 0', async () => {
     const at = place();
     const run = () =>
       at.semel('run', 'blog', '--', 'sh', '-c', 'echo ran >> effects; echo out; echo err >&2');
-    expect(await run()).toMatchObject({ exit: 0, stdout: 'out\n', stderr: 'err\n' });
+    expect(await run()).toMatchObject({ code: 0, stdout: 'out\n', stderr: 'err\n' });
     const second = await run();
-    expect(second).toMatchObject({ exit: 0, stdout: '' });
+    expect(second).toMatchObject({ code: 0, stdout: '' });
     expect(second.stderr).toMatch(
       /^semel: blog \d{4}-\d\d-\d\d was already done at .*Z \(.*\) by \S+:\d+; nothing was run \(ledger .*ledger\.db\)\n$/,
     );
     expect(at.lines('effects')).toEqual(['ran']);
     expect(await at.semel('run', 'blog', '-q', '--skip-code', '9', '--', 'false')).toMatchObject({
-      exit: 9,
+      code: 9,
       stderr: '',
     });
   });
@@ -28,7 +28,7 @@ describe('a slot', () => {
     const at = place();
     const command = ['run', 'blog', '--', 'sh', '-c', 'echo ran >> effects; sleep 0.5'];
     const said = await Promise.all(Array.from({ length: 50 }, () => at.semel(...command)));
-    expect(said.map(({ exit }) => exit)).toEqual(said.map(() => 0));
+    expect(said.map(({ code }) => code)).toEqual(said.map(() => 0));
     expect(at.lines('effects')).toEqual(['ran']);
     expect(said.filter(({ stderr }) => stderr === '')).toHaveLength(1);
     await at.semel(...command);
@@ -62,11 +62,11 @@ describe('a slot', () => {
   test('that failed is run again, and says that effects may repeat', async () => {
     const at = place();
     expect(await at.semel('run', 'blog', '--', 'sh', '-c', 'exit 3')).toMatchObject({
-      exit: 3,
+      code: 3,
       stderr: '',
     });
     const second = await at.semel('run', 'blog', '--', 'sh', '-c', 'echo attempt $SEMEL_ATTEMPT');
-    expect(second).toMatchObject({ exit: 0, stdout: 'attempt 2\n' });
+    expect(second).toMatchObject({ code: 0, stdout: 'attempt 2\n' });
     expect(second.stderr).toMatch(
       /^semel: attempt 2 of blog \S+; attempt 1 failed with exit 3 after \d+m?s; effects not under `semel once` may repeat\n$/,
     );
@@ -76,21 +76,21 @@ describe('a slot', () => {
     const at = place();
     const run = () =>
       at.semel('run', 'blog', '--after-failure', 'hold', '--', 'sh', '-c', 'echo x >> effects; exit 3');
-    expect((await run()).exit).toBe(76);
+    expect((await run()).code).toBe(76);
     const second = await run();
-    expect(second.exit).toBe(76);
+    expect(second.code).toBe(76);
     expect(second.stderr).toContain('semel resolve');
     expect(at.lines('effects')).toHaveLength(1);
     const [, ref = ''] = /semel resolve (\S+)/.exec(second.stderr) ?? [];
-    expect((await at.semel('resolve', ref, 'landed')).exit).toBe(0);
-    expect((await run()).exit).toBe(0);
+    expect((await at.semel('resolve', ref, 'landed')).code).toBe(0);
+    expect((await run()).code).toBe(0);
     expect(at.lines('effects')).toHaveLength(1);
   });
 
   test('that is held is not run by leaving the option out', async () => {
     const at = place();
     await at.semel('run', 'blog', '--after-failure', 'hold', '--', 'sh', '-c', 'exit 3');
-    expect((await at.semel('run', 'blog', '--', 'sh', '-c', 'echo x >> effects')).exit).toBe(76);
+    expect((await at.semel('run', 'blog', '--', 'sh', '-c', 'echo x >> effects')).code).toBe(76);
     expect(at.lines('effects')).toEqual([]);
   });
 
@@ -100,12 +100,12 @@ describe('a slot', () => {
       at.semel('run', job, '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', command);
     const fails = 'echo x >> effects; exit 3';
     // The verifier is asked when the command has failed, and again at the next start.
-    expect(await run('yes', 'exit 0', fails)).toMatchObject({ exit: 0 });
-    expect(await run('no', 'exit 1', fails)).toMatchObject({ exit: 3 });
-    for (const verify of ['exit 5', 'exit 5']) expect((await run('maybe', verify, fails)).exit).toBe(76);
+    expect(await run('yes', 'exit 0', fails)).toMatchObject({ code: 0 });
+    expect(await run('no', 'exit 1', fails)).toMatchObject({ code: 3 });
+    for (const verify of ['exit 5', 'exit 5']) expect((await run('maybe', verify, fails)).code).toBe(76);
     expect(at.lines('effects')).toHaveLength(3);
-    expect(await run('maybe', 'exit 0', fails)).toMatchObject({ exit: 0 });
-    expect(await run('no', 'exit 1', 'echo x >> effects')).toMatchObject({ exit: 0 });
+    expect(await run('maybe', 'exit 0', fails)).toMatchObject({ code: 0 });
+    expect(await run('no', 'exit 1', 'echo x >> effects')).toMatchObject({ code: 0 });
     expect(at.lines('effects')).toHaveLength(4);
     expect((await run('yes', 'exit 1', fails)).stderr).toContain('was already done');
   });
@@ -134,7 +134,7 @@ describe('a slot', () => {
       '-c',
       script,
     );
-    expect(said.exit).toBe(0);
+    expect(said.code).toBe(0);
     expect(said.stderr).toContain('attempt 3 of blog');
     expect(at.lines('effects')).toHaveLength(3);
     const asked = await at.semel(
@@ -152,7 +152,7 @@ describe('a slot', () => {
       ],
       ...['--', 'sh', '-c', 'echo y >> asked; exit 5'],
     );
-    expect(asked.exit).toBe(5);
+    expect(asked.code).toBe(5);
     expect(at.lines('asked')).toHaveLength(2);
   });
 });
@@ -167,7 +167,7 @@ describe('two runs of a job', () => {
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     }
     const said = await Promise.all(started);
-    expect(said.map(({ exit }) => exit)).toEqual(said.map(() => 0));
+    expect(said.map(({ code }) => code)).toEqual(said.map(() => 0));
     const lines = at.lines('effects');
     for (let n = 0; n < lines.length; n += 2) {
       const [, pid, slot] = lines[n]?.split(' ') ?? [];
@@ -185,11 +185,11 @@ describe('two runs of a job', () => {
     await eventually(() => at.lines('effects').length === 1);
     const again = ['--', 'sh', '-c', 'echo x >> effects'];
     const failed = await at.semel('run', 'blog', '--if-busy', 'fail', ...again);
-    expect(failed).toMatchObject({ exit: 75 });
+    expect(failed).toMatchObject({ code: 75 });
     expect(failed.stderr).toContain('blog is running since');
-    expect(await at.semel('run', 'blog', '--wait', '100ms', ...again)).toMatchObject({ exit: 75 });
+    expect(await at.semel('run', 'blog', '--wait', '100ms', ...again)).toMatchObject({ code: 75 });
     const waited = await at.semel('run', 'blog', '--wait', '30s', ...again);
-    expect(waited.exit).toBe(0);
+    expect(waited.code).toBe(0);
     expect(waited.stderr).toContain('waiting for');
     expect(waited.stderr).toContain('was already done');
     await first.ended;
@@ -247,17 +247,17 @@ describe('the command', () => {
        process.exitCode = process.env.SEMEL_ATTEMPT === '1' ? 1 : 0;`,
     );
     const run = () => at.semel('run', 'agent', '--', process.execPath, 'agent.ts');
-    expect((await run()).exit).toBe(1);
-    expect((await run()).exit).toBe(0);
+    expect((await run()).code).toBe(1);
+    expect((await run()).code).toBe(0);
     expect(at.lines('effects')).toHaveLength(1);
   });
 
   test('that is not there is 127, one that may not be executed 126, and both run again', async () => {
     const at = place();
     writeFileSync(at.path('plain.txt'), 'no program');
-    expect(await at.semel('run', 'a', '--', './nowhere')).toMatchObject({ exit: 127 });
-    expect(await at.semel('run', 'b', '--', './plain.txt')).toMatchObject({ exit: 126 });
-    expect(await at.semel('run', 'a', '--', 'echo', 'now')).toMatchObject({ exit: 0, stdout: 'now\n' });
+    expect(await at.semel('run', 'a', '--', './nowhere')).toMatchObject({ code: 127 });
+    expect(await at.semel('run', 'b', '--', './plain.txt')).toMatchObject({ code: 126 });
+    expect(await at.semel('run', 'a', '--', 'echo', 'now')).toMatchObject({ code: 0, stdout: 'now\n' });
   });
 
   test('leaves its end and its last words in the history', async () => {
@@ -287,7 +287,7 @@ describe('the command', () => {
       const run = () =>
         at.semel('run', ...(name.startsWith('-') ? [] : [name]), '--', 'sh', '-c', 'echo x >> effects');
       const first = await run();
-      expect([name, first.exit]).toEqual([name, name.startsWith('-') ? 64 : 0]);
+      expect([name, first.code]).toEqual([name, name.startsWith('-') ? 64 : 0]);
       expect((await run()).stderr.split('\n')).toHaveLength(2);
     }
     expect(at.lines('effects')).toHaveLength(names.length - 1);
@@ -319,9 +319,9 @@ describe('wrong usage', () => {
     [['rnu', 'blog'], 'Did you mean `semel run`?'],
   ])('%j is told, and nothing is run', async (args, sentence) => {
     const at = place();
-    const { exit, stderr } = await at.semel(...args);
+    const { code, stderr } = await at.semel(...args);
     expect(stderr).toContain(sentence);
-    expect(exit).toBe(64);
+    expect(code).toBe(64);
     expect(existsSync(at.path('ran'))).toBe(false);
   });
 });

@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { place } from './semel.ts';
+import { place } from './place.ts';
 
 const day = (n: number) => ['--at', new Date(Date.UTC(2026, 5, n, 7)).toISOString()];
 
@@ -21,11 +21,11 @@ test('run 1 picks, writes, publishes and dies; run 2 of the slot goes on with th
   const run = (topics: string) =>
     at.with({ env: { TOPICS: topics } }).semel('run', 'blog', ...day(19), '--', 'sh', 'agent.sh');
   const first = await run('a,b,c,d');
-  expect(first.exit).toBe(137);
+  expect(first.code).toBe(137);
   rmSync(at.path('draft.md'));
   // The list has changed meanwhile, and the file is gone.
   const second = await run('x,y,z');
-  expect([second.exit, second.stdout]).toEqual([0, first.stdout]);
+  expect([second.code, second.stdout]).toEqual([0, first.stdout]);
   expect(at.lines('effects')).toEqual(['planned', 'drafted', 'published']);
 });
 
@@ -66,15 +66,15 @@ test('a step whose output cannot be kept or written says so, and does not pass f
       `${at.word} step make -o ${file} -- sh -c '${script}'`,
     );
   const large = await step('large.bin', 'head -c 17000000 /dev/zero');
-  expect([large.exit, large.stderr]).toEqual([70, expect.stringContaining('large.bin was not written')]);
+  expect([large.code, large.stderr]).toEqual([70, expect.stringContaining('large.bin was not written')]);
   const again = await step('large.bin', 'head -c 17000000 /dev/zero');
-  expect([again.exit, again.stderr]).toEqual([70, expect.stringContaining('large.bin was not written')]);
+  expect([again.code, again.stderr]).toEqual([70, expect.stringContaining('large.bin was not written')]);
   expect(existsSync(at.path('large.bin'))).toBe(false);
 
   const other = place();
   const nowhere = `${other.word} step make -o no/such/folder -- echo x`;
   const said = await other.semel('run', 'job', '--', 'sh', '-c', nowhere);
-  expect([said.exit, said.stderr]).toEqual([64, expect.stringContaining('could not be written')]);
+  expect([said.code, said.stderr]).toEqual([64, expect.stringContaining('could not be written')]);
   expect(said.stderr).not.toContain('at async');
 });
 
@@ -100,7 +100,7 @@ test('what was done lately can be told to a model, and a run can be seeded by it
   const at = place();
   for (const n of [1, 2, 3]) {
     const publish = `${at.word} once publish -- sh -c 'echo "{\\"slug\\":\\"post-${n}\\",\\"words\\":${n}}"'`;
-    expect((await at.semel('run', 'blog', ...day(n), '--', 'sh', '-c', publish)).exit).toBe(0);
+    expect((await at.semel('run', 'blog', ...day(n), '--', 'sh', '-c', publish)).code).toBe(0);
   }
   expect((await at.semel('recent', 'publish', '-n', '2', '--field', 'slug')).stdout).toBe('post-3\npost-2\n');
   const json = JSON.parse((await at.semel('recent', 'publish', '--json')).stdout);

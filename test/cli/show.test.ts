@@ -18,12 +18,12 @@ test('a record is shown with its evidence, its timeline, and the commands that f
     return receipt;
   });
   for (const name of [id, id.slice(0, 5), `${id}@1`, `${id}@99`, key]) {
-    const { code, out } = await desk.run(['show', name]);
+    const { code, stdout } = await desk.semel(['show', name]);
     expect(code).toBe(0);
-    expect(out).toContain(`${id}@1  mail.send  succeeded`);
+    expect(stdout).toContain(`${id}@1  mail.send  succeeded`);
   }
-  const { out } = await desk.run(['show', id]);
-  expect(out.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+  const { stdout } = await desk.semel(['show', id]);
+  expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
   for (const part of [
     `key         ${key}`,
     'asked by    conversation c-1, run r-9',
@@ -39,8 +39,8 @@ test('a record is shown with its evidence, its timeline, and the commands that f
     'its result goes; the key stays for good',
     `semel forget ${id}@1 --namespace shop --store ${desk.store}`,
   ])
-    expect(out).toContain(part);
-  const json = (await desk.run(['show', id, '--json'])).json<Record<string, unknown>>();
+    expect(stdout).toContain(part);
+  const json = (await desk.semel(['show', id, '--json'])).json<Record<string, unknown>>();
   expect(Object.keys(json)).toEqual(['record', 'drift', 'attempts', 'timeline', 'next', 'history']);
   expect(json).toMatchObject({
     record: { id, value: { id: 'm-ann' } },
@@ -58,8 +58,8 @@ test('who names no record is told how to', async () => {
     [['zzzzzz', '--namespace', 'elsewhere'], 'there are also: shop'],
     [['mail.send/-/nothing'], 'There is no record mail.send/-/nothing'],
   ] as const) {
-    const { code, err } = await desk.run(['show', ...args]);
-    expect(err).toContain(message);
+    const { code, stderr } = await desk.semel(['show', ...args]);
+    expect(stderr).toContain(message);
     expect(code).toBe(64);
   }
 }, 60_000);

@@ -2,9 +2,10 @@
 
 import { createSemel, type Semel } from 'semel';
 import { expect, test } from 'vitest';
-import { commandLine } from './command-line.ts';
+import { place } from './place.ts';
 
-const { semel, json, store } = commandLine();
+const at = place({ SEMEL_STORE: '' });
+const { semel, json, storeAt: store } = at;
 
 const on = (library: string) => ['--store', store(library), '--namespace', 'shop'];
 

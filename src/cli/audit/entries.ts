@@ -1,7 +1,7 @@
 // A log as entries, one per line of JSON or per row of CSV. What cannot be read keeps its number and its text.
 
+import { type CsvRow, createCsvReader } from '../csv.ts';
 import type { Line } from '../input.ts';
-import { createCsvReader } from './csv.ts';
 import type { Fields } from './fields.ts';
 
 export interface Entry {
@@ -12,15 +12,17 @@ export interface Entry {
   readonly text: string;
 }
 
-export type Format = 'jsonl' | 'csv';
+type Format = 'jsonl' | 'csv';
 
+/** And longest row. */
+export const longestLine = 1_048_576;
 const maxLooked = 2_000;
 
 export async function* entriesOf(
   batches: AsyncIterable<readonly Line[]>,
   told: Format | undefined,
 ): AsyncGenerator<readonly Entry[]> {
-  const csv = createCsvReader();
+  const csv = createCsvReader(longestLine);
   let format = told;
   for await (const batch of batches) {
     const entries: Entry[] = [];
@@ -37,7 +39,7 @@ export async function* entriesOf(
 
 /** A log of JSON may begin with a banner; a table begins with its columns. */
 function formatOf(text: string): Format {
-  return text.trim().startsWith('{') || !text.includes(',') ? 'jsonl' : 'csv';
+  return !text.trim().startsWith('{') && /,|;.*;|\t.*\t/.test(text) ? 'csv' : 'jsonl';
 }
 
 function json({ number, text }: Line): Entry | undefined {
@@ -57,11 +59,8 @@ function objectOf(text: string): Fields | undefined {
   }
 }
 
-function row(
-  read: ReturnType<ReturnType<typeof createCsvReader>['take']>,
-  { text = '' }: Line,
-): Entry | undefined {
+function row(read: CsvRow | undefined, { text = '' }: Line): Entry | undefined {
   if (read === undefined) return undefined;
-  const fields = 'fields' in read ? read.fields : undefined;
+  const fields = 'values' in read ? read.values : undefined;
   return { line: read.line, fields, text: text.slice(0, maxLooked) };
 }

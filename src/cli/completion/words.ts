@@ -9,7 +9,7 @@ const most = 200;
 
 export async function wordsFor(kind: LedgerWords, line: string): Promise<readonly string[]> {
   const choice = { store: valueOnLine(line, 'store'), namespace: valueOnLine(line, 'namespace') };
-  await using semel = ledgerFor(choice, { prune: false, onWarning: () => undefined });
+  await using semel = ledgerFor(choice, { onWarning: () => undefined });
   const words = await found();
   return words.filter(isPlain).slice(0, most);
 

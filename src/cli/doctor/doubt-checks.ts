@@ -1,7 +1,8 @@
 // Open questions that nobody answers, the switch that gives the guarantee up, and effects that landed twice.
 
+import { isReserved } from '../../jobs/index.ts';
 import { ago, type Check, count, examples, type Found, latest } from './finding.ts';
-import { byContract, isJob, type RecordSeen, type Seen } from './seen.ts';
+import { byContract, type RecordSeen, type Seen } from './seen.ts';
 
 /** Whoever is told of a doubt at once has had time to look. */
 const oldMs = 3_600_000;
@@ -37,7 +38,7 @@ export const onDoubtRerun: Check<'ON_DOUBT_RERUN'> = {
   finds: (seen) =>
     perContract(
       seen,
-      ({ contract }) => !isJob(contract),
+      ({ contract }) => !isReserved(contract),
       ({ type, detail }) => type === 'takeover' && detail.accepted === true,
       (times) => ({
         found: `Done again ${count(times, 'time')} while nobody knew whether it had landed: its contract says onDoubt: 'rerun'.`,

@@ -1,9 +1,10 @@
 // Keys that are too wide or too narrow: the same work under new keys each time, and other work under an old one.
 
 import { canonicalJson } from '../../core/canonical-json.ts';
+import { isReserved } from '../../jobs/index.ts';
 import { type Check, count, examples, latest } from './finding.ts';
 import { freshFields, isFreshKey, withoutFresh } from './freshness.ts';
-import { byContract, isJob, type RecordSeen } from './seen.ts';
+import { byContract, type RecordSeen } from './seen.ts';
 
 /** A person or a schedule that wants it again is slower than a program that tries again. */
 const soonMs = 10_000;
@@ -37,7 +38,7 @@ export const keyNeverHits: Check<'KEY_NEVER_HITS'> = {
 /** A repeat on purpose says so, and each slot of a calendar is work of its own. */
 function isOwnIntent({ again, key, contract }: RecordSeen): boolean {
   const [, period = ''] = key.split('/');
-  return again === undefined && !isJob(contract) && !/^\d{4}-/.test(period);
+  return again === undefined && !isReserved(contract) && !/^\d{4}-/.test(period);
 }
 
 /**

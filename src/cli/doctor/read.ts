@@ -7,6 +7,7 @@ import { commandOptions, type RecordInfo, type Semel } from '../../semel/index.t
 import type { StoreFacts } from '../../store/store.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
 import { contractsIn } from '../contracts.ts';
+import { everyRecord } from '../every.ts';
 import { chosenNamespace, type LedgerChoice, ledgerFor, ledgerPath } from '../ledger.ts';
 import { filesAt } from './files.ts';
 import type { ContractsIn, RecordSeen, Refused, Seen } from './seen.ts';
@@ -30,7 +31,7 @@ export interface Reading extends Seen {
 export async function readLedger(choice: LedgerChoice, now: number, since: number): Promise<Reading> {
   const path = ledgerPath(choice);
   const open = (namespace: string) =>
-    ledgerFor({ ...choice, namespace }, { prune: false, cache: false, onWarning: () => undefined });
+    ledgerFor({ ...choice, namespace }, { cache: false, onWarning: () => undefined });
   const chosen = chosenNamespace(choice);
   await using first = open(chosen ?? 'default');
   const files = path === undefined || !existsSync(path) ? undefined : filesAt(path);
@@ -96,16 +97,11 @@ async function opening(semel: Semel): Promise<{ facts: StoreFacts } | { refused:
 
 /** Undefined for a record that has nothing to tell: settled before, and quiet since. */
 async function* recordsOf(semel: Semel, since: number): AsyncGenerator<RecordSeen | undefined> {
-  for (let after: string | undefined; ; ) {
-    const page = await semel.records.list({ limit: 500, ...(after === undefined ? {} : { after }) });
-    for (const record of page.items) {
-      const history = await semel.records.history(record.key);
-      const events = history.filter(({ at }) => at >= since);
-      const isOld = record.updatedAt.getTime() < since && !record.inDoubt;
-      yield isOld && events.length === 0 ? undefined : seenOf(record, events);
-    }
-    if (page.next === undefined) return;
-    after = page.next;
+  for await (const record of everyRecord(semel, {})) {
+    const history = await semel.records.history(record.key);
+    const events = history.filter(({ at }) => at >= since);
+    const isOld = record.updatedAt.getTime() < since && !record.inDoubt;
+    yield isOld && events.length === 0 ? undefined : seenOf(record, events);
   }
 }
 
@@ -142,7 +138,7 @@ async function otherLedger({ kind, location }: StoreFacts): Promise<Seen['other'
   const path = defaultPath();
   if (kind !== 'sqlite' || !existsSync(path) || realpathSync(path) === location) return undefined;
   const open = (namespace: string) =>
-    ledgerFor({ store: 'sqlite:', namespace }, { prune: false, cache: false, onWarning: () => undefined });
+    ledgerFor({ store: 'sqlite:', namespace }, { cache: false, onWarning: () => undefined });
   try {
     await using first = open('default');
     const contracts: ContractsIn[] = [];

@@ -78,8 +78,3 @@ export function byContract(records: readonly RecordSeen[]): readonly ContractSee
       : [{ namespace: first.namespace, contract: first.contract, records: members }];
   });
 }
-
-/** Jobs, their turns and their steps are run again after a crash by design; what they guard has a contract of its own. */
-export function isJob(contract: string): boolean {
-  return /^(run|turn|step)\./.test(contract);
-}

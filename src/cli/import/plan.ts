@@ -45,7 +45,7 @@ export async function planOf(
   let fields: PlainFields = { key: 'key', time: 'ts', status: 'status', ...given };
 
   function read({ number, text }: Line): void {
-    if (text === '') return;
+    if (text?.trim() === '') return;
     lines += 1;
     const line = parsed(text);
     const problem = typeof line === 'string' ? line : problemWith(number, line);

@@ -1,5 +1,6 @@
 // JSON lines, or one JSON array: a value at a time, with the line in which it starts. Holds one value.
 
+import { linesOf } from '../input.ts';
 import { malformed } from './malformed.ts';
 
 export interface JsonValue {
@@ -11,19 +12,12 @@ export async function* jsonLines(
   chunks: AsyncIterable<string>,
   mostCharacters: number,
 ): AsyncGenerator<JsonValue> {
-  let rest = '';
-  let line = 0;
-  for await (const chunk of chunks) {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop() as string;
-    for (const text of lines) {
-      line += 1;
-      if (text.length > mostCharacters) throw tooLong(line, mostCharacters);
-      if (text.trim() !== '') yield { line, value: parsed(text, line, true) };
+  for await (const batch of linesOf(chunks, mostCharacters)) {
+    for (const { number, text } of batch) {
+      if (text === undefined) throw tooLong(number, mostCharacters);
+      if (text.trim() !== '') yield { line: number, value: parsed(text, number, true) };
     }
-    if (rest.length > mostCharacters) throw tooLong(line + 1, mostCharacters);
   }
-  if (rest.trim() !== '') yield { line: line + 1, value: parsed(rest, line + 1, true) };
 }
 
 /** The elements of the one array that the text is. */

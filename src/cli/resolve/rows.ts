@@ -1,10 +1,9 @@
 // The rows of a provider's export: CSV, JSON lines or a JSON array, told apart by the first character. One row is held
 // at a time, whatever the size of the file.
 
-import { createReadStream } from 'node:fs';
-import { SemelError } from '../../core/errors.ts';
+import { type CsvRow, createCsvReader } from '../csv.ts';
+import { type Line, linesOf, textOf } from '../input.ts';
 import { usageError } from '../usage.ts';
-import { csvRows } from './csv.ts';
 import { jsonArray, jsonLines } from './json-values.ts';
 import { malformed } from './malformed.ts';
 
@@ -16,17 +15,15 @@ export interface Row {
 /** As large as a result may be. */
 const mostCharacters = 1_048_576;
 
-/** `-` is the standard input. */
 export function readRows(path: string): AsyncGenerator<Row> {
-  const bytes = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 262_144 });
-  return rowsOf(texts(bytes, path));
+  return rowsOf(textOf('resolve', path));
 }
 
 export async function* rowsOf(chunks: AsyncGenerator<string>): AsyncGenerator<Row> {
   const { first, all } = await peeked(chunks);
   if (first === '[') yield* objects(jsonArray(all, mostCharacters));
   else if (first === '{') yield* objects(jsonLines(all, mostCharacters));
-  else yield* named(csvRows(all, mostCharacters));
+  else yield* table(linesOf(all, mostCharacters));
 }
 
 async function* objects(values: AsyncIterable<{ line: number; value: unknown }>): AsyncGenerator<Row> {
@@ -38,20 +35,24 @@ async function* objects(values: AsyncIterable<{ line: number; value: unknown }>)
 }
 
 /** By the names in the first row. */
-async function* named(rows: AsyncIterable<{ line: number; fields: readonly string[] }>): AsyncGenerator<Row> {
-  let names: readonly string[] | undefined;
-  for await (const { line, fields } of rows) {
-    if (names === undefined) {
-      names = fields.map((name) => name.trim());
-      const twice = names.find((name, at) => name !== '' && names?.indexOf(name) !== at);
-      if (twice !== undefined) throw malformed(line, `names the column ${JSON.stringify(twice)} twice`);
-      continue;
-    }
-    if (fields.length !== names.length)
-      throw malformed(line, `has ${fields.length} fields, and the first line names ${names.length}`);
-    yield { line, values: Object.fromEntries(names.map((name, at) => [name, fields[at]])) };
+async function* table(batches: AsyncIterable<readonly Line[]>): AsyncGenerator<Row> {
+  const reader = createCsvReader(mostCharacters);
+  for await (const batch of batches) for (const line of batch) yield* read(reader.take(line));
+  yield* read(reader.end());
+  if (reader.names === undefined) throw usageError('resolve', 'the file is empty', 'Nothing was settled.');
+  checkNames(reader.names);
+
+  function* read(row: CsvRow | undefined): Generator<Row> {
+    if (row === undefined) return;
+    if ('problem' in row) throw malformed(row.line, row.problem);
+    checkNames(reader.names as readonly string[]);
+    yield row;
   }
-  if (names === undefined) throw usageError('resolve', 'the file is empty', 'Nothing was settled.');
+}
+
+function checkNames(names: readonly string[]): void {
+  const twice = names.find((name, at) => name !== '' && names.indexOf(name) !== at);
+  if (twice !== undefined) throw malformed(1, `names the column ${JSON.stringify(twice)} twice`);
 }
 
 /** The first character that is no space, and everything all the same. */
@@ -70,27 +71,4 @@ async function peeked(
 async function* continued(head: string, chunks: AsyncGenerator<string>): AsyncGenerator<string> {
   yield head;
   yield* chunks;
-}
-
-/** UTF-8, with or without a byte order mark. Another encoding would turn names into others without a word. */
-async function* texts(bytes: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  try {
-    for await (const chunk of bytes) yield decoder.decode(chunk, { stream: true });
-    yield decoder.decode();
-  } catch (error) {
-    if (error instanceof SemelError) throw error;
-    const isText = (error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA';
-    throw isText
-      ? usageError(
-          'resolve',
-          `${path} cannot be read (${(error as Error).message})`,
-          'Name the export by --from <path>.',
-        )
-      : usageError(
-          'resolve',
-          `${path} is no UTF-8 text`,
-          'Nothing was settled. Save it as UTF-8 and try again.',
-        );
-  }
 }

@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import { csvRows } from './csv.ts';
+import { createCsvReader } from './csv.ts';
+import { linesOf } from './input.ts';
 
-/** Cut into pieces of every size, so that no state is lost between two of them. */
+/** Cut into pieces of every size, so that no state is lost between two of them. The names are the first row. */
 async function read(text: string, size = text.length || 1, most = 1_000): Promise<unknown[]> {
   async function* pieces() {
     for (let at = 0; at < text.length; at += size) yield text.slice(at, at + size);
   }
-  const rows: unknown[] = [];
-  for await (const { line, fields } of csvRows(pieces(), most)) rows.push([line, ...fields]);
-  return rows;
+  const reader = createCsvReader(most);
+  const rows = [];
+  for await (const batch of linesOf(pieces(), most)) for (const line of batch) rows.push(reader.take(line));
+  const told = [...rows, reader.end()]
+    .filter((row) => row !== undefined)
+    .map((row) =>
+      'values' in row ? [row.line, ...Object.values(row.values)] : `line ${row.line} ${row.problem}`,
+    );
+  return reader.names === undefined ? told : [[1, ...reader.names], ...told];
 }
 
 describe('what is read', () => {
@@ -95,6 +102,14 @@ describe('what is read', () => {
       ],
     ],
     [
+      'a first line whose names go over several lines',
+      '"a\n(EUR)";b;"c ""d"""\n1,5;2;3',
+      [
+        [1, 'a\n(EUR)', 'b', 'c "d"'],
+        [3, '1,5', '2', '3'],
+      ],
+    ],
+    [
       'quoted fields before CRLF',
       '"a","b"\r\n"1","2"\r\n',
       [
@@ -139,10 +154,28 @@ describe('what is refused, with its line', () => {
     ['a quote in an open field', 'a,b\n1,x"y\n', 'line 2 has a quote inside a field that is not quoted'],
     ['a quote that is never closed', 'a,b\n1,2\n3,"x\ny\nz', 'line 3 opens a quote that is never closed'],
     ['a line without end', `a,b\n1,${'x'.repeat(2_000)}`, 'line 2 is longer than 1000 characters'],
+    ['a row without end', `a,b\n1,"${'x\n'.repeat(600)}`, 'line 2 is longer than 1000 characters'],
     ['a first line without end', 'x'.repeat(2_000), 'line 1 is longer than 1000 characters'],
-  ])('%s', async (_, text, message) => {
-    await expect(read(text)).rejects.toThrow(message);
-    await expect(read(text, 1)).rejects.toThrow(message);
-    await expect(read(text)).rejects.toThrow('Nothing was settled.');
+    ['too few fields', 'a,b\n1\n', 'line 2 has 1 fields, and the first line names 2'],
+  ])('%s', async (_, text, problem) => {
+    expect(await read(text)).toContain(problem);
+    expect(await read(text, 1)).toContain(problem);
   });
+
+  test('and the rows after it count', async () => {
+    expect(await read('a,b\n1\n2,x"y\n"3"z,4\n5,6')).toEqual([
+      [1, 'a', 'b'],
+      'line 2 has 1 fields, and the first line names 2',
+      'line 3 has a quote inside a field that is not quoted',
+      'line 4 has text after a closing quote',
+      [5, '5', '6'],
+    ]);
+  });
+});
+
+test('a column called __proto__ is a column', async () => {
+  expect(await read('__proto__,b\n1,2')).toEqual([
+    [1, '__proto__', 'b'],
+    [2, '1', '2'],
+  ]);
 });
