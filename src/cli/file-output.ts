@@ -1,7 +1,7 @@
 // A file that is there whole or not at all: written beside its place, flushed to the disk, then renamed.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { appendFile, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { SemelError } from '../core/errors.ts';
 import { bytesOf, type EffectValue } from '../jobs/index.ts';
@@ -11,11 +11,17 @@ export function outputOf(value: EffectValue): Uint8Array | undefined {
   return stdout === undefined ? undefined : bytesOf(stdout);
 }
 
-export async function writeFile(path: string, bytes: Uint8Array): Promise<void> {
+export async function writeFile(named: string, bytes: Uint8Array): Promise<void> {
+  // What a link leads to is meant, not the link.
+  const path = await realpath(named).catch(() => named);
+  const before = await stat(path).catch(() => undefined);
+  // A device or a pipe is written to; it cannot be replaced.
+  if (before !== undefined && !before.isFile() && !before.isDirectory()) return appendFile(path, bytes);
   const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
   try {
     const file = await open(beside, 'wx', 0o666);
     try {
+      if (before !== undefined) await file.chmod(before.mode & 0o7777);
       await file.writeFile(bytes);
       await file.sync();
     } finally {

@@ -28,3 +28,13 @@ export function couldNotStart(command: readonly string[], { exit }: ChildEnding)
     ? `${file} was not found; is it in the PATH, or written with its folder?`
     : `${file} could not be executed; may this user execute it?`;
 }
+
+/**
+ * Ends this process without a word to the ledger about what it holds: that stays with the processes that the command
+ * left behind, and is judged by their life.
+ */
+export async function leave(semel: Semel, code: number): Promise<never> {
+  // What is to be in the history is written before.
+  await semel.records.history('run/-').catch(() => undefined);
+  process.exit(code);
+}

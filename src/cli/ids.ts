@@ -17,6 +17,8 @@ export function idsOf(command: CommandName, given: readonly string[] | undefined
         'Write it like --id customer=42.',
       );
     if (Object.hasOwn(ids, name)) throw usageError(command, `--id ${name} is given twice`);
+    // Most often a variable of the script that is not set: all such calls would be one.
+    if (at === each.length - 1) throw usageError(command, `--id ${name} is empty`, 'Is a variable not set?');
     ids[name] = each.slice(at + 1);
   }
   return ids;
@@ -31,7 +33,7 @@ export function jsonFrom(command: CommandName, path: string): unknown {
 
 export function parsedJson(command: CommandName, from: string, text: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text, exactNumbers);
   } catch (error) {
     throw usageError(
       command,
@@ -39,6 +41,16 @@ export function parsedJson(command: CommandName, from: string, text: string): un
       `Write an object, in quotes for the shell: '{"lead":42}'`,
     );
   }
+}
+
+/** A number that JavaScript cannot hold would become its neighbour, and two intents one. */
+function exactNumbers(this: unknown, name: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== 'number' || context?.source === undefined || !/^-?\d{16,}$/.test(context.source))
+    return value;
+  if (BigInt(context.source) === BigInt(value)) return value;
+  throw new SyntaxError(
+    `the number ${context.source} of ${JSON.stringify(name)} is too large; write it as a text`,
+  );
 }
 
 /** By --id and by --id-json, which has to be an object: an effect is about named things. */

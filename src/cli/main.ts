@@ -2,6 +2,7 @@
 // The `semel` command: finds the command, loads only that one, and turns errors into a sentence and an exit code.
 // Nothing but this file may load on a Node.js that is too old, so that the sentence about it can be said.
 
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { homedir } from 'node:os';
@@ -22,6 +23,7 @@ async function main([name, ...rest]: string[]): Promise<number> {
     process.stdout.write(`${version()}\n`);
     return 0;
   }
+  if (isMangled(rest)) return say('semel: an argument is no UTF-8, and would be taken for another one.', 64);
   const { commands } = await import('./commands.ts');
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const { overview } = await import('./overview.ts');
@@ -46,6 +48,16 @@ async function main([name, ...rest]: string[]): Promise<number> {
   }
 }
 
+/** Node.js turns bytes that are no UTF-8 into a mark: two file names would become one. */
+function isMangled(args: readonly string[]): boolean {
+  if (!args.some((arg) => arg.includes('\uFFFD'))) return false;
+  try {
+    return !isUtf8(readFileSync('/proc/self/cmdline'));
+  } catch {
+    return false;
+  }
+}
+
 function version(): string {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(manifest) as { version: string }).version;
@@ -56,11 +68,12 @@ function say(sentence: string, code: number): number {
   return code;
 }
 
-// Whoever reads may stop reading.
+// Whoever reads may stop reading; and what a full disk does not take was not printed.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit();
-  throw error;
+  process.exit(say(`semel: the output could not be written (${error.message}).`, 74));
 });
+process.stderr.on('error', () => undefined);
 
 void main(process.argv.slice(2)).then((code) => {
   process.exitCode = code;

@@ -20,7 +20,7 @@ import type { StoreFacts } from '../store/store.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
-import { couldNotStart, doneWords, labelOf } from './guarded.ts';
+import { couldNotStart, doneWords, labelOf, leave } from './guarded.ts';
 import { identityOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
@@ -184,7 +184,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       passOn: true,
       say: complain,
     });
-    return await tell(report, {
+    const code = await tell(report, {
       semel,
       name,
       label: labelOf(name, ids),
@@ -193,6 +193,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       skipCode,
       values,
     });
+    return report.kind === 'left behind' ? leave(semel, code) : code;
   },
 });
 
@@ -226,6 +227,10 @@ async function tell(report: EffectReport, told: Told): Promise<number> {
         say(
           `${label} printed ${ending.stdoutBytes} bytes, which is more than is kept: later calls print nothing`,
         );
+      if (ending.exit === 0 && ending.lostOutput) {
+        say(`${label} is done, but what it printed could not be passed on: call it again to have it printed`);
+        return answer('succeeded', 74, { attempt });
+      }
       return answer(ending.exit === 0 ? 'succeeded' : 'not landed', ending.exit, { attempt });
     }
     case 'done': {
@@ -237,9 +242,15 @@ async function tell(report: EffectReport, told: Told): Promise<number> {
         return answer('landed', 0, { record: record.id, doneAt });
       }
       const again = values.again === undefined ? '' : ', with the same reason to do it again';
+      const other = report.isOther === true ? ', by another command line' : '';
       if (!values.quiet)
-        say(`${label} ${await doneWords(semel, record)}${again}; nothing was run (ledger ${ledger})`);
+        say(`${label} ${await doneWords(semel, record)}${other}${again}; nothing was run (ledger ${ledger})`);
       return answer('replayed', skipCode, { record: record.id, doneAt });
+    }
+    case 'left behind': {
+      say(`${label} failed with exit ${report.ending.exit}, and what it started still runs: it may land`);
+      say('the next call finds it busy, and in doubt once that has ended; semel doubt lists it then');
+      return answer('left behind', 76, {});
     }
     case 'busy': {
       const { record } = report.holder;

@@ -1,6 +1,8 @@
 // `semel resolve`: a person's verdict about a record in doubt, about a group of them, or about all that an export has.
 
-import { commandOptions } from '../semel/index.ts';
+import { SemelError } from '../core/errors.ts';
+import { isAlive, lifeFolder } from '../jobs/index.ts';
+import { commandOptions, type Semel } from '../semel/index.ts';
 import { actFlags, actOptions, checkWords } from './act.ts';
 import { command, type Input } from './command.ts';
 import { ledgerFor } from './ledger.ts';
@@ -104,6 +106,7 @@ async function resolveOne(values: Values, positionals: readonly string[]): Promi
   await using semel = ledgerFor(values);
   if (values['dry-run'])
     throw usageError('resolve', '--dry-run is for groups', 'Look at one by: semel show <id>.');
+  if (verdict === 'died' && !values.force) await refuseLiving(semel, ref);
   const record = await semel.doubts.resolve(ref, resolution, {
     ...actOptions(values),
     ...(values.force === undefined ? {} : { force: values.force }),
@@ -128,4 +131,18 @@ function refuseExportFlags(values: Values): void {
   for (const flag of ['match', 'where', 'result-field', 'ref-field'] as const)
     if (values[flag] !== undefined)
       throw usageError('resolve', `--${flag} is about an export`, 'Name it by --from <file>.');
+}
+
+/** On this machine the kernel knows better. */
+async function refuseLiving(semel: Semel, ref: string): Promise<void> {
+  const { kind, location } = await semel.open();
+  const record = await semel.records.get(ref.split('@')[0] ?? '');
+  if (record === undefined || isAlive(lifeFolder(kind, location), record.owner) !== true) return;
+  throw new SemelError(
+    'RESOLVE_STALE',
+    `What runs ${record.contract} has not died: its processes are there.`,
+    {
+      next: 'End them first, or force it (--force) if they cannot do it any more.',
+    },
+  );
 }

@@ -16,7 +16,7 @@ import type { StoreFacts } from '../store/store.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
-import { couldNotStart, doneWords, labelOf } from './guarded.ts';
+import { couldNotStart, doneWords, labelOf, leave } from './guarded.ts';
 import { idsOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
@@ -150,7 +150,17 @@ the command's: --json prints one line about the run on stderr.`,
       ...terms,
       say: complain,
     });
-    return await tell(report, { semel, job, label, slot: slot.name, facts, command: rest, skipCode, values });
+    const code = await tell(report, {
+      semel,
+      job,
+      label,
+      slot: slot.name,
+      facts,
+      command: rest,
+      skipCode,
+      values,
+    });
+    return report.kind === 'ran' && report.leftBehind === true ? leave(semel, code) : code;
   },
 });
 
@@ -210,6 +220,10 @@ async function tell(report: JobReport, told: Told): Promise<number> {
     case 'ran': {
       const { ending, attempt } = report;
       const exit = ending.timedOut ? 124 : ending.exit;
+      if (report.leftBehind === true && !values.json && !values.quiet)
+        complain(`what ${label} started still runs: until it has ended, ${job} is not started again`);
+      if (ending.lostOutput && exit === 0 && !values.json)
+        complain(`${label} is done, but not all that it printed could be passed on`);
       if (ending.neverStarted && !values.json) complain(couldNotStart(command, ending));
       else if (!values.json && (ending.timedOut || (exit !== 0 && values.retries !== undefined)))
         complain(

@@ -14,7 +14,7 @@ import {
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { keepFile, outputOf, writeFile } from './file-output.ts';
-import { couldNotStart } from './guarded.ts';
+import { couldNotStart, leave } from './guarded.ts';
 import { mustBeInside } from './inside.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
@@ -75,7 +75,8 @@ whole or not at all, and a later attempt keeps or restores it.`,
       passOn: values.output === undefined,
       say: complain,
     });
-    return await tell(name, rest, report, values);
+    const code = await tell(name, rest, report, values);
+    return report.kind === 'left behind' ? leave(semel, code) : code;
   },
 });
 
@@ -122,6 +123,9 @@ async function tell(
         complain(`${name} was done at ${at.toISOString()} by ${shownOwner(report.record.owner)}; ${how}`);
       return answer('replayed', 0, { doneAt: at });
     }
+    case 'left behind':
+      complain(`${name} failed with exit ${report.ending.exit}, and what it started still runs`);
+      return answer('left behind', 76);
     case 'busy':
       if (!json) complain(`${name} is being done by ${shownOwner(report.holder.record.owner)}`);
       return answer('busy', 75);

@@ -1,11 +1,13 @@
 // One guarded command: started with its three streams passed through, watched until it ends, and ended when its time is
 // over. Keeps a tail of what it printed, or all of its stdout. Decides nothing about the ledger.
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { Socket } from 'node:net';
 import { constants } from 'node:os';
-import { type Life, lifeDescriptor, type Pipe } from './life.ts';
+import { isatty } from 'node:tty';
+import type { Kin, Life } from './life.ts';
+import { firstBytes, lastBytes, type Passing, passOn } from './passing.ts';
+import { forwardedSignals, isEnding } from './signals.ts';
 
 export interface ChildOptions {
   readonly command: readonly string[];
@@ -13,7 +15,7 @@ export interface ChildOptions {
   readonly life: Life;
   /** `all`: stdout is what the command is for, and is kept whole up to `mostBytes`. */
   readonly keep: 'tail' | 'all';
-  /** Where stdout goes; false: it is kept, and not passed on. */
+  /** False: stdout is kept, and not passed on. */
   readonly passOn?: boolean;
   readonly timeoutMs: number;
   /** From TERM to KILL. */
@@ -23,7 +25,7 @@ export interface ChildOptions {
 }
 
 export interface ChildEnding {
-  /** As a shell would tell it: its code, 128 and the signal, 126 or 127. */
+  /** As a shell would tell it: its code, 128 and the signal, 126 or 127. Never 0 where it was ended by us. */
   readonly exit: number;
   readonly signal: NodeJS.Signals | undefined;
   /** It was never executed. (A script that ends with 127 did run: a command inside it was not found.) */
@@ -37,166 +39,151 @@ export interface ChildEnding {
   /** All of stdout; undefined where it was not kept or was too long. */
   readonly stdout: Buffer | undefined;
   readonly stdoutBytes: number;
-  /** The ledger knows. Until then no signal ends this guard: what the command did would be lost. */
-  recorded(): void;
+  /** What it printed could not be passed on: a full disk, a reader that is gone. */
+  readonly lostOutput: boolean;
+  /** What it started and left behind. */
+  readonly kin: Kin;
+  /**
+   * The ledger knows. Until then no signal ends this guard: what the command did would be lost. Passes on what is left
+   * of the output.
+   */
+  recorded(): Promise<void>;
 }
 
 export const tailBytes = 65_536;
 export const mostBytes = 16 * 1024 * 1024;
 
-/** What is printed after the command's end, by what it left behind, is waited for this long. */
-const lingerMs = 200;
-const forwarded: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
-const ending: ReadonlySet<NodeJS.Signals> = new Set(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT']);
+/** As GNU timeout says it. */
+const timeoutExit = 124;
 
 export async function runChild(options: ChildOptions): Promise<ChildEnding> {
-  const { command, env, life, keep, passOn = true, timeoutMs, graceMs, signal } = options;
+  const { command, env, life, keep, timeoutMs, graceMs, signal } = options;
   const [file = '', ...args] = command;
-  // A command that talks to a person keeps its terminal; then there is no tail.
-  const isTalk = keep === 'tail' && process.stdout.isTTY && process.stderr.isTTY;
+  // A command that talks to a person keeps its terminal, and then there is no tail.
+  const isTalk = keep === 'tail' && isatty(1) && isatty(2);
+  // Elsewhere it leads a group of its own, so that it is ended with all that it started.
+  const isGroup = !isatty(0);
   const tail = lastBytes(tailBytes);
   const kept = firstBytes(mostBytes);
-  const { out, err } = await life.pipes();
+  const { out, err, kin } = await life.pipes();
   const startedAt = performance.now();
+  let timedOut = false;
+  let interruptedBy: NodeJS.Signals | undefined;
+  let killer: NodeJS.Timeout | undefined;
+  let child: ChildProcess | undefined;
+  let streams: readonly Passing[] = [];
 
-  return new Promise((resolve) => {
-    const stdio: (number | 'inherit' | 'ignore')[] = Array.from({ length: lifeDescriptor }, () => 'ignore');
-    stdio[0] = 'inherit';
-    stdio[1] = isTalk ? 'inherit' : out.writing;
-    stdio[2] = isTalk ? 'inherit' : err.writing;
-    stdio[lifeDescriptor] = life.descriptor;
-    // Before the command starts: a signal that comes as it does is for it, and would end this guard otherwise.
-    for (const name of forwarded) process.on(name, onSignal);
-    const child = spawn(file, args, { stdio, env: { ...process.env, ...env } });
-    const drained = [
-      passed(out, isTalk, passOn ? process.stdout : undefined, (chunk) => {
+  // Before the command starts: a signal that comes as it does is for it, and would end this guard otherwise.
+  const signals = forwardedSignals();
+  for (const name of signals) process.on(name, onSignal);
+
+  const { failure, code, by } = await started();
+  clearTimeout(killer);
+  const tookMs = performance.now() - startedAt;
+  const wasEnded = timedOut || interruptedBy !== undefined || signal.aborted;
+  if (wasEnded) tell('SIGKILL');
+  const own = failure === undefined ? exitOf(code, by) : failure.code === 'ENOENT' ? 127 : 126;
+  // It may say 0 when it is told to end. That is no success.
+  const exit =
+    own === 0 && wasEnded ? (timedOut ? timeoutExit : exitOf(null, interruptedBy ?? 'SIGTERM')) : own;
+  await Promise.all(streams.map((stream) => stream.settled(keep === 'all' && exit === 0)));
+  return {
+    exit,
+    signal: by ?? undefined,
+    neverStarted: failure !== undefined,
+    timedOut,
+    interruptedBy,
+    tookMs,
+    tail: tail.bytes(),
+    stdout: keep === 'all' ? kept.bytes() : undefined,
+    stdoutBytes: kept.count(),
+    get lostOutput() {
+      return streams.some((stream) => stream.hasFailed());
+    },
+    kin,
+    async recorded() {
+      for (const name of signals) process.off(name, onSignal);
+      await Promise.all(streams.map((stream) => stream.drained()));
+    },
+  };
+
+  async function started(): Promise<Ended> {
+    try {
+      const stdio: (number | 'inherit' | 'ignore')[] = Array.from({ length: life.at + 2 }, () => 'ignore');
+      stdio[0] = 'inherit';
+      stdio[1] = isTalk ? 'inherit' : out.writing;
+      stdio[2] = isTalk ? 'inherit' : err.writing;
+      stdio[life.at] = life.descriptor;
+      stdio[life.at + 1] = kin.descriptor;
+      child = spawn(file, args, { stdio, env: { ...process.env, ...env }, detached: isGroup });
+    } catch (error) {
+      // What cannot even be tried: an argument with a zero in it, a list that is too long.
+      for (const each of [out.reading, err.reading, out.writing, err.writing]) closeSync(each);
+      kin.started();
+      return { failure: error as NodeJS.ErrnoException, code: null, by: null };
+    }
+    const toStdout = options.passOn === false ? undefined : process.stdout;
+    streams = [
+      passOn(out, isTalk ? 'unused' : toStdout, (chunk) => {
         tail.add(chunk);
         if (keep === 'all') kept.add(chunk);
       }),
-      passed(err, isTalk, process.stderr, tail.add),
+      passOn(err, isTalk ? 'unused' : process.stderr, tail.add),
     ];
-
-    let timedOut = false;
-    let interruptedBy: NodeJS.Signals | undefined;
-    let killer: NodeJS.Timeout | undefined;
-    const stop = (by: NodeJS.Signals) => {
-      child.kill(by);
-      killer ??= setTimeout(() => child.kill('SIGKILL'), graceMs);
-    };
+    kin.started();
+    const timer = Number.isFinite(timeoutMs) ? setTimeout(onTimeout, timeoutMs) : undefined;
     const onAbort = () => stop('SIGTERM');
-    const timer = Number.isFinite(timeoutMs)
-      ? setTimeout(() => {
-          timedOut = true;
-          stop('SIGTERM');
-        }, timeoutMs)
-      : undefined;
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
+    const ended = await endOf(child);
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+    return ended;
+  }
 
-    const end = async (code: number | null, by: NodeJS.Signals | null, failure?: NodeJS.ErrnoException) => {
-      const tookMs = performance.now() - startedAt;
-      clearTimeout(timer);
-      clearTimeout(killer);
-      await Promise.all(drained.map((drain) => drain(failure === undefined ? lingerMs : 0)));
-      signal.removeEventListener('abort', onAbort);
-      const exit = failure === undefined ? exitOf(code, by) : failure.code === 'ENOENT' ? 127 : 126;
-      resolve({
-        exit,
-        signal: by ?? undefined,
-        neverStarted: failure !== undefined,
-        timedOut,
-        interruptedBy,
-        tookMs,
-        tail: tail.bytes(),
-        stdout: keep === 'all' ? kept.bytes() : undefined,
-        stdoutBytes: kept.count(),
-        recorded() {
-          for (const name of forwarded) process.off(name, onSignal);
-        },
-      });
-    };
-    child.once('exit', (code, by) => void end(code, by));
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      if (child.pid === undefined) void end(null, null, error);
-    });
+  function onTimeout(): void {
+    timedOut = true;
+    stop('SIGTERM');
+  }
 
-    function onSignal(by: NodeJS.Signals): void {
-      // A terminal has told the command already.
-      if (!(process.stdin.isTTY && (by === 'SIGINT' || by === 'SIGQUIT'))) child.kill(by);
-      if (!ending.has(by)) return;
-      interruptedBy ??= by;
-      killer ??= setTimeout(() => child.kill('SIGKILL'), graceMs);
+  function onSignal(name: NodeJS.Signals): void {
+    // A terminal has told the command already, and what it makes of it is its own affair.
+    if (!isGroup && (name === 'SIGINT' || name === 'SIGQUIT')) return;
+    if (!isEnding(name)) return tell(name);
+    interruptedBy ??= name;
+    stop(name);
+  }
+
+  function stop(name: NodeJS.Signals): void {
+    tell(name);
+    killer ??= setTimeout(() => tell('SIGKILL'), graceMs);
+  }
+
+  function tell(name: NodeJS.Signals): void {
+    if (child?.pid === undefined) return;
+    try {
+      process.kill(isGroup ? -child.pid : child.pid, name);
+    } catch {
+      // Nobody is left.
     }
+  }
+}
+
+interface Ended {
+  readonly failure: NodeJS.ErrnoException | undefined;
+  readonly code: number | null;
+  readonly by: NodeJS.Signals | null;
+}
+
+function endOf(child: ChildProcess): Promise<Ended> {
+  return new Promise((resolve) => {
+    child.once('exit', (code, by) => resolve({ failure: undefined, code, by }));
+    child.once('error', (failure: NodeJS.ErrnoException) => {
+      if (child.pid === undefined) resolve({ failure, code: null, by: null });
+    });
   });
 }
 
 export function exitOf(code: number | null, by: NodeJS.Signals | null): number {
   return code ?? 128 + (by === null ? 0 : constants.signals[by]);
-}
-
-/** Passes what the command prints on as it comes; answers a function that waits for the rest. */
-function passed(
-  { reading, writing }: Pipe,
-  isUnused: boolean,
-  to: NodeJS.WriteStream | undefined,
-  seen: (chunk: Buffer) => void,
-): (lingerMs: number) => Promise<void> {
-  closeSync(writing);
-  if (isUnused) {
-    closeSync(reading);
-    return async () => undefined;
-  }
-  const from = new Socket({ fd: reading, readable: true, writable: false });
-  const ended = new Promise<void>((resolve) => from.once('close', () => resolve()));
-  from.on('error', () => from.destroy());
-  from.on('data', seen);
-  if (to !== undefined) {
-    // Whoever reads may stop reading: then the command hears of it, as if it were not guarded.
-    to.removeAllListeners('error');
-    to.on('error', () => from.destroy());
-    from.pipe(to, { end: false });
-  }
-  return async (lingerMs) => {
-    const idle = async () => {
-      const isMoving = (last: number) => last !== from.bytesRead || to?.writableNeedDrain === true;
-      for (let last = -1; isMoving(last) && !from.destroyed; ) {
-        last = from.bytesRead;
-        await new Promise((resolve) => setTimeout(resolve, lingerMs));
-      }
-    };
-    await Promise.race([ended, idle()]);
-    from.destroy();
-  };
-}
-
-function lastBytes(most: number) {
-  let chunks: Buffer[] = [];
-  let size = 0;
-  return {
-    add(chunk: Buffer) {
-      chunks.push(chunk);
-      size += chunk.length;
-      // Joined now and then, not at every chunk.
-      if (size > 4 * most) {
-        chunks = [Buffer.concat(chunks).subarray(-most)];
-        size = most;
-      }
-    },
-    bytes: () => Buffer.from(Buffer.concat(chunks).subarray(-most)),
-  };
-}
-
-function firstBytes(most: number) {
-  let chunks: Buffer[] = [];
-  let size = 0;
-  return {
-    add(chunk: Buffer) {
-      size += chunk.length;
-      if (size <= most) chunks.push(chunk);
-      else chunks = [];
-    },
-    count: () => size,
-    /** Undefined where there was more than is kept. */
-    bytes: () => (size <= most ? Buffer.concat(chunks) : undefined),
-  };
 }

@@ -1,9 +1,10 @@
 // From a key to the right to act on it: look who holds it, wait or give way, then claim. Every guarded command takes
 // this path, for its turn, its slot or its effect.
 
-import type { SemelError } from '../core/errors.ts';
+import { SemelError } from '../core/errors.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { CallOptions, OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
+import { heldAbove } from './context.ts';
 import { type Holder, holderOf, lookHoldsMs } from './holder.ts';
 
 export type IfBusy = 'skip' | 'wait' | 'fail';
@@ -40,7 +41,8 @@ const slowPollMs = 500;
 
 export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
   const { semel, folder, tool, args, options, asked, ifBusy, waitMs, onWait } = claiming;
-  const { key } = await semel.keyOf(tool, args, options);
+  const { key, id } = await semel.keyOf(tool, args, options);
+  if (heldAbove().includes(id)) return { kind: 'refused', error: insideItself(tool.contract.name) };
   const until = performance.now() + waitMs;
   let isWaiting = false;
   for (let pauseMs = pollMs; ; pauseMs = slowPollMs) {
@@ -64,8 +66,19 @@ export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
     const { result } = begun;
     // Somebody was faster: look at them.
     if (!result.ok && result.error.code === 'IN_FLIGHT') continue;
-    if (!result.ok) return { kind: 'refused', error: result.error };
+    const isOmitted = !result.ok && result.error.code === 'RESULT_OMITTED';
+    if (!result.ok && !isOmitted) return { kind: 'refused', error: result.error };
     const record = await semel.records.get(result.receipt.key);
-    if (record !== undefined) return { kind: 'done', value: result.value, record };
+    if (record !== undefined) return { kind: 'done', value: result.ok ? result.value : undefined, record };
   }
+}
+
+function insideItself(contract: string): SemelError {
+  return new SemelError(
+    'REENTRANT',
+    `${contract} was started inside its own command, with the same identity.`,
+    {
+      next: 'It would wait for itself. Give it another name or id.',
+    },
+  );
 }

@@ -35,8 +35,10 @@ export function commonEnv(
   facts: StoreFacts,
   attempt: AttemptFacts,
   isNamespaceChosen: boolean,
+  held: readonly string[] = [],
 ) {
   return {
+    SEMEL_HELD: [...heldAbove(), ...held].join(','),
     SEMEL_STORE:
       facts.address === undefined || facts.address === '' ? `sqlite:${facts.location}` : facts.address,
     // A program inside that has a name of its own keeps it, unless somebody chose one for all.
@@ -46,6 +48,11 @@ export function commonEnv(
     SEMEL_KEY: attempt.key.replaceAll('-', ''),
     SEMEL_KEY_UUID: attempt.key,
   };
+}
+
+/** The records that the guards around this process hold: whoever waits for one of them waits for itself. */
+export function heldAbove(env: NodeJS.ProcessEnv = process.env): readonly string[] {
+  return (env.SEMEL_HELD ?? '').split(',').filter((id) => id !== '');
 }
 
 export interface AttemptFacts {

@@ -2,13 +2,15 @@
 // failed may have done it, so that is in doubt, unless its exit code, a verifier or a person says more.
 
 import type { SemelError } from '../core/errors.ts';
+import { shortDigest } from '../core/key.ts';
 import type { Per } from '../core/period.ts';
+import type { Result } from '../runner/index.ts';
 import type { CallOptions, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type ChildEnding, mostBytes, runChild } from './child.ts';
 import { type Asked, type Claimed, claim, type IfBusy } from './claim.ts';
 import { commonEnv } from './context.ts';
-import { noteEnding, told } from './ending.ts';
+import { noteEnding, outlived, told } from './ending.ts';
 import { type Holder, holderOf } from './holder.ts';
 import { beginLife, lifeFolder } from './life.ts';
 import { textOrBytes } from './output.ts';
@@ -42,12 +44,21 @@ export interface EffectOptions {
 }
 
 export type EffectReport =
-  | { readonly kind: 'ran'; readonly ending: ChildEnding; readonly key: string; readonly attempt: number }
+  | {
+      readonly kind: 'ran';
+      readonly ending: ChildEnding;
+      readonly key: string;
+      readonly attempt: number;
+    }
+  /** It failed, and what it started still lives: the key stays with that. */
+  | { readonly kind: 'left behind'; readonly ending: ChildEnding; readonly key: string }
   /** `ending` is that of this very call, where the verifier found afterwards that it had landed. */
   | {
       readonly kind: 'done';
       readonly value: EffectValue;
       readonly record: RecordInfo;
+      /** It was done by another command line. */
+      readonly isOther?: boolean;
       readonly ending?: ChildEnding;
     }
   | { readonly kind: 'busy'; readonly holder: Holder }
@@ -60,11 +71,14 @@ export type EffectValue =
   | undefined;
 
 export async function runEffect(options: EffectOptions): Promise<EffectReport> {
-  const { semel, facts, mark, args, callOptions, ifBusy, waitMs, say } = options;
+  const { semel, facts, mark, callOptions, ifBusy, waitMs, say } = options;
+  // A digest: a command line may hold secrets.
+  const identity = Object.keys(options.args).length === 0 ? { effect: options.contract } : options.args;
+  const args = { ...identity, [commandField]: shortDigest('command', ...options.command) };
   const folder = lifeFolder(facts.kind, facts.location);
   const asked: Asked = { since: undefined };
   const tool = toolOf(options, asked);
-  const { key } = await semel.keyOf(tool, args, callOptions);
+  const { key, id } = await semel.keyOf(tool, args, callOptions);
   // Pipes are made only where something may have to be run.
   const known = await semel.records.get(key);
   if (known?.status === 'running' && ifBusy !== 'wait') {
@@ -73,10 +87,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
   }
   if (known?.status === 'succeeded') {
     const replay = await semel.begin(tool, args, callOptions);
-    if (!replay.execute)
-      return replay.result.ok
-        ? { kind: 'done', value: replay.result.value as EffectValue, record: known }
-        : { kind: 'refused', error: replay.result.error };
+    if (!replay.execute) return replayed(replay.result, known);
     await replay.attempt.release();
   }
   const life = await beginLife(folder, mark);
@@ -96,13 +107,15 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
   };
   const claimed = await claim(claiming);
   const report = claimed.kind === 'execute' ? await execute(claimed) : answer(claimed);
-  if (report.kind !== 'refused' || report.error.code !== 'UNRECORDED') life.end();
+  const isOpen =
+    report.kind === 'left behind' || (report.kind === 'refused' && report.error.code === 'UNRECORDED');
+  if (!isOpen) life.end();
   return report;
 
   async function execute({ attempt }: Extract<Claimed, { kind: 'execute' }>): Promise<EffectReport> {
     const ending = await runChild({
       command: options.command,
-      env: { ...options.env, ...commonEnv(semel, facts, attempt, options.isNamespaceChosen) },
+      env: { ...options.env, ...commonEnv(semel, facts, attempt, options.isNamespaceChosen, [id]) },
       life,
       keep: 'all',
       passOn: options.passOn,
@@ -110,15 +123,22 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
       graceMs: options.graceMs,
       signal: attempt.signal,
     });
-    await noteEnding(semel, key, attempt.attempt, ending);
     const failure = new Error(told(ending, options.timeoutMs));
     const didNotLand =
       ending.neverStarted || options.ifUnknown === 'free' || options.notLandedExits.includes(ending.exit);
+    // What it started may still do it: as long as that lives, nobody can say that it did not land.
+    if (ending.exit !== 0 && !ending.neverStarted && (await outlived(ending, options.graceMs))) {
+      await noteEnding(semel, key, attempt.attempt, ending);
+      await ending.recorded();
+      return { kind: 'left behind', ending, key };
+    }
+    const isKept = ending.stdout !== undefined || options.ifUnknown !== 'free';
     const result =
-      ending.exit === 0
+      ending.exit === 0 && isKept
         ? await attempt.succeed(storedOf(ending))
         : await (didNotLand ? attempt.release(failure) : attempt.unknown(failure));
-    ending.recorded();
+    await noteEnding(semel, key, attempt.attempt, ending);
+    await ending.recorded();
     if (result.ok || (didNotLand && result.error.code === 'NOT_LANDED'))
       return { kind: 'ran', ending, key, attempt: attempt.attempt };
     return result.error.code === 'IN_DOUBT' && options.verify !== undefined
@@ -141,14 +161,28 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
 }
 
 function answer(claimed: Exclude<Claimed, { kind: 'execute' }>): EffectReport {
-  return claimed.kind === 'done' ? { ...claimed, value: claimed.value as EffectValue } : claimed;
+  if (claimed.kind === 'done') return { ...claimed, value: claimed.value as EffectValue };
+  return claimed;
 }
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What was kept no longer, or was never told, is done all the same. */
+function replayed(result: Result, record: RecordInfo): EffectReport {
+  const isOther = result.receipt.drift.includes(commandField);
+  if (result.ok) return { kind: 'done', value: result.value as EffectValue, record, isOther };
+  if (result.error.code === 'RESULT_OMITTED') return { kind: 'done', value: undefined, record, isOther };
+  return { kind: 'refused', error: result.error };
+}
+
+/** Not part of the identity: another command line for the same intent is told, not run. */
+export const commandField = '$command';
 
 function storedOf({ stdout, stdoutBytes }: ChildEnding): EffectValue {
   return stdout === undefined ? { bytes: stdoutBytes } : { stdout: textOrBytes(stdout) };
 }
 
-function toolOf(options: EffectOptions, asked: Asked): ToolFunction<object, unknown> {
+function toolOf(options: EffectOptions, asked: Asked): ToolFunction<Fields, unknown> {
   const { semel, facts, contract, per, leaseMs, windowMs, verify, verifyAfterMs, ifUnknown, env } = options;
   return semel.tool({
     name: contract,
@@ -158,13 +192,14 @@ function toolOf(options: EffectOptions, asked: Asked): ToolFunction<object, unkn
     timeout: 'none',
     ifBusy: 'fail',
     onDoubt: ifUnknown === 'hold' ? 'hold' : 'rerun',
-    run: (_: object) => undefined as unknown,
+    content: [commandField],
+    run: (_: Fields) => undefined as unknown,
     ...(windowMs === undefined ? {} : { window: windowMs }),
     ...(verify === undefined
       ? {}
       : {
           verifyAfter: leaseMs + verifyAfterMs,
-          verify: (_: object, ctx) => {
+          verify: (_: Fields, ctx) => {
             asked.since ??= performance.now();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
             return askVerifier(

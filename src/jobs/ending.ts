@@ -13,14 +13,14 @@ export function told(ending: ChildEnding, timeoutMs: number): string {
   return `failed with exit ${ending.exit}`;
 }
 
-/** Each attempt leaves its end and its last words in the record's history. */
+/** Each attempt leaves its end and its last words in the record's history. No rule depends on it, so it may fail. */
 export async function noteEnding(
   semel: Semel,
   key: string,
   attempt: number,
   ending: ChildEnding,
 ): Promise<void> {
-  await semel.records.annotate(key, {
+  const note = {
     attempt,
     exit: ending.exit,
     ...(ending.signal === undefined ? {} : { signal: ending.signal }),
@@ -28,7 +28,17 @@ export async function noteEnding(
     ...(ending.interruptedBy === undefined ? {} : { interruptedBy: ending.interruptedBy }),
     tookMs: Math.round(ending.tookMs),
     ...(ending.tail.length === 0 ? {} : { tail: ending.tail.toString('utf8') }),
-  });
+  };
+  await semel.records.annotate(key, note).catch(() => undefined);
+}
+
+/** Until nothing of it lives, or for so long; answers whether something still does. */
+export async function outlived({ kin }: ChildEnding, forMs: number): Promise<boolean> {
+  for (const until = performance.now() + forMs; kin.lives(); ) {
+    if (performance.now() >= until) return true;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return false;
 }
 
 /** Nothing of it can have happened. */

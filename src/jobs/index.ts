@@ -8,7 +8,7 @@ export { told } from './ending.ts';
 export type { Holder } from './holder.ts';
 export { shortestLeaseMs } from './holder.ts';
 export { type JobOptions, type JobReport, runJob } from './job.ts';
-export { ownerOf, shownOwner } from './life.ts';
+export { isAlive, lifeFolder, ownerOf, shownOwner } from './life.ts';
 export { bytesOf } from './output.ts';
 export { draw, earlierPicks, pick, picksOf, seedOf, wordsOf } from './pick.ts';
 export { type Done, fieldOf, recentWork } from './recent.ts';

@@ -2,12 +2,13 @@
 
 import { formatDuration } from '../core/duration.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
+import { minute } from '../core/period.ts';
 import type { OpenAttempt, RecordInfo, Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type ChildEnding, runChild } from './child.ts';
 import { type Asked, type Claimed, claim, type IfBusy } from './claim.ts';
 import { commonEnv, runEnv } from './context.ts';
-import { lastEnding, neverStartedWords, noteEnding, told } from './ending.ts';
+import { lastEnding, neverStartedWords, noteEnding, outlived, told } from './ending.ts';
 import { type Holder, holderOf } from './holder.ts';
 import { beginLife, type Life, lifeFolder } from './life.ts';
 import { checkRun, contractName, type Ids } from './run-id.ts';
@@ -45,7 +46,14 @@ export interface JobOptions {
 }
 
 export type JobReport =
-  | { readonly kind: 'ran'; readonly ending: ChildEnding; readonly attempt: number; readonly key: string }
+  | {
+      readonly kind: 'ran';
+      readonly ending: ChildEnding;
+      readonly attempt: number;
+      readonly key: string;
+      /** What the command started still lives, and holds the job's turn. */
+      readonly leftBehind?: boolean;
+    }
   | { readonly kind: 'skipped'; readonly record: RecordInfo; readonly isVerified: boolean }
   | { readonly kind: 'busy'; readonly holder: Holder }
   | { readonly kind: 'refused'; readonly error: SemelError; readonly ending?: ChildEnding };
@@ -54,13 +62,16 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   const { semel, facts, mark, job, ids, slot, start, again, ifBusy, waitMs, say } = options;
   const folder = lifeFolder(facts.kind, facts.location);
   const args = { job, ...(Object.keys(ids).length === 0 ? {} : { ids }) };
-  const slotArgs = start === undefined ? args : { ...args, start };
-  const slotOptions = { at: slot.at, ...(again === undefined ? {} : { again }) };
+  // A slot is an instant and a length: the name of its zone may be spelt in many ways.
+  const slotArgs = { ...args, per: slot.unit, ...(start === undefined ? {} : { start }) };
+  const slotOptions = { at: slot.span?.startsAt ?? 0, ...(again === undefined ? {} : { again }) };
+  // Whatever is wrong with the names is told before anything is claimed.
+  runOf(options);
   const turnTool = turnOf(options);
 
   const asked: Asked = { since: undefined };
   const slotTool = slotToolOf(options, asked);
-  const slotKey = (await semel.keyOf(slotTool, slotArgs, slotOptions)).key;
+  const { key: slotKey, id: slotId } = await semel.keyOf(slotTool, slotArgs, slotOptions);
   const known = await semel.records.get(slotKey);
   // What is done needs no turn, and what is under way no pipes.
   if (known?.status === 'succeeded') {
@@ -69,7 +80,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     if (!replay.execute && !replay.result.ok) return { kind: 'refused', error: replay.result.error };
     if (replay.execute) await replay.attempt.release();
   }
-  const turnKey = (await semel.keyOf(turnTool, args)).key;
+  const { key: turnKey, id: turnId } = await semel.keyOf(turnTool, args);
   if (ifBusy !== 'wait') {
     const { holder } = await holderOf(semel, folder, turnKey);
     if (holder !== undefined) return { kind: 'busy', holder };
@@ -83,7 +94,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     waitMs,
     onWait: (holder: Holder) => say(waiting(holder)),
   };
-  const turn = await claim({ ...claiming, tool: turnTool, args, options: {} });
+  const turn = await claimTurn();
   if (turn.kind !== 'execute') {
     life.end();
     return refusalOf(turn);
@@ -93,6 +104,8 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
       `${slot.name} has just begun: a late start of the slot before would look the same; --cron or --at tells them apart`,
     );
   const report = await inTurn(turn.attempt);
+  // The turn stays with what the command left behind: nobody else begins until that is gone.
+  if (report.kind === 'ran' && (await outlived(report.ending, 0))) return { ...report, leftBehind: true };
   const given = await turn.attempt.release();
   const isTold = given.ok || given.error.code === 'NOT_LANDED';
   // Where the ledger could not be told, the next one learns from the pipe that nobody is left.
@@ -104,9 +117,12 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     for (let tries = 1; ; tries += 1) {
       if (claimed.kind !== 'execute') return refusalOf(claimed);
       const { attempt } = claimed;
-      const report = await attemptOnce(options, life, claimed, held, slotKey);
+      const report = await attemptOnce(options, life, claimed, held, {
+        key: slotKey,
+        held: [turnId, slotId],
+      });
       const failed = failureIn(report);
-      const mayTryAgain = tries <= options.retries;
+      const mayTryAgain = tries <= options.retries && !(await stillLives(failed));
       if (failed === undefined || (options.verify === undefined && !mayTryAgain)) return report;
       if (mayTryAgain) {
         const pauseMs = Math.min(longestBackoffMs, options.backoffMs * 2 ** (tries - 1));
@@ -120,6 +136,27 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
         await claimed.attempt.release(new Error(told(failed, options.timeoutMs)));
         return { kind: 'ran', ending: failed, attempt: attempt.attempt, key: slotKey };
       }
+    }
+  }
+
+  async function stillLives(failed: ChildEnding | undefined): Promise<boolean> {
+    if (failed === undefined || !(await outlived(failed, options.graceMs))) return false;
+    say(`${options.label}: what the command started still runs`);
+    return true;
+  }
+
+  /** A turn means nothing once it is over: whoever settled it, by hand or by an import, does not stop the job. */
+  async function claimTurn(): Promise<Claimed> {
+    for (;;) {
+      const claimed = await claim({ ...claiming, tool: turnTool, args, options: {} });
+      const record =
+        claimed.kind === 'done' || claimed.kind === 'refused' ? await semel.records.get(turnKey) : undefined;
+      if (record === undefined) return claimed;
+      const by = { by: 'semel run', note: 'a turn is never done' };
+      if (record.inDoubt) await semel.doubts.resolve(record.ref, 'notLanded', { ...by, force: true });
+      else if (record.status === 'succeeded' || record.status === 'failed')
+        await semel.records.forget(turnKey, by);
+      else return claimed;
     }
   }
 
@@ -160,7 +197,7 @@ async function attemptOnce(
   life: Life,
   { attempt, before }: Extract<Claimed, { kind: 'execute' }>,
   turn: OpenAttempt,
-  key: string,
+  { key, held }: { readonly key: string; readonly held: readonly string[] },
 ): Promise<JobReport> {
   const { semel, facts, job, ids, slot, command, timeoutMs, graceMs, verify, afterFailure, say } = options;
   if (attempt.attempt > 1) {
@@ -170,29 +207,35 @@ async function attemptOnce(
     const ended = await lastEnding(semel, before);
     say(`attempt ${attempt.attempt} of ${options.label}; attempt ${attempt.attempt - 1} ${ended}${repeats}`);
   }
-  const run = checkRun({ job, slot: slot.name, ids, again: options.again });
   const ending = await runChild({
     command,
-    env: { ...commonEnv(semel, facts, attempt, options.isNamespaceChosen), ...runEnv(semel, run, slot, ids) },
+    env: {
+      ...commonEnv(semel, facts, attempt, options.isNamespaceChosen, held),
+      ...runEnv(semel, runOf(options), slot, ids),
+    },
     life,
     keep: 'tail',
     timeoutMs,
     graceMs,
     signal: AbortSignal.any([attempt.signal, turn.signal]),
   });
-  await noteEnding(semel, key, attempt.attempt, ending);
   const isOpen = !ending.neverStarted && (verify !== undefined || afterFailure === 'hold');
-  const failure = () => new Error(`${told(ending, timeoutMs)}${isOpen ? held : ''}`);
+  const failure = () => new Error(`${told(ending, timeoutMs)}${isOpen ? heldWord : ''}`);
   const result =
     ending.exit === 0
       ? await attempt.succeed({ exit: 0, tookMs: Math.round(ending.tookMs) })
       : await (isOpen ? attempt.unknown(failure()) : attempt.release(failure()));
-  ending.recorded();
+  await noteEnding(semel, key, attempt.attempt, ending);
+  await ending.recorded();
   // An earlier attempt that died leaves its doubt; where runs are repeated, that is no reason to ask anybody.
   const isExpected =
     result.ok || result.error.code === 'NOT_LANDED' || (!isOpen && result.error.code === 'IN_DOUBT');
   if (isExpected) return { kind: 'ran', ending, attempt: attempt.attempt, key };
   return { kind: 'refused', error: result.error, ending };
+}
+
+function runOf({ job, slot, ids, again }: JobOptions): string {
+  return checkRun({ job, slot: slot.name, startsAt: slot.span?.startsAt, ids, again });
 }
 
 function refusalOf(claimed: Exclude<Claimed, { kind: 'execute' }>): JobReport {
@@ -208,13 +251,13 @@ export function waiting({ record }: Holder): string {
 }
 
 /** In the words of the record: whoever starts the job without the option later does not run it again by that. */
-const held = '; held';
+const heldWord = '; held';
 
 /** What died is run again, as what failed is; not what somebody wanted to be held, or to be asked about. */
 async function runsAgain({ semel, afterFailure, verify }: JobOptions, key: string): Promise<boolean> {
   const record = await semel.records.get(key);
   if (record === undefined || afterFailure === 'hold' || verify !== undefined) return false;
-  if (!record.inDoubt || record.error?.message.endsWith(held)) return false;
+  if (!record.inDoubt || record.error?.message.endsWith(heldWord)) return false;
   try {
     await semel.doubts.resolve(record.ref, 'runAgain', { by: 'semel run', note: 'a run may be repeated' });
   } catch (error) {
@@ -239,18 +282,18 @@ function turnOf({ semel, job, leaseMs }: JobOptions) {
   });
 }
 
-function slotToolOf(
-  { semel, facts, job, slot, leaseMs, windowMs, verify, verifyAfterMs, ...rest }: JobOptions,
-  asked: Asked,
-) {
+function slotToolOf(options: JobOptions, asked: Asked) {
+  const { semel, facts, job, slot, ids, leaseMs, windowMs, verify, verifyAfterMs } = options;
+  // Counted from the end of the slot, which the key does not know.
+  const lengthMs = slot.span === undefined ? 0 : slot.span.endsAt - slot.span.startsAt;
   return semel.tool({
     name: contractName('run', job),
     effect: 'irreversible',
-    per: slot.per,
+    per: slot.span === undefined ? 'ever' : minute('UTC'),
     lease: leaseMs,
-    window: windowMs,
+    window: windowMs + lengthMs,
     // A job that failed at night is still known in the morning, and its attempts go on being counted.
-    failureWindow: windowMs,
+    failureWindow: windowMs + lengthMs,
     timeout: 'none',
     ifBusy: 'fail',
     run: (_: object) => undefined as unknown,
@@ -262,10 +305,9 @@ function slotToolOf(
           verify: (_: object, ctx) => {
             asked.since ??= performance.now();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
-            const run = checkRun({ job, slot: slot.name, ids: rest.ids, again: rest.again });
             const env = {
-              ...commonEnv(semel, facts, attempt, rest.isNamespaceChosen),
-              ...runEnv(semel, run, slot, rest.ids),
+              ...commonEnv(semel, facts, attempt, options.isNamespaceChosen),
+              ...runEnv(semel, runOf(options), slot, ids),
             };
             return askVerifier(verify, env, ctx.signal);
           },

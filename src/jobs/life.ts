@@ -3,7 +3,17 @@
 // still lives; ENXIO says that all are gone, for good. No process id, start time or host name is trusted.
 
 import { spawn } from 'node:child_process';
-import { closeSync, constants, mkdirSync, openSync, readdirSync, statSync, unlinkSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SemelError } from '../core/errors.ts';
@@ -11,8 +21,11 @@ import { defaultPath } from '../stores/sqlite/index.ts';
 
 const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
 
-/** High enough that a shell script, which can name only single digits portably, does not touch it. */
-export const lifeDescriptor = 33;
+/**
+ * High enough that a shell script, which can name only single digits portably, does not touch it. A guard inside a guard
+ * takes the next ones that are free, so that what it starts holds the lives of both.
+ */
+const firstDescriptor = 33;
 
 export interface Pipe {
   readonly reading: number;
@@ -22,13 +35,25 @@ export interface Pipe {
 export interface Pipes {
   readonly out: Pipe;
   readonly err: Pipe;
+  readonly kin: Kin;
+}
+
+/** The command and all that it started, without its guard. */
+export interface Kin {
+  /** To be inherited by the command only. */
+  readonly descriptor: number;
+  /** The command has it: the guard lets go. */
+  started(): void;
+  /** Something of it lives. */
+  lives(): boolean;
 }
 
 export interface Life {
   /** Who holds the claims, with the name of the pipe: `web1:4242#9f3a…`. */
   readonly owner: string;
-  /** To be inherited by the command. */
+  /** To be inherited by the command, at `at`. */
   readonly descriptor: number;
+  readonly at: number;
   /** For the output of one command. True pipes: a script may open /dev/stdout. */
   pipes(): Promise<Pipes>;
   /** The record says how it ended: nobody needs to ask any more. */
@@ -57,21 +82,22 @@ export function shownOwner(owner: string): string {
 export async function beginLife(folder: string, mark: string): Promise<Life> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, mark);
-  const named = [`${path}.out`, `${path}.err`] as const;
+  const named = [`${path}.out`, `${path}.err`, `${path}.kin`] as const;
   // All at once: most guards run one command.
   await makePipes([path, ...named]);
   sweepDead(folder);
   const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
-  let made: Pipes | undefined = unnamedPair(named);
+  let made: Pipes | undefined = pipesOf(named);
   return {
     owner: ownerOf(mark),
     descriptor,
+    at: freeDescriptor(),
     async pipes() {
       const pipes = made;
       made = undefined;
       if (pipes !== undefined) return pipes;
       await makePipes(named);
-      return unnamedPair(named);
+      return pipesOf(named);
     },
     end() {
       closeSync(descriptor);
@@ -106,8 +132,38 @@ function sweepDead(folder: string): void {
   }
 }
 
-function unnamedPair([out, err]: readonly [string, string]): Pipes {
-  return { out: unnamed(out), err: unnamed(err) };
+function pipesOf([out, err, kin]: readonly [string, string, string]): Pipes {
+  return { out: unnamed(out), err: unnamed(err), kin: kinOf(kin) };
+}
+
+function kinOf(path: string): Kin {
+  const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
+  // Kept open for writing too, so that it can be asked when it has no name any more.
+  const asking = openSync(path, O_WRONLY | O_NONBLOCK);
+  remove(path);
+  return {
+    descriptor,
+    started: () => closeSync(descriptor),
+    lives() {
+      try {
+        // Nobody reads it. Where nobody could, there is nobody.
+        writeSync(asking, '.');
+        return true;
+      } catch (error) {
+        return (error as NodeJS.ErrnoException).code === 'EAGAIN';
+      }
+    },
+  };
+}
+
+function freeDescriptor(): number {
+  for (let at = firstDescriptor; ; at += 2) {
+    try {
+      fstatSync(at);
+    } catch {
+      return at;
+    }
+  }
 }
 
 /** Both ends are open, so it needs no name any more. */

@@ -9,6 +9,8 @@ export type Ids = Readonly<Record<string, string>>;
 export interface RunId {
   readonly job: string;
   readonly slot: string;
+  /** Where two zones have a slot of the same name, this tells them apart. */
+  readonly startsAt?: number | undefined;
   readonly ids: Ids;
   /** Why the slot is run once more: a run of its own, with effects and steps of its own. */
   readonly again?: string | undefined;
@@ -17,17 +19,27 @@ export interface RunId {
 /** What the library takes for the name of a run. */
 const longest = 500;
 
-export function runText({ job, slot, ids, again }: RunId): string {
-  const query = new URLSearchParams(Object.entries(ids)).toString();
+export function runText({ job, slot, startsAt, ids, again }: RunId): string {
+  // In one order, whatever the order in which they were typed: it is the same run.
+  const sorted = Object.entries(ids).sort(([a], [b]) => (a < b ? -1 : 1));
+  const query = new URLSearchParams(sorted).toString();
+  const from = startsAt === undefined ? '' : `~${startsAt.toString(36)}`;
   const repeat = again === undefined ? '' : `!${shortDigest('again', again)}`;
-  return `${encodeURIComponent(job)}@${slot}${repeat}${query === '' ? '' : `?${query}`}`;
+  return `${encodeURIComponent(job)}@${slot}${from}${repeat}${query === '' ? '' : `?${query}`}`;
 }
 
 export function readRun(text: string): RunId | undefined {
-  const match = /^([^@]+)@([^?!]+)(?:![^?]*)?(?:\?(.*))?$/.exec(text);
+  const match = /^([^@]+)@([^?!~]+)(?:~([0-9a-z]+))?(?:![^?]*)?(?:\?(.*))?$/.exec(text);
   if (match === null) return undefined;
-  const [, job = '', slot = '', query = ''] = match;
-  return { job: decodeURIComponent(job), slot, ids: Object.fromEntries(new URLSearchParams(query)) };
+  const [, job = '', slot = '', from, query = ''] = match;
+  const startsAt = from === undefined ? undefined : Number.parseInt(from, 36);
+  const ids = Object.fromEntries(new URLSearchParams(query));
+  try {
+    return { job: decodeURIComponent(job), slot, ids, ...(startsAt === undefined ? {} : { startsAt }) };
+  } catch {
+    // Not written by us.
+    return undefined;
+  }
 }
 
 export function checkRun(run: RunId): string {

@@ -1,17 +1,7 @@
 // Which slot a run stands for: the scheduled instant, never "now".
 
 import { SemelError } from '../core/errors.ts';
-import {
-  type CalendarPeriod,
-  calendarSlot,
-  day,
-  hour,
-  minute,
-  month,
-  type Per,
-  wallAt,
-  week,
-} from '../core/period.ts';
+import { type CalendarPeriod, calendarSlot, day, hour, minute, month, wallAt, week } from '../core/period.ts';
 import { parseCron } from './cron.ts';
 
 export const units = ['minute', 'hour', 'day', 'week', 'month', 'ever', 'none'] as const;
@@ -27,8 +17,10 @@ export interface Schedule {
 }
 
 export interface JobSlot {
-  /** What bounds the run's key. */
-  readonly per: Per;
+  /** `cron` for the instants of a schedule. */
+  readonly unit: SlotUnit | 'cron';
+  /** From when to when; undefined where it has no end. */
+  readonly span: { readonly startsAt: number; readonly endsAt: number } | undefined;
   /** The instant that it stands for. */
   readonly at: number;
   /** As people read it, and as `SEMEL_SLOT`: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`. */
@@ -61,20 +53,23 @@ export function slotOf({ per = 'day', cron, at, zone }: Schedule, now: number): 
   const scheduled = at ?? (cron === undefined ? undefined : latestOf(cron, zone, now + earlyMs));
   const instant = scheduled ?? now + earlyMs;
   const date = calendarSlot(day(zone), instant).slot;
-  if (cron !== undefined) return { ...named(minute(zone), instant), date, zone, isNearBoundary: false };
-  if (per === 'ever') return { per, at: scheduled ?? now, name: 'ever', date, zone, isNearBoundary: false };
+  const common = { date, zone, isNearBoundary: false };
+  if (cron !== undefined) return { ...common, ...named('cron', minute(zone), instant) };
+  if (per === 'ever') return { ...common, unit: per, span: undefined, at: scheduled ?? now, name: 'ever' };
   if (per === 'none') {
-    const name = new Date(wallAt(zone, scheduled ?? now)).toISOString().slice(0, -1);
-    return { per: 'ever', at: scheduled ?? now, name, date, zone, isNearBoundary: false };
+    const at = scheduled ?? now;
+    const name = new Date(wallAt(zone, at)).toISOString().slice(0, -1);
+    return { ...common, unit: per, span: { startsAt: at, endsAt: at }, at, name };
   }
-  const period = periods[per](zone);
-  const { startsAt, endsAt } = calendarSlot(period, instant);
+  const slot = named(per, periods[per](zone), instant);
+  const { startsAt, endsAt } = slot.span;
   const isNear = instant - startsAt < earlyMs + (endsAt - startsAt) * nearShare;
-  return { ...named(period, instant), date, zone, isNearBoundary: scheduled === undefined && isNear };
+  return { ...common, ...slot, isNearBoundary: scheduled === undefined && isNear };
 }
 
-function named(per: CalendarPeriod, at: number): Pick<JobSlot, 'per' | 'at' | 'name'> {
-  return { per, at, name: calendarSlot(per, at).slot };
+function named(unit: JobSlot['unit'], period: CalendarPeriod, at: number) {
+  const { slot: name, startsAt, endsAt } = calendarSlot(period, at);
+  return { unit, span: { startsAt, endsAt }, at, name };
 }
 
 function latestOf(expression: string, zone: string, at: number): number {

@@ -2,10 +2,15 @@
 
 import { spawn } from 'node:child_process';
 import { landed, notLanded, unsure, type Verification } from '../runner/index.ts';
+import { mostBytes } from './child.ts';
 import { textOrBytes } from './output.ts';
+import { firstBytes } from './passing.ts';
 
 const timeoutMs = 60_000;
-const mostBytes = 1_048_576;
+/** From TERM to KILL. */
+const graceMs = 2_000;
+/** What it printed is there by then. */
+const lingerMs = 200;
 
 /** What it prints is the result, if it says yes. */
 export async function askVerifier(
@@ -13,34 +18,63 @@ export async function askVerifier(
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<Verification> {
-  const { code, stdout, why } = await asked(command, env, signal);
-  if (code === 0) return landed({ exit: 0, stdout: textOrBytes(stdout), verified: true });
+  const { code, stdout, bytes, why } = await asked(command, env, signal);
+  if (code === 0)
+    return landed(
+      stdout === undefined ? { bytes, verified: true } : { stdout: textOrBytes(stdout), verified: true },
+    );
   if (code === 1) return notLanded();
   return unsure(why ?? `the verifier ended with ${code}`);
 }
 
-function asked(command: string, env: Readonly<Record<string, string>>, signal: AbortSignal) {
-  return new Promise<{ code: number | undefined; stdout: Buffer; why?: string }>((resolve) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+interface Answer {
+  readonly code: number | undefined;
+  readonly stdout: Buffer | undefined;
+  readonly bytes: number;
+  readonly why?: string;
+}
+
+function asked(command: string, env: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Answer> {
+  return new Promise((resolve) => {
+    const kept = firstBytes(mostBytes);
+    // It leads a group of its own, so that it is ended with all that it started.
     const child = spawn('/bin/sh', ['-c', command], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, ...env },
-      timeout: timeoutMs,
-      signal,
+      detached: true,
     });
-    child.stdout.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= mostBytes) chunks.push(chunk);
-    });
-    child.once('error', (error) => resolve({ code: undefined, stdout: Buffer.alloc(0), why: error.message }));
-    child.once('close', (code, by) => {
-      const stdout = Buffer.concat(chunks);
-      resolve(
-        code === null
-          ? { code: undefined, stdout, why: `the verifier was ended by ${by}` }
-          : { code, stdout },
-      );
+    const tell = (name: NodeJS.Signals) => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, name);
+      } catch {
+        // Nobody is left.
+      }
+    };
+    const stop = () => {
+      tell('SIGTERM');
+      setTimeout(() => tell('SIGKILL'), graceMs).unref();
+    };
+    const timer = setTimeout(stop, timeoutMs);
+    signal.addEventListener('abort', stop);
+    process.once('exit', stop);
+    const end = (code: number | undefined, why?: string) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
+      process.off('exit', stop);
+      child.stdout.destroy();
+      const told = why === undefined ? {} : { why };
+      resolve({ code, stdout: kept.bytes(), bytes: kept.count(), ...told });
+    };
+    child.stdout.on('data', kept.add);
+    child.once('error', (error) => end(undefined, error.message));
+    child.once('exit', (code, by) => {
+      const answer = () => (code === null ? end(undefined, `the verifier was ended by ${by}`) : end(code));
+      // Whoever it left behind may hold its output open.
+      const late = setTimeout(answer, lingerMs);
+      child.stdout.once('close', () => {
+        clearTimeout(late);
+        answer();
+      });
     });
   });
 }

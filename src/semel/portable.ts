@@ -142,6 +142,8 @@ type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string' && value.isWellFormed() && !/\p{Cc}/u.test(value);
 const isFlag: Check = (value) => typeof value === 'boolean';
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+/** With room to grow: what is added to it must stay a number that every store can hold. */
+const isFence: Check = (value) => isCount(value) && (value as number) <= 2 ** 48;
 const isInstant: Check = (value) =>
   typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) && !Number.isNaN(Date.parse(value));
 const isObject: Check = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -191,9 +193,9 @@ const checks: Readonly<Record<keyof PortableRecord, Check>> = {
   expired: isFlag,
   doubt: isFlag,
   attempts: isCount,
-  fence: isCount,
-  generation: isCount,
-  keyFence: isCount,
+  fence: isFence,
+  generation: isFence,
+  keyFence: isFence,
   version: isText,
   effect: oneOf(effects),
   keyed: isFlag,

@@ -89,7 +89,7 @@ test('a run that died and then fails has the exit code of its command, and goes 
 
 test('a run whose command is killed has failed, and runs again', async () => {
   const at = place();
-  const first = at.start('run', 'job', '--', ...command(60));
+  const first = at.start('run', 'job', '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
   process.kill(await pidOf(at), 'SIGKILL');
   expect((await first.ended).code).toBe(137);
   const next = await at.semel('run', 'job', '--', 'echo', 'again');

@@ -50,12 +50,16 @@ describe('a slot', () => {
     await run('--at', '2026-06-19T07:59:00Z', '--per', 'hour');
     await run('--at', '2026-06-19T08:00:00Z', '--per', 'hour');
     expect(at.lines('effects')).toHaveLength(5);
-    // Without a zone it is a time of --tz: here that very hour.
+    // Without a zone it is a time of --tz. It is the same hour, in whatever zone.
     await run('--at', '2026-06-19T09:30', '--tz', 'Europe/Paris', '--per', 'hour');
     await run('--at', '2026-06-19T07:30:00Z', '--tz', 'Europe/Paris', '--per', 'hour');
-    expect(at.lines('effects')).toHaveLength(6);
+    expect(at.lines('effects')).toHaveLength(5);
     await run('--per', 'none');
     await run('--per', 'none');
+    expect(at.lines('effects')).toHaveLength(7);
+    // However the zone is spelt, and in whatever order the ids are typed.
+    for (const zone of ['UTC', 'Etc/UTC', 'GMT']) await run('--id', 'a=1', '--id', 'b=2', '--tz', zone);
+    await run('--id', 'b=2', '--id', 'a=1');
     expect(at.lines('effects')).toHaveLength(8);
   });
 
@@ -222,7 +226,7 @@ describe('the command', () => {
         .map((line) => line.split(/=(.*)/s).slice(0, 2)),
     );
     expect(told).toMatchObject({
-      RUN: 'blog@2026-06-19?customer=42',
+      RUN: `blog@2026-06-19~${Date.parse('2026-06-18T22:00:00Z').toString(36)}?customer=42`,
       SLOT: '2026-06-19',
       DATE: '2026-06-19',
       TZ: 'Europe/Paris',

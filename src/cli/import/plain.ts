@@ -65,6 +65,8 @@ export interface PlainEntry {
 export function entryOf(line: Readonly<Record<string, unknown>>, fields: PlainFields): PlainEntry | string {
   const { [fields.key]: key, [fields.status]: status, [fields.time]: time } = line;
   if (typeof key !== 'string' && typeof key !== 'number') return `it has no \`${fields.key}\``;
+  if (typeof key === 'number' && !Number.isSafeInteger(key))
+    return `its \`${fields.key}\` is a number that cannot be read exactly`;
   const text = String(key);
   if (text === '' || text.length > 500 || /\p{Cc}/u.test(text) || !text.isWellFormed())
     return `its \`${fields.key}\` is no text of 1 to 500 characters`;
