@@ -14,14 +14,17 @@ export function told(ending: ChildEnding, timeoutMs: number): string {
   return `failed with exit ${ending.exit} ${after}`;
 }
 
-/** Each attempt leaves its end and its last words in the record's history. */
+/**
+ * Each attempt leaves its end and its last words in the record's history. That they could not be kept must not hide that
+ * it has ended: who records that is told by the ledger itself.
+ */
 export async function noteEnding(
   semel: Semel,
   key: string,
   attempt: number,
   ending: ChildEnding,
 ): Promise<void> {
-  await semel.records.annotate(key, {
+  const words = {
     attempt,
     exit: ending.exit,
     ...(ending.signal === undefined ? {} : { signal: ending.signal }),
@@ -29,5 +32,6 @@ export async function noteEnding(
     ...(ending.interruptedBy === undefined ? {} : { interruptedBy: ending.interruptedBy }),
     tookMs: Math.round(ending.tookMs),
     ...(ending.tail.length === 0 ? {} : { tail: ending.tail.toString('utf8') }),
-  });
+  };
+  await semel.records.annotate(key, words).catch(() => undefined);
 }

@@ -96,6 +96,20 @@ describe('nothing is run', () => {
   });
 });
 
+test('a command that ran while the ledger was damaged is told as unrecorded, never as not run', async () => {
+  const damage =
+    'echo ran >> effects; for file in ledger.db ledger.db-wal; do head -c 200000 /dev/urandom > $file; done';
+  for (const guard of [
+    ['run', 'job', '--per', 'ever'],
+    ['once', 'job', '--id', 'a=1'],
+  ]) {
+    const at = place();
+    const { code, stderr } = await at.semel(guard, '--', 'sh', '-c', damage);
+    expect([guard[0], code, stderr]).toEqual([guard[0], 74, expect.stringContaining('do not repeat it')]);
+    expect(at.lines('effects')).toEqual(['ran']);
+  }
+});
+
 describe('a wrong clock', () => {
   const library = globSync('/usr/lib/*/faketime/libfaketime.so.1')[0];
 
