@@ -17,6 +17,7 @@ import {
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
+import { guardedLine, sayIfNeverStarted } from './guarded.ts';
 import { identityOf } from './ids.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
@@ -108,16 +109,9 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
     'semel once publish --verify ./is-it-live.sh -- ./publish.sh post.md',
     'semel once charge --id order=7 -- curl -fsS -H "Idempotency-Key: $SEMEL_KEY_UUID" https://…',
   ],
-  async run({ values, positionals, rest }) {
-    const [name] = positionals;
-    if (name === undefined || name === '' || positionals.length > 1)
-      throw usageError('once', 'it takes the name of one effect, and the command after --');
-    if (rest === undefined || rest.length === 0)
-      throw usageError(
-        'once',
-        'there is no command',
-        `Write it after --: semel once ${name} --id … -- ./send.sh`,
-      );
+  async run(input) {
+    const { values } = input;
+    const { name, words } = guardedLine('once', 'effect', input, '--id … -- ./send.sh');
     if (isReserved(name))
       throw usageError(
         'once',
@@ -168,7 +162,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
         ...(values.key === undefined ? {} : { key: values.key }),
         ...(values.again === undefined ? {} : { again: values.again }),
       },
-      command: rest,
+      command: words,
       env: { SEMEL_ID: JSON.stringify(ids) },
       ifBusy: values['if-busy'] ?? 'wait',
       ifUnknown: values['if-unknown'] ?? 'hold',
@@ -197,10 +191,11 @@ async function tell(name: string, report: EffectReport, ledger: string, wishes: 
   switch (report.kind) {
     case 'ran': {
       const { ending, attempt } = report;
-      if (ending.neverStarted && !wishes.json)
-        complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
-      else if (ending.exit !== 0 && !wishes.json)
-        complain(`${name} did not land: the next call runs it again`);
+      if (!wishes.json) {
+        sayIfNeverStarted(ending);
+        if (ending.exit !== 0 && !ending.neverStarted)
+          complain(`${name} did not land: the next call runs it again`);
+      }
       return answer(ending.exit === 0 ? 'succeeded' : 'not landed', ending.exit, { attempt });
     }
     case 'done': {

@@ -15,6 +15,7 @@ import type { RecordInfo } from '../semel/index.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
+import { guardedLine, sayIfNeverStarted } from './guarded.ts';
 import { idsOf } from './ids.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { complain, printAside, relative } from './print.ts';
@@ -100,12 +101,9 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
     "semel run digest --cron '0 7 * * 1-5' --tz Europe/Paris -- python digest.py",
     'semel run invoice --per month --id customer=42 --timeout 10m --retries 2 -- ./invoice.sh 42',
   ],
-  async run({ values, positionals, rest }) {
-    const [job] = positionals;
-    if (job === undefined || job === '' || positionals.length > 1)
-      throw usageError('run', 'it takes the name of one job, and the command after --');
-    if (rest === undefined || rest.length === 0)
-      throw usageError('run', 'there is no command', `Write it after --: semel run ${job} -- ./job.sh`);
+  async run(input) {
+    const { values } = input;
+    const { name: job, words } = guardedLine('run', 'job', input, '-- ./job.sh');
     if (values.per !== undefined && values.cron !== undefined)
       throw usageError('run', '--per and --cron both say what a slot is', 'Leave one of them out.');
     const given = flagReader('run', values);
@@ -136,7 +134,7 @@ SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_STORE and
       ids,
       slot,
       start: values.per === 'none' ? `${slot.name} ${mark}` : undefined,
-      command: rest,
+      command: words,
       again: values.again,
       ifBusy: values['if-busy'] ?? (values.wait === undefined ? 'skip' : 'wait'),
       verify: values.verify,
@@ -188,8 +186,7 @@ function tell(report: JobReport, { job, slot, ledger, skipCode, values }: Told):
     case 'ran': {
       const { ending, attempt } = report;
       const exit = ending.timedOut ? 124 : ending.exit;
-      if (ending.neverStarted && !values.json)
-        complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
+      if (!values.json) sayIfNeverStarted(ending);
       return answer(exit === 0 ? 'succeeded' : 'failed', exit, {
         attempt,
         tookMs: Math.round(ending.tookMs),

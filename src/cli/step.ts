@@ -14,11 +14,11 @@ import {
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { keepFile, outputOf, writeFile } from './file-output.ts';
+import { guardedLine, sayIfNeverStarted } from './guarded.ts';
 import { mustBeInside } from './inside.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
 import { complain, printAside } from './print.ts';
-import { usageError } from './usage.ts';
 
 export default command({
   name: 'step',
@@ -36,12 +36,9 @@ whole or not at all, and a later attempt keeps or restores it.`,
     quiet: { type: 'boolean', short: 'q', help: 'say nothing about what was done already' },
   },
   examples: ['semel step plan -- llm "plan the post"', 'semel step draft -o draft.md -- llm "write it"'],
-  async run({ values, positionals, rest }) {
-    const [name] = positionals;
-    if (name === undefined || name === '' || positionals.length > 1)
-      throw usageError('step', 'it takes the name of one step, and the command after --');
-    if (rest === undefined || rest.length === 0)
-      throw usageError('step', 'there is no command', `Write it after --: semel step ${name} -- ./plan.sh`);
+  async run(input) {
+    const { values } = input;
+    const { name, words } = guardedLine('step', 'step', input, '-- ./plan.sh');
     mustBeInside('step');
     const mark = randomBytes(10).toString('hex');
     await using semel = ledgerFor(values, {
@@ -59,7 +56,7 @@ whole or not at all, and a later attempt keeps or restores it.`,
       args: { step: name },
       per: 'run',
       callOptions: {},
-      command: rest,
+      command: words,
       env: {},
       ifBusy: 'wait',
       waitMs: Number.POSITIVE_INFINITY,
@@ -103,8 +100,7 @@ async function tell(name: string, report: EffectReport, { output, quiet, json }:
         if (ending.stdout === undefined) return notKept(output, ending.stdoutBytes);
         await writeFile(output, ending.stdout);
       }
-      if (ending.neverStarted && !json)
-        complain(ending.exit === 127 ? 'the command was not found' : 'the command could not be executed');
+      if (!json) sayIfNeverStarted(ending);
       return answer(ending.exit === 0 ? 'succeeded' : 'failed', ending.exit);
     }
     case 'done': {

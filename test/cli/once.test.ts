@@ -184,7 +184,7 @@ describe('a command that failed', () => {
     const at = place();
     const ask = (verify: string) =>
       at.semel('once', 'mail', '--id', `v=${verify}`, '--verify', verify, '--', 'sh', '-c', 'exit 3');
-    const left = await ask('sleep 60 & echo $! > pid; echo there');
+    const left = await ask('sleep 60 2> stderr & echo $! > pid; echo there');
     expect(left).toMatchObject({ code: 0, stdout: 'there\n' });
     process.kill(Number(at.lines('pid')[0]));
     const long = await ask('head -c 2000000 /dev/zero');
