@@ -1,11 +1,10 @@
 // A ledger that cannot be used: exit 69, the command is not started, the ledger is intact. And a clock that is wrong.
 
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, chownSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { main, type Place, place, type Said } from './place.ts';
+import { eventually, main, type Place, place, type Said, until } from './place.ts';
 
 const guarded = (name: string): readonly (readonly string[])[] => [
   ['run', name, '--', 'sh', '-c', 'echo ran >> effects'],
@@ -135,8 +134,17 @@ describe('a wrong clock', () => {
     }
     expect(at.lines('effects')).toHaveLength(1);
 
-    const running = at.start('run', 'job', '--per', 'ever', '--', 'sh', '-c', 'echo y >> running; sleep 3');
-    while (!existsSync(join(at.folder, 'running'))) await new Promise((resolve) => setTimeout(resolve, 20));
+    const running = at.start(
+      'run',
+      'job',
+      '--per',
+      'ever',
+      '--',
+      'sh',
+      '-c',
+      `echo y >> running; ${until('go')}`,
+    );
+    await eventually(() => at.lines('running').length === 1);
     for (const offset of ['+2d', '-2d']) {
       const { stderr } = await faked(
         at,
@@ -152,6 +160,7 @@ describe('a wrong clock', () => {
       );
       expect(stderr).toContain('job is running');
     }
+    at.file('go', '');
     await running.ended;
     expect(at.lines('running')).toEqual(['y']);
   });
