@@ -110,13 +110,14 @@ function nothing({ missing, fields, asked = [] }: Missing): SemelError {
 
 function jsonOf(reading: Reading, { withinMs, nearMs }: ReadingOptions, limit: number) {
   const { found, chosen, lines, notCompared, unreadable, unreadableLines } = reading;
-  const { groups, reuses, ...counts } = found;
+  const { groups, reuses, moreGroups, moreReuses, ...counts } = found;
   const iso = (at: number) => new Date(at).toISOString();
   return {
     summary: sentence(reading, { nearMs }),
     lines,
     ...counts,
-    groupCount: groups.length + found.moreGroups,
+    groupCount: groups.length + moreGroups,
+    reuseCount: reuses.length + moreReuses,
     notCompared,
     unreadable,
     unreadableLines,

@@ -3,7 +3,7 @@
 import { createSemel, type Semel } from '../semel/index.ts';
 import { complain } from './print.ts';
 
-export interface Neighbour {
+interface Neighbour {
   readonly namespace: string;
   /** Up to `most`. */
   readonly doubts: number;
@@ -43,7 +43,7 @@ async function neighbours(semel: Semel, names: readonly string[]): Promise<reado
   return found;
 }
 
-export function sentence(namespace: string, found: readonly Neighbour[], more: number): string {
+function sentence(namespace: string, found: readonly Neighbour[], more: number): string {
   const named = found.map(({ namespace: name, doubts }) =>
     doubts === 0 ? name : `${name} (${doubts}${doubts === most ? ' or more' : ''} in doubt)`,
   );

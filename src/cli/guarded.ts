@@ -1,8 +1,35 @@
-// Words that `run`, `once` and `step` have in common: what it is about, who did it, why it could not start.
+// What `run`, `once` and `step` have in common: a name and the command after `--`, what it is about, who did it, why it
+// could not start.
 
 import { type ChildEnding, type Ids, shownOwner } from '../jobs/index.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
+import type { Flags, Input } from './command.ts';
 import { cut, relative } from './print.ts';
+import type { CommandName } from './summaries.ts';
+import { usageError } from './usage.ts';
+
+export interface GuardedLine {
+  readonly name: string;
+  readonly words: readonly string[];
+}
+
+export function guardedLine(
+  command: CommandName,
+  what: 'job' | 'effect' | 'step',
+  { positionals, rest }: Pick<Input<Flags>, 'positionals' | 'rest'>,
+  example: string,
+): GuardedLine {
+  const [name] = positionals;
+  if (name === undefined || name === '' || positionals.length > 1)
+    throw usageError(command, `it takes the name of one ${what}, and the command after --`);
+  if (rest === undefined || rest.length === 0)
+    throw usageError(
+      command,
+      'there is no command',
+      `Write it after --: semel ${command} ${name} ${example}`,
+    );
+  return { name, words: rest };
+}
 
 /** `mail lead=42 template=welcome`: with two hundred of them in one log, the name alone tells nothing. */
 export function labelOf(name: string, ids: Readonly<Record<string, unknown>> | Ids): string {

@@ -20,7 +20,7 @@ import type { StoreFacts } from '../store/store.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
-import { couldNotStart, doneWords, labelOf, leave } from './guarded.ts';
+import { couldNotStart, doneWords, guardedLine, labelOf, leave } from './guarded.ts';
 import { identityOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
@@ -115,16 +115,9 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
     'semel once publish --verify ./is-it-live.sh -- ./publish.sh post.md',
     `semel once charge --id order=7 -- sh -c 'curl -fsS -H "Idempotency-Key: $SEMEL_KEY_UUID" https://…'`,
   ],
-  async run({ values, positionals, rest }) {
-    const [name] = positionals;
-    if (name === undefined || name === '' || positionals.length > 1)
-      throw usageError('once', 'it takes the name of one effect, and the command after --');
-    if (rest === undefined || rest.length === 0)
-      throw usageError(
-        'once',
-        'there is no command',
-        `Write it after --: semel once ${name} --id … -- ./send.sh`,
-      );
+  async run(input) {
+    const { values } = input;
+    const { name, words } = guardedLine('once', 'effect', input, '--id … -- ./send.sh');
     if (isReserved(name))
       throw usageError(
         'once',
@@ -175,7 +168,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
         ...(values.key === undefined ? {} : { key: values.key }),
         ...(values.again === undefined ? {} : { again: values.again }),
       },
-      command: rest,
+      command: words,
       env: { SEMEL_ID: JSON.stringify(ids) },
       ifBusy: values['if-busy'] ?? 'wait',
       ifUnknown: values['if-unknown'] ?? 'hold',
@@ -189,7 +182,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       name,
       label: labelOf(name, ids),
       facts,
-      command: rest,
+      command: words,
       skipCode,
       values,
     });

@@ -16,7 +16,7 @@ import type { StoreFacts } from '../store/store.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
-import { couldNotStart, doneWords, labelOf, leave } from './guarded.ts';
+import { couldNotStart, doneWords, guardedLine, labelOf, leave } from './guarded.ts';
 import { idsOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
@@ -104,12 +104,9 @@ the command's: --json prints one line about the run on stderr.`,
     "semel run digest --cron '0 7 * * 1-5' --tz Europe/Paris -- python digest.py",
     'semel run invoice --per month --id customer=42 --timeout 10m --retries 2 -- ./invoice.sh 42',
   ],
-  async run({ values, positionals, rest }) {
-    const [job] = positionals;
-    if (job === undefined || job === '' || positionals.length > 1)
-      throw usageError('run', 'it takes the name of one job, and the command after --');
-    if (rest === undefined || rest.length === 0)
-      throw usageError('run', 'there is no command', `Write it after --: semel run ${job} -- ./job.sh`);
+  async run(input) {
+    const { values } = input;
+    const { name: job, words } = guardedLine('run', 'job', input, '-- ./job.sh');
     if (values.per !== undefined && values.cron !== undefined)
       throw usageError('run', '--per and --cron both say what a slot is', 'Leave one of them out.');
     const given = flagReader('run', values);
@@ -142,7 +139,7 @@ the command's: --json prints one line about the run on stderr.`,
       ids,
       slot,
       start: values.per === 'none' ? `${slot.name} ${mark}` : undefined,
-      command: rest,
+      command: words,
       again: values.again,
       ifBusy: values['if-busy'] ?? (values.wait === undefined ? 'skip' : 'wait'),
       verify: values.verify,
@@ -156,7 +153,7 @@ the command's: --json prints one line about the run on stderr.`,
       label,
       slot: slot.name,
       facts,
-      command: rest,
+      command: words,
       skipCode,
       values,
     });

@@ -14,7 +14,7 @@ import {
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { keepFile, outputOf, writeFile } from './file-output.ts';
-import { couldNotStart, leave } from './guarded.ts';
+import { couldNotStart, guardedLine, leave } from './guarded.ts';
 import { mustBeInside } from './inside.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
@@ -37,12 +37,9 @@ whole or not at all, and a later attempt keeps or restores it.`,
     quiet: { type: 'boolean', short: 'q', help: 'say nothing about what was done already' },
   },
   examples: ['semel step plan -- llm "plan the post"', 'semel step draft -o draft.md -- llm "write it"'],
-  async run({ values, positionals, rest }) {
-    const [name] = positionals;
-    if (name === undefined || name === '' || positionals.length > 1)
-      throw usageError('step', 'it takes the name of one step, and the command after --');
-    if (rest === undefined || rest.length === 0)
-      throw usageError('step', 'there is no command', `Write it after --: semel step ${name} -- ./plan.sh`);
+  async run(input) {
+    const { values } = input;
+    const { name, words } = guardedLine('step', 'step', input, '-- ./plan.sh');
     mustBeInside('step');
     const mark = randomBytes(10).toString('hex');
     await using semel = ledgerFor(values, {
@@ -60,7 +57,7 @@ whole or not at all, and a later attempt keeps or restores it.`,
       args: { step: name },
       per: 'run',
       callOptions: {},
-      command: rest,
+      command: words,
       env: {},
       ifBusy: 'wait',
       waitMs: Number.POSITIVE_INFINITY,
@@ -75,7 +72,7 @@ whole or not at all, and a later attempt keeps or restores it.`,
       passOn: values.output === undefined,
       say: complain,
     });
-    const code = await tell(name, rest, report, values);
+    const code = await tell(name, words, report, values);
     return report.kind === 'left behind' ? leave(semel, code) : code;
   },
 });

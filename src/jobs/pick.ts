@@ -69,7 +69,7 @@ export async function pick(
 }
 
 /** Of this job and these ids, from slots before this one, newest first. */
-export async function earlierPicks(semel: Semel, inside: Inside, name: string): Promise<readonly Picked[]> {
+async function earlierPicks(semel: Semel, inside: Inside, name: string): Promise<readonly Picked[]> {
   const mine = JSON.stringify(wordsOf(inside).toSpliced(1, 1));
   const picks: Picked[] = [];
   for await (const { value } of recordsOf(semel, { contract: contractName('pick', name) })) {

@@ -1,11 +1,10 @@
 // A ledger that cannot be used: exit 69, the command is not started, the ledger is intact. And a clock that is wrong.
 
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, chownSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { main, type Place, place, type Said } from './place.ts';
+import { eventually, main, type Place, place, type Said, until } from './place.ts';
 
 const guarded = (name: string): readonly (readonly string[])[] => [
   ['run', name, '--', 'sh', '-c', 'echo ran >> effects'],
@@ -98,6 +97,20 @@ describe('nothing is run', () => {
   });
 });
 
+test('a command that ran while the ledger was damaged is told as unrecorded, never as not run', async () => {
+  const damage =
+    'echo ran >> effects; for file in ledger.db ledger.db-wal; do head -c 200000 /dev/urandom > $file; done';
+  for (const guard of [
+    ['run', 'job', '--per', 'ever'],
+    ['once', 'job', '--id', 'a=1'],
+  ]) {
+    const at = place();
+    const { code, stderr } = await at.semel(guard, '--', 'sh', '-c', damage);
+    expect([guard[0], code, stderr]).toEqual([guard[0], 74, expect.stringContaining('do not repeat it')]);
+    expect(at.lines('effects')).toEqual(['ran']);
+  }
+});
+
 describe('a wrong clock', () => {
   const library = globSync('/usr/lib/*/faketime/libfaketime.so.1')[0];
 
@@ -123,8 +136,17 @@ describe('a wrong clock', () => {
     }
     expect(at.lines('effects')).toHaveLength(1);
 
-    const running = at.start('run', 'job', '--per', 'ever', '--', 'sh', '-c', 'echo y >> running; sleep 3');
-    while (!existsSync(join(at.folder, 'running'))) await new Promise((resolve) => setTimeout(resolve, 20));
+    const running = at.start(
+      'run',
+      'job',
+      '--per',
+      'ever',
+      '--',
+      'sh',
+      '-c',
+      `echo y >> running; ${until('go')}`,
+    );
+    await eventually(() => at.lines('running').length === 1);
     for (const offset of ['+2d', '-2d']) {
       const { stderr } = await faked(
         at,
@@ -140,6 +162,7 @@ describe('a wrong clock', () => {
       );
       expect(stderr).toContain('job is running');
     }
+    at.file('go', '');
     await running.ended;
     expect(at.lines('running')).toEqual(['y']);
   });

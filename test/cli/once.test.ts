@@ -182,6 +182,18 @@ describe('a command that failed', () => {
     expect(at.lines('effects')).toHaveLength(5);
   });
 
+  test('does not wait for what a verifier left behind, and keeps no part of an answer that is too long', async () => {
+    const at = place();
+    const ask = (verify: string) =>
+      at.semel('once', 'mail', '--id', `v=${verify}`, '--verify', verify, '--', 'sh', '-c', 'exit 3');
+    const left = await ask('sleep 60 2> stderr & echo $! > pid; echo there');
+    expect(left).toMatchObject({ code: 0, stdout: 'there\n' });
+    process.kill(Number(at.lines('pid')[0]));
+    const long = await ask('head -c 2000000 /dev/zero');
+    expect(long).toMatchObject({ code: 0, stdout: '' });
+    expect(long.stderr).toContain('it printed 2000000 bytes, which is more than is kept');
+  });
+
   test('at its timeout is ended, and in doubt', async () => {
     const at = place();
     const said = await at.semel('once', 'mail', '--id', 'a=1', '--timeout', '300ms', '--', 'sleep', '30');

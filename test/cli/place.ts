@@ -136,6 +136,11 @@ function startCommand(args: readonly string[], { cwd, env, input = '' }: Changes
   return { child, ended, stdoutBytes: () => Buffer.concat(out) };
 }
 
+/** For a shell script: it waits for a file. */
+export function until(name: string): string {
+  return `until [ -e ${name} ]; do sleep 0.05; done`;
+}
+
 /** Until a condition holds, or for ten seconds. */
 export async function eventually<T>(look: () => T | undefined | false, what = 'it'): Promise<T> {
   for (const until = Date.now() + 10_000; Date.now() < until; ) {

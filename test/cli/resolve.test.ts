@@ -3,8 +3,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { valueAt } from '../../src/cli/path.ts';
 import { settleMany } from '../../src/cli/resolve/many.ts';
-import { at, faceOfRow, facesOf, pairOf, textOf } from '../../src/cli/resolve/match.ts';
+import { faceOfRow, facesOf, pairOf, textOf } from '../../src/cli/resolve/match.ts';
 import type { RecordInfo } from '../../src/semel/index.ts';
 import { rig } from '../library/support.ts';
 import { mailOf, operator } from './operator.ts';
@@ -259,10 +260,10 @@ describe('a match', () => {
   });
 
   test('finds names with dots, and nothing that an object has by nature', () => {
-    expect(at(record, 'args.a.b')).toBe('x');
-    expect(at(record, 'args.deep.id')).toBe('9');
-    expect(at(record, 'args.constructor')).toBeUndefined();
-    expect(at('text', 'length')).toBeUndefined();
+    expect(valueAt(record, 'args.a.b')).toBe('x');
+    expect(valueAt(record, 'args.deep.id')).toBe('9');
+    expect(valueAt(record, 'args.constructor')).toBeUndefined();
+    expect(valueAt('text', 'length')).toBeUndefined();
   });
 
   test('of several columns needs all of them, and their values do not run into each other', () => {

@@ -1,10 +1,11 @@
 // Guarding a job: one at a time, once per slot, and what its command sees of it.
 
+import { once } from 'node:events';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSemel } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { eventually, place } from './place.ts';
+import { eventually, place, until } from './place.ts';
 
 describe('a slot', () => {
   test('is done once: the second start says when, by whom and which ledger, and exits with 0', async () => {
@@ -185,14 +186,17 @@ describe('two runs of a job', () => {
 
   test('--if-busy fail is 75, --wait waits and then finds it done', async () => {
     const at = place();
-    const first = at.start('run', 'blog', '--', 'sh', '-c', 'echo x >> effects; sleep 2');
+    const first = at.start('run', 'blog', '--', 'sh', '-c', `echo x >> effects; ${until('go')}`);
     await eventually(() => at.lines('effects').length === 1);
     const again = ['--', 'sh', '-c', 'echo x >> effects'];
     const failed = await at.semel('run', 'blog', '--if-busy', 'fail', ...again);
     expect(failed).toMatchObject({ code: 75 });
     expect(failed.stderr).toContain('blog is running since');
     expect(await at.semel('run', 'blog', '--wait', '100ms', ...again)).toMatchObject({ code: 75 });
-    const waited = await at.semel('run', 'blog', '--wait', '30s', ...again);
+    const waiting = at.start('run', 'blog', '--wait', '30s', ...again);
+    await once(waiting.child.stderr!, 'data');
+    at.file('go', '');
+    const waited = await waiting.ended;
     expect(waited.code).toBe(0);
     expect(waited.stderr).toContain('waiting for');
     expect(waited.stderr).toContain('was already done');

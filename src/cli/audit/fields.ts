@@ -1,6 +1,8 @@
 // Where a log has its time, its key, its tool and its args: as it was told, or guessed from the first lines.
 
+import { isFreshName } from '../fresh-names.ts';
 import { instantOf } from '../instant.ts';
+import { opened, valueAt } from '../path.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -31,39 +33,16 @@ const keys = ['key', 'idempotency_key', 'idempotencyKey', 'idempotency-key', 'de
 const names = ['tool', 'tool_name', 'toolName', 'name', 'function', 'action', 'operation', 'method', 'job'];
 const argNames = ['args', 'arguments', 'input', 'params', 'parameters', 'payload', 'body', 'data'];
 
-/** Fresh at each call: whoever compares them finds no repeats. */
-const fresh =
-  /^(ts|time|timestamp|@timestamp|now|at|date|trace_?id|request_?id|span_?id|nonce|uuid|random|idempotency[_-]?key|(tool_?)?call_?id)$/i;
+const timeNames = /^(ts|time|timestamp|@timestamp|now|at|date)$/i;
 
+/** Whoever compares them finds no repeats. */
 export function isFresh(name: string): boolean {
-  return fresh.test(name);
-}
-
-/** A dotted path; a name that contains a dot itself goes first. Text that is JSON is looked into. */
-export function valueAt(value: unknown, path: string): unknown {
-  const fields = asFields(value);
-  if (fields === undefined) return undefined;
-  if (Object.hasOwn(fields, path)) return fields[path];
-  for (let dot = path.indexOf('.'); dot > 0; dot = path.indexOf('.', dot + 1)) {
-    const name = path.slice(0, dot);
-    if (Object.hasOwn(fields, name)) return valueAt(fields[name], path.slice(dot + 1));
-  }
-  return undefined;
+  return timeNames.test(name) || isFreshName(name);
 }
 
 function asFields(value: unknown): Fields | undefined {
   const found = opened(value);
   return typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Fields) : undefined;
-}
-
-/** Args are often logged as the text that a model wrote. */
-export function opened(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
 }
 
 /** What is compared of a call whose args are compared whole. */

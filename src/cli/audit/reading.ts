@@ -3,9 +3,10 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical-json.ts';
 import { instantOf } from '../instant.ts';
+import { opened, valueAt } from '../path.ts';
 import { cut } from '../print.ts';
 import type { Entry } from './entries.ts';
-import { type Chosen, choose, type Fields, opened, type Told, valueAt, withoutFresh } from './fields.ts';
+import { type Chosen, choose, type Fields, type Told, withoutFresh } from './fields.ts';
 import { createFinder, type Found, type Seen } from './finder.ts';
 
 export interface ReadingOptions extends Told {

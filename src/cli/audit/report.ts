@@ -20,7 +20,7 @@ export function reportOf(reading: Reading, limits: Limits): readonly string[] {
   if (groups.length > 0)
     lines.push('', ...groups.slice(0, limits.limit).flatMap((group) => groupLines(group)));
   const more = groups.length + found.moreGroups - limits.limit;
-  if (more > 0) lines.push(`… and ${more} more groups (--limit ${groups.length}, or --json)`, '');
+  if (more > 0) lines.push(`… and ${more} more groups (--limit ${groups.length})`, '');
   if (reuses.length > 0) {
     lines.push(
       styled('bold', reuseSentence(reuses.length + found.moreReuses)),

@@ -9,7 +9,7 @@ import { clock, diskSpace, durability, ledgerRefused, logSize, permissions } fro
 import { leaseTooShort, windowTooLong } from './time-checks.ts';
 import { version } from './version-check.ts';
 
-export const checks = [
+const checks = [
   ledgerRefused,
   durability,
   clock,

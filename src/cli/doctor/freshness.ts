@@ -1,7 +1,7 @@
 // Which args look as if they were made for this very call: instants of now, and names that stand for one request.
 
-const freshNames =
-  /^(trace|span|request|correlation|invocation|(tool_?)?call)_?id$|^(nonce|uuid|random|idempotency_?key)$/i;
+import { isFreshName } from '../fresh-names.ts';
+
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i;
 
 /** How far an instant may lie from the call to be its own "now". */
@@ -35,7 +35,7 @@ export function isFreshKey(key: string, at: number): boolean {
 }
 
 function isFresh(name: string, value: unknown, at: number): boolean {
-  if (freshNames.test(name)) return true;
+  if (isFreshName(name)) return true;
   if (typeof value === 'number') return isNow(value, at);
   if (value instanceof Date) return isNow(value.getTime(), at);
   return typeof value === 'string' && /^\d{4}-\d\d-\d\d[T ]\d\d:/.test(value) && isNow(Date.parse(value), at);

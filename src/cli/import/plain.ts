@@ -29,7 +29,7 @@ function words(text: string): readonly string[] {
 }
 
 /** Case, dashes and spaces mean nothing. */
-export function plainStatus(status: unknown): string {
+function plainStatus(status: unknown): string {
   return String(status)
     .trim()
     .toLowerCase()

@@ -17,7 +17,7 @@ export const periods = [
   'month',
 ] as const;
 
-export type Period = (typeof periods)[number];
+type Period = (typeof periods)[number];
 
 const calendar = { minute, hour, day, week, month };
 

@@ -16,7 +16,7 @@ export const statusWords = [
   'abandoned',
 ] as const;
 
-export type StatusWord = (typeof statusWords)[number];
+type StatusWord = (typeof statusWords)[number];
 
 export interface Wanted {
   readonly tool?: string | undefined;

@@ -2,6 +2,7 @@
 // empty, or too large a number to be exact, is equal to nothing.
 
 import type { RecordInfo } from '../../semel/index.ts';
+import { valueAt } from '../path.ts';
 import { usageError } from '../usage.ts';
 
 /** What names a record by itself: a column alone is compared with all of these. */
@@ -38,7 +39,7 @@ function checked(column: string): string {
 export function facesOf(record: RecordInfo, pairs: readonly Pair[]): readonly string[] {
   let faces: readonly (readonly string[])[] = [[]];
   for (const { field } of pairs) {
-    const values = field === undefined ? names.map((name) => record[name]) : [at(record, field)];
+    const values = field === undefined ? names.map((name) => record[name]) : [valueAt(record, field)];
     const texts = [...new Set(values.map(textOf).filter((text) => text !== undefined))];
     faces = faces.flatMap((face) => texts.map((text) => [...face, text]));
   }
@@ -49,20 +50,8 @@ export function faceOfRow(
   row: Readonly<Record<string, unknown>>,
   pairs: readonly Pair[],
 ): string | undefined {
-  const texts = pairs.map(({ column }) => textOf(at(row, column)));
+  const texts = pairs.map(({ column }) => textOf(valueAt(row, column)));
   return texts.includes(undefined) ? undefined : JSON.stringify(texts);
-}
-
-/** A name, or names with dots between them. */
-export function at(value: unknown, path: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (Object.hasOwn(value, path)) return (value as Record<string, unknown>)[path];
-  for (let dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1)) {
-    const outer = path.slice(0, dot);
-    if (Object.hasOwn(value, outer))
-      return at((value as Record<string, unknown>)[outer], path.slice(dot + 1));
-  }
-  return undefined;
 }
 
 export function textOf(value: unknown): string | undefined {

@@ -2,8 +2,9 @@
 // Reads the whole file before anything is settled, so that a broken one settles nothing.
 
 import type { RecordInfo } from '../../semel/index.ts';
+import { valueAt } from '../path.ts';
 import { usageError } from '../usage.ts';
-import { at, faceOfRow, facesOf, type Pair, textOf } from './match.ts';
+import { faceOfRow, facesOf, type Pair, textOf } from './match.ts';
 import type { Row } from './rows.ts';
 
 /** All that is kept of a record in doubt while the file is read. */
@@ -71,7 +72,7 @@ export async function readingOf(
   for await (const { line, values } of rows) {
     count += 1;
     seen.look(values);
-    if (!terms.where.every(([column, value]) => textOf(at(values, column)) === value)) continue;
+    if (!terms.where.every(([column, value]) => textOf(valueAt(values, column)) === value)) continue;
     const face = faceOfRow(values, terms.pairs);
     const meant = face === undefined ? undefined : byFace.get(face);
     if (meant === undefined) continue;
@@ -81,8 +82,9 @@ export async function readingOf(
       if (candidate.lines.length < mostLines) candidate.lines.push(line);
       candidate.isShared ||= meant.length > 1;
       if (candidate.rows > 1) continue;
-      candidate.result = terms.resultField === undefined ? values : at(values, terms.resultField);
-      candidate.remoteRef = terms.refField === undefined ? undefined : textOf(at(values, terms.refField));
+      candidate.result = terms.resultField === undefined ? values : valueAt(values, terms.resultField);
+      candidate.remoteRef =
+        terms.refField === undefined ? undefined : textOf(valueAt(values, terms.refField));
     }
   }
   seen.check(count);
@@ -103,7 +105,7 @@ function columnsSeen({ pairs, where, resultField, refField }: Terms) {
     look(values: Row['values']): void {
       if (missing.size === 0) return;
       if (example.length === 0) example = Object.keys(values);
-      for (const column of missing) if (at(values, column) !== undefined) missing.delete(column);
+      for (const column of missing) if (valueAt(values, column) !== undefined) missing.delete(column);
     },
     check(rows: number): void {
       const [column] = missing;

@@ -17,7 +17,7 @@ export function page(stats: Stats, observe: boolean): readonly string[] {
   ];
 }
 
-export function summary({ totals, doubts }: Stats, span: string): readonly string[] {
+function summary({ totals, doubts }: Stats, span: string): readonly string[] {
   const { executed, replayed, saved, conflicts, duplicates } = totals;
   const lines = [
     `In ${span}: ${executed} executed, ${replayed} replayed; ${effects(saved)} saved from landing again.`,
@@ -30,7 +30,7 @@ export function summary({ totals, doubts }: Stats, span: string): readonly strin
   return lines;
 }
 
-export function observed({ totals }: Pick<Stats, 'totals'>, span: string): string {
+function observed({ totals }: Pick<Stats, 'totals'>, span: string): string {
   const { wouldPrevent, wouldHold } = totals;
   const held = wouldHold === 0 ? '' : `, and held back ${wouldHold} calls in doubt or in conflict`;
   return `semel would have prevented ${wouldPrevent} ${wouldPrevent === 1 ? 'duplicate' : 'duplicates'} in ${span}${held}.`;

@@ -148,7 +148,7 @@ function importedAt(history: readonly StoreEvent[]): number | undefined {
   return undefined;
 }
 
-export function none(): Counts {
+function none(): Counts {
   return {
     executed: 0,
     replayed: 0,
