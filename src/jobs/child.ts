@@ -7,7 +7,7 @@ import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import type { Kin, Life } from './life.ts';
 import { firstBytes, lastBytes, type Passing, passOn } from './passing.ts';
-import { forwardedSignals, isEnding } from './signals.ts';
+import { forwarded, isEnding } from './signals.ts';
 
 export interface ChildOptions {
   readonly command: readonly string[];
@@ -74,8 +74,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   let streams: readonly Passing[] = [];
 
   // Before the command starts: a signal that comes as it does is for it, and would end this guard otherwise.
-  const signals = forwardedSignals();
-  for (const name of signals) process.on(name, onSignal);
+  for (const name of forwarded) process.on(name, onSignal);
 
   const { failure, code, by } = await started();
   clearTimeout(killer);
@@ -102,7 +101,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     },
     kin,
     async recorded() {
-      for (const name of signals) process.off(name, onSignal);
+      for (const name of forwarded) process.off(name, onSignal);
       await Promise.all(streams.map((stream) => stream.drained()));
     },
   };

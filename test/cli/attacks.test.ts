@@ -211,16 +211,6 @@ describe('the guard', () => {
     expect(said).toBe('got one\ngot two\n');
   });
 
-  test('under nohup goes on when its terminal hangs up', async () => {
-    const at = place();
-    const line = `exec nohup '${process.execPath}' '${main}' run job -- sh -c 'echo $$ >> pids; sleep 1; echo done >> effects'`;
-    const child = spawn('sh', ['-c', line], { cwd: at.folder, env: at.env, stdio: 'ignore' });
-    await eventually(() => at.lines('pids').length === 1);
-    child.kill('SIGHUP');
-    expect(await new Promise((resolve) => child.once('close', resolve))).toBe(0);
-    expect(at.lines('effects')).toEqual(['done']);
-  });
-
   test('writes a step where a link leads, and keeps the rights of the file', async () => {
     const at = place();
     writeFileSync(at.path('real.md'), 'before', { mode: 0o600 });

@@ -189,9 +189,9 @@ describe('a command that failed', () => {
     const left = await ask('sleep 60 2> stderr & echo $! > pid; echo there');
     expect(left).toMatchObject({ code: 0, stdout: 'there\n' });
     process.kill(Number(at.lines('pid')[0]));
-    const long = await ask('head -c 2000000 /dev/zero');
+    const long = await ask('head -c 20000000 /dev/zero');
     expect(long).toMatchObject({ code: 0, stdout: '' });
-    expect(long.stderr).toContain('it printed 2000000 bytes, which is more than is kept');
+    expect(long.stderr).toContain('it printed 20000000 bytes, which is more than is kept');
   });
 
   test('at its timeout is ended, and in doubt', async () => {
