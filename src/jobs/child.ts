@@ -148,7 +148,10 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   function onSignal(name: NodeJS.Signals): void {
     // A terminal has told the command already, and what it makes of it is its own affair.
     if (!isGroup && (name === 'SIGINT' || name === 'SIGQUIT')) return;
-    if (!isEnding(name)) return tell(name);
+    if (!isEnding(name)) {
+      tell(name);
+      return;
+    }
     interruptedBy ??= name;
     stop(name);
   }
