@@ -19,7 +19,6 @@ import { mustBeInside } from './inside.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
 import { complain, printAside } from './print.ts';
-import { usageError } from './usage.ts';
 
 export default command({
   name: 'step',

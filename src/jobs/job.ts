@@ -199,7 +199,7 @@ async function attemptOnce(
   turn: OpenAttempt,
   { key, held }: { readonly key: string; readonly held: readonly string[] },
 ): Promise<JobReport> {
-  const { semel, facts, job, ids, slot, command, timeoutMs, graceMs, verify, afterFailure, say } = options;
+  const { semel, facts, ids, slot, command, timeoutMs, graceMs, verify, afterFailure, say } = options;
   if (attempt.attempt > 1) {
     const repeats = neverStartedWords.includes(before?.error?.message ?? '')
       ? ''
