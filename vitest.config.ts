@@ -18,6 +18,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts', 'src/**/*.test.ts'],
     // Tests start, stop and kill child processes; a worker of its own keeps signals and open handles apart.
     pool: 'forks',
+    // Most of them wait for processes: more at a time than there are cores.
+    maxWorkers: 4,
     globalSetup: ['test/cli/build.ts'],
     // Generous: a busy machine is slow, and no test asserts how long something takes.
     testTimeout: 120_000,

@@ -31,7 +31,7 @@ try {
     LANG: 'C.UTF-8',
   };
   const sh = (line: string, name: string, its: NodeJS.ProcessEnv = env) => {
-    const { status, stdout, stderr } = spawnSync('sh', ['-ec', line], {
+    const { status, stdout, stderr } = spawnSync('sh', ['-c', line], {
       cwd: home,
       env: its,
       encoding: 'utf8',

@@ -48,12 +48,13 @@ describe('what the command left behind', () => {
       '--',
       'sh',
       '-c',
-      '(sleep 2; echo late >> effects) & echo started',
+      '(while [ ! -e go ]; do sleep 0.05; done; echo late >> effects) & echo started',
     );
     expect([first.code, first.stdout]).toEqual([0, 'started\n']);
     expect(first.stderr).toContain('still runs');
     const second = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', 'echo second >> effects');
     expect(second.stderr).toContain('job is running');
+    writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 1);
     await at.semel('run', 'job', '--per', 'none', '--wait', '10s', '--', 'sh', '-c', 'echo third >> effects');
     expect(at.lines('effects')).toEqual(['late', 'third']);
@@ -73,12 +74,13 @@ describe('what the command left behind', () => {
 
   test('may still land: an effect that failed beside it is busy, then in doubt', async () => {
     const at = place();
-    const script = 'setsid sh -c "sleep 3; echo sent >> effects" & exit 4';
+    const script = 'setsid sh -c "while [ ! -e go ]; do sleep 0.05; done; echo sent >> effects" & exit 4';
     const send = (...more: string[]) =>
       at.semel('once', 'pay', '--id', 'o=1', '--grace', '100ms', ...more, '--', 'sh', '-c', script);
     const first = await send();
     expect([first.code, first.stderr]).toEqual([76, expect.stringContaining('still runs')]);
     expect((await send('--if-busy', 'fail')).code).toBe(75);
+    writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 1);
     const later = await send('--verify', 'grep sent effects');
     expect([later.code, later.stdout]).toEqual([0, 'sent\n']);
@@ -87,7 +89,7 @@ describe('what the command left behind', () => {
 
   test('inside a guard inside a guard, holds the lives of both', async () => {
     const at = place();
-    const inner = `${at.word} once work --id a=1 -- sh -c 'echo begin >> effects; sleep 3; echo end >> effects'`;
+    const inner = `${at.word} once work --id a=1 -- sh -c 'echo begin >> effects; while [ ! -e go ]; do sleep 0.05; done; echo end >> effects'`;
     const outer = at.start('run', 'job', '--', 'sh', '-c', `echo $$ >> pids; ${inner}`);
     await eventually(() => at.lines('effects').length === 1);
     const group = Number(at.lines('pids')[0]);
@@ -96,6 +98,7 @@ describe('what the command left behind', () => {
     process.kill(-group, 'SIGKILL');
     const rival = await at.semel('run', 'job', '--', 'sh', '-c', 'echo overlap >> effects');
     expect(rival.stderr).toContain('job is running');
+    writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 2);
   });
 });
@@ -159,11 +162,19 @@ describe('what did not happen is not taken for done', () => {
 describe('the guard', () => {
   test('told that something died which lives, believes its own eyes', async () => {
     const at = place();
-    const running = at.start('run', 'job', '--', 'sh', '-c', 'echo $$ >> pids; sleep 2');
+    const running = at.start(
+      'run',
+      'job',
+      '--',
+      'sh',
+      '-c',
+      'echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done',
+    );
     await eventually(() => at.lines('pids').length === 1);
     const [slot] = JSON.parse((await at.semel('ls', '--tool', 'run.job', '--json')).stdout);
     const said = await at.semel('resolve', slot.ref, 'died');
     expect([said.code, said.stderr]).toEqual([70, expect.stringContaining('has not died')]);
+    writeFileSync(at.path('go'), '');
     expect((await running.ended).code).toBe(0);
   });
 
