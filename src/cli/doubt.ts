@@ -9,7 +9,7 @@ import { everyDoubt, everyRecord } from './every.ts';
 import { flagReader } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
 import { oneLine, print, printable, printJson } from './print.ts';
-import { ageMs, nameOf } from './state.ts';
+import { ageMs, isTurn, nameOf } from './state.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -19,7 +19,7 @@ export default command({
 dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed|not-landed|run-again|abandon
 What is running now is counted: if its process was killed, it is in doubt only when its lease is over.`,
   flags: {
-    tool: { type: 'string', value: '<name>', help: 'only this contract' },
+    tool: { type: 'string', value: '<name>', help: 'only this contract, or this job' },
     older: { type: 'string', value: '<duration>', help: 'only what has been open for longer: 10m' },
     'exit-code': { type: 'boolean', help: 'exit with 1 if anything is in doubt, for monitoring' },
   },
@@ -31,8 +31,11 @@ What is running now is counted: if its process was killed, it is in doubt only w
     await using semel = ledgerFor(values);
     const now = Date.now();
     const items: RecordInfo[] = [];
-    for await (const item of everyDoubt(semel, values.tool))
+    let younger = 0;
+    for await (const item of everyDoubt(semel, values.tool)) {
       if (ageMs(item, now) >= olderMs) items.push(item);
+      else younger += 1;
+    }
     const groups = groupsOf(items, now);
     // To watch over a namespace that nobody writes to would mean to be told for ever that all is well.
     if (items.length === 0) await warnOfEmptyNamespace(semel);
@@ -40,7 +43,7 @@ What is running now is counted: if its process was killed, it is in doubt only w
     else {
       const options = commandOptions(semel.namespace, await semel.open()) ?? '';
       print(
-        ...page(groups, semel.namespace, options, now),
+        ...page(groups, nothingWords(semel.namespace, values, younger), options, now),
         ...(await runningNow(semel, values.tool, options, now)),
       );
     }
@@ -51,8 +54,20 @@ What is running now is counted: if its process was killed, it is in doubt only w
 /** Of one group; the others are a command away. */
 const mostMembers = 10;
 
-function page(groups: readonly Group[], namespace: string, options: string, now: number): readonly string[] {
-  if (groups.length === 0) return [`Nothing is in doubt in ${printable(namespace)}.`];
+/** What was not looked at is not said to be well. */
+function nothingWords(
+  namespace: string,
+  { tool, older }: { readonly tool: string | undefined; readonly older: string | undefined },
+  younger: number,
+): string {
+  const of = tool === undefined ? '' : ` of ${tool}`;
+  const since = older === undefined ? '' : ` for longer than ${older}`;
+  const others = younger === 0 ? '' : ` ${younger} for less.`;
+  return printable(`Nothing${of} is in doubt in ${namespace}${since}.${others}`);
+}
+
+function page(groups: readonly Group[], nothing: string, options: string, now: number): readonly string[] {
+  if (groups.length === 0) return [nothing];
   return groups.flatMap((group) => {
     const { contract, error, members } = group;
     const open = members.filter(({ inDoubt }) => inDoubt);
@@ -106,7 +121,7 @@ async function runningNow(
   let count = 0;
   const query = { status: 'running', ...(contract === undefined ? {} : { contract }) } as const;
   for await (const record of everyRecord(semel, query)) {
-    if (record.lapsed) continue;
+    if (record.lapsed || isTurn(record)) continue;
     count += 1;
     oldest.push(record);
     oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));

@@ -1,6 +1,7 @@
 // All records that a query finds, page by page: no list is held that nobody asked for.
 
 import type { RecordInfo, RecordQuery, Semel } from '../semel/index.ts';
+import { contractsOf, isTurn } from './state.ts';
 
 /** Records can be large: a page of them is held at once. */
 const pageSize = 200;
@@ -13,8 +14,12 @@ export function everyRecord(
 }
 
 /** What is in doubt, and what was abandoned, in the order of their keys. */
-export function everyDoubt(semel: Semel, contract?: string): AsyncGenerator<RecordInfo> {
-  return walk((page) => semel.doubts.list({ ...(contract === undefined ? {} : { contract }), ...page }));
+export async function* everyDoubt(semel: Semel, tool?: string): AsyncGenerator<RecordInfo> {
+  for (const contract of tool === undefined ? [undefined] : contractsOf(tool)) {
+    const about = contract === undefined ? {} : { contract };
+    for await (const record of walk((page) => semel.doubts.list({ ...about, ...page })))
+      if (!isTurn(record)) yield record;
+  }
 }
 
 async function* walk(

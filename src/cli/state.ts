@@ -1,14 +1,32 @@
 // How a record is named and dated in lists: one word for its state, one name, one instant. Derived, never stored.
 
 import { formatDuration } from '../core/duration.ts';
+import { contractName } from '../jobs/index.ts';
 import type { RecordInfo } from '../semel/index.ts';
 import { type Cell, relative } from './print.ts';
 
 export type State = 'running' | 'in doubt' | 'abandoned' | 'succeeded' | 'failed' | 'released';
 
-export function stateOf({ inDoubt, abandoned, status }: RecordInfo): State {
+export function stateOf(record: RecordInfo): State {
+  const { inDoubt, abandoned, status } = record;
   if (inDoubt || status === 'unknown') return 'in doubt';
+  if (isFailedRun(record)) return 'failed';
   return abandoned ? 'abandoned' : status;
+}
+
+/** A job that failed may run again, so its record is released; whoever looks for failures means it too. */
+export function isFailedRun({ contract, status, error }: RecordInfo): boolean {
+  return status === 'released' && error !== undefined && contract.startsWith('run.');
+}
+
+/** The turn of a job tells that it runs, and nothing else: nobody has to look at it or decide about it. */
+export function isTurn({ contract }: RecordInfo): boolean {
+  return contract.startsWith('turn.');
+}
+
+/** A tool, or a job by its own name. */
+export function contractsOf(name: string): readonly string[] {
+  return [...new Set([name, contractName('run', name)])];
 }
 
 const styles: Partial<Record<State, NonNullable<Cell['style']>>> = {
@@ -27,7 +45,9 @@ export function stateCell(record: RecordInfo): Cell {
 }
 
 /** A job and its slot, a tool and the caller's own key, or the contract alone: digests tell people nothing. */
-export function nameOf({ contract, key }: RecordInfo): string {
+export function nameOf({ contract, key, args }: RecordInfo): string {
+  const slot = contract.startsWith('run.') ? (args as { slot?: unknown } | undefined)?.slot : undefined;
+  if (typeof slot === 'string') return `${contract} ${slot}`;
   const [period = ''] = key.slice(contract.length + 1).split('/');
   if (period.startsWith('=')) return `${contract} ${decoded(period.slice(1))}`;
   return /^\d{4}-/.test(period) ? `${contract} ${period}` : contract;

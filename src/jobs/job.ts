@@ -63,7 +63,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   const folder = lifeFolder(facts.kind, facts.location);
   const args = { job, ...(Object.keys(ids).length === 0 ? {} : { ids }) };
   // A slot is an instant and a length: the name of its zone may be spelt in many ways.
-  const slotArgs = { ...args, per: slot.unit, ...(start === undefined ? {} : { start }) };
+  const slotArgs = { ...args, per: slot.unit, slot: slot.name, ...(start === undefined ? {} : { start }) };
   const slotOptions = { at: slot.span?.startsAt ?? 0, ...(again === undefined ? {} : { again }) };
   // Whatever is wrong with the names is told before anything is claimed.
   runOf(options);
@@ -296,13 +296,15 @@ function slotToolOf(options: JobOptions, asked: Asked) {
     failureWindow: windowMs + lengthMs,
     timeout: 'none',
     ifBusy: 'fail',
-    run: (_: object) => undefined as unknown,
+    // Its name is for people.
+    content: ['slot'],
+    run: (_: { slot: string }) => undefined as unknown,
     ...(verify === undefined
       ? {}
       : {
           // The command had ended, or was seen to be gone.
           verifyAfter: leaseMs + verifyAfterMs,
-          verify: (_: object, ctx) => {
+          verify: (_: { slot: string }, ctx) => {
             asked.since ??= performance.now();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
             const env = {

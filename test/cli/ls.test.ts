@@ -96,6 +96,7 @@ describe('a filter', () => {
     ]);
     expect(filterOf({ status: ['running', 'lapsed'], tool: 'x' }).queries).toEqual([
       { contract: 'x', status: 'running' },
+      { contract: 'run.x', status: 'running' },
     ]);
     expect(filterOf({}).queries).toEqual([{}]);
   });

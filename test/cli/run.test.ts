@@ -333,3 +333,13 @@ describe('wrong usage', () => {
     expect(existsSync(at.path('ran'))).toBe(false);
   });
 });
+
+test('a job that failed is found by its name and as a failure, and its turn is in nobody’s way', async () => {
+  const at = place();
+  await at.semel('run', 'nightly', '--at', '2026-06-19T02:00:00Z', '--', 'sh', '-c', 'exit 5');
+  const { stdout } = await at.semel('ls', '--status', 'failed', '--tool', 'nightly');
+  expect(stdout).toMatch(/run\.nightly 2026-06-19 +failed/);
+  expect((await at.semel('ls')).stdout).not.toContain('turn.');
+  const none = await at.semel('doubt', '--tool', 'nightly', '--older', '10m');
+  expect(none.stdout).toContain('Nothing of nightly is in doubt in default for longer than 10m.');
+});

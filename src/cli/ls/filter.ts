@@ -3,7 +3,7 @@
 import type { Status } from '../../core/words.ts';
 import type { RecordInfo, RecordQuery } from '../../semel/index.ts';
 import { flagReader } from '../flag-values.ts';
-import { sinceOf, stateOf } from '../state.ts';
+import { contractsOf, isTurn, sinceOf, stateOf } from '../state.ts';
 
 export const statusWords = [
   'running',
@@ -46,16 +46,21 @@ export function filterOf(wanted: Wanted): Filter {
   const olderMs = flags.duration('older', undefined);
   const text = wanted.args?.toLowerCase();
   const given = {
-    ...(wanted.tool === undefined ? {} : { contract: wanted.tool }),
     ...(wanted.key === undefined ? {} : { prefix: wanted.key }),
     ...(wanted.conversation === undefined ? {} : { conversation: wanted.conversation }),
   };
   const statuses = storedStatuses(words);
+  const contracts = wanted.tool === undefined ? [undefined] : contractsOf(wanted.tool);
+  const hidesTurns = wanted.tool === undefined && wanted.key === undefined;
   return {
-    queries: statuses === undefined ? [given] : statuses.map((status) => ({ ...given, status })),
+    queries: contracts.flatMap((contract) => {
+      const about = contract === undefined ? given : { ...given, contract };
+      return statuses === undefined ? [about] : statuses.map((status) => ({ ...about, status }));
+    }),
     matches(record, now = Date.now()) {
       const at = sinceOf(record).getTime();
       return (
+        !(hidesTurns && isTurn(record)) &&
         (words.length === 0 || words.some((word) => isSo(record, word))) &&
         (wanted.run === undefined || record.run === wanted.run) &&
         (sinceAt === undefined || at >= sinceAt) &&
@@ -73,6 +78,7 @@ function isSo(record: RecordInfo, word: StatusWord): boolean {
   if (word === 'in-doubt') return stateOf(record) === 'in doubt';
   if (word === 'lapsed') return record.lapsed;
   if (word === 'abandoned') return record.abandoned;
+  if (word === 'failed' || word === 'released') return stateOf(record) === word;
   return record.status === word && !(word === 'running' && record.lapsed);
 }
 
@@ -84,5 +90,6 @@ function storedStatuses(words: readonly StatusWord[]): readonly Status[] | undef
 
 function storedAs(word: StatusWord): readonly Status[] {
   if (word === 'in-doubt') return ['running', 'unknown'];
+  if (word === 'failed') return ['failed', 'released'];
   return word === 'lapsed' || word === 'abandoned' ? ['running'] : [word];
 }
