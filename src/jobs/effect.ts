@@ -85,7 +85,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
     const { holder } = await holderOf(semel, folder, key);
     if (holder !== undefined) return { kind: 'busy', holder };
   }
-  if (known?.status === 'succeeded') {
+  if (known?.status === 'succeeded' && !known.expired) {
     const replay = await semel.begin(tool, args, callOptions);
     if (!replay.execute) return replayed(replay.result, known);
     await replay.attempt.release();

@@ -74,7 +74,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   const { key: slotKey, id: slotId } = await semel.keyOf(slotTool, slotArgs, slotOptions);
   const known = await semel.records.get(slotKey);
   // What is done needs no turn, and what is under way no pipes.
-  if (known?.status === 'succeeded') {
+  if (known?.status === 'succeeded' && !known.expired) {
     const replay = await semel.begin(slotTool, slotArgs, slotOptions);
     if (!replay.execute && replay.result.ok) return { kind: 'skipped', record: known, isVerified: false };
     if (!replay.execute && !replay.result.ok) return { kind: 'refused', error: replay.result.error };

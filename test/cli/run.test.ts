@@ -343,3 +343,12 @@ test('a job that failed is found by its name and as a failure, and its turn is i
   const none = await at.semel('doubt', '--tool', 'nightly', '--older', '10m');
   expect(none.stdout).toContain('Nothing of nightly is in doubt in default for longer than 10m.');
 });
+
+test('a slot that was forgotten is run as if for the first time', async () => {
+  const at = place();
+  await at.semel('run', 'job', '--', 'true');
+  const [record] = JSON.parse((await at.semel('ls', '--tool', 'job', '--json')).stdout);
+  expect((await at.semel('forget', record.id, '--yes')).code).toBe(0);
+  const said = await at.semel('run', 'job', '--', 'sh', '-c', 'echo "attempt $SEMEL_ATTEMPT"');
+  expect(said).toMatchObject({ code: 0, stdout: 'attempt 1\n', stderr: '' });
+});
