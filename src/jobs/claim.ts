@@ -73,7 +73,7 @@ export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
   }
 }
 
-function insideItself(contract: string): SemelError {
+export function insideItself(contract: string): SemelError {
   return new SemelError(
     'REENTRANT',
     `${contract} was started inside its own command, with the same identity.`,

@@ -6,8 +6,8 @@ import { minute } from '../core/period.ts';
 import type { OpenAttempt, RecordInfo, Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type ChildEnding, runChild } from './child.ts';
-import { type Asked, type Claimed, claim, type IfBusy } from './claim.ts';
-import { commonEnv, runEnv } from './context.ts';
+import { type Asked, type Claimed, claim, type IfBusy, insideItself } from './claim.ts';
+import { commonEnv, heldAbove, runEnv } from './context.ts';
 import { lastEnding, neverStartedWords, noteEnding, outlived, told } from './ending.ts';
 import { type Holder, holderOf } from './holder.ts';
 import { beginLife, type Life, lifeFolder } from './life.ts';
@@ -76,11 +76,18 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   // What is done needs no turn, and what is under way no pipes.
   if (known?.status === 'succeeded' && !known.expired) {
     const replay = await semel.begin(slotTool, slotArgs, slotOptions);
-    if (!replay.execute && replay.result.ok) return { kind: 'skipped', record: known, isVerified: false };
-    if (!replay.execute && !replay.result.ok) return { kind: 'refused', error: replay.result.error };
-    if (replay.execute) await replay.attempt.release();
+    if (!replay.execute) {
+      const { result } = replay;
+      // What it returned may be gone by now; that it was done is not.
+      const isDone = result.ok || result.error.code === 'RESULT_OMITTED';
+      return isDone
+        ? { kind: 'skipped', record: known, isVerified: false }
+        : { kind: 'refused', error: result.error };
+    }
+    await replay.attempt.release();
   }
   const { key: turnKey, id: turnId } = await semel.keyOf(turnTool, args);
+  if (heldAbove().includes(turnId)) return { kind: 'refused', error: insideItself(job) };
   if (ifBusy !== 'wait') {
     const { holder } = await holderOf(semel, folder, turnKey);
     if (holder !== undefined) return { kind: 'busy', holder };

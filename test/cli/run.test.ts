@@ -352,3 +352,13 @@ test('a slot that was forgotten is run as if for the first time', async () => {
   const said = await at.semel('run', 'job', '--', 'sh', '-c', 'echo "attempt $SEMEL_ATTEMPT"');
   expect(said).toMatchObject({ code: 0, stdout: 'attempt 1\n', stderr: '' });
 });
+
+test('once for all time is done, also when what it returned is no longer kept', async () => {
+  const at = place();
+  const run = () =>
+    at.semel('run', 'setup', '--per', 'ever', '--window', '1ms', '--', 'sh', '-c', 'echo x >> effects');
+  await run();
+  await at.semel('prune');
+  expect((await run()).code).toBe(0);
+  expect(at.lines('effects')).toEqual(['x']);
+});
