@@ -123,10 +123,15 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     }
     const toStdout = options.passOn === false ? undefined : process.stdout;
     streams = [
-      passOn(out, isTalk ? 'unused' : toStdout, (chunk) => {
-        tail.add(chunk);
-        if (keep === 'all') kept.add(chunk);
-      }),
+      passOn(
+        out,
+        isTalk ? 'unused' : toStdout,
+        (chunk) => {
+          tail.add(chunk);
+          if (keep === 'all') kept.add(chunk);
+        },
+        () => keep === 'all' && kept.count() <= mostBytes,
+      ),
       passOn(err, isTalk ? 'unused' : process.stderr, tail.add),
     ];
     kin.started();

@@ -29,6 +29,8 @@ export function passOn(
   { reading, writing }: Pipe,
   to: NodeJS.WriteStream | 'unused' | undefined,
   seen: (chunk: Buffer) => void,
+  /** It is still wanted, although nobody takes it any more. */
+  isKept: () => boolean = () => false,
 ): Passing {
   closeSync(writing);
   if (to === 'unused') {
@@ -39,13 +41,18 @@ export function passOn(
   const ended = new Promise<void>((resolve) => from.once('close', () => resolve()));
   let hasFailed = false;
   from.on('error', () => from.destroy());
-  from.on('data', seen);
+  from.on('data', (chunk: Buffer) => {
+    seen(chunk);
+    if (hasFailed && !isKept()) from.destroy();
+  });
   if (to !== undefined) {
     // Whoever reads may stop reading, and a disk may be full: then the command hears of it, as if it were not guarded.
     to.removeAllListeners('error');
     to.on('error', () => {
       hasFailed = true;
-      from.destroy();
+      from.unpipe();
+      if (isKept()) from.resume();
+      else from.destroy();
     });
     from.pipe(to, { end: false });
   }

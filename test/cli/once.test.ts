@@ -262,6 +262,16 @@ describe('the output', () => {
     expect(stdout).toBe('typed');
   });
 
+  test('is remembered whole, also when its reader goes away', async () => {
+    const at = place();
+    const script = "trap '' PIPE; seq 1 200000 2>/dev/null; exit 0";
+    const started = at.start('once', 'long', '--id', 'a=1', '--', 'sh', '-c', script);
+    started.child.stdout?.once('data', () => started.child.stdout?.destroy());
+    await started.ended;
+    const { stdout } = await at.semel('once', 'long', '--id', 'a=1', '--', 'false');
+    expect(stdout.trim().split('\n')).toHaveLength(200_000);
+  });
+
   test('a command whose reader goes away hears of it, and the guard does not die before it', async () => {
     const at = place();
     const started = at.start('run', 'yes', '--', 'sh', '-c', 'yes; echo "$?" >> effects; exit 7');
