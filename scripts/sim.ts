@@ -114,6 +114,11 @@ async function check(file: string): Promise<void> {
   for (const { block, digest } of wrong)
     console.log(`seeds from ${block.seed}: ${digest} is not what ${file} says`);
   const violations = results.reduce((sum, { failures }) => sum + failures.length, 0);
+  const [, commit] = /^- commit: ([0-9a-f]+)/m.exec(readFileSync(file, 'utf8')) ?? [];
+  if (wrong.length > 0)
+    console.log(
+      `It was written at commit ${commit}. Code that changed since plays other histories: check it there.`,
+    );
   console.log(
     `${results.length - wrong.length} of ${results.length} blocks of ${file} are as it says; ${violations} violations`,
   );
