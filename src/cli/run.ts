@@ -157,7 +157,7 @@ the command's: --json prints one line about the run on stderr.`,
       skipCode,
       values,
     });
-    return report.kind === 'ran' && report.leftBehind === true ? leave(semel, code) : code;
+    return report.leftBehind ? leave(semel, code) : code;
   },
 });
 
@@ -184,10 +184,17 @@ async function tell(report: JobReport, told: Told): Promise<number> {
     if (!values.quiet && !values.json) complain(`${sentence}; nothing was run (ledger ${ledger})`);
     return answer('skipped', skipCode, more);
   };
+  if (report.leftBehind && !values.json && !values.quiet)
+    complain(`what ${label} started still runs: until it has ended, ${job} is not started again`);
   switch (report.kind) {
     case 'skipped': {
       const { record } = report;
       const more = { record: record.id, doneAt: record.settledAt };
+      if (report.ending !== undefined) {
+        if (!values.json)
+          complain(`${label} ended with exit ${report.ending.exit}; the verifier found that it is done`);
+        return answer('succeeded', 0, more);
+      }
       if (values.quiet || values.json) return skip('', more);
       const how = report.isVerified ? 'was found to be done by the verifier' : await doneWords(semel, record);
       const again = values.again === undefined ? '' : ', with the same reason to do it again';
@@ -217,8 +224,6 @@ async function tell(report: JobReport, told: Told): Promise<number> {
     case 'ran': {
       const { ending, attempt } = report;
       const exit = ending.timedOut ? 124 : ending.exit;
-      if (report.leftBehind === true && !values.json && !values.quiet)
-        complain(`what ${label} started still runs: until it has ended, ${job} is not started again`);
       if (ending.lostOutput && exit === 0 && !values.json)
         complain(`${label} is done, but not all that it printed could be passed on`);
       if (ending.neverStarted && !values.json) complain(couldNotStart(command, ending));

@@ -95,7 +95,7 @@ async function tell(
   const notKept = (file: string, size?: number) => {
     const printed = size === undefined ? 'more' : `${size} bytes, more`;
     complain(
-      `${name} is done, but printed ${printed} than the ${mostBytes} bytes that are kept: ${file} was not written. Let the command write the file itself`,
+      `${name} printed ${printed} than the ${mostBytes} bytes that are kept: ${file} was not written, and the step is run again. Let the command write the file itself`,
     );
     return answer('not kept', 70);
   };
@@ -105,7 +105,10 @@ async function tell(
       if (ending.exit === 0 && output !== undefined) {
         if (ending.stdout === undefined) return notKept(output, ending.stdoutBytes);
         await writeFile(output, ending.stdout);
-      }
+      } else if (ending.exit === 0 && ending.stdout === undefined && !json)
+        complain(
+          `${name} printed more than the ${mostBytes} bytes that are kept: the next attempt runs it again`,
+        );
       if (ending.neverStarted && !json) complain(couldNotStart(typed, ending));
       return answer(ending.exit === 0 ? 'succeeded' : 'failed', ending.exit);
     }

@@ -5,42 +5,29 @@ import type { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Per } from '../core/period.ts';
 import type { Result } from '../runner/index.ts';
-import type { CallOptions, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
-import type { StoreFacts } from '../store/store.ts';
+import type { CallOptions, RecordInfo, ToolFunction } from '../semel/index.ts';
 import { type ChildEnding, mostBytes, runChild } from './child.ts';
-import { type Asked, type Claimed, claim, type IfBusy } from './claim.ts';
+import { type Asked, type Claimed, claim } from './claim.ts';
 import { commonEnv } from './context.ts';
 import { noteEnding, outlived, told } from './ending.ts';
-import { type Holder, holderOf } from './holder.ts';
+import type { Guarding } from './guarding.ts';
+import { type Holder, holderOf, waitingFor } from './holder.ts';
 import { beginLife, lifeFolder } from './life.ts';
 import { textOrBytes } from './output.ts';
 import { askVerifier } from './verifier.ts';
 
-export interface EffectOptions {
-  readonly semel: Semel;
-  readonly facts: StoreFacts;
-  readonly mark: string;
-  readonly isNamespaceChosen: boolean;
+export interface EffectOptions extends Guarding {
   readonly contract: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly per: Per;
   readonly callOptions: CallOptions;
-  readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly ifBusy: IfBusy;
-  readonly waitMs: number;
   /** A step is done again after any failure; of an effect nobody knows. */
   readonly ifUnknown: 'hold' | 'rerun' | 'free';
   readonly notLandedExits: readonly number[];
-  readonly verify: string | undefined;
-  readonly verifyAfterMs: number;
-  readonly leaseMs: number;
   readonly windowMs: number | undefined;
-  readonly timeoutMs: number;
-  readonly graceMs: number;
   /** Whether stdout goes on to ours, besides being kept. */
   readonly passOn: boolean;
-  readonly say: (message: string) => void;
 }
 
 export type EffectReport =
@@ -100,10 +87,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
     asked,
     ifBusy,
     waitMs,
-    onWait: ({ record }: Holder) =>
-      say(
-        `waiting for ${record.owner.replace(/#.*/, '')}, which has been at it since ${record.updatedAt.toISOString()}`,
-      ),
+    onWait: (holder: Holder) => say(waitingFor(holder)),
   };
   const claimed = await claim(claiming);
   const report = claimed.kind === 'execute' ? await execute(claimed) : answer(claimed);
@@ -123,7 +107,9 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
       graceMs: options.graceMs,
       signal: attempt.signal,
     });
-    const failure = new Error(told(ending, options.timeoutMs));
+    const isTooLong = ending.exit === 0 && ending.stdout === undefined;
+    const words = isTooLong ? 'printed more than is kept' : told(ending, options.timeoutMs);
+    const failure = new Error(words);
     const didNotLand =
       ending.neverStarted || options.ifUnknown === 'free' || options.notLandedExits.includes(ending.exit);
     // What it started may still do it: as long as that lives, nobody can say that it did not land.
@@ -132,11 +118,11 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
       await ending.recorded();
       return { kind: 'left behind', ending, key };
     }
-    const isKept = ending.stdout !== undefined || options.ifUnknown !== 'free';
-    const result =
-      ending.exit === 0 && isKept
-        ? await attempt.succeed(storedOf(ending))
-        : await (didNotLand ? attempt.release(failure) : attempt.unknown(failure));
+    // A step is what it printed: without that it is to be run again.
+    const isDone = ending.exit === 0 && !(isTooLong && options.ifUnknown === 'free');
+    const result = isDone
+      ? await attempt.succeed(storedOf(ending))
+      : await (didNotLand ? attempt.release(failure) : attempt.unknown(failure));
     await noteEnding(semel, key, attempt.attempt, ending);
     await ending.recorded();
     if (result.ok || (didNotLand && result.error.code === 'NOT_LANDED'))
@@ -153,7 +139,8 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
       await asked.attempt.release(new Error('the verifier says that it did not land'));
       return { kind: 'ran', ending, key, attempt: asked.attempt.attempt };
     }
-    const record = await semel.records.get(key);
+    // The command has run: a ledger that is away now must not be told as if it had not.
+    const record = await semel.records.get(key).catch(() => undefined);
     if (asked.result.ok && record !== undefined)
       return { kind: 'done', value: asked.result.value as EffectValue, record, ending };
     return { kind: 'refused', error: asked.result.ok ? error : asked.result.error, ending };

@@ -47,7 +47,8 @@ export const neverStartedWords: readonly string[] = ['was not found', 'could not
 /** How the last attempt ended, after "attempt 1 …": in the words of the record, and with its time where that is known. */
 export async function lastEnding(semel: Semel, before: RecordInfo | undefined): Promise<string> {
   if (before?.error === undefined || before.error.code === 'DIED') return 'died';
-  const notes = (await semel.records.history(before.key)).filter(({ type }) => type === 'noted');
+  const history = await semel.records.history(before.key).catch(() => []);
+  const notes = history.filter(({ type }) => type === 'noted');
   const tookMs = notes.at(-1)?.detail.tookMs;
   return typeof tookMs === 'number'
     ? `${before.error.message} after ${formatDuration(tookMs)}`

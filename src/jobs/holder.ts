@@ -3,7 +3,7 @@
 
 import { isSemelError } from '../core/errors.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
-import { isAlive } from './life.ts';
+import { isAlive, shownOwner } from './life.ts';
 
 export interface Holder {
   readonly record: RecordInfo;
@@ -26,12 +26,17 @@ export async function holderOf(
     const alive = isAlive(folder, record.owner);
     if (alive === true) return { holder: { record, isSeen: true }, record };
     if (alive === undefined) return { holder: record.lapsed ? undefined : { record, isSeen: false }, record };
-    try {
-      await semel.doubts.resolve(record.ref, 'died', { by: 'semel', note: 'its processes are gone' });
-    } catch (error) {
-      // Somebody else saw it too, or it has ended: look again.
-      if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
-    }
+    const died = semel.doubts.resolve(record.ref, 'died', { by: 'semel', note: 'its processes are gone' });
+    await unlessStale(died);
+  }
+}
+
+/** Somebody else was faster, or it has ended: whoever acts by what they saw looks again. */
+export async function unlessStale(act: Promise<unknown>): Promise<void> {
+  try {
+    await act;
+  } catch (error) {
+    if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
   }
 }
 
@@ -41,3 +46,7 @@ export async function holderOf(
  */
 export const lookHoldsMs = 5_000;
 export const shortestLeaseMs = 10_000;
+
+export function waitingFor({ record }: Holder): string {
+  return `waiting for ${shownOwner(record.owner)}, which has been at it since ${record.updatedAt.toISOString()}`;
+}

@@ -1,26 +1,21 @@
 // A guarded run: the job's turn (never two at a time, across slots), then its slot (done once), then the command.
 
 import { formatDuration } from '../core/duration.ts';
-import { isSemelError, type SemelError } from '../core/errors.ts';
+import type { SemelError } from '../core/errors.ts';
 import { minute } from '../core/period.ts';
-import type { OpenAttempt, RecordInfo, Semel } from '../semel/index.ts';
-import type { StoreFacts } from '../store/store.ts';
+import type { OpenAttempt, RecordInfo } from '../semel/index.ts';
 import { type ChildEnding, runChild } from './child.ts';
-import { type Asked, type Claimed, claim, type IfBusy, insideItself } from './claim.ts';
+import { type Asked, type Claimed, claim, insideItself } from './claim.ts';
 import { commonEnv, heldAbove, runEnv } from './context.ts';
 import { lastEnding, neverStartedWords, noteEnding, outlived, told } from './ending.ts';
-import { type Holder, holderOf } from './holder.ts';
+import type { Guarding } from './guarding.ts';
+import { type Holder, holderOf, unlessStale, waitingFor } from './holder.ts';
 import { beginLife, type Life, lifeFolder } from './life.ts';
 import { checkRun, contractName, type Ids } from './run-id.ts';
 import type { JobSlot } from './slot.ts';
 import { askVerifier } from './verifier.ts';
 
-export interface JobOptions {
-  readonly semel: Semel;
-  readonly facts: StoreFacts;
-  /** Names the pipe that tells whether this guard and its command live. */
-  readonly mark: string;
-  readonly isNamespaceChosen: boolean;
+export interface JobOptions extends Guarding {
   readonly job: string;
   /** Job, slot and ids, for people. */
   readonly label: string;
@@ -28,35 +23,25 @@ export interface JobOptions {
   readonly slot: JobSlot;
   /** Tells two runs of `--per none` apart. */
   readonly start: string | undefined;
-  readonly command: readonly string[];
   readonly again: string | undefined;
-  readonly ifBusy: IfBusy;
-  readonly waitMs: number;
-  readonly verify: string | undefined;
-  readonly verifyAfterMs: number;
   /** What a failure means: run again, or nobody knows. */
   readonly afterFailure: 'rerun' | 'hold';
   readonly retries: number;
   readonly backoffMs: number;
-  readonly leaseMs: number;
   readonly windowMs: number;
-  readonly timeoutMs: number;
-  readonly graceMs: number;
-  readonly say: (message: string) => void;
 }
 
-export type JobReport =
-  | {
-      readonly kind: 'ran';
-      readonly ending: ChildEnding;
-      readonly attempt: number;
-      readonly key: string;
-      /** What the command started still lives, and holds the job's turn. */
-      readonly leftBehind?: boolean;
-    }
+export type JobReport = (
+  | { readonly kind: 'ran'; readonly ending: ChildEnding; readonly attempt: number; readonly key: string }
   | { readonly kind: 'skipped'; readonly record: RecordInfo; readonly isVerified: boolean }
   | { readonly kind: 'busy'; readonly holder: Holder }
-  | { readonly kind: 'refused'; readonly error: SemelError; readonly ending?: ChildEnding };
+  | { readonly kind: 'refused'; readonly error: SemelError }
+) & {
+  /** Of the command, where this call ran it. */
+  readonly ending?: ChildEnding;
+  /** What the command started still lives, and holds the job's turn. */
+  readonly leftBehind?: boolean;
+};
 
 export async function runJob(options: JobOptions): Promise<JobReport> {
   const { semel, facts, mark, job, ids, slot, start, again, ifBusy, waitMs, say } = options;
@@ -99,7 +84,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     folder,
     ifBusy,
     waitMs,
-    onWait: (holder: Holder) => say(waiting(holder)),
+    onWait: (holder: Holder) => say(waitingFor(holder)),
   };
   const turn = await claimTurn();
   if (turn.kind !== 'execute') {
@@ -110,9 +95,13 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     say(
       `${slot.name} has just begun: a late start of the slot before would look the same; --cron or --at tells them apart`,
     );
-  const report = await inTurn(turn.attempt);
+  const report = await inTurn(turn.attempt).catch(async (error) => {
+    await turn.attempt.release();
+    life.end();
+    throw error;
+  });
   // The turn stays with what the command left behind: nobody else begins until that is gone.
-  if (report.kind === 'ran' && (await outlived(report.ending, 0))) return { ...report, leftBehind: true };
+  if (report.ending?.kin.lives()) return { ...report, leftBehind: true };
   const given = await turn.attempt.release();
   const isTold = given.ok || given.error.code === 'NOT_LANDED';
   // Where the ledger could not be told, the next one learns from the pipe that nobody is left.
@@ -120,30 +109,42 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   return report;
 
   async function inTurn(held: OpenAttempt): Promise<JobReport> {
-    let claimed = await claimSlot(false);
+    let last: (JobReport & { readonly ending: ChildEnding }) | undefined;
     for (let tries = 1; ; tries += 1) {
-      if (claimed.kind !== 'execute') return refusalOf(claimed);
-      const { attempt } = claimed;
-      const report = await attemptOnce(options, life, claimed, held, {
-        key: slotKey,
-        held: [turnId, slotId],
-      });
-      const failed = failureIn(report);
-      const mayTryAgain = tries <= options.retries && !(await stillLives(failed));
-      if (failed === undefined || (options.verify === undefined && !mayTryAgain)) return report;
-      if (mayTryAgain) {
-        const pauseMs = Math.min(longestBackoffMs, options.backoffMs * 2 ** (tries - 1));
-        const again = `it is tried again in ${formatDuration(pauseMs)}`;
-        say(`${options.label} ${told(failed, options.timeoutMs)}; ${again}`);
-        await pause(pauseMs);
-      }
-      claimed = await claimSlot(mayTryAgain);
-      if (claimed.kind === 'execute' && !mayTryAgain) {
-        // The verifier says that it is not done, and that was the last try.
-        await claimed.attempt.release(new Error(told(failed, options.timeoutMs)));
-        return { kind: 'ran', ending: failed, attempt: attempt.attempt, key: slotKey };
+      const mayRun = tries === 1 || (tries <= options.retries + 1 && !(await stillLives(last?.ending)));
+      if (last !== undefined && mayRun) await backOff(last.ending, tries - 1);
+      try {
+        const claimed = await claimSlot(last !== undefined && mayRun);
+        // What the last try left behind is asked about, however this one ends.
+        if (claimed.kind !== 'execute')
+          return last === undefined ? refusalOf(claimed) : { ending: last.ending, ...refusalOf(claimed) };
+        if (last !== undefined && !mayRun) {
+          // The verifier says that it is not done, and that was the last try.
+          await claimed.attempt.release(new Error(told(last.ending, options.timeoutMs)));
+          return { kind: 'ran', ending: last.ending, attempt: claimed.attempt.attempt, key: slotKey };
+        }
+        const report = await attemptOnce(options, life, claimed, held, {
+          key: slotKey,
+          held: [turnId, slotId],
+        });
+        const ending = failureIn(report);
+        const isLast = tries > options.retries && options.verify === undefined;
+        if (ending === undefined || isLast) return report;
+        last = { ...report, ending };
+      } catch (error) {
+        if (last === undefined) throw error;
+        // A command has run, and the ledger knows: that it cannot be tried again now does not make it undone.
+        say(`${options.label} is not tried again: ${(error as Error).message}`);
+        return last;
       }
     }
+  }
+
+  async function backOff(failed: ChildEnding, times: number): Promise<void> {
+    const pauseMs = Math.min(longestBackoffMs, options.backoffMs * 2 ** (times - 1));
+    const again = `it is tried again in ${formatDuration(pauseMs)}`;
+    say(`${options.label} ${told(failed, options.timeoutMs)}; ${again}`);
+    await pause(pauseMs);
   }
 
   async function stillLives(failed: ChildEnding | undefined): Promise<boolean> {
@@ -160,10 +161,13 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
         claimed.kind === 'done' || claimed.kind === 'refused' ? await semel.records.get(turnKey) : undefined;
       if (record === undefined) return claimed;
       const by = { by: 'semel run', note: 'a turn is never done' };
-      if (record.inDoubt) await semel.doubts.resolve(record.ref, 'notLanded', { ...by, force: true });
-      else if (record.status === 'succeeded' || record.status === 'failed')
-        await semel.records.forget(turnKey, by);
-      else return claimed;
+      const isSettled = record.status === 'succeeded' || record.status === 'failed';
+      if (!record.inDoubt && !isSettled) return claimed;
+      await unlessStale(
+        isSettled
+          ? semel.records.forget(record.ref, by)
+          : semel.doubts.resolve(record.ref, 'notLanded', { ...by, force: true }),
+      );
     }
   }
 
@@ -225,6 +229,10 @@ async function attemptOnce(
     timeoutMs,
     graceMs,
     signal: AbortSignal.any([attempt.signal, turn.signal]),
+  }).catch(async (error) => {
+    // It was not started, so nobody is left in doubt about it.
+    await attempt.release(error);
+    throw error;
   });
   const isOpen = !ending.neverStarted && (verify !== undefined || afterFailure === 'hold');
   const failure = () => new Error(`${told(ending, timeoutMs)}${isOpen ? heldWord : ''}`);
@@ -253,10 +261,6 @@ function refusalOf(claimed: Exclude<Claimed, { kind: 'execute' }>): JobReport {
   return claimed;
 }
 
-export function waiting({ record }: Holder): string {
-  return `waiting for ${record.owner.replace(/#.*/, '')}, which has been at it since ${record.updatedAt.toISOString()}`;
-}
-
 /** In the words of the record: whoever starts the job without the option later does not run it again by that. */
 const heldWord = '; held';
 
@@ -265,12 +269,9 @@ async function runsAgain({ semel, afterFailure, verify }: JobOptions, key: strin
   const record = await semel.records.get(key);
   if (record === undefined || afterFailure === 'hold' || verify !== undefined) return false;
   if (!record.inDoubt || record.error?.message.endsWith(heldWord)) return false;
-  try {
-    await semel.doubts.resolve(record.ref, 'runAgain', { by: 'semel run', note: 'a run may be repeated' });
-  } catch (error) {
-    // Somebody else decided: look again.
-    if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
-  }
+  await unlessStale(
+    semel.doubts.resolve(record.ref, 'runAgain', { by: 'semel run', note: 'a run may be repeated' }),
+  );
   return true;
 }
 

@@ -49,8 +49,6 @@ export interface Kin {
 }
 
 export interface Life {
-  /** Who holds the claims, with the name of the pipe: `web1:4242#9f3a…`. */
-  readonly owner: string;
   /** To be inherited by the command, at `at`. */
   readonly descriptor: number;
   readonly at: number;
@@ -65,6 +63,7 @@ export function lifeFolder(kind: string, location: string): string {
   return kind === 'sqlite' ? `${location}-live` : join(dirname(defaultPath()), 'live');
 }
 
+/** Who holds the claims, with the name of the pipe: `web1:4242#9f3a…`. */
 export function ownerOf(mark: string): string {
   return `${hostname()}:${process.pid}#${mark}`;
 }
@@ -89,7 +88,6 @@ export async function beginLife(folder: string, mark: string): Promise<Life> {
   const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
   let made: Pipes | undefined = pipesOf(named);
   return {
-    owner: ownerOf(mark),
     descriptor,
     at: freeDescriptor(),
     async pipes() {

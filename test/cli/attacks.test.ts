@@ -60,6 +60,29 @@ describe('what the command left behind', () => {
     expect(at.lines('effects')).toEqual(['late', 'third']);
   });
 
+  test('holds the turn also of a run that is in doubt', async () => {
+    const at = place();
+    const script = 'setsid sh -c "while [ ! -e go ]; do sleep 0.05; done; echo late >> effects" & exit 4';
+    const first = await at.semel('run', 'job', '--verify', 'exit 5', '--', 'sh', '-c', script);
+    expect([first.code, first.stderr]).toEqual([76, expect.stringContaining('still runs')]);
+    const again = [
+      'run',
+      'job',
+      '--verify',
+      'exit 1',
+      '--verify-after',
+      '0s',
+      '--',
+      'sh',
+      '-c',
+      'echo overlap >> effects',
+    ];
+    expect((await at.semel(...again)).stderr).toContain('job is running');
+    writeFileSync(at.path('go'), '');
+    await eventually(() => at.lines('effects').length === 1);
+    expect(at.lines('effects')).toEqual(['late']);
+  });
+
   test('is ended with the command at its timeout, before it is tried again', async () => {
     const at = place();
     const script = `sh -c 'for i in 1 2 3 4 5 6 7 8; do echo $SEMEL_ATTEMPT >> effects; sleep 0.3; done'; echo after`;
@@ -138,6 +161,25 @@ describe('what did not happen is not taken for done', () => {
     );
     expect(long.code).toBe(64);
     expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
+  });
+
+  test('a retry that cannot be made has the exit code of the command, which has run', async () => {
+    const at = place();
+    const script = 'echo ran >> effects; rm -rf ledger.db-live; exit 5';
+    const said = await at.semel(
+      'run',
+      'job',
+      '--retries',
+      '1',
+      '--backoff',
+      '10ms',
+      '--',
+      'sh',
+      '-c',
+      script,
+    );
+    expect([said.code, at.lines('effects')]).toEqual([5, ['ran']]);
+    expect((await at.semel('run', 'job', '--', 'echo', 'next')).stdout).toBe('next\n');
   });
 
   test('output that comes after the command has ended is part of the result', async () => {
