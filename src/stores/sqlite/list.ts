@@ -1,9 +1,9 @@
 // Pages of records in the order of their keys: contract by contract, from where the page before ended.
 
+import { isOpen, statusCode } from '../../store/row-columns.ts';
 import { isInDoubt, type Time } from '../../store/rules/state.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
 import { afterAll, type Range, type Records } from './records.ts';
-import { isOpen, statusCode } from './rows.ts';
 import { type Scopes, split } from './scopes.ts';
 
 export interface RowPage {

@@ -1,8 +1,8 @@
 // Rows that need not be read again. As long as no other connection has written, what this one read or wrote is what
 // is there: a claim's row is still known when it is settled. Only open rows and absences are worth remembering.
 
+import { isOpen } from '../../store/row-columns.ts';
 import type { Row } from '../../store/store.ts';
-import { isOpen } from './rows.ts';
 
 export interface RowMemory {
   /** Null: it is known that there is none. Undefined: nothing is known. */

@@ -1,9 +1,10 @@
 // The records. What is open is in a small table whose few pages are always at hand: a claim costs little, and listing
 // what is open needs no index. What is closed is written one after the other, with its key in a table of its own.
 
+import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
 import type { Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteValue } from './driver.ts';
-import { columns, decode, dispatchedFlag, encode, isOpen, selected, statusCode } from './rows.ts';
+import { columns, decode, encode, selected } from './rows.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
 
 export interface Filter {

@@ -1,0 +1,229 @@
+// A row as columns, and back, for every store that writes rows. The usual record costs little: what has its usual
+// value is not stored, instants are counted from the record's creation, and everything unusual or only of use while a
+// record is open is one JSON text.
+
+import { effects, type Status } from '../core/words.ts';
+import type { News, RecordError, Row } from './store.ts';
+
+/** The order is stored: add at the end only. */
+const statuses: readonly Status[] = ['running', 'succeeded', 'failed', 'released', 'unknown'];
+
+export function statusCode(status: Status): number {
+  return statuses.indexOf(status);
+}
+
+/** An attempt is under way or unaccounted for: what people look for first, and what retention never takes. */
+export function isOpen(status: Status): boolean {
+  return status === 'running' || status === 'unknown';
+}
+
+// The two lowest bits of `flags` are the effect class.
+const keyed = 4;
+export const dispatchedFlag = 8;
+/** Dispatched first and last when it was created: the claim was the line. */
+const crossedAtClaim = 16;
+const retained = 32;
+const kept = 64;
+
+/** The values of a row besides its namespace and key, in this order. */
+export type Columns = [
+  status: number,
+  flags: number,
+  fence: number,
+  /** Hexadecimal, where it has the usual form. */
+  token: string | null,
+  version: string,
+  owner: string,
+  created: number,
+  settled: number | null,
+  expires: number | null,
+  args: string | null,
+  content: string | null,
+  result: string | null,
+  asker: string | null,
+  more: string | null,
+];
+
+/** What most settled records do not have. Instants are milliseconds from `created`. */
+interface More {
+  token?: string;
+  generation?: number;
+  keyFence?: number;
+  attempts?: number;
+  crashes?: number;
+  fingerprint?: string;
+  lease?: readonly [boot: string, until: number];
+  window?: number;
+  failureWindow?: number;
+  periodEnds?: number;
+  prepared?: string;
+  omitted?: string | null;
+  remoteRef?: string;
+  error?: RecordError;
+  news?: News;
+  updated?: number;
+  firstDispatched?: number;
+  lastDispatched?: number;
+  quiet?: number;
+  tail?: number;
+  doubtSince?: number;
+  notAfter?: number;
+}
+
+const shortToken = /^[0-9a-f]{16}$/;
+
+export function columnsOf(row: Row): Columns {
+  const { createdAt, retention, result } = row;
+  const isShort = shortToken.test(row.token);
+  const wasCrossedAtClaim = row.firstDispatchedAt === createdAt && row.lastDispatchedAt === createdAt;
+  return [
+    statusCode(row.status),
+    effects.indexOf(row.effect) |
+      (row.keyed ? keyed : 0) |
+      (row.dispatched ? dispatchedFlag : 0) |
+      (wasCrossedAtClaim ? crossedAtClaim : 0) |
+      (retention === null ? 0 : retained) |
+      (retention?.keep ? kept : 0),
+    row.fence,
+    isShort ? row.token : null,
+    row.version,
+    row.owner,
+    createdAt,
+    since(createdAt, row.settledAt),
+    since(createdAt, row.expiresAt),
+    row.args,
+    row.content,
+    result?.text ?? null,
+    askerOf(row),
+    moreOf(row, isShort, wasCrossedAtClaim),
+  ];
+}
+
+function moreOf(row: Row, isShort: boolean, wasCrossedAtClaim: boolean): string | null {
+  const { createdAt, retention, result } = row;
+  const more: More = {};
+  if (!isShort) more.token = row.token;
+  if (row.generation !== row.fence) more.generation = row.generation;
+  if (row.keyFence !== row.generation) more.keyFence = row.keyFence;
+  if (row.attempts !== 1) more.attempts = row.attempts;
+  if (row.crashes !== 0) more.crashes = row.crashes;
+  if (row.fingerprint !== null) more.fingerprint = row.fingerprint;
+  if (row.leaseBoot !== null && row.leaseUntil !== null) more.lease = [row.leaseBoot, finite(row.leaseUntil)];
+  if (retention !== null) {
+    if (retention.windowMs !== 0) more.window = finite(retention.windowMs);
+    if (retention.failureWindowMs !== 0) more.failureWindow = finite(retention.failureWindowMs);
+    if (retention.periodEndsAt !== null) more.periodEnds = finite(retention.periodEndsAt) - createdAt;
+  }
+  if (row.prepared !== null) more.prepared = row.prepared;
+  if (result !== null && (result.omitted !== null || result.text === null)) more.omitted = result.omitted;
+  if (result !== null && result.remoteRef !== null) more.remoteRef = result.remoteRef;
+  if (row.error !== null) more.error = row.error;
+  if (row.news !== null) more.news = row.news;
+  if (row.updatedAt !== (row.settledAt ?? createdAt)) more.updated = row.updatedAt - createdAt;
+  if (!wasCrossedAtClaim) {
+    if (row.firstDispatchedAt !== null) more.firstDispatched = row.firstDispatchedAt - createdAt;
+    if (row.lastDispatchedAt !== null) more.lastDispatched = row.lastDispatchedAt - createdAt;
+  }
+  if (row.quietAt !== null) more.quiet = finite(row.quietAt) - createdAt;
+  if (row.tailMs !== 0) more.tail = finite(row.tailMs);
+  if (row.doubtSince !== null) more.doubtSince = row.doubtSince;
+  if (row.notAfter !== null) more.notAfter = finite(row.notAfter) - createdAt;
+  const text = JSON.stringify(more);
+  return text === '{}' ? null : text;
+}
+
+export function rowOf(namespace: string, key: string, columns: Columns): Row {
+  const [
+    status,
+    flags,
+    fence,
+    token,
+    version,
+    owner,
+    created,
+    settled,
+    expires,
+    args,
+    content,
+    text,
+    asker,
+    json,
+  ] = columns;
+  const more: More = json === null ? usual : JSON.parse(json);
+  const [conversation = null, turn = null, toolCallId = null, run = null, again = null] =
+    asker === null ? nobody : (JSON.parse(asker) as (string | null)[]);
+  const settledAt = settled === null ? null : created + settled;
+  const crossedAt = (flags & crossedAtClaim) === 0 ? null : created;
+  const hasResult = text !== null || more.omitted !== undefined;
+  return {
+    namespace,
+    key,
+    generation: more.generation ?? fence,
+    fence,
+    keyFence: more.keyFence ?? more.generation ?? fence,
+    token: more.token ?? (token as string),
+    status: statuses[status] as Status,
+    doubtSince: more.doubtSince ?? null,
+    dispatched: (flags & dispatchedFlag) !== 0,
+    attempts: more.attempts ?? 1,
+    crashes: more.crashes ?? 0,
+    version,
+    effect: effects[flags & 3] as Row['effect'],
+    keyed: (flags & keyed) !== 0,
+    fingerprint: more.fingerprint ?? null,
+    owner,
+    leaseBoot: more.lease?.[0] ?? null,
+    leaseUntil: more.lease?.[1] ?? null,
+    retention:
+      (flags & retained) === 0
+        ? null
+        : {
+            windowMs: more.window ?? 0,
+            failureWindowMs: more.failureWindow ?? 0,
+            keep: (flags & kept) !== 0,
+            periodEndsAt: from(created, more.periodEnds),
+          },
+    args,
+    prepared: more.prepared ?? null,
+    content,
+    result: hasResult ? { text, omitted: more.omitted ?? null, remoteRef: more.remoteRef ?? null } : null,
+    error: more.error ?? null,
+    news: more.news ?? null,
+    createdAt: created,
+    updatedAt: from(created, more.updated) ?? settledAt ?? created,
+    settledAt,
+    expiresAt: expires === null ? null : created + expires,
+    firstDispatchedAt: crossedAt ?? from(created, more.firstDispatched),
+    lastDispatchedAt: crossedAt ?? from(created, more.lastDispatched),
+    quietAt: from(created, more.quiet),
+    tailMs: more.tail ?? 0,
+    notAfter: from(created, more.notAfter),
+    conversation,
+    turn,
+    toolCallId,
+    run,
+    again,
+  };
+}
+
+const usual: More = {};
+const nobody: (string | null)[] = [];
+
+function askerOf(row: Row): string | null {
+  const asker = [row.conversation, row.turn, row.toolCallId, row.run, row.again];
+  while (asker.length > 0 && asker.at(-1) === null) asker.pop();
+  return asker.length === 0 ? null : JSON.stringify(asker);
+}
+
+function since(created: number, instant: number | null): number | null {
+  return instant === null ? null : Math.trunc(finite(instant) - created);
+}
+
+function from(created: number, delta: number | undefined): number | null {
+  return delta === undefined ? null : created + delta;
+}
+
+/** "Never" is a number in JSON and in a database too. */
+function finite(ms: number): number {
+  return Math.min(ms, Number.MAX_SAFE_INTEGER);
+}
