@@ -4,12 +4,15 @@
 
 import type { Urgency } from './rule-store.ts';
 
+/** The answer to a piece that has to be asked once more: it goes out first with the next batch. */
+export const unanswered: unique symbol = Symbol('unanswered');
+
 export interface CoalescerOptions<Piece, Answer> {
   /**
    * Does one batch and answers once it is durable, in the order of the pieces. `take` is called once, when the
    * store is ready to work, so that what came while it was waiting joins.
    */
-  readonly flush: (take: () => readonly Piece[]) => Promise<readonly Answer[]>;
+  readonly flush: (take: () => readonly Piece[]) => Promise<readonly (Answer | typeof unanswered)[]>;
   /** What the caller is told of a failure, and whether the failure says nothing of a single piece. */
   readonly judge: (error: unknown) => { readonly error: unknown; readonly concernsAll: boolean };
   /** When to start from idle: late enough for the callers of one tick, and for the ones just answered, to join. */
@@ -25,6 +28,7 @@ export interface Coalescer<Piece, Answer> {
 }
 
 interface Entry<Piece, Answer> {
+  readonly urgency: Urgency;
   readonly piece: Piece;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
@@ -46,7 +50,7 @@ export function coalescer<Piece, Answer>({
   return {
     add(urgency, piece) {
       return new Promise((resolve, reject) => {
-        queues[urgency].push({ piece, resolve, reject });
+        queues[urgency].push({ urgency, piece, resolve, reject });
         if (active) return;
         active = true;
         soon(start);
@@ -99,6 +103,17 @@ export function coalescer<Piece, Answer>({
     }
   }
 
+  function deliver(
+    batch: readonly Entry<Piece, Answer>[],
+    answers: readonly (Answer | typeof unanswered)[],
+  ): void {
+    for (const [index, entry] of batch.entries()) {
+      const answer = answers[index] as Answer | typeof unanswered;
+      if (answer === unanswered) queues[entry.urgency].unshift(entry);
+      else entry.resolve(answer);
+    }
+  }
+
   function waiting(): number {
     return queues.holding.length + queues.claiming.length + queues.settling.length;
   }
@@ -117,8 +132,4 @@ export function coalescer<Piece, Answer>({
     const { holding, claiming, settling } = queues;
     return [...holding.splice(0), ...claiming.splice(0), ...settling.splice(0)];
   }
-}
-
-function deliver<Piece, Answer>(batch: readonly Entry<Piece, Answer>[], answers: readonly Answer[]): void {
-  for (const [index, entry] of batch.entries()) entry.resolve(answers[index] as Answer);
 }
