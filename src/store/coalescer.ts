@@ -107,10 +107,15 @@ export function coalescer<Piece, Answer>({
     batch: readonly Entry<Piece, Answer>[],
     answers: readonly (Answer | typeof unanswered)[],
   ): void {
-    for (const [index, entry] of batch.entries()) {
+    // From the end, so that those who are asked again keep their order.
+    for (let index = batch.length - 1; index >= 0; index -= 1) {
+      const entry = batch[index] as Entry<Piece, Answer>;
       const answer = answers[index] as Answer | typeof unanswered;
       if (answer === unanswered) queues[entry.urgency].unshift(entry);
-      else entry.resolve(answer);
+    }
+    for (const [index, entry] of batch.entries()) {
+      const answer = answers[index] as Answer | typeof unanswered;
+      if (answer !== unanswered) entry.resolve(answer);
     }
   }
 

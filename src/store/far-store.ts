@@ -15,17 +15,7 @@ import { isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.t
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
 import { type Step, type Time, view } from './rules/state.ts';
-import type {
-  ClaimRequest,
-  EventType,
-  ListQuery,
-  Page,
-  Row,
-  Store,
-  StoredRecord,
-  StoreEvent,
-  StoreFacts,
-} from './store.ts';
+import type { ClaimRequest, Page, Row, Store, StoredRecord, StoreEvent, StoreFacts } from './store.ts';
 
 export interface FarStoreOptions {
   readonly clock: Clock;
@@ -102,9 +92,8 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
         events: [],
       })),
     async list(query): Promise<Page<StoredRecord>> {
-      const { rows, next, now } = await asked(() => backend.list(query));
-      const time = far.now();
-      return { items: rows.map((row) => view(row, { ...time, wall: now, mono: now })), next };
+      const { rows, next, time } = await asked(() => timed(() => backend.list(query)));
+      return { items: rows.map((row) => view(row, time)), next };
     },
     append: (events) => asked(() => backend.append(events)),
     history: (namespace, key) => asked(() => backend.history(namespace, key)),
@@ -157,6 +146,16 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
     } catch (error) {
       throw backend.judge(error).error;
     }
+  }
+
+  /** An answer, and the store's time at which it was given. */
+  async function timed<T extends { readonly now: number }>(
+    question: () => Promise<T>,
+  ): Promise<T & { time: Time }> {
+    const askedAt = clock.mono();
+    const answer = await question();
+    far.learn(answer.now, askedAt);
+    return { ...answer, time: { ...far.now(), wall: answer.now, mono: answer.now } };
   }
 
   function step<Answer>(
@@ -320,9 +319,7 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
   }
 
   async function prune(limit: number): Promise<number> {
-    const { found, now } = await backend.due(limit);
-    const time: Time = { ...far.now(), wall: now, mono: now };
-    if (!time.steady) return 0;
+    const { found, time } = await timed(() => backend.due(limit));
     const removals = found.flatMap((before): Removal[] => {
       const { row } = before;
       if (isTombstoneDue(row, time))
@@ -341,8 +338,7 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
     for (const namespace of await backend.namespaces()) {
       for (let after: string | undefined; ; ) {
         const query = { namespace, limit: pageSize, ...(after === undefined ? {} : { after }) };
-        const { rows, next, now } = await backend.list(query);
-        const time: Time = { ...far.now(), wall: now, mono: now };
+        const { rows, next, time } = await timed(() => backend.list(query));
         for (const row of rows) if (isRemovable(row, time) || isTombstoneDue(row, time)) count += 1;
         if (next === undefined) break;
         after = next;

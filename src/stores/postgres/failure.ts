@@ -1,0 +1,94 @@
+// What an error of Postgres or of the way to it means for the caller: try later, ask a person, or it was the piece.
+
+import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
+
+export interface Judgement {
+  readonly error: unknown;
+  /** It says nothing of a single piece: there is no use in asking for them one by one. */
+  readonly concernsAll: boolean;
+}
+
+/** By class or code of SQLSTATE. */
+const unreachable = /^(08|57P0|57014|53|58|XX|25P03|72)/;
+const refusedEntry = /^(28|3D000)/;
+const lost = /^(3F000|42P01|42883|42703)/;
+const conflict = /^(40001|40P01)/;
+
+export function sqlStateOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** Another transaction was in the way: the same again is likely to go through. */
+export function isConflict(error: unknown): boolean {
+  return conflict.test(sqlStateOf(error) ?? '');
+}
+
+/** A row of the batch is locked by somebody who takes long. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === '55P03';
+}
+
+export function judge(error: unknown, where: string): Judgement {
+  if (isSemelError(error)) return { error, concernsAll: true };
+  const state = sqlStateOf(error);
+  const cause = error instanceof Error ? error.message || String(error) : String(error);
+  const told = (
+    code: 'STORE_UNAVAILABLE' | 'STORE_UNSAFE' | 'STORE_MOVED',
+    happened: string,
+    details: ErrorDetails = {},
+  ): Judgement => ({
+    error: new SemelError(code, happened, { cause: error, evidence: { store: where, cause }, ...details }),
+    concernsAll: true,
+  });
+
+  if (state === 'SM002') {
+    const to = (error as { detail?: string }).detail ?? 'another store';
+    return told('STORE_MOVED', `The ledger at ${where} was moved to ${to}.`);
+  }
+  if (state === 'SM003')
+    return told('STORE_UNSAFE', `The ledger at ${where} is written by newer versions of semel only.`, {
+      next: 'Update semel in this program.',
+    });
+  if (state === undefined || unreachable.test(state))
+    return told('STORE_UNAVAILABLE', `Postgres at ${where} does not answer (${cause}).`, {
+      next: 'Nothing was run. Call again when the database answers.',
+    });
+  if (state === '25006')
+    return told('STORE_UNSAFE', `Postgres at ${where} takes no writes (${cause}).`, {
+      next: 'Point semel at the primary.',
+    });
+  if (refusedEntry.test(state))
+    return told('STORE_UNAVAILABLE', `Postgres at ${where} refused the connection (${cause}).`, {
+      next: 'Nothing was run. Correct user, password or database name.',
+      retriable: false,
+    });
+  if (lost.test(state))
+    return told('STORE_UNSAFE', `The tables of the ledger at ${where} are missing or changed (${cause}).`, {
+      next: 'Restore them from a backup, or run `semel store migrate` if the ledger is new.',
+    });
+  if (state === '42501')
+    return told('STORE_UNSAFE', `The user of the connection may not use the ledger at ${where} (${cause}).`, {
+      next: 'Grant it usage of the schema, and all of its tables and functions; or let it create the schema.',
+    });
+  if (isConflict(error) || isLockTimeout(error))
+    return {
+      error: new SemelError(
+        'STORE_UNAVAILABLE',
+        `A record at ${where} is held by another transaction (${cause}).`,
+        {
+          next: 'Nothing was run. Call again; if it goes on, look for a transaction that stays open.',
+          cause: error,
+        },
+      ),
+      concernsAll: false,
+    };
+  return {
+    error: new SemelError('STORE_UNAVAILABLE', `Postgres at ${where} did not take a record (${cause}).`, {
+      next: 'Nothing was run. Look at the message of the database.',
+      cause: error,
+      retriable: false,
+    }),
+    concernsAll: false,
+  };
+}

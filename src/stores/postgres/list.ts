@@ -1,0 +1,66 @@
+// Pages of records in the order of their keys.
+
+import { isOpen, statusCode } from '../../store/row-columns.ts';
+import { isInDoubt } from '../../store/rules/state.ts';
+import type { ListQuery, Row } from '../../store/store.ts';
+import type { Connection } from './client.ts';
+import { columns, decode, type Selected } from './rows.ts';
+import { within } from './schema.ts';
+
+/** Read at once where only some of the rows may match. */
+const chunk = 200;
+
+export async function listRows(
+  query: Connection['query'],
+  schema: string,
+  asked: ListQuery,
+): Promise<{ rows: readonly Row[]; next: string | undefined; now: number }> {
+  // One more than asked for tells whether there is a next page.
+  const wanted = asked.limit + 1;
+  const limit = asked.inDoubt === undefined ? wanted : Math.max(wanted, chunk);
+  const rows: Row[] = [];
+  for (let after = asked.after ?? null; ; ) {
+    const [answer] = await query(within(schema, page), [
+      asked.namespace,
+      after,
+      asked.prefix ?? '',
+      asked.contract === undefined ? '' : `${asked.contract}/`,
+      statusesOf(asked),
+      asked.conversation === undefined ? null : JSON.stringify(asked.conversation),
+      limit,
+    ]);
+    const now = Number(answer?.now);
+    const found = JSON.parse((answer?.found as string | null) ?? '[]') as [string, ...Selected][];
+    const decoded = found.map(([key, ...values]) =>
+      decode(asked.namespace, key, values as unknown as Selected),
+    );
+    const time = { wall: now, mono: now, boot: 'store', steady: true };
+    rows.push(
+      ...decoded.filter((row) => asked.inDoubt === undefined || isInDoubt(row, time) === asked.inDoubt),
+    );
+    if (rows.length >= wanted)
+      return { rows: rows.slice(0, asked.limit), next: rows[asked.limit - 1]?.key, now };
+    if (found.length < limit) return { rows, next: undefined, now };
+    after = decoded.at(-1)?.key ?? null;
+  }
+}
+
+/** As JSON; null: any. */
+function statusesOf({ status, inDoubt }: ListQuery): string | null {
+  const statuses = (['running', 'succeeded', 'failed', 'released', 'unknown'] as const).filter(
+    (one) => (status === undefined || one === status) && (inDoubt !== true || isOpen(one)),
+  );
+  return status === undefined && inDoubt !== true ? null : JSON.stringify(statuses.map(statusCode));
+}
+
+// A prefix is compared by bytes: what starts with it lies between it and itself followed by the highest character.
+const page = `SELECT semel.now_ms() AS now, (
+  SELECT json_agg(json_build_array(r.key, ${columns}) ORDER BY r.key)::text FROM (
+    SELECT * FROM semel.records r
+    WHERE r.namespace = $1 AND ($2::text IS NULL OR r.key > $2::text)
+      AND r.key >= $3::text AND starts_with(r.key, $3::text)
+      AND r.key >= $4::text AND starts_with(r.key, $4::text)
+      AND ($5::text IS NULL OR r.status IN (SELECT json_array_elements_text($5::json)::smallint))
+      AND ($6::text IS NULL OR (r.asker::json -> 0)::text = $6::text)
+    ORDER BY r.key LIMIT $7
+  ) AS r LEFT JOIN semel.results l ON l.id = r.id) AS found`;

@@ -1,0 +1,106 @@
+// Whether a database may keep a ledger, and whether the ledger is there. What it cannot promise is refused in a
+// sentence, before anything is claimed.
+
+import { SemelError } from '../../core/errors.ts';
+import type { Connection } from './client.ts';
+import { migration, schemaVersion, within } from './schema.ts';
+
+export interface OpenOptions {
+  readonly schema: string;
+  readonly migrate: boolean;
+  readonly acceptLoss: boolean;
+  readonly where: string;
+}
+
+export interface ServerFacts {
+  readonly version: string;
+  readonly incarnation: string;
+  /** A sentence where this server may forget what it has confirmed. */
+  readonly forgets: string | undefined;
+}
+
+/** Older ones get no more repairs. */
+const oldestVersion = 140_000;
+
+export function checkSchemaName(schema: string): string {
+  if (/^[a-z_][a-z0-9_]{0,62}$/.test(schema) && !schema.startsWith('pg_')) return schema;
+  throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(schema)} is no name for the schema.`, {
+    path: 'schema',
+    next: 'Use lower-case letters, digits and underscores, at most 63, not starting with a digit or "pg_".',
+  });
+}
+
+export async function openLedger(connection: Connection, options: OpenOptions): Promise<ServerFacts> {
+  const [server = {}] = await connection.query(`SELECT
+    current_setting('server_version_num')::integer AS number, current_setting('server_version') AS version,
+    pg_is_in_recovery() AS replica, current_setting('transaction_read_only') AS read_only,
+    current_setting('synchronous_commit') AS commits, current_setting('fsync') AS fsync,
+    current_setting('full_page_writes') AS whole_pages, current_setting('server_encoding') AS encoding`);
+  const forgets = refuse(server, options);
+  if (options.migrate && (await versionOf(connection, options.schema)) < schemaVersion)
+    await connection.query(migration(options.schema));
+  const version = await versionOf(connection, options.schema);
+  if (version < schemaVersion) throw notMigrated(version, options);
+  const [meta] = await connection.query(
+    within(options.schema, 'SELECT incarnation, moved_to, min_writer FROM semel.meta'),
+  );
+  if (meta === undefined) throw lost(options);
+  if (meta.moved_to !== null)
+    throw new SemelError('STORE_MOVED', `The ledger at ${options.where} was moved to ${meta.moved_to}.`);
+  if (Number(meta.min_writer) > schemaVersion)
+    throw new SemelError('STORE_UNSAFE', `The ledger at ${options.where} is of a newer version of semel.`, {
+      next: 'Update semel in this program.',
+    });
+  return { version: String(server.version), incarnation: String(meta.incarnation), forgets };
+}
+
+/** What was found at the server that rules it out. */
+function refuse(server: Record<string, unknown>, { where, acceptLoss }: OpenOptions): string | undefined {
+  const unsafe = (happened: string, next: string) => new SemelError('STORE_UNSAFE', happened, { next });
+  if (Number(server.number) < oldestVersion)
+    throw unsafe(
+      `Postgres at ${where} is version ${server.version}, which is too old.`,
+      'Use version 14 or newer.',
+    );
+  if (server.replica === true || server.replica === 't' || server.read_only === 'on')
+    throw unsafe(`Postgres at ${where} is a replica or read-only.`, 'Point semel at the primary.');
+  if (server.encoding !== 'UTF8')
+    throw unsafe(
+      `The database at ${where} has the encoding ${server.encoding}, which cannot hold every record.`,
+      'Use a database with the encoding UTF8.',
+    );
+  const weak = [
+    server.commits === 'off' && 'synchronous_commit is off',
+    server.fsync === 'off' && 'fsync is off',
+    server.whole_pages === 'off' && 'full_page_writes is off',
+  ].filter((reason) => reason !== false);
+  if (weak.length === 0) return undefined;
+  if (!acceptLoss)
+    throw unsafe(
+      `Postgres at ${where} can lose what it has confirmed: ${weak.join(', ')}. An effect could be repeated.`,
+      "Switch it on for this database or user, or accept the loss with `durability: 'accept-loss'`.",
+    );
+  return `This ledger can forget after a crash of the server: ${weak.join(', ')}.`;
+}
+
+/** 0: there is none. */
+async function versionOf(connection: Connection, schema: string): Promise<number> {
+  const [found] = await connection.query(`SELECT to_regclass('"${schema}".meta') IS NOT NULL AS there`);
+  if (found?.there !== true && found?.there !== 't') return 0;
+  const [meta] = await connection.query(within(schema, 'SELECT version FROM semel.meta'));
+  return meta === undefined ? 0 : Number(meta.version);
+}
+
+function notMigrated(version: number, { where }: OpenOptions): SemelError {
+  const what =
+    version === 0 ? 'is not there yet' : `has schema ${version}, and this program needs ${schemaVersion}`;
+  return new SemelError('STORE_UNSAFE', `The ledger at ${where} ${what}.`, {
+    next: 'Run `semel store migrate` with a user who may create tables, or leave `migrate` on.',
+  });
+}
+
+function lost({ where }: OpenOptions): SemelError {
+  return new SemelError('STORE_UNSAFE', `The ledger at ${where} has lost its description.`, {
+    next: 'Restore it from a backup.',
+  });
+}

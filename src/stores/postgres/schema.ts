@@ -1,0 +1,261 @@
+// The tables and the functions, and how an older schema becomes this one. test/stores/postgres-schema.sql shows the
+// result. Everything is made by one statement list under one lock, so that many programs may start at once.
+
+const asked = `json_to_recordset(asked) AS a (
+      n integer, namespace text, key text, old bigint, revision bigint, at bigint, until bigint,
+      fence bigint, created bigint, due bigint, expires bigint, settled bigint, status smallint, flags smallint,
+      token text, version text, owner text, args text, content text, result text, asker text, more text,
+      long text, shorter boolean)`;
+
+/** One list of statements per version; a list that was released never changes. `semel` stands for the schema. */
+export const migrations: readonly (readonly string[])[] = [
+  [
+    // One row. `min_writer` is the oldest version that may still write: raised only once nothing older runs.
+    `CREATE TABLE semel.meta (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  version integer NOT NULL,
+  min_writer integer NOT NULL,
+  incarnation text NOT NULL,
+  floor bigint NOT NULL DEFAULT 0,
+  moved_to text
+)`,
+    // created, expires, due: milliseconds since the epoch; settled: since created. What is written when a record ends
+    // needs no more room than what it replaces, and touches no index: updates stay on their page.
+    `CREATE TABLE semel.records (
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  revision bigint NOT NULL,
+  fence bigint NOT NULL,
+  created bigint NOT NULL,
+  due bigint,
+  expires bigint,
+  settled bigint,
+  status smallint NOT NULL,
+  flags smallint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  token text,
+  version text NOT NULL,
+  owner text NOT NULL,
+  args text,
+  content text,
+  result text,
+  asker text,
+  more text,
+  PRIMARY KEY (namespace, key)
+) WITH (fillfactor = 80)`,
+    // Where retention looks, from when on. A record that succeeds keeps what its claim foresaw, and its place here.
+    'CREATE INDEX records_due ON semel.records (due) WHERE due IS NOT NULL',
+    // Results that are too large to lie beside their record.
+    'CREATE TABLE semel.results (id bigint PRIMARY KEY, result text NOT NULL)',
+    `CREATE TABLE semel.events (
+  n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at bigint NOT NULL,
+  generation bigint NOT NULL,
+  fence bigint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  type text NOT NULL,
+  detail text NOT NULL
+)`,
+    'CREATE INDEX events_of ON semel.events (namespace, key, n)',
+    // The time at which a statement runs, not at which its transaction began.
+    `CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
+AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
+    exchangeFunction(),
+    removeFunction(),
+  ],
+];
+
+export const schemaVersion: number = migrations.length;
+
+/** Written with the schema's name, which is checked before. */
+export function within(schema: string, sql: string): string {
+  return sql.replaceAll('semel.', `"${schema}".`);
+}
+
+/**
+ * One statement, and so one transaction, on whatever connection a pooler gives: makes the schema or brings it up to
+ * date. Programs that start at the same moment come one after the other.
+ */
+export function migration(schema: string, lists: readonly (readonly string[])[] = migrations): string {
+  const steps = lists.map(
+    (list, index) => `  IF version < ${index + 1} THEN
+${list.map((statement) => `    EXECUTE $step$${within(schema, statement)}$step$;`).join('\n')}
+  END IF;`,
+  );
+  return `DO $migrate$
+DECLARE version integer := 0;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('semel migrate'), hashtext('${schema}'));
+  IF to_regnamespace('"${schema}"') IS NULL THEN CREATE SCHEMA "${schema}"; END IF;
+  IF to_regclass('"${schema}".meta') IS NOT NULL THEN
+    EXECUTE 'SELECT version FROM "${schema}".meta' INTO version;
+  END IF;
+${steps.join('\n')}
+  IF version = 0 THEN
+    EXECUTE 'INSERT INTO "${schema}".meta (version, min_writer, incarnation) VALUES (${lists.length}, 1, gen_random_uuid())';
+  ELSIF version < ${lists.length} THEN
+    EXECUTE 'UPDATE "${schema}".meta SET version = ${lists.length}';
+  END IF;
+END $migrate$`;
+}
+
+/**
+ * Many swaps in one transaction. A row that somebody else has locked is passed over, and inserts go in the order of
+ * their keys, so that no two of these ever wait for each other in a circle. What was not done is read by a statement
+ * of its own: one that follows the write sees what the write has lost to.
+ */
+function exchangeFunction(): string {
+  return `CREATE FUNCTION semel.exchange(asked json, noted json, beside json, writer integer)
+RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql AS $$
+DECLARE
+  now_ms bigint := semel.now_ms();
+  known semel.meta;
+  swapped bigint[] := '{}';
+  spoilt bigint[] := '{}';
+  count integer := json_array_length(asked);
+BEGIN
+  -- Whoever seals the ledger waits for those who are writing, and they for nobody else.
+  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  -- A pooler may have given us a session of somebody who does not care.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  SELECT * INTO known FROM semel.meta;
+  IF known.moved_to IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF writer < known.min_writer THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  END IF;
+
+  IF beside IS NOT NULL THEN
+    -- Two claims of one intent under several forms of its key come one after the other.
+    PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
+      FROM (SELECT DISTINCT namespace, first FROM json_to_recordset(beside) AS x (namespace text, first text)
+            ORDER BY namespace, first) AS b;
+    SELECT coalesce(array_agg(b.revision), '{}') INTO spoilt
+      FROM json_to_recordset(beside) AS b (revision bigint, namespace text, key text, was bigint)
+      LEFT JOIN semel.records r ON r.namespace = b.namespace AND r.key = b.key
+      WHERE r.revision IS DISTINCT FROM b.was;
+  END IF;
+
+  PERFORM set_config('lock_timeout', '250ms', true);
+  WITH a AS MATERIALIZED (
+    SELECT * FROM ${asked}
+    WHERE a.at <= now_ms AND now_ms < a.until AND a.status IS NOT NULL AND NOT a.revision = ANY (spoilt)
+  ), fresh AS (
+    INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
+      token, version, owner, args, content, result, asker, more)
+    SELECT namespace, key, revision, fence, created, due, expires, settled, status, flags,
+      token, version, owner, args, content, result, asker, more
+    FROM a WHERE a.old IS NULL AND a.fence > known.floor ORDER BY namespace, key
+    ON CONFLICT DO NOTHING RETURNING id, revision
+  ), free AS MATERIALIZED (
+    SELECT r.namespace, r.key, a.revision FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
+    WHERE r.revision = a.old FOR UPDATE OF r SKIP LOCKED
+  ), changed AS (
+    UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created,
+      due = CASE WHEN a.status = 1 AND r.due <= a.expires THEN r.due ELSE a.due END,
+      expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token,
+      version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result,
+      asker = a.asker, more = a.more
+    FROM free f JOIN a ON a.revision = f.revision
+    WHERE r.namespace = f.namespace AND r.key = f.key AND r.revision = a.old
+    RETURNING r.id, r.revision
+  ), written AS (
+    SELECT * FROM fresh UNION ALL SELECT * FROM changed
+  ), longer AS (
+    INSERT INTO semel.results (id, result)
+    SELECT w.id, a.long FROM written w JOIN a ON a.revision = w.revision WHERE a.long IS NOT NULL
+    ON CONFLICT (id) DO UPDATE SET result = excluded.result
+  ), shorter AS (
+    DELETE FROM semel.results l USING changed c JOIN a ON a.revision = c.revision WHERE a.shorter AND l.id = c.id
+  )
+  SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+
+  IF noted IS NOT NULL THEN
+    INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+    SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+    FROM json_to_recordset(noted) AS e (revision bigint, at bigint, generation bigint, fence bigint,
+      namespace text, key text, type text, detail text)
+    WHERE e.revision IS NULL OR e.revision = ANY (swapped);
+  END IF;
+
+  -- A fence that was removed while this waited for the one who removed it must not be given again.
+  IF EXISTS (SELECT FROM semel.meta m WHERE m.floor > known.floor) THEN
+    SELECT * INTO known FROM semel.meta;
+    IF EXISTS (SELECT FROM ${asked} WHERE a.old IS NULL AND a.fence <= known.floor
+               AND a.revision = ANY (swapped)) THEN
+      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
+    END IF;
+  END IF;
+
+  now := now_ms;
+  floor := known.floor;
+  done := array_to_json(swapped)::text;
+  IF cardinality(swapped) < count THEN
+    SELECT json_agg(json_build_array(a.n, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner,
+        r.created, r.settled, r.expires, r.args, r.content, coalesce(r.result, l.result), r.asker, r.more))::text
+      INTO seen
+      FROM json_to_recordset(asked) AS a (n integer, namespace text, key text, revision bigint)
+      JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
+      LEFT JOIN semel.results l ON l.id = r.id
+      WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
+  END IF;
+  RETURN NEXT;
+END $$`;
+}
+
+/** What retention takes, if it is still as it was seen; never waits for anybody who is at work on it. */
+function removeFunction(): string {
+  return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  known semel.meta;
+  highest bigint;
+  taken bigint[];
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  SELECT * INTO known FROM semel.meta;
+  IF known.moved_to IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF writer < known.min_writer THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  END IF;
+
+  WITH a AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(asked) AS a (namespace text, key text, old bigint, revision bigint,
+      expires bigint, status smallint, flags smallint, args text, content text, result text, asker text, more text,
+      shorter boolean, types text)
+  ), free AS MATERIALIZED (
+    SELECT r.id, r.namespace, r.key, r.fence, a.old FROM a
+    JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
+    WHERE r.revision = a.old FOR UPDATE OF r SKIP LOCKED
+  ), gone AS (
+    DELETE FROM semel.records r USING free f JOIN a ON a.old = f.old
+    WHERE a.status IS NULL AND r.namespace = f.namespace AND r.key = f.key RETURNING r.id, r.fence, a.old
+  ), buried AS (
+    UPDATE semel.records r SET revision = a.revision, due = NULL, expires = a.expires, flags = a.flags, args = a.args,
+      content = a.content, result = a.result, asker = a.asker, more = a.more
+    FROM free f JOIN a ON a.old = f.old
+    WHERE a.status IS NOT NULL AND r.namespace = f.namespace AND r.key = f.key RETURNING r.id, 0 AS fence, a.old
+  ), written AS (
+    SELECT * FROM gone UNION ALL SELECT * FROM buried
+  ), emptied AS (
+    DELETE FROM semel.results l USING written w JOIN a ON a.old = w.old
+    WHERE l.id = w.id AND (a.status IS NULL OR a.shorter)
+  ), silenced AS (
+    DELETE FROM semel.events e USING written w JOIN a ON a.old = w.old
+    WHERE e.namespace = a.namespace AND e.key = a.key
+      AND (a.types IS NULL OR e.type IN (SELECT json_array_elements_text(a.types::json)))
+  )
+  SELECT coalesce(array_agg(w.old), '{}'), max(w.fence) INTO taken, highest FROM written w;
+
+  IF highest > known.floor THEN
+    UPDATE semel.meta m SET floor = highest WHERE m.floor < highest;
+  END IF;
+  RETURN cardinality(taken);
+END $$`;
+}

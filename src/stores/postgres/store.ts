@@ -1,0 +1,249 @@
+// The store in a Postgres database. Every question is one statement on any connection, so that a pool or a pooler in
+// transaction mode is enough; many questions at once are one statement too.
+
+import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
+import type { FarBackend, Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
+import { farStore } from '../../store/far-store.ts';
+import { statusCode } from '../../store/row-columns.ts';
+import type { Store, StoreEvent } from '../../store/store.ts';
+import { type Connection, connectionOf, type PostgresClient } from './client.ts';
+import { isConflict, judge, sqlStateOf } from './failure.ts';
+import { listRows } from './list.ts';
+import { checkSchemaName, openLedger } from './open.ts';
+import { columns, decode, itemOf, type Selected } from './rows.ts';
+import { schemaVersion, within } from './schema.ts';
+import { connect, placeOf } from './url.ts';
+
+export interface PostgresStoreOptions {
+  /** `postgres://user@host/database`; uses the package `pg`. */
+  readonly url?: string;
+  /** A pool or client of `pg`, or an instance of `postgres`; yours to close. */
+  readonly client?: PostgresClient;
+  /** @default 'semel' */
+  readonly schema?: string;
+  /** Makes the schema, or brings it up to date, when it is opened. @default true */
+  readonly migrate?: boolean;
+  /** `accept-loss`: also a server that can lose what it has confirmed. @default 'durable' */
+  readonly durability?: 'durable' | 'accept-loss';
+  /** How long a statement is waited for, in milliseconds. @default 10_000 */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** Tries of one statement when transactions stand in each other's way. */
+const mostTries = 5;
+
+export function postgresStore(options: PostgresStoreOptions): Store {
+  const { clock = systemClock, random = systemRandom } = options;
+  return farStore(postgresBackend(options, clock), { clock, random });
+}
+
+function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBackend {
+  const schema = checkSchemaName(options.schema ?? 'semel');
+  const where = placeOf(options.url, schema);
+  const timeoutMs = options.timeoutMs ?? 10_000;
+  const sql = (text: string) => within(schema, text);
+  const texts = {
+    now: sql('SELECT semel.now_ms() AS now'),
+    exchange: sql(
+      'SELECT now, floor, done, seen FROM semel.exchange($1::json, $2::json, $3::json, $4::integer)',
+    ),
+    remove: sql('SELECT semel.remove($1::json, $2::integer) AS removed'),
+    due: sql(`SELECT semel.now_ms() AS now, (
+      SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text FROM (
+        SELECT * FROM semel.records r, LATERAL semel.now_ms() AS t
+        WHERE r.due <= t AND (r.expires <= t OR (r.status = ${statusCode('running')} AND r.flags & 8 = 0
+          AND r.more::json ->> 'doubtSince' IS NULL AND r.more::json ->> 'news' IS NULL
+          AND (r.more::json -> 'lease' ->> 1)::bigint <= t))
+        ORDER BY r.due LIMIT $1) AS r LEFT JOIN semel.results l ON l.id = r.id) AS found`),
+    append: sql(`INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+      SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+      FROM json_to_recordset($1::json) AS e (generation bigint, fence bigint, namespace text, key text, type text,
+        detail text)
+      WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key)`),
+    history: sql(`SELECT at, generation, fence, type, detail FROM semel.events
+      WHERE namespace = $1 AND key = $2 ORDER BY n`),
+    // One step of the index per namespace, not one per record.
+    namespaces: sql(`WITH RECURSIVE names AS (
+      (SELECT namespace FROM semel.records ORDER BY namespace LIMIT 1)
+      UNION ALL SELECT (SELECT r.namespace FROM semel.records r WHERE r.namespace > names.namespace
+        ORDER BY r.namespace LIMIT 1) FROM names WHERE names.namespace IS NOT NULL)
+      SELECT namespace FROM names WHERE namespace IS NOT NULL`),
+  };
+  let connecting: Promise<Connection> | undefined;
+
+  return {
+    async open() {
+      const facts = await openLedger(
+        { query, end: async () => {} },
+        {
+          schema,
+          where,
+          migrate: options.migrate ?? true,
+          acceptLoss: options.durability === 'accept-loss',
+        },
+      );
+      return {
+        kind: 'postgres',
+        location: `${where} (Postgres ${facts.version})`,
+        address: options.url,
+        forgets: facts.forgets,
+        clockProblem: undefined,
+      };
+    },
+    async now() {
+      const [row] = await query(texts.now);
+      return Number(row?.now);
+    },
+    async exchange(swaps) {
+      const asked = swaps.flatMap((swap, n) => askedOf(swap, n));
+      const noted = swaps.flatMap(notedOf);
+      const beside = swaps.flatMap(besideOf);
+      const [row] = await query(texts.exchange, [
+        JSON.stringify(asked),
+        noted.length === 0 ? null : JSON.stringify(noted),
+        beside.length === 0 ? null : JSON.stringify(beside),
+        schemaVersion,
+      ]);
+      const done = new Set(JSON.parse(row?.done as string) as number[]);
+      const found = foundIn(swaps, row?.seen as string | null);
+      return {
+        now: Number(row?.now),
+        floor: Number(row?.floor),
+        answers: swaps.map(({ write }, n): Swapped => {
+          const isDone = write !== undefined && (write.row === undefined || done.has(write.revision));
+          return isDone ? { done: true } : { done: false, found: found.get(n) };
+        }),
+      };
+    },
+    list: (asked) => listRows(query, schema, asked),
+    async due(limit) {
+      const [row] = await query(texts.due, [limit]);
+      const found = JSON.parse((row?.found as string | null) ?? '[]') as [string, string, ...Selected][];
+      return {
+        now: Number(row?.now),
+        found: found.map(([namespace, key, ...values]): Found => {
+          const selected = values as unknown as Selected;
+          return { row: decode(namespace, key, selected), revision: selected[0] };
+        }),
+      };
+    },
+    async remove(removals) {
+      const [row] = await query(texts.remove, [JSON.stringify(removals.map(removalOf)), schemaVersion]);
+      return Number(row?.removed);
+    },
+    async append(events) {
+      await query(texts.append, [JSON.stringify(events.map(eventOf))]);
+    },
+    async history(namespace, key) {
+      const rows = await query(texts.history, [namespace, key]);
+      return rows.map(({ at, generation, fence, type, detail }) => ({
+        at: Number(at),
+        namespace,
+        key,
+        generation: Number(generation),
+        fence: Number(fence),
+        type: type as StoreEvent['type'],
+        detail: JSON.parse(detail as string),
+      }));
+    },
+    async namespaces() {
+      return (await query(texts.namespaces)).map(({ namespace }) => String(namespace));
+    },
+    async close() {
+      const connection = await connecting?.catch(() => undefined);
+      await connection?.end();
+    },
+    judge: (error) => judge(error, where),
+  };
+
+  function connection(): Promise<Connection> {
+    connecting ??=
+      options.client === undefined
+        ? connect(options.url, timeoutMs)
+        : Promise.resolve(connectionOf(options.client));
+    connecting.catch(() => {
+      connecting = undefined;
+    });
+    return connecting;
+  }
+
+  async function query(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<readonly Record<string, unknown>[]> {
+    const { query: ask } = await connection();
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await inTime(ask(text, values));
+      } catch (error) {
+        // The floor was raised by somebody else between two statements: the answer tells it next time.
+        const isPassing = isConflict(error) || sqlStateOf(error) === 'SM001';
+        if (!isPassing || tries >= mostTries) throw error;
+      }
+    }
+  }
+
+  /** A server that stands still must not keep its callers for ever; what it does after all is found by the token. */
+  function inTime<T>(answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = clock.setTimeout(
+        () => reject(new Error(`no answer within ${timeoutMs} ms`)),
+        timeoutMs,
+        'background',
+      );
+      answer.then(resolve, reject).finally(() => clock.clearTimeout(timer));
+    });
+  }
+}
+
+function askedOf({ namespace, key, write }: Swap, n: number): object[] {
+  if (write === undefined) return [{ n, namespace, key }];
+  const { before, row, revision, at, until } = write;
+  if (row === undefined) return [];
+  return [
+    { n, namespace, key, old: before?.revision ?? null, revision, at, until, ...itemOf(row, before?.row) },
+  ];
+}
+
+function notedOf({ write }: Swap): object[] {
+  if (write === undefined) return [];
+  const revision = write.row === undefined ? null : write.revision;
+  return write.events.map((event) => ({ revision, at: event.at, ...eventOf(event) }));
+}
+
+function besideOf({ namespace, key, write }: Swap): object[] {
+  if (write === undefined) return [];
+  const [first] = [key, ...write.beside.map((other) => other.key)].sort();
+  return write.beside.map((other) => ({
+    revision: write.revision,
+    namespace,
+    key: other.key,
+    was: other.revision ?? null,
+    first,
+  }));
+}
+
+function eventOf({ namespace, key, generation, fence, type, detail }: Omit<StoreEvent, 'at'>): object {
+  return { namespace, key, generation, fence, type, detail: JSON.stringify(detail) };
+}
+
+function removalOf({ before, row, revision, events }: Removal): object {
+  const { namespace, key } = before.row;
+  const about = { namespace, key, old: before.revision };
+  if (row === undefined) return about;
+  const types = events === undefined ? null : JSON.stringify(events);
+  return { ...about, revision, ...itemOf(row, before.row), types };
+}
+
+function foundIn(swaps: readonly Swap[], seen: string | null): ReadonlyMap<number, Found> {
+  const rows = JSON.parse(seen ?? '[]') as [number, ...Selected][];
+  return new Map(
+    rows.map(([n, ...values]) => {
+      const { namespace, key } = swaps[n] as Swap;
+      const selected = values as unknown as Selected;
+      return [n, { row: decode(namespace, key, selected), revision: selected[0] }];
+    }),
+  );
+}

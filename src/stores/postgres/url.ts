@@ -1,0 +1,57 @@
+// A pool of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
+
+import { SemelError } from '../../core/errors.ts';
+import { type Connection, connectionOf, type PgLike } from './client.ts';
+
+/** Group commit needs few connections; one more serves lists and pruning beside it. */
+const most = 3;
+
+export async function connect(url: string | undefined, timeoutMs: number): Promise<Connection> {
+  const { Pool } = await driver();
+  const pool = new Pool({
+    ...(url === undefined ? {} : { connectionString: url }),
+    max: most,
+    connectionTimeoutMillis: timeoutMs,
+    keepAlive: true,
+    // A pool that is idle does not keep a script from ending.
+    allowExitOnIdle: true,
+    application_name: 'semel',
+  });
+  // A connection that breaks while it is idle is replaced; without a listener it would end the program.
+  pool.on('error', () => {});
+  return { ...connectionOf(pool), end: () => pool.end() };
+}
+
+interface PgPool extends PgLike {
+  on(event: 'error', listener: () => void): unknown;
+  end(): Promise<void>;
+}
+
+async function driver(): Promise<{ Pool: new (options: object) => PgPool }> {
+  try {
+    // Not a literal, so that nobody's bundler asks for a package that is optional.
+    const name = 'pg';
+    const loaded = (await import(name)) as { Pool?: unknown; default?: { Pool?: unknown } };
+    return { Pool: (loaded.Pool ?? loaded.default?.Pool) as new (options: object) => PgPool };
+  } catch (cause) {
+    throw new SemelError('CONTRACT_INVALID', 'The package `pg` is not installed.', {
+      path: 'store',
+      next: 'Run `npm install pg`, or pass a client of yours as `store`.',
+      cause,
+    });
+  }
+}
+
+/** For people: without user, password and parameters. */
+export function placeOf(url: string | undefined, schema: string): string {
+  if (url === undefined) return `schema ${schema}`;
+  try {
+    const { host, pathname } = new URL(url);
+    return `${host}${pathname === '/' ? '' : pathname}, schema ${schema}`;
+  } catch {
+    throw new SemelError('CONTRACT_INVALID', 'The URL of the store cannot be read.', {
+      path: 'store',
+      next: "Write 'postgres://user:password@host:5432/database', special characters percent-encoded.",
+    });
+  }
+}
