@@ -4,18 +4,22 @@ import type { Clock, Random } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Asking, ClaimRequest, Store } from '../store/store.ts';
+import type { PostgresClient } from '../stores/postgres/index.ts';
 import type { SqliteLike } from '../stores/sqlite/index.ts';
 
-export type StoreChoice = Store | SqliteLike | string;
+export type StoreChoice = Store | SqliteLike | PostgresClient | string;
 
 export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
   const chosen = choice ?? (process.env.SEMEL_STORE || 'sqlite:');
   if (typeof chosen === 'string') return fromUrl(chosen, clock, random);
-  if (typeof chosen !== 'object' || chosen === null) throw unknownStore(`${String(chosen)} is none`);
+  const isThing = (typeof chosen === 'object' || typeof chosen === 'function') && chosen !== null;
+  if (!isThing) throw unknownStore(`${String(chosen)} is none`);
   if ('claim' in chosen) return chosen;
   if ('prepare' in chosen)
     return later(async () => (await sqlite()).sqliteStore({ database: chosen, clock, random }));
-  throw unknownStore('this object is neither a store nor a database handle');
+  if ('query' in chosen || 'unsafe' in chosen)
+    return later(async () => (await postgres()).postgresStore({ client: chosen, clock, random }));
+  throw unknownStore('this object is neither a store nor a client of a database that semel knows');
 }
 
 function fromUrl(url: string, clock: Clock, random: Random): Store {
@@ -29,18 +33,28 @@ function fromUrl(url: string, clock: Clock, random: Random): Store {
       (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), clock, random }),
     );
   }
+  if (/^postgres(ql)?:\/\//.test(url))
+    return later(async () => (await postgres()).postgresStore({ ...namedIn(url), clock, random }));
   throw unknownStore(`${JSON.stringify(url.split(':', 1)[0])} is no kind of store`);
+}
+
+/** `?schema=…` is ours; a database knows no such parameter. */
+function namedIn(url: string): { url: string; schema?: string } {
+  const [, before, schema, after] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(url) ?? [];
+  if (before === undefined || schema === undefined) return { url };
+  return { url: (before + (after ?? '')).replace(/[?&]$/, ''), schema: decodeURIComponent(schema) };
 }
 
 function unknownStore(why: string): SemelError {
   return new SemelError('CONTRACT_INVALID', `The store cannot be used: ${why}.`, {
     path: 'store',
-    next: "Pass 'sqlite:path/to/ledger.db', 'memory:', or a store.",
+    next: "Pass 'sqlite:path/to/ledger.db', 'postgres://…', 'memory:', a client of a database, or a store.",
   });
 }
 
-/** Loaded on first use, so that a program that brings its own store does not load SQLite. */
+/** Loaded on first use, so that a program that brings its own store does not load another. */
 const sqlite = () => import('../stores/sqlite/index.ts');
+const postgres = () => import('../stores/postgres/index.ts');
 
 /** A store that is made on first use. */
 function later(make: () => Promise<Store>): Store {

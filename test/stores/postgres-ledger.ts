@@ -1,9 +1,9 @@
 // Ledgers in a real Postgres for tests: one schema each, and a server's clock that stands still until it is moved.
 
 import pg from 'pg';
+import type { Store } from '../../src/store/index.ts';
 import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts';
 import { migration, within } from '../../src/stores/postgres/schema.ts';
-import type { Store } from '../../src/store/index.ts';
 
 export interface MovableLedger {
   readonly schema: string;
@@ -22,7 +22,8 @@ export async function movableLedger(url: string): Promise<MovableLedger> {
   pool.on('error', () => {});
   schemas += 1;
   const schema = `ledger_${process.pid}_${schemas}`;
-  const sql = async (text: string) => (await pool.query(within(schema, text))).rows as Record<string, unknown>[];
+  const sql = async (text: string) =>
+    (await pool.query(within(schema, text))).rows as Record<string, unknown>[];
   await pool.query(migration(schema));
   await sql('CREATE TABLE semel.test_clock (ms bigint NOT NULL)');
   await sql('INSERT INTO semel.test_clock VALUES (0)');
@@ -37,7 +38,9 @@ export async function movableLedger(url: string): Promise<MovableLedger> {
       return store;
     },
     async empty() {
-      await sql('TRUNCATE semel.records, semel.results, semel.events; UPDATE semel.meta SET floor = 0, moved_to = NULL');
+      await sql(
+        'TRUNCATE semel.records, semel.results, semel.events; UPDATE semel.meta SET floor = 0, moved_to = NULL',
+      );
     },
     async setClock(ms) {
       await sql(`UPDATE semel.test_clock SET ms = ${ms}`);

@@ -176,9 +176,9 @@ BEGIN
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
     SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
-    FROM json_to_recordset(noted) AS e (revision bigint, at bigint, generation bigint, fence bigint,
-      namespace text, key text, type text, detail text)
-    WHERE e.revision IS NULL OR e.revision = ANY (swapped);
+    FROM json_to_recordset(noted) AS e (i integer, revision bigint, at bigint, generation bigint,
+      fence bigint, namespace text, key text, type text, detail text)
+    WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
 
   -- A fence that was removed while this waited for the one who removed it must not be given again.

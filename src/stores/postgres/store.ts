@@ -59,9 +59,9 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
         ORDER BY r.due LIMIT $1) AS r LEFT JOIN semel.results l ON l.id = r.id) AS found`),
     append: sql(`INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
       SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
-      FROM json_to_recordset($1::json) AS e (generation bigint, fence bigint, namespace text, key text, type text,
-        detail text)
-      WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key)`),
+      FROM json_to_recordset($1::json) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
+        type text, detail text)
+      WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i`),
     history: sql(`SELECT at, generation, fence, type, detail FROM semel.events
       WHERE namespace = $1 AND key = $2 ORDER BY n`),
     // One step of the index per namespace, not one per record.
@@ -134,7 +134,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
       return Number(row?.removed);
     },
     async append(events) {
-      await query(texts.append, [JSON.stringify(events.map(eventOf))]);
+      await query(texts.append, [JSON.stringify(events.map((event, i) => ({ i, ...eventOf(event) })))]);
     },
     async history(namespace, key) {
       const rows = await query(texts.history, [namespace, key]);
@@ -210,7 +210,7 @@ function askedOf({ namespace, key, write }: Swap, n: number): object[] {
 function notedOf({ write }: Swap): object[] {
   if (write === undefined) return [];
   const revision = write.row === undefined ? null : write.revision;
-  return write.events.map((event) => ({ revision, at: event.at, ...eventOf(event) }));
+  return write.events.map((event, i) => ({ i, revision, at: event.at, ...eventOf(event) }));
 }
 
 function besideOf({ namespace, key, write }: Swap): object[] {

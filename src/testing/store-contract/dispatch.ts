@@ -1,7 +1,7 @@
 // Crossing the line.
 
 import assert from 'node:assert/strict';
-import { hour, lease, minute, refusedBecause, verifyAfter } from './attempt.ts';
+import { day, hour, lease, minute, refusedBecause, verifyAfter } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 
 export const dispatchCases = [
@@ -124,7 +124,8 @@ export const dispatchCases = [
     ['unsteady'],
     async (scene) => {
       const holder = await scene.take({ keyed: true, rerunWithinMs: hour });
-      await scene.unsteady(true);
+      // Back, so that the lease also holds where it is counted by the same clock.
+      await scene.unsteady(true, -2 * day);
       await holder.send();
       refusedBecause(await holder.dispatch(), 'window');
       await holder.send({ rerunWithinMs: null });
