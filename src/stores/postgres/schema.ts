@@ -7,6 +7,9 @@ const asked = `json_to_recordset(asked) AS a (
       token text, version text, owner text, args text, content text, result text, asker text, more text,
       long text, shorter boolean)`;
 
+/** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
+const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off';
+
 /** One list of statements per version; a list that was released never changes. `semel` stands for the schema. */
 export const migrations: readonly (readonly string[])[] = [
   [
@@ -107,7 +110,7 @@ END $migrate$`;
  */
 function exchangeFunction(): string {
   return `CREATE FUNCTION semel.exchange(asked json, noted json, beside json, writer integer)
-RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   now_ms bigint := semel.now_ms();
   known semel.meta;
@@ -149,27 +152,25 @@ BEGIN
     SELECT namespace, key, revision, fence, created, due, expires, settled, status, flags,
       token, version, owner, args, content, result, asker, more
     FROM a WHERE a.old IS NULL AND a.fence > known.floor ORDER BY namespace, key
-    ON CONFLICT DO NOTHING RETURNING id, revision
+    ON CONFLICT DO NOTHING RETURNING revision
   ), free AS MATERIALIZED (
-    SELECT r.namespace, r.key, a.revision FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-    WHERE r.revision = a.old FOR UPDATE OF r SKIP LOCKED
+    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
+    WHERE a.old IS NOT NULL AND r.revision = a.old FOR UPDATE OF r SKIP LOCKED
   ), changed AS (
-    UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created,
-      due = CASE WHEN a.status = 1 AND r.due <= a.expires THEN r.due ELSE a.due END,
-      expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token,
-      version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result,
-      asker = a.asker, more = a.more
-    FROM free f JOIN a ON a.revision = f.revision
-    WHERE r.namespace = f.namespace AND r.key = f.key AND r.revision = a.old
-    RETURNING r.id, r.revision
-  ), written AS (
-    SELECT * FROM fresh UNION ALL SELECT * FROM changed
+    UPDATE semel.records r SET revision = f.revision, fence = f.fence, created = f.created,
+      due = CASE WHEN f.status = 1 AND r.due <= f.expires THEN r.due ELSE f.due END,
+      expires = f.expires, settled = f.settled, status = f.status, flags = f.flags, token = f.token,
+      version = f.version, owner = f.owner, args = f.args, content = f.content, result = f.result,
+      asker = f.asker, more = f.more
+    FROM free f WHERE r.ctid = f.place
+    RETURNING r.id, r.revision, f.long, f.shorter
   ), longer AS (
-    INSERT INTO semel.results (id, result)
-    SELECT w.id, a.long FROM written w JOIN a ON a.revision = w.revision WHERE a.long IS NOT NULL
+    INSERT INTO semel.results (id, result) SELECT c.id, c.long FROM changed c WHERE c.long IS NOT NULL
     ON CONFLICT (id) DO UPDATE SET result = excluded.result
   ), shorter AS (
-    DELETE FROM semel.results l USING changed c JOIN a ON a.revision = c.revision WHERE a.shorter AND l.id = c.id
+    DELETE FROM semel.results l USING changed c WHERE c.shorter AND l.id = c.id
+  ), written AS (
+    SELECT revision FROM fresh UNION ALL SELECT revision FROM changed
   )
   SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
 
@@ -208,11 +209,11 @@ END $$`;
 
 /** What retention takes, if it is still as it was seen; never waits for anybody who is at work on it. */
 function removeFunction(): string {
-  return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql AS $$
+  return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   known semel.meta;
   highest bigint;
-  taken bigint[];
+  taken integer;
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
   IF current_setting('synchronous_commit') = 'off' THEN
@@ -230,32 +231,29 @@ BEGIN
       expires bigint, status smallint, flags smallint, args text, content text, result text, asker text, more text,
       shorter boolean, types text)
   ), free AS MATERIALIZED (
-    SELECT r.id, r.namespace, r.key, r.fence, a.old FROM a
-    JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
+    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
     WHERE r.revision = a.old FOR UPDATE OF r SKIP LOCKED
   ), gone AS (
-    DELETE FROM semel.records r USING free f JOIN a ON a.old = f.old
-    WHERE a.status IS NULL AND r.namespace = f.namespace AND r.key = f.key RETURNING r.id, r.fence, a.old
+    DELETE FROM semel.records r USING free f WHERE f.status IS NULL AND r.ctid = f.place
+    RETURNING r.id, r.fence, f.namespace, f.key, f.types, true AS emptied
   ), buried AS (
-    UPDATE semel.records r SET revision = a.revision, due = NULL, expires = a.expires, flags = a.flags, args = a.args,
-      content = a.content, result = a.result, asker = a.asker, more = a.more
-    FROM free f JOIN a ON a.old = f.old
-    WHERE a.status IS NOT NULL AND r.namespace = f.namespace AND r.key = f.key RETURNING r.id, 0 AS fence, a.old
+    UPDATE semel.records r SET revision = f.revision, due = NULL, expires = f.expires, flags = f.flags, args = f.args,
+      content = f.content, result = f.result, asker = f.asker, more = f.more
+    FROM free f WHERE f.status IS NOT NULL AND r.ctid = f.place
+    RETURNING r.id, 0::bigint, f.namespace, f.key, f.types, f.shorter
   ), written AS (
     SELECT * FROM gone UNION ALL SELECT * FROM buried
   ), emptied AS (
-    DELETE FROM semel.results l USING written w JOIN a ON a.old = w.old
-    WHERE l.id = w.id AND (a.status IS NULL OR a.shorter)
+    DELETE FROM semel.results l USING written w WHERE w.emptied AND l.id = w.id
   ), silenced AS (
-    DELETE FROM semel.events e USING written w JOIN a ON a.old = w.old
-    WHERE e.namespace = a.namespace AND e.key = a.key
-      AND (a.types IS NULL OR e.type IN (SELECT json_array_elements_text(a.types::json)))
+    DELETE FROM semel.events e USING written w WHERE e.namespace = w.namespace AND e.key = w.key
+      AND (w.types IS NULL OR e.type IN (SELECT json_array_elements_text(w.types::json)))
   )
-  SELECT coalesce(array_agg(w.old), '{}'), max(w.fence) INTO taken, highest FROM written w;
+  SELECT count(*), max(w.fence) INTO taken, highest FROM written w;
 
   IF highest > known.floor THEN
     UPDATE semel.meta m SET floor = highest WHERE m.floor < highest;
   END IF;
-  RETURN cardinality(taken);
+  RETURN taken;
 END $$`;
 }
