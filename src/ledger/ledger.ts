@@ -72,7 +72,7 @@ export interface Ledger {
 
 export function createLedger({ store, clock, random, cache: cacheLimits }: LedgerOptions): Ledger {
   const events = createEvents();
-  const { ask } = createPatience(clock, random, events);
+  const { ask, askUnlessDown } = createPatience(clock, random, events);
   const audit = createAudit(store, clock);
   const cache = createCache(cacheLimits);
 
@@ -93,7 +93,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
 
     async open(request) {
       const askedAt = clock.mono();
-      const answer = await ask(() => store.claim(request));
+      const answer = await askUnlessDown(() => store.claim(request));
       if (answer.won) {
         const { record, takeover } = answer;
         events.emit('claimed', { ...about(record), attempt: record.attempts });

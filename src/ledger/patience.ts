@@ -3,10 +3,13 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
+import { createCircuit } from './circuit.ts';
 import type { EventHub } from './events.ts';
 
 export interface Patience {
   ask<Answer>(question: () => Promise<Answer>): Promise<Answer>;
+  /** For new work: refused at once while the store is known to be down. */
+  askUnlessDown<Answer>(question: () => Promise<Answer>): Promise<Answer>;
 }
 
 const tries = 4;
@@ -15,6 +18,7 @@ const firstPauseMs = 20;
 const longMs = 5_000;
 
 export function createPatience(clock: Clock, random: Random, events: EventHub): Patience {
+  const circuit = createCircuit(clock);
   let downSince: number | undefined;
 
   async function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
@@ -22,6 +26,7 @@ export function createPatience(clock: Clock, random: Random, events: EventHub): 
     for (let attempt = 1; ; attempt += 1) {
       try {
         const answer = await question();
+        circuit.succeeded();
         if (downSince !== undefined) {
           events.emit('storeUp', { downForMs: clock.mono() - downSince });
           downSince = undefined;
@@ -29,18 +34,28 @@ export function createPatience(clock: Clock, random: Random, events: EventHub): 
         return answer;
       } catch (thrown) {
         const error = asStoreError(thrown);
-        if (!error.retriable) throw error;
+        // What is wrong with one record says nothing of the store.
+        if (!error.retriable || error.code !== 'STORE_UNAVAILABLE') throw error;
         if (downSince === undefined) {
           downSince = clock.mono();
           events.emit('storeDown', { error: error.message });
         }
-        if (attempt >= tries || clock.mono() - askedAt > longMs) throw error;
+        if (attempt >= tries || clock.mono() - askedAt > longMs) {
+          circuit.failed(error);
+          throw error;
+        }
         await pause(clock, firstPauseMs * 2 ** attempt * (0.5 + random.fraction()));
       }
     }
   }
 
-  return { ask };
+  return {
+    ask,
+    async askUnlessDown(question) {
+      circuit.enter();
+      return ask(question);
+    },
+  };
 }
 
 /** A store of one's own may throw anything: nothing was recorded, so nothing may run. */

@@ -52,7 +52,8 @@ interface Plan {
 const staleMs = 2_000;
 /** How long a row is waited for that somebody else's transaction holds. */
 const lockedMs = 5_000;
-const pauseMs = 20;
+const firstPauseMs = 10;
+const longestPauseMs = 300;
 const locked: unique symbol = Symbol('locked');
 const pageSize = 500;
 
@@ -60,6 +61,8 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
   const far = farClock(clock);
   const memory = farMemory();
   const queue = coalescer<Piece, Tell>({ flush, judge: backend.judge });
+  /** Who waits for a locked row waits with its like. */
+  const lockedQueue = coalescer<Piece, Tell>({ flush, judge: backend.judge });
   let floor = 0;
   let opening: Promise<StoreFacts> | undefined;
   let closing: Promise<void> | undefined;
@@ -134,7 +137,7 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
 
   async function shut(): Promise<void> {
     await opening?.catch(() => {});
-    await queue.drained();
+    await Promise.all([queue.drained(), lockedQueue.drained()]);
     await backend.close();
   }
 
@@ -180,12 +183,13 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
     await ready();
     const piece: Piece = { namespace, keys, rerunWithinMs, decide, seen: undefined };
     const askedAt = clock.mono();
-    for (;;) {
-      const tell = await queue.add(urgency, piece);
+    for (let tries = 0; ; tries += 1) {
+      const tell = await (tries === 0 ? queue : lockedQueue).add(urgency, piece);
       const answer = tell();
       if (answer !== locked) return answer as Answer;
       if (clock.mono() - askedAt > lockedMs) throw isLocked();
-      await new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs * (0.5 + random.fraction())));
+      const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random.fraction());
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
     }
   }
 
@@ -242,7 +246,7 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
       for (const key of keys) memory.doubt(namespace, key);
       return;
     }
-    const isLocked = swaps.some(({ write }, index) => isStill(write, seen[index], now));
+    const isLocked = swaps.some(({ write }, index) => isStill(write, seen[index], now, floor));
     for (const piece of pieces) piece.seen = seen;
     const plan = planOf(pieces);
     if (plan.isOver) tellAll(plan, told);
@@ -365,9 +369,9 @@ function groups(pieces: readonly Piece[]): readonly (readonly Piece[])[] {
 }
 
 /** It was decided in time and by what is there, and yet not done. */
-function isStill(write: Write | undefined, found: Found | undefined, now: number): boolean {
-  if (write?.before === undefined || found?.revision !== write.before.revision) return false;
-  return write.at <= now && now < write.until;
+function isStill(write: Write | undefined, found: Found | undefined, now: number, floor: number): boolean {
+  if (write?.row === undefined || found?.revision !== write.before?.revision) return false;
+  return write.at <= now && now < write.until && (write.before !== undefined || write.row.fence > floor);
 }
 
 /** The instants at which a rule might decide otherwise. */
@@ -384,7 +388,7 @@ function turnsOf(found: readonly (Found | undefined)[], { rerunWithinMs }: Piece
 }
 
 function isLocked(): SemelError {
-  return new SemelError('STORE_UNAVAILABLE', "The record is locked by somebody else's transaction.", {
+  return new SemelError('IN_FLIGHT', "The record is locked by somebody else's transaction.", {
     next: 'Nothing was run. Call again; if it goes on, look for a transaction that stays open.',
   });
 }

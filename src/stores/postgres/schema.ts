@@ -64,6 +64,7 @@ export const migrations: readonly (readonly string[])[] = [
     // The time at which a statement runs, not at which its transaction began.
     `CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
+    swapFunction(),
     exchangeFunction(),
     removeFunction(),
   ],
@@ -104,9 +105,52 @@ END $migrate$`;
 }
 
 /**
- * Many swaps in one transaction. A row that somebody else has locked is passed over, and inserts go in the order of
- * their keys, so that no two of these ever wait for each other in a circle. What was not done is read by a statement
- * of its own: one that follows the write sees what the write has lost to.
+ * Many swaps by one statement. A row that somebody else has locked is passed over, and inserts go in the order of their
+ * keys, so that no two of these ever wait for each other in a circle.
+ */
+function swapFunction(): string {
+  return `CREATE FUNCTION semel.swap(asked json, now_ms bigint, floor bigint, spoilt bigint[])
+RETURNS bigint[] LANGUAGE plpgsql ${byKey} AS $$
+DECLARE
+  swapped bigint[];
+BEGIN
+  WITH a AS MATERIALIZED (
+    SELECT * FROM ${asked}
+    WHERE a.at <= now_ms AND now_ms < a.until AND a.status IS NOT NULL AND NOT a.revision = ANY (spoilt)
+  ), fresh AS (
+    INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
+      token, version, owner, args, content, result, asker, more)
+    SELECT namespace, key, revision, fence, created, due, expires, settled, status, flags,
+      token, version, owner, args, content, result, asker, more
+    FROM a WHERE a.old IS NULL AND a.fence > swap.floor ORDER BY namespace, key
+    ON CONFLICT DO NOTHING RETURNING revision
+  ), free AS MATERIALIZED (
+    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
+    WHERE a.old IS NOT NULL AND r.revision = a.old FOR UPDATE OF r SKIP LOCKED
+  ), changed AS (
+    UPDATE semel.records r SET revision = f.revision, fence = f.fence, created = f.created,
+      due = CASE WHEN f.status = 1 AND r.due <= f.expires THEN r.due ELSE f.due END,
+      expires = f.expires, settled = f.settled, status = f.status, flags = f.flags, token = f.token,
+      version = f.version, owner = f.owner, args = f.args, content = f.content, result = f.result,
+      asker = f.asker, more = f.more
+    FROM free f WHERE r.ctid = f.place
+    RETURNING r.id, r.revision, f.long, f.shorter
+  ), longer AS (
+    INSERT INTO semel.results (id, result) SELECT c.id, c.long FROM changed c WHERE c.long IS NOT NULL
+    ON CONFLICT (id) DO UPDATE SET result = excluded.result
+  ), shorter AS (
+    DELETE FROM semel.results l USING changed c WHERE c.shorter AND l.id = c.id
+  ), written AS (
+    SELECT revision FROM fresh UNION ALL SELECT revision FROM changed
+  )
+  SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  RETURN swapped;
+END $$`;
+}
+
+/**
+ * One transaction. What was not done is read by a statement of its own: one that follows the write sees what the write
+ * has lost to.
  */
 function exchangeFunction(): string {
   return `CREATE FUNCTION semel.exchange(asked json, noted json, beside json, writer integer)
@@ -117,6 +161,7 @@ DECLARE
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
   count integer := json_array_length(asked);
+  item json;
 BEGIN
   -- Whoever seals the ledger waits for those who are writing, and they for nobody else.
   PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
@@ -142,37 +187,20 @@ BEGIN
       WHERE r.revision IS DISTINCT FROM b.was;
   END IF;
 
-  PERFORM set_config('lock_timeout', '250ms', true);
-  WITH a AS MATERIALIZED (
-    SELECT * FROM ${asked}
-    WHERE a.at <= now_ms AND now_ms < a.until AND a.status IS NOT NULL AND NOT a.revision = ANY (spoilt)
-  ), fresh AS (
-    INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
-      token, version, owner, args, content, result, asker, more)
-    SELECT namespace, key, revision, fence, created, due, expires, settled, status, flags,
-      token, version, owner, args, content, result, asker, more
-    FROM a WHERE a.old IS NULL AND a.fence > known.floor ORDER BY namespace, key
-    ON CONFLICT DO NOTHING RETURNING revision
-  ), free AS MATERIALIZED (
-    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-    WHERE a.old IS NOT NULL AND r.revision = a.old FOR UPDATE OF r SKIP LOCKED
-  ), changed AS (
-    UPDATE semel.records r SET revision = f.revision, fence = f.fence, created = f.created,
-      due = CASE WHEN f.status = 1 AND r.due <= f.expires THEN r.due ELSE f.due END,
-      expires = f.expires, settled = f.settled, status = f.status, flags = f.flags, token = f.token,
-      version = f.version, owner = f.owner, args = f.args, content = f.content, result = f.result,
-      asker = f.asker, more = f.more
-    FROM free f WHERE r.ctid = f.place
-    RETURNING r.id, r.revision, f.long, f.shorter
-  ), longer AS (
-    INSERT INTO semel.results (id, result) SELECT c.id, c.long FROM changed c WHERE c.long IS NOT NULL
-    ON CONFLICT (id) DO UPDATE SET result = excluded.result
-  ), shorter AS (
-    DELETE FROM semel.results l USING changed c WHERE c.shorter AND l.id = c.id
-  ), written AS (
-    SELECT revision FROM fresh UNION ALL SELECT revision FROM changed
-  )
-  SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  BEGIN
+    PERFORM set_config('lock_timeout', '50ms', true);
+    swapped := semel.swap(asked, now_ms, known.floor, spoilt);
+  EXCEPTION WHEN lock_not_available THEN
+    -- Somebody's open transaction has made one of these records, or is removing it: the others do not wait for it.
+    PERFORM set_config('lock_timeout', '10ms', true);
+    FOR item IN SELECT e.value FROM json_array_elements(asked) WITH ORDINALITY AS e ORDER BY e.ordinality LOOP
+      BEGIN
+        swapped := swapped || semel.swap(json_build_array(item), now_ms, known.floor, spoilt);
+      EXCEPTION WHEN lock_not_available THEN
+        NULL;
+      END;
+    END LOOP;
+  END;
 
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
