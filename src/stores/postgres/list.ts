@@ -60,7 +60,7 @@ const page = `SELECT semel.now_ms() AS now, (
     WHERE r.namespace = $1 AND ($2::text IS NULL OR r.key > $2::text)
       AND r.key >= $3::text AND starts_with(r.key, $3::text)
       AND r.key >= $4::text AND starts_with(r.key, $4::text)
-      AND ($5::text IS NULL OR r.status IN (SELECT json_array_elements_text($5::json)::smallint))
+      AND ($5::text IS NULL OR r.status IN (SELECT json_array_elements_text($5::text::json)::smallint))
       AND ($6::text IS NULL OR (r.asker::json -> 0)::text = $6::text)
     ORDER BY r.key LIMIT $7
   ) AS r LEFT JOIN semel.results l ON l.id = r.id) AS found`;

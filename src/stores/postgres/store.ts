@@ -47,9 +47,9 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
     exchange: sql(
-      'SELECT now, floor, done, seen FROM semel.exchange($1::json, $2::json, $3::json, $4::integer)',
+      'SELECT now, floor, done, seen FROM semel.exchange($1::text::json, $2::text::json, $3::text::json, $4::integer)',
     ),
-    remove: sql('SELECT semel.remove($1::json, $2::integer) AS removed'),
+    remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     due: sql(`SELECT semel.now_ms() AS now, (
       SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text FROM (
         SELECT * FROM semel.records r, LATERAL semel.now_ms() AS t
@@ -59,7 +59,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
         ORDER BY r.due LIMIT $1) AS r LEFT JOIN semel.results l ON l.id = r.id) AS found`),
     append: sql(`INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
       SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
-      FROM json_to_recordset($1::json) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
+      FROM json_to_recordset($1::text::json) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
         type text, detail text)
       WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i`),
     history: sql(`SELECT at, generation, fence, type, detail FROM semel.events

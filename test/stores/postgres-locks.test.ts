@@ -1,0 +1,129 @@
+// Other people's transactions, overlapping batches, and records that the database will not take.
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { postgresStore } from '../../src/stores/postgres/index.ts';
+import { within } from '../../src/stores/postgres/schema.ts';
+import { claimRequest, newToken, take, theNamespace } from '../../src/testing/store-contract/attempt.ts';
+import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
+
+let server: PostgresServer;
+let stranger: pg.Client;
+beforeAll(async () => {
+  server = await startPostgres();
+  stranger = new pg.Client({ connectionString: server.url });
+  await stranger.connect();
+});
+afterAll(async () => {
+  await stranger?.end();
+  await server?.stop();
+});
+
+const sql = (text: string) => stranger.query(within('semel', text));
+const open = async () => {
+  const store = postgresStore({ url: server.url });
+  await store.open();
+  return store;
+};
+
+test('a row that an open transaction has locked is waited for, and nobody else waits', async () => {
+  const store = await open();
+  const held = await take(store, { key: 'mail.send/=locked' });
+  await sql('BEGIN');
+  await sql("SELECT 1 FROM semel.records WHERE key = 'mail.send/=locked' FOR UPDATE");
+  let isSettled = false;
+  const settled = held.succeed().finally(() => {
+    isSettled = true;
+  });
+  for (let n = 0; n < 50; n += 1) {
+    const other = await take(store, { key: `mail.send/=free ${n}` });
+    await other.succeed();
+  }
+  expect(isSettled).toBe(false);
+  // What can be told by looking is told: the record is running.
+  expect((await store.claim(claimRequest({ key: 'mail.send/=locked' }))).won).toBe(false);
+  await sql('ROLLBACK');
+  expect((await settled).settled).toBe(true);
+  await store.close();
+});
+
+test('a record that an open transaction is making is waited for, and nobody else waits', async () => {
+  const store = await open();
+  await take(store, { key: 'mail.send/=model' });
+  const columns = `revision, fence, created, due, status, flags, token, version, owner, args, content, result, asker, more`;
+  await sql('BEGIN');
+  await sql(`INSERT INTO semel.records (namespace, key, ${columns})
+    SELECT namespace, 'mail.send/=unborn', ${columns} FROM semel.records WHERE key = 'mail.send/=model'`);
+  let isAnswered = false;
+  const claimed = store.claim(claimRequest({ key: 'mail.send/=unborn' })).finally(() => {
+    isAnswered = true;
+  });
+  await Promise.all(
+    Array.from({ length: 40 }, async (_, n) =>
+      (await take(store, { key: `mail.send/=beside ${n}` })).succeed(),
+    ),
+  );
+  expect(isAnswered).toBe(false);
+  await sql('COMMIT');
+  expect((await claimed).won).toBe(false);
+  await store.close();
+});
+
+test('a row that stays locked is told to be in flight, not to be a store that is down', async () => {
+  const store = await open();
+  const held = await take(store, { key: 'mail.send/=stuck' });
+  await sql('BEGIN');
+  await sql("SELECT 1 FROM semel.records WHERE key = 'mail.send/=stuck' FOR UPDATE");
+  await expect(held.succeed()).rejects.toMatchObject({ code: 'IN_FLIGHT' });
+  await sql('ROLLBACK');
+  expect((await held.succeed()).settled).toBe(true);
+  await store.close();
+});
+
+test('a record that the database does not take fails alone', async () => {
+  const store = await open();
+  const claims = Array.from({ length: 30 }, (_, n) =>
+    // A text of Postgres holds no NUL; the library lets none come so far.
+    store.claim(claimRequest({ key: `mail.send/=poison ${n}`, owner: n === 17 ? 'a\0b' : 'ada' })),
+  );
+  const answers = await Promise.allSettled(claims);
+  expect(answers.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+  expect(answers[17]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retriable: false } });
+  await store.close();
+});
+
+test('batches that overlap never wait for each other in a circle', async () => {
+  const stores = await Promise.all(Array.from({ length: 4 }, open));
+  const keys = Array.from({ length: 60 }, (_, n) => `mail.send/=overlap ${n}`);
+  const before = await sql('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()');
+  let won = 0;
+  for (let round = 0; round < 15; round += 1) {
+    await Promise.all(
+      stores.map(async (store, index) => {
+        const order = index % 2 === 0 ? keys : keys.toReversed();
+        await Promise.all(
+          order.map(async (key) => {
+            const token = newToken();
+            const answer = await store.claim(claimRequest({ key, token }));
+            if (!answer.won) return;
+            won += 1;
+            const { fence, generation } = answer.record;
+            const about = { namespace: theNamespace, key, token, fence, generation };
+            const settled = await store.settle({
+              ...about,
+              outcome: 'released',
+              result: null,
+              error: null,
+              keyed: false,
+              found: false,
+            });
+            expect(settled.settled).toBe(true);
+          }),
+        );
+      }),
+    );
+  }
+  expect(won).toBeGreaterThan(15 * 60 - 1);
+  const after = await sql('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()');
+  expect(after.rows).toEqual(before.rows);
+  await Promise.all(stores.map((store) => store.close()));
+});

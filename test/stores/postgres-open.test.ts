@@ -1,0 +1,236 @@
+// Which databases may keep a ledger, through which clients, and how the ledger is made there.
+import { readFileSync, writeFileSync } from 'node:fs';
+import pg from 'pg';
+import postgres from 'postgres';
+import { createSemel, type SemelError } from 'semel';
+import { type PostgresStoreOptions, postgresStore } from 'semel/postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { migration, migrations, within } from '../../src/stores/postgres/schema.ts';
+import { claimRequest, take } from '../../src/testing/store-contract/attempt.ts';
+import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
+
+let server: PostgresServer;
+let pool: pg.Pool;
+let names = 0;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  pool = new pg.Pool({ connectionString: server.url });
+});
+afterAll(async () => {
+  await pool?.end();
+  await server?.stop();
+});
+
+function newSchema(): string {
+  names += 1;
+  return `ledger_${names}`;
+}
+
+async function refusal(options: PostgresStoreOptions): Promise<SemelError> {
+  const store = postgresStore(options);
+  try {
+    await store.open();
+  } catch (error) {
+    return error as SemelError;
+  } finally {
+    await store.close();
+  }
+  throw new Error('it was opened');
+}
+
+/** A client that says something else of its server. */
+function lying(about: Record<string, unknown>): { query: pg.Pool['query'] } {
+  return {
+    query: (async (text: string, values?: unknown[]) => {
+      const answer = await pool.query(text, values);
+      return text.includes('server_version_num') ? { rows: [{ ...answer.rows[0], ...about }] } : answer;
+    }) as never,
+  };
+}
+
+describe('clients', () => {
+  const clients: Record<string, () => Promise<{ store: never; end(): Promise<unknown> }>> = {
+    'a pool of pg': async () => {
+      const client = new pg.Pool({ connectionString: server.url, max: 2 });
+      return { store: client as never, end: () => client.end() };
+    },
+    'a client of pg': async () => {
+      const client = new pg.Client({ connectionString: server.url });
+      await client.connect();
+      return { store: client as never, end: () => client.end() };
+    },
+    'postgres.js': async () => {
+      const client = postgres(server.url, { max: 2, onnotice: () => {} });
+      return { store: client as never, end: () => client.end() };
+    },
+    'a URL': async () => ({ store: server.url as never, end: async () => {} }),
+    'a URL with a schema': async () => ({
+      store: `${server.url}?application_name=x&schema=${newSchema()}` as never,
+      end: async () => {},
+    }),
+  };
+  test.each(Object.entries(clients))('%s', async (_name, connect) => {
+    const { store, end } = await connect();
+    const semel = createSemel({ store, namespace: 'clients' });
+    let runs = 0;
+    const id = { n: newSchema() };
+    const text = 'née \u{1f600} "quoted" \\ \u0001';
+    const call = () =>
+      semel.once('mail.send', id, async () => {
+        runs += 1;
+        return { run: runs, text };
+      });
+    expect(await Promise.all([call(), call()])).toEqual([
+      { run: 1, text },
+      { run: 1, text },
+    ]);
+    expect(await call()).toEqual({ run: 1, text });
+    await semel.close();
+    await end();
+  });
+
+  test('a pool that is shared with the program stays open', async () => {
+    const semel = createSemel({ store: pool });
+    await semel.open();
+    await semel.close();
+    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+  });
+
+  test('nobody listens at the address: the store is unavailable, and says where', async () => {
+    const error = await refusal({ url: 'postgres://ada:secret@127.0.0.1:1/shop' });
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retriable: true });
+    expect(error.message).toContain('127.0.0.1:1/shop, schema semel');
+    expect(JSON.stringify(error) + error.message).not.toContain('secret');
+  });
+});
+
+describe('refusals', () => {
+  test.each([
+    [{ number: 130_022, version: '13.22' }, /version 13.22, which is too old.*version 14 or newer/s],
+    [{ replica: true }, /is a replica or read-only.*primary/s],
+    [{ read_only: 'on' }, /is a replica or read-only.*primary/s],
+    [{ encoding: 'SQL_ASCII' }, /encoding SQL_ASCII.*UTF8/s],
+    [{ fsync: 'off' }, /can lose what it has confirmed: fsync is off.*accept-loss/s],
+  ])('%j', async (about, message) => {
+    const error = await refusal({ client: lying(about) as never, schema: newSchema() });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+    expect(error.message).toMatch(message);
+  });
+
+  test('synchronous_commit = off of the session, unless the loss is accepted', async () => {
+    const url = `${server.url}?options=${encodeURIComponent('-c synchronous_commit=off')}`;
+    const schema = newSchema();
+    expect((await refusal({ url, schema })).message).toMatch(/synchronous_commit is off/);
+    const store = postgresStore({ url, schema, durability: 'accept-loss' });
+    expect((await store.open()).forgets).toMatch(/synchronous_commit is off/);
+    await store.close();
+  });
+
+  test('a session that commits without waiting is made to wait, whatever a pooler hands out', async () => {
+    const schema = newSchema();
+    await (await opened({ client: pool as never, schema })).close();
+    const weak = new pg.Client({
+      connectionString: `${server.url}?options=${encodeURIComponent('-c synchronous_commit=off')}`,
+    });
+    await weak.connect();
+    await weak.query('BEGIN');
+    await weak.query(within(schema, `SELECT * FROM semel.exchange('[]', null, null, 1)`));
+    expect((await weak.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
+    await weak.query('COMMIT');
+    await weak.end();
+  });
+
+  test.each(['', 'Robert"; DROP TABLE students;--', 'pg_own', '1st', 'a'.repeat(64)])(
+    'the schema name %j',
+    async (schema) => {
+      expect(() => postgresStore({ client: pool as never, schema })).toThrow(/is no name for the schema/);
+    },
+  );
+
+  test('a read-only database', async () => {
+    await pool.query('CREATE DATABASE readers');
+    await pool.query('ALTER DATABASE readers SET default_transaction_read_only = on');
+    const url = server.url.replace(/\/postgres$/, '/readers');
+    expect((await refusal({ url })).message).toMatch(/read-only/);
+  });
+
+  test('a user without rights is told which', async () => {
+    const schema = newSchema();
+    await (await opened({ client: pool as never, schema })).close();
+    await pool.query('CREATE ROLE guest LOGIN');
+    const url = server.url.replace(/\/\/[^@]*@/, '//guest@');
+    expect((await refusal({ url, schema })).message).toMatch(/may not use the ledger.*Grant/s);
+  });
+});
+
+async function opened(options: PostgresStoreOptions) {
+  const store = postgresStore(options);
+  await store.open();
+  return store;
+}
+
+describe('the schema', () => {
+  test('is as the snapshot in the repository shows it', async () => {
+    const text = `${migrations
+      .flat()
+      .map((statement) => `${statement};`)
+      .join('\n\n')}\n`;
+    const file = new URL('postgres-schema.sql', import.meta.url);
+    if (process.env.UPDATE_SCHEMA) writeFileSync(file, text);
+    expect(text).toBe(readFileSync(file, 'utf8'));
+  });
+
+  test('is made once by twenty programs that start at the same moment', async () => {
+    const schema = newSchema();
+    const stores = await Promise.all(Array.from({ length: 20 }, () => opened({ url: server.url, schema })));
+    const { rows } = await pool.query(within(schema, 'SELECT count(*)::int AS n FROM semel.meta'));
+    expect(rows).toEqual([{ n: 1 }]);
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  test('is not made where it should not be', async () => {
+    const schema = newSchema();
+    const error = await refusal({ client: pool as never, schema, migrate: false });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE' });
+    expect(error.message).toMatch(/is not there yet.*semel store migrate/s);
+    const { rows } = await pool.query(`SELECT to_regnamespace('${schema}') IS NULL AS absent`);
+    expect(rows).toEqual([{ absent: true }]);
+  });
+
+  test('grows while older programs work on, until they are locked out on purpose', async () => {
+    const schema = newSchema();
+    const old = await opened({ client: pool as never, schema });
+    // The next version adds a column: whoever does not know of it goes on.
+    const next = [...migrations, ['ALTER TABLE semel.records ADD COLUMN colour text']];
+    await pool.query(migration(schema, next));
+    await take(old, { key: 'mail.send/=1' });
+    const other = await opened({ client: pool as never, schema });
+    await take(other, { key: 'mail.send/=2' });
+    await pool.query(within(schema, 'UPDATE semel.meta SET min_writer = 2'));
+    await expect(old.claim(claimRequest({ key: 'mail.send/=3' }))).rejects.toMatchObject({
+      code: 'STORE_UNSAFE',
+      correctiveAction: 'Update semel in this program.',
+    });
+    expect((await refusal({ client: pool as never, schema })).message).toMatch(/newer version of semel/);
+    await Promise.all([old.close(), other.close()]);
+  });
+
+  test('that was moved away refuses whoever is at work and whoever comes', async () => {
+    const schema = newSchema();
+    const store = await opened({ client: pool as never, schema });
+    const holder = await take(store);
+    await pool.query(within(schema, "UPDATE semel.meta SET moved_to = 'postgres://elsewhere'"));
+    await expect(holder.succeed()).rejects.toMatchObject({ code: 'STORE_MOVED' });
+    expect(await refusal({ client: pool as never, schema })).toMatchObject({ code: 'STORE_MOVED' });
+    await store.close();
+  });
+
+  test('that is gone fails closed', async () => {
+    const schema = newSchema();
+    const store = await opened({ client: pool as never, schema });
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`);
+    await expect(store.claim(claimRequest())).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
+    await store.close();
+  });
+});
