@@ -68,6 +68,25 @@ test('a record that an open transaction is making is waited for, and nobody else
   await store.close();
 });
 
+test('whoever waited for a record to be settled by another does not take its key for free', async () => {
+  const [store, other] = await Promise.all([open(), open()]);
+  const columns = `revision, fence, created, status, flags, namespace, key, token, version, owner, args, more`;
+  for (let n = 0; n < 12; n += 1) {
+    const key = `mail.send/=moving ${n}`;
+    await take(other, { key });
+    await sql('BEGIN');
+    await sql(`WITH gone AS (DELETE FROM semel.open WHERE key = '${key}' RETURNING *)
+      INSERT INTO semel.closed (${columns}) SELECT ${columns.replace('status', '1')} FROM gone`);
+    // This process has never seen the key, and tries to make it.
+    const claimed = store.claim(claimRequest({ key }));
+    await new Promise((resolve) => setTimeout(resolve, n * 4));
+    await sql('COMMIT');
+    const answer = await claimed;
+    expect([answer.won, answer.record?.status]).toEqual([false, 'succeeded']);
+  }
+  await Promise.all([store.close(), other.close()]);
+});
+
 test('a row that stays locked is told to be in flight, not to be a store that is down', async () => {
   const store = await open();
   const held = await take(store, { key: 'mail.send/=stuck' });
