@@ -1,5 +1,6 @@
 // How a command ended, in words for people and in the history.
 
+import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
 import type { ChildEnding } from './child.ts';
@@ -34,8 +35,8 @@ export async function noteEnding(
 
 /** Until nothing of it lives, or for so long; answers whether something still does. */
 export async function outlived({ kin }: ChildEnding, forMs: number): Promise<boolean> {
-  for (const until = performance.now() + forMs; kin.lives(); ) {
-    if (performance.now() >= until) return true;
+  for (const until = systemClock.mono() + forMs; kin.lives(); ) {
+    if (systemClock.mono() >= until) return true;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return false;

@@ -1,5 +1,6 @@
 // A guarded run: the job's turn (never two at a time, across slots), then its slot (done once), then the command.
 
+import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { SemelError } from '../core/errors.ts';
 import { minute } from '../core/period.ts';
@@ -313,7 +314,7 @@ function slotToolOf(options: JobOptions, asked: Asked) {
           // The command had ended, or was seen to be gone.
           verifyAfter: leaseMs + verifyAfterMs,
           verify: (_: { slot: string }, ctx) => {
-            asked.since ??= performance.now();
+            asked.since ??= systemClock.mono();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
             const env = {
               ...commonEnv(semel, facts, attempt, options.isNamespaceChosen),
