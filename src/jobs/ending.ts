@@ -33,6 +33,11 @@ export async function noteEnding(
   await semel.records.annotate(key, note).catch(() => undefined);
 }
 
+/** Whoever reads the history finds all notes there, so that they are written by then. */
+export async function notesWritten(semel: Semel, key: string): Promise<void> {
+  await semel.records.history(key).catch(() => undefined);
+}
+
 /** Until nothing of it lives, or for so long; answers whether something still does. */
 export async function outlived({ kin }: ChildEnding, forMs: number): Promise<boolean> {
   for (const until = systemClock.mono() + forMs; kin.lives(); ) {
