@@ -87,10 +87,11 @@ describe.each(names)('the pipe %s', (name) => {
     expect(names.map((each) => hasReader(second[each]))).toEqual([false, false, false, false]);
   });
 
-  test('is not used while somebody could write to it', async () => {
+  test.each(['', 'words'])('is not used while somebody could write to it, and wrote "%s"', async (words) => {
     const first = await takePipes(folder, 'first');
     const reading = held(first[name], O_RDONLY);
     const writing = held(first[name], O_WRONLY);
+    writeSync(writing, words);
     letGo(reading);
     leavePipes(first);
     expect(nodesOf(await takePipes(folder, 'second'))).not.toContain(fstatSync(writing).ino);
