@@ -21,7 +21,6 @@ export async function bundleCommand(folder: string): Promise<void> {
   const { output: files } = await build({
     ...common,
     input: { main: 'src/cli/main.ts', actor: 'src/cli/demo/actor.ts' },
-    resolve: { alias: { 'node:crypto': join(root, 'src/cli/light-crypto.ts') } },
     // All that lies below the command is one file: it is the same for every word.
     checks: { ineffectiveDynamicImport: false },
     output: {
