@@ -50,14 +50,17 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
       sql(`SELECT now, floor, done, seen FROM semel.exchange($1::text::json, $2::text::json, $3::text::json,
       $4::text::json, $5::text::json, $6::text::json, $7::text::json, $8::text::json, $9::integer)`),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
-    // What is open is looked through: a worker that died before the line left it there.
+    // What is open is looked through: a worker that died before the line left it there. What may only go later must not
+    // take the place of what may go now.
     due: sql(`SELECT t.now, (
       SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text FROM (
         (SELECT * FROM semel.closed c WHERE c.expires <= t.now ORDER BY c.expires LIMIT $1)
         UNION ALL (SELECT * FROM semel.open o WHERE o.status = ${statusCode('running')}
           AND o.flags & ${dispatchedFlag} = 0 AND o.more::json ->> 'doubtSince' IS NULL
           AND o.more::json ->> 'news' IS NULL
-          AND (o.more::json -> 'lease' ->> 1)::bigint <= t.now LIMIT $1)
+          AND (o.more::json -> 'lease' ->> 1)::bigint <= t.now
+          AND o.created + coalesce((o.more::json ->> 'updated')::bigint, 0)
+            + coalesce((o.more::json ->> 'failureWindow')::bigint, 0) <= t.now LIMIT $1)
         LIMIT $1) AS r) AS found
       FROM (SELECT semel.now_ms() AS now) AS t`),
     append: sql(`INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)

@@ -25,6 +25,15 @@ export const retentionCases = [
     assert.equal(await scene.store.countExpired(), 0);
   }),
 
+  behaviour('what may go later does not hide from retention what may go now', ['time'], async (scene) => {
+    for (const name of ['a', 'b', 'c', 'd'])
+      await scene.take({ key: `mail.send/=${name}`, ...(name === 'c' ? { retention: none } : {}) });
+    await scene.lapse();
+    assert.equal(await scene.store.prune(1), 1);
+    assert.ok(await gone(scene, 'mail.send/=c'));
+    assert.equal(await scene.store.prune(1), 0);
+  }),
+
   behaviour('a success answers until its window is over, pruned or not', ['time'], async (scene) => {
     const first = await scene.take({ fingerprint: 'a' });
     await first.succeed();
