@@ -75,7 +75,10 @@ interface SuiteReport {
 }
 
 /** The store contract and what belongs to it first: where that finds something, the rest need not be asked. */
-const suites = [['test/stores'], ['src/', 'test/library', 'test/sim/regressions']];
+const suites = [
+  ['test/stores', 'test/sim/far'],
+  ['src/', 'test/library', 'test/sim/regressions'],
+];
 
 async function bySuites(copy: Copy): Promise<Found> {
   for (const suite of suites) {
