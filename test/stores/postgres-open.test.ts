@@ -172,6 +172,27 @@ async function opened(options: PostgresStoreOptions) {
   return store;
 }
 
+test.each(['repeatable read', 'serializable'])(
+  'a connection at isolation level %s is refused: whoever waited would not see what it waited for',
+  async (level) => {
+    const options = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`;
+    const client = new pg.Pool({ connectionString: server.url, options, max: 1 });
+    const schema = newSchema();
+    const error = await refusal({ client: client as never, schema });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE' });
+    expect(error.message).toMatch(/isolation level/);
+    // A pooler may give such a connection later, when the store is open.
+    const store = await opened({ client: pool as never, schema });
+    await take(store);
+    await store.close();
+    const late = client.query(
+      within(schema, `SELECT * FROM semel.exchange('[{}]', null, null, null, null, null, null, null, 1)`),
+    );
+    await expect(late).rejects.toMatchObject({ code: 'SM004' });
+    await client.end();
+  },
+);
+
 describe('the schema', () => {
   test('is as the snapshot in the repository shows it', async () => {
     const text = `${migrations

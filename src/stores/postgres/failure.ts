@@ -14,6 +14,9 @@ const refusedEntry = /^(28|3D000)/;
 const lost = /^(3F000|42P01|42883|42703)/;
 const conflict = /^(40001|40P01)/;
 
+export const isolationNext: string =
+  "Set default_transaction_isolation to 'read committed' for this user, database or connection.";
+
 export function sqlStateOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
@@ -49,6 +52,10 @@ export function judge(error: unknown, where: string): Judgement {
   if (state === 'SM003')
     return told('STORE_UNSAFE', `The ledger at ${where} is written by newer versions of semel only.`, {
       next: 'Update semel in this program.',
+    });
+  if (state === 'SM004')
+    return told('STORE_UNSAFE', `The connection to ${where} is not at isolation level read committed.`, {
+      next: isolationNext,
     });
   if (state === undefined || unreachable.test(state))
     return told('STORE_UNAVAILABLE', `Postgres at ${where} does not answer (${cause}).`, {

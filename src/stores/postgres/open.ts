@@ -3,6 +3,7 @@
 
 import { SemelError } from '../../core/errors.ts';
 import type { Connection } from './client.ts';
+import { isolationNext } from './failure.ts';
 import { migration, schemaVersion, within } from './schema.ts';
 
 export interface OpenOptions {
@@ -35,7 +36,8 @@ export async function openLedger(connection: Connection, options: OpenOptions): 
     current_setting('server_version_num')::integer AS number, current_setting('server_version') AS version,
     pg_is_in_recovery() AS replica, current_setting('transaction_read_only') AS read_only,
     current_setting('synchronous_commit') AS commits, current_setting('fsync') AS fsync,
-    current_setting('full_page_writes') AS whole_pages, current_setting('server_encoding') AS encoding`);
+    current_setting('full_page_writes') AS whole_pages, current_setting('server_encoding') AS encoding,
+    current_setting('transaction_isolation') AS isolation`);
   const forgets = refuse(server, options);
   if (options.migrate && (await versionOf(connection, options.schema)) < schemaVersion)
     await connection.query(migration(options.schema));
@@ -68,6 +70,11 @@ function refuse(server: Record<string, unknown>, { where, acceptLoss }: OpenOpti
     throw unsafe(
       `The database at ${where} has the encoding ${server.encoding}, which cannot hold every record.`,
       'Use a database with the encoding UTF8.',
+    );
+  if (server.isolation !== 'read committed')
+    throw unsafe(
+      `The connection to ${where} is at isolation level ${server.isolation}, at which a key could be taken twice.`,
+      isolationNext,
     );
   const weak = [
     server.commits === 'off' && 'synchronous_commit is off',

@@ -234,6 +234,10 @@ DECLARE
   expected integer := ${count};
   item json;
 BEGIN
+  -- What was waited for must be seen by the next statement: a snapshot for all of them would let a key be taken twice.
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
   -- Whoever seals the ledger waits for those who are writing, and they for nobody else.
   PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
   SELECT * INTO known FROM semel.meta WHERE one;
