@@ -2,7 +2,7 @@
 // the store swaps the row if it is still that one and the time has not run past the decision. Whoever was too slow
 // is told what is there now, and decides again. What concerns one key is decided together and sent as one swap.
 
-import type { Clock, Random } from '../core/clock.ts';
+import { type Clock, type Random, systemClock, systemRandom } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { coalescer, unanswered } from './coalescer.ts';
 import type { FarBackend, Found, Removal, Swap, Swapped, Write } from './far-backend.ts';
@@ -11,15 +11,15 @@ import { farMemory } from './far-memory.ts';
 import type { Urgency } from './rule-store.ts';
 import { claim, formOf } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
-import { isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
+import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
 import { type Step, type Time, view } from './rules/state.ts';
 import type { ClaimRequest, Page, Row, Store, StoredRecord, StoreEvent, StoreFacts } from './store.ts';
 
 export interface FarStoreOptions {
-  readonly clock: Clock;
-  readonly random: Random;
+  readonly clock?: Clock;
+  readonly random?: Random;
   /** When a batch starts from idle; for simulations. */
   readonly soon?: (run: () => void) => void;
 }
@@ -62,7 +62,10 @@ const longestPauseMs = 300;
 const locked: unique symbol = Symbol('locked');
 const pageSize = 500;
 
-export function farStore(backend: FarBackend, { clock, random, soon }: FarStoreOptions): Store {
+export function farStore(
+  backend: FarBackend,
+  { clock = systemClock, random = systemRandom, soon }: FarStoreOptions = {},
+): Store {
   const far = farClock(clock);
   const memory = farMemory();
   const batches = { flush, judge: backend.judge, ...(soon === undefined ? {} : { soon }) };
@@ -365,7 +368,7 @@ export function farStore(backend: FarBackend, { clock, random, soon }: FarStoreO
       for (let after: string | undefined; ; ) {
         const query = { namespace, limit: pageSize, ...(after === undefined ? {} : { after }) };
         const { rows, next, time } = await timed(() => backend.list(query));
-        for (const row of rows) if (isRemovable(row, time) || isTombstoneDue(row, time)) count += 1;
+        for (const row of rows) if (isDue(row, time)) count += 1;
         if (next === undefined) break;
         after = next;
       }

@@ -1,7 +1,11 @@
 // The seam: what a store promises, and the rules that every store applies.
 
+export type { FarBackend, Found, Removal, Swap, Swapped, Write } from './far-backend.ts';
+export { type FarStoreOptions, farStore } from './far-store.ts';
+export { matches } from './matching.ts';
 export { type MemoryStoreOptions, memoryStore } from './memory.ts';
 export { type Backend, ruleStore, type Transaction, type Urgency } from './rule-store.ts';
+export { isDue } from './rules/prune.ts';
 export { contractOf, type Time } from './rules/state.ts';
 export type {
   Act,

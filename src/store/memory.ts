@@ -2,10 +2,11 @@
 // that a restart forgets.
 
 import { type Clock, systemClock } from '../core/clock.ts';
+import { matches } from './matching.ts';
 import { type Backend, ruleStore, type Transaction } from './rule-store.ts';
-import { isRemovable, isTombstoneDue } from './rules/prune.ts';
-import { contractOf, isInDoubt, type Time } from './rules/state.ts';
-import type { ListQuery, Row, Store, StoreEvent } from './store.ts';
+import { isDue } from './rules/prune.ts';
+import type { Time } from './rules/state.ts';
+import type { Row, Store, StoreEvent } from './store.ts';
 
 export interface MemoryStoreOptions {
   readonly clock?: Clock;
@@ -53,10 +54,7 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
               event.namespace !== namespace || event.key !== key || types?.includes(event.type) === false,
           );
         },
-        due: (limit) =>
-          [...rows.values()]
-            .filter((row) => isRemovable(row, now) || isTombstoneDue(row, now))
-            .slice(0, limit),
+        due: (limit) => [...rows.values()].filter((row) => isDue(row, now)).slice(0, limit),
       };
       return work(transaction);
     },
@@ -73,16 +71,4 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
     namespaces: () => [...new Set([...rows.values()].map(({ namespace }) => namespace))].sort(),
     async close() {},
   };
-}
-
-function matches(row: Row, query: ListQuery, time: Time): boolean {
-  return (
-    row.namespace === query.namespace &&
-    (query.contract === undefined || contractOf(row.key) === query.contract) &&
-    (query.prefix === undefined || row.key.startsWith(query.prefix)) &&
-    (query.status === undefined || row.status === query.status) &&
-    (query.inDoubt === undefined || isInDoubt(row, time) === query.inDoubt) &&
-    (query.conversation === undefined || row.conversation === query.conversation) &&
-    (query.after === undefined || row.key > query.after)
-  );
 }

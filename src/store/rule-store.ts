@@ -3,7 +3,7 @@
 
 import { claim, formOf, lossOf } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
-import { isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
+import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
 import { type Step, type Time, view } from './rules/state.ts';
@@ -122,8 +122,7 @@ export function ruleStore(backend: Backend): Store {
     let count = 0;
     for (let after: string | undefined; ; ) {
       const page = backend.list({ namespace, limit: pageSize, ...(after === undefined ? {} : { after }) });
-      for (const row of page.rows)
-        if (isRemovable(row, page.time) || isTombstoneDue(row, page.time)) count += 1;
+      for (const row of page.rows) if (isDue(row, page.time)) count += 1;
       if (page.next === undefined) return count;
       after = page.next;
       // A ledger can be long: whoever else has work in this process gets a turn.

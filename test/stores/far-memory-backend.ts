@@ -2,9 +2,10 @@
 // a word about everything that it has done.
 
 import type { FarBackend, Found, Removal, Swap, Swapped, Write } from '../../src/store/far-backend.ts';
-import { isRemovable, isTombstoneDue } from '../../src/store/rules/prune.ts';
-import { contractOf, isInDoubt, type Time } from '../../src/store/rules/state.ts';
-import type { ListQuery, Row, StoreEvent } from '../../src/store/store.ts';
+import { matches } from '../../src/store/matching.ts';
+import { isDue } from '../../src/store/rules/prune.ts';
+import type { Time } from '../../src/store/rules/state.ts';
+import type { Row, StoreEvent } from '../../src/store/store.ts';
 
 export type Exchanged = Awaited<ReturnType<FarBackend['exchange']>>;
 
@@ -57,9 +58,7 @@ export function farMemoryBackend(now: () => number): FarMemoryBackend {
     },
     find(limit) {
       const moment = time();
-      const found = [...rows.values()].filter(
-        ({ row }) => isRemovable(row, moment) || isTombstoneDue(row, moment),
-      );
+      const found = [...rows.values()].filter(({ row }) => isDue(row, moment));
       return { found: found.slice(0, limit), now: moment.wall };
     },
     rows: () => [...rows.values()].map(({ row }) => row),
@@ -116,16 +115,4 @@ export function farMemoryBackend(now: () => number): FarMemoryBackend {
     events.push(...write.events);
     return true;
   }
-}
-
-function matches(row: Row, query: ListQuery, time: Time): boolean {
-  return (
-    row.namespace === query.namespace &&
-    (query.contract === undefined || contractOf(row.key) === query.contract) &&
-    (query.prefix === undefined || row.key.startsWith(query.prefix)) &&
-    (query.status === undefined || row.status === query.status) &&
-    (query.inDoubt === undefined || isInDoubt(row, time) === query.inDoubt) &&
-    (query.conversation === undefined || row.conversation === query.conversation) &&
-    (query.after === undefined || row.key > query.after)
-  );
 }

@@ -18,6 +18,11 @@ export function isTombstoneDue(row: Row, time: Time): boolean {
   return isSettled(row) && isKept(row) && isOver(row.expiresAt, time);
 }
 
+/** Retention has something to do about it: remove it, or leave a tombstone. */
+export function isDue(row: Row, time: Time): boolean {
+  return isRemovable(row, time) || isTombstoneDue(row, time);
+}
+
 /** Events that tell who asked, not what became of the record: a tombstone does without them. */
 export const mereUse: readonly EventType[] = ['replayed', 'conflict', 'observed'];
 

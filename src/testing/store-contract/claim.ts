@@ -1,7 +1,7 @@
 // Who may act on a key.
 
 import assert from 'node:assert/strict';
-import { claimRequest, lease, resultOf, theKey, theNamespace, verifyAfter } from './attempt.ts';
+import { claimRequest, lease, resultOf, second, theKey, theNamespace, verifyAfter } from './attempt.ts';
 import { behaviour, type Scene, unchanged } from './scene.ts';
 
 export const claimCases = [
@@ -24,8 +24,8 @@ export const claimCases = [
       assert.equal(record.lapsed, false);
       assert.equal(record.expiresAt, null);
       assert.equal(record.settledAt, null);
-      // Rounded: where the uptime is just below a power of two, sum and difference of doubles do not cancel out.
-      assert.ok(record.leaseLeftMs > 0 && Math.round(record.leaseLeftMs) <= lease);
+      // A store far away adds what it may know the time too early by: its holder counts from when it asked.
+      assert.ok(record.leaseLeftMs > 0 && record.leaseLeftMs <= lease + second);
     },
   ),
 

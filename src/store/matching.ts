@@ -1,0 +1,16 @@
+// Which records a query is about, for stores that look through them.
+
+import { contractOf, isInDoubt, type Time } from './rules/state.ts';
+import type { ListQuery, Row } from './store.ts';
+
+export function matches(row: Row, query: ListQuery, time: Time): boolean {
+  return (
+    row.namespace === query.namespace &&
+    (query.contract === undefined || contractOf(row.key) === query.contract) &&
+    (query.prefix === undefined || row.key.startsWith(query.prefix)) &&
+    (query.status === undefined || row.status === query.status) &&
+    (query.inDoubt === undefined || isInDoubt(row, time) === query.inDoubt) &&
+    (query.conversation === undefined || row.conversation === query.conversation) &&
+    (query.after === undefined || row.key > query.after)
+  );
+}
