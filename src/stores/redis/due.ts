@@ -6,7 +6,7 @@ import type { Row } from '../../store/store.ts';
 import type { Reply } from './client.ts';
 import type { Run } from './incarnation.ts';
 import { type Names, partsOf } from './names.ts';
-import { type Filed, slotOf, unpack } from './rows.ts';
+import { type Filed, short, slotOf, unpack } from './rows.ts';
 import { file } from './scripts.ts';
 
 export interface Ways {
@@ -32,12 +32,12 @@ export async function dueIn(
   const slots = (await send(key, ['zrangebyscore', key, '-inf', String(slotOf(now))])) as readonly string[];
   let looked = 0;
   for (const slot of slots) {
-    const list = names.due(bucket, Number(slot));
+    const list = names.due(bucket, slot);
     for (let start = 0; found.length < limit && looked < most; ) {
       const stop = String(start + Math.min(chunk, limit - found.length) - 1);
       const listed = (await send(list, ['lrange', list, String(start), stop])) as readonly string[];
       if (listed.length === 0) break;
-      const part = await lookAt(ways, bucket, Number(slot), [...new Set(listed)], now);
+      const part = await lookAt(ways, bucket, slot, [...new Set(listed)], now);
       found.push(...part.due);
       looked += listed.length;
       start += listed.length - part.moved;
@@ -49,7 +49,7 @@ export async function dueIn(
 async function lookAt(
   { names, run, send }: Ways,
   bucket: number,
-  slot: number,
+  slot: string,
   listed: readonly string[],
   now: number,
 ): Promise<{ due: readonly Filed[]; moved: number }> {
@@ -60,18 +60,18 @@ async function lookAt(
   const moves: Promise<Reply>[] = [];
   for (const [index, value] of values.entries()) {
     const filed = value === null ? undefined : unpack(...partsOf(listed[index] as string), value);
-    const isHere = filed?.slot === slot;
+    const isHere = filed !== undefined && short(filed.slot) === slot;
     if (isHere && (isRemovable(filed.row, time) || isTombstoneDue(filed.row, time))) {
       due.push(filed);
       continue;
     }
-    const later = isHere ? slotOf(laterOf(filed.row, now)) : '';
+    const later = isHere ? short(slotOf(laterOf(filed.row, now))) : '';
     if (isHere && later === slot) continue;
     moves.push(
       run(
         file,
         [keys[index] as string, names.due(bucket, slot), names.due(bucket, later), names.slots(bucket)],
-        [String(filed?.revision ?? ''), String(slot), String(later), String(names.nameStart(bucket))],
+        [short(filed?.revision), slot, later, String(names.nameStart(bucket))],
       ),
     );
   }

@@ -14,7 +14,7 @@ import { type Incarnation, identify } from './incarnation.ts';
 import { lister } from './list.ts';
 import { checkPrefix, nameOf } from './names.ts';
 import { checkServers } from './open.ts';
-import { dueSlot, type Filed, pack, packEvent, unpack, unpackEvent } from './rows.ts';
+import { dueSlot, type Filed, pack, packEvent, short, unpack, unpackEvent } from './rows.ts';
 import { append, layoutVersion, look, remove, type Script, swap } from './scripts.ts';
 import { connect, placeOf } from './url.ts';
 
@@ -245,7 +245,7 @@ function redisBackend(
         return { now, swapped: { done: false, found: undefined } };
     }
     const { before, row, revision, events, at, until } = write;
-    const slot = row === undefined ? '' : dueSlot(row);
+    const slot = row === undefined ? '' : short(dueSlot(row));
     const { id, seq } = of(bucket);
     const [done, now, lowest, latest, value] = (await run(
       swap,
@@ -262,18 +262,18 @@ function redisBackend(
         id,
         String(seq),
         String(layoutVersion),
-        before === undefined ? '' : String(before.revision),
-        String(revision),
+        short(before?.revision),
+        short(revision),
         String(at),
         String(until),
         String(row?.fence ?? 0),
-        String(slot),
+        slot,
         String(names.nameStart(bucket)),
         namespace,
         row === undefined ? '' : pack(row),
         String(events.length),
         ...events.map(noted),
-        ...beside.map((other) => String(other.revision ?? '')),
+        ...beside.map((other) => short(other.revision)),
       ],
     )) as [number, number, string, number | string, string | null];
     saw(bucket, Number(latest));
@@ -287,7 +287,7 @@ function redisBackend(
   async function removeOne({ before, row, revision, events }: Removal): Promise<boolean> {
     const { names, of, saw } = known();
     const { namespace, key, fence } = before.row;
-    const { slot } = before as Filed;
+    const slot = short((before as Filed).slot);
     const bucket = names.bucketOf(namespace, key);
     const name = nameOf(namespace, key);
     const { id, seq } = of(bucket);
@@ -304,10 +304,10 @@ function redisBackend(
         id,
         String(seq),
         String(layoutVersion),
-        String(before.revision),
-        String(revision),
+        short(before.revision),
+        short(revision),
         String(fence),
-        String(slot),
+        slot,
         String(names.nameStart(bucket)),
         row === undefined ? '' : pack(row),
         ...(events ?? []),
