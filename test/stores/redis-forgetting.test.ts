@@ -126,7 +126,16 @@ test('a restart that forgets nothing is no loss', async (context) => {
   const holder = await take(store);
   await world.server.kill();
   await world.server.restart();
-  await expect.poll(async () => holder.renew().then((answer) => answer.held, () => false), { timeout: 5_000 }).toBe(true);
+  await expect
+    .poll(
+      async () =>
+        holder.renew().then(
+          (answer) => answer.held,
+          () => false,
+        ),
+      { timeout: 5_000 },
+    )
+    .toBe(true);
   expect((await holder.succeed()).settled).toBe(true);
 });
 

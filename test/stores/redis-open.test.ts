@@ -165,7 +165,10 @@ describe('durability is checked', () => {
   });
 
   test('a real server without a log is refused, and one that evicts', async () => {
-    await using weak = await startRedis({ persistence: 'none', settings: { 'maxmemory-policy': 'allkeys-lru' } });
+    await using weak = await startRedis({
+      persistence: 'none',
+      settings: { 'maxmemory-policy': 'allkeys-lru' },
+    });
     const error = await refusal({ url: weak?.url as string });
     expect(error.message).toContain('appendonly is off');
     expect(error.message).toContain('allkeys-lru');
@@ -181,7 +184,11 @@ describe('failures are told apart', () => {
     'CLUSTERDOWN The cluster is down': ['STORE_UNAVAILABLE', true, /cluster/],
     'NOAUTH Authentication required.': ['STORE_UNAVAILABLE', false, /password/],
     'WRONGPASS invalid username-password pair': ['STORE_UNAVAILABLE', false, /password/],
-    "NOPERM this user has no permissions to run the 'evalsha' command": ['STORE_UNSAFE', false, /may not use/],
+    "NOPERM this user has no permissions to run the 'evalsha' command": [
+      'STORE_UNSAFE',
+      false,
+      /may not use/,
+    ],
     'BUSY Redis is busy running a script.': ['STORE_UNAVAILABLE', true, /script/],
     'MOVED 3999 127.0.0.1:6381': ['STORE_UNSAFE', false, /cluster client/],
     'Connection is closed.': ['STORE_UNAVAILABLE', true, /does not answer/],

@@ -18,18 +18,41 @@ export interface Ways {
 const chunk = 250;
 /** Looked at in one go: a minute of many records is read in several. */
 const most = 20_000;
+const mostSlots = '1000';
+
+/** Those of the buckets' slots of time that have begun: all asked together, since most have none. */
+export async function slotsDue(
+  { names, send }: Ways,
+  nowOf: (bucket: number) => Promise<number>,
+): Promise<readonly { readonly bucket: number; readonly now: number; readonly slots: readonly string[] }[]> {
+  return Promise.all(
+    Array.from({ length: names.buckets }, async (_, bucket) => {
+      const key = names.slots(bucket);
+      const now = await nowOf(bucket);
+      const slots = await send(key, [
+        'zrangebyscore',
+        key,
+        '-inf',
+        String(slotOf(now)),
+        'limit',
+        '0',
+        mostSlots,
+      ]);
+      return { bucket, now, slots: slots as readonly string[] };
+    }),
+  );
+}
 
 /** What can go of one bucket, at most so many. */
 export async function dueIn(
   ways: Ways,
   bucket: number,
+  slots: readonly string[],
   limit: number,
   now: number,
 ): Promise<readonly Filed[]> {
   const { names, send } = ways;
   const found: Filed[] = [];
-  const key = names.slots(bucket);
-  const slots = (await send(key, ['zrangebyscore', key, '-inf', String(slotOf(now))])) as readonly string[];
   let looked = 0;
   for (const slot of slots) {
     const list = names.due(bucket, slot);

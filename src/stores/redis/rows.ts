@@ -34,7 +34,9 @@ export function pack(row: Row): string {
 
 export function unpack(namespace: string, key: string, packed: string): Filed {
   const [revision, slot, head, names] = packed.split('\n', 4) as [string, string, string, string];
-  const [created, status, flags, fence, settled = null, expires = null, ...lengths] = head.split(',').map(long);
+  const [created, status, flags, fence, settled = null, expires = null, ...lengths] = head
+    .split(',')
+    .map(long);
   const [token, version, owner] = names.split(',').map(unescaped);
   let start = revision.length + slot.length + head.length + names.length + 4;
   const texts = [0, 1, 2, 3, 4].map((index) => {
@@ -43,7 +45,18 @@ export function unpack(namespace: string, key: string, packed: string): Filed {
     start += length;
     return packed.slice(start - length, start);
   });
-  const columns = [status, flags, fence, token === '' ? null : tokenOf(token as string), version, owner, created, settled, expires, ...texts];
+  const columns = [
+    status,
+    flags,
+    fence,
+    token === '' ? null : tokenOf(token as string),
+    version,
+    owner,
+    created,
+    settled,
+    expires,
+    ...texts,
+  ];
   return {
     row: rowOf(namespace, key, columns as Columns),
     revision: long(revision) as number,

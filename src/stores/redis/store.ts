@@ -8,7 +8,7 @@ import { inTime } from '../../store/in-time.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
 import { type Connection, connectionOf, type RedisClient, type Reply } from './client.ts';
-import { dueIn } from './due.ts';
+import { dueIn, slotsDue } from './due.ts';
 import { hasForgotten, judge, replyCodeOf } from './failure.ts';
 import { type Incarnation, identify } from './incarnation.ts';
 import { lister } from './list.ts';
@@ -104,15 +104,13 @@ function redisBackend(
       exchange: (swaps) => asKnown(() => exchange(swaps)),
       list: listRows,
       async due(limit) {
-        const { names } = known();
+        const ways = { names: known().names, run, send };
         const found: Filed[] = [];
-        const instants: number[] = [];
-        for (let bucket = 0; bucket < names.buckets && found.length < limit; bucket += 1) {
-          const now = await nowOf(bucket);
-          instants.push(now);
-          found.push(...(await dueIn({ names, run, send }, bucket, limit - found.length, now)));
-        }
-        return { found, now: Math.min(...instants) };
+        const buckets = await slotsDue(ways, nowOf);
+        for (const { bucket, now, slots } of buckets)
+          if (slots.length > 0 && found.length < limit)
+            found.push(...(await dueIn(ways, bucket, slots, limit - found.length, now)));
+        return { found, now: Math.min(...buckets.map(({ now }) => now)) };
       },
       remove: (removals) =>
         asKnown(async () => {
