@@ -31,18 +31,17 @@ export async function movableLedger(url: string, driver: Driver): Promise<RedisL
   const prefix = `ledger-${process.pid}-${ledgers}`;
   let now = 0;
   const { client, ask, end } = await (driver === 'ioredis' ? withIoRedis(url) : withNodeRedis(url));
-  const moved = (command: readonly string[]) => {
+  const asMoved = (...command: string[]) => {
     const [name, sha, ...rest] = command;
+    const instant = [String(Math.floor(now / 1000)), String((now % 1000) * 1000)];
+    if (name === 'time') return Promise.resolve(instant);
     const script = name === 'evalsha' && scripts.find((one) => one.sha === sha);
-    if (!script) return command;
-    const instant = `{${Math.floor(now / 1000)}, ${(now % 1000) * 1000}}`;
-    return ['eval', script.text.replace("redis.call('TIME')", instant), ...rest];
+    if (!script) return ask(...command);
+    return ask('eval', script.text.replace("redis.call('TIME')", `{${instant.join()}}`), ...rest);
   };
-  const movable = {
-    ...(driver === 'ioredis'
-      ? { call: (...command: string[]) => ask(...moved(command)) }
-      : { sendCommand: (command: string[]) => ask(...moved(command)) }),
-  } as RedisClient;
+  const movable = (
+    driver === 'ioredis' ? { call: asMoved } : { sendCommand: (command: string[]) => asMoved(...command) }
+  ) as RedisClient;
   return {
     prefix,
     client,

@@ -52,7 +52,14 @@ test('what was taken anew meanwhile is not removed', async (context) => {
   await first.succeed();
   const seen = { fence: first.fence, dispatchedAt: null };
   const act = { type: 'forget' } as const;
-  const about = { namespace: theNamespace, key: theKey, decidedAt: Date.now(), by: 'me', note: null, force: false };
+  const about = {
+    namespace: theNamespace,
+    key: theKey,
+    decidedAt: Date.now(),
+    by: 'me',
+    note: null,
+    force: false,
+  };
   expect((await other.resolve({ ...about, seen, act, token: 'act' })).ok).toBe(true);
   expect(await store.prune(10)).toBe(0);
   expect(wasDone()).toBe(true);

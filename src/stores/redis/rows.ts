@@ -1,7 +1,6 @@
 // A row as one packed text, and back: revision, the slot of time in which it is filed, a short head, and the texts one
 // after the other as they are. A hash with values of this size would take twice the memory.
 
-import { dueAt } from '../../store/due.ts';
 import type { Found } from '../../store/far-backend.ts';
 import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
@@ -19,8 +18,16 @@ export function slotOf(instant: number | null): number | '' {
   return instant === null ? '' : Math.floor(instant / slotMs);
 }
 
-export function dueSlot(row: Row): number | '' {
-  return slotOf(dueAt(row));
+/**
+ * From when on retention should look at it: never later than it can go. Of what is running it depends on nothing that a
+ * renewal changes, and of what was sent it is a success that is foreseen.
+ */
+export function dueSlot({ status, expiresAt, createdAt, retention, dispatched }: Row): number | '' {
+  if (status !== 'running') return slotOf(expiresAt);
+  if (retention === null) return slotOf(createdAt);
+  if (!dispatched) return slotOf(createdAt + retention.failureWindowMs);
+  const { periodEndsAt, windowMs } = retention;
+  return slotOf(Math.min(Number.MAX_SAFE_INTEGER, Math.max(createdAt, periodEndsAt ?? 0) + windowMs));
 }
 
 /** Whatever follows revision and slot. */

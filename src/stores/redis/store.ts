@@ -167,16 +167,8 @@ function redisBackend(
     return inTime(ask(key, command), clock, timeoutMs);
   }
 
-  /** By its digest, which every server knows after the first time, until it is started anew. */
-  async function run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply> {
-    const about = [String(keys.length), ...keys, ...args];
-    const [first] = keys as [string];
-    try {
-      return await send(first, ['evalsha', script.sha, ...about]);
-    } catch (error) {
-      if (replyCodeOf(error) !== 'NOSCRIPT') throw error;
-      return send(first, ['eval', script.text, ...about]);
-    }
+  function run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply> {
+    return runBy(send, script, keys, args);
   }
 
   async function identified(): Promise<Incarnation> {
@@ -211,10 +203,15 @@ function redisBackend(
     return now;
   }
 
+  /** One timer for all of them: a batch is waited for as a whole. */
   async function exchange(
     swaps: readonly Swap[],
   ): Promise<{ now: number; floor: number; answers: readonly Swapped[] }> {
-    const answers = await Promise.all(swaps.map(answerOf));
+    const reached = await connection();
+    // Asked before the records are, so that none is judged by a time before which it was read.
+    const time = reached.isCluster || swaps.every(({ write }) => write) ? undefined : readTime(reached);
+    const all = Promise.all(swaps.map((one) => answerOf(one, reached, time)));
+    const answers = await inTime(all, clock, timeoutMs);
     return {
       now: Math.min(...answers.map(({ now }) => now)),
       floor,
@@ -222,22 +219,30 @@ function redisBackend(
     };
   }
 
-  async function answerOf({ namespace, key, write }: Swap): Promise<Answer> {
+  async function answerOf(
+    { namespace, key, write }: Swap,
+    { isCluster, send: ask }: Connection,
+    time: Promise<number> | undefined,
+  ): Promise<Answer> {
     const { names, of, saw } = known();
     const bucket = names.bucketOf(namespace, key);
     const name = nameOf(namespace, key);
     const record = names.record(bucket, name);
+    const glance = async (there: string) => {
+      if (time === undefined) return (await runBy(ask, look, [there], [])) as [number, string | null];
+      const value = ask(there, ['get', there]) as Promise<string | null>;
+      return [await time, await value] as const;
+    };
     if (write === undefined) {
-      const [now, value] = (await run(look, [record], [])) as [number, string | null];
+      const [now, value] = await glance(record);
       return { now, swapped: { done: false, found: found(namespace, key, value) } };
     }
-    const { isCluster } = await connection();
     const others = write.beside.map((other) => ({ ...other, bucket: names.bucketOf(namespace, other.key) }));
     const apart = others.filter((other) => isCluster && other.bucket !== bucket);
     const beside = others.filter((other) => !apart.includes(other));
     for (const other of apart) {
       const there = names.record(other.bucket, nameOf(namespace, other.key));
-      const [now, value] = (await run(look, [there], [])) as [number, string | null];
+      const [now, value] = await glance(there);
       // It is about several keys: who asked looks at all of them again.
       if (found(namespace, other.key, value)?.revision !== other.revision)
         return { now, swapped: { done: false, found: undefined } };
@@ -245,7 +250,8 @@ function redisBackend(
     const { before, row, revision, events, at, until } = write;
     const slot = row === undefined ? '' : short(dueSlot(row));
     const { id, seq } = of(bucket);
-    const [done, now, lowest, latest, value] = (await run(
+    const [done, now, lowest, latest, value] = (await runBy(
+      ask,
       swap,
       [
         record,
@@ -330,6 +336,28 @@ function redisBackend(
     }
     await Promise.all([...byRecord.values()].map(({ keys, args }) => run(append, keys, args)));
   }
+}
+
+/** By its digest, which every server knows after the first time, until it is started anew. */
+async function runBy(
+  send: Connection['send'],
+  script: Script,
+  keys: readonly string[],
+  args: readonly string[],
+): Promise<Reply> {
+  const about = [String(keys.length), ...keys, ...args];
+  const [first] = keys as [string];
+  try {
+    return await send(first, ['evalsha', script.sha, ...about]);
+  } catch (error) {
+    if (replyCodeOf(error) !== 'NOSCRIPT') throw error;
+    return send(first, ['eval', script.text, ...about]);
+  }
+}
+
+async function readTime({ send }: Connection): Promise<number> {
+  const [seconds, micros] = (await send('', ['time'])) as [string, string];
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
 }
 
 function found(namespace: string, key: string, value: string | null | undefined): Found | undefined {
