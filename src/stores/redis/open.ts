@@ -15,6 +15,7 @@ export interface ServerFacts {
   readonly forgets: string | undefined;
 }
 
+const settings = ['appendfsync', 'no-appendfsync-on-rewrite', 'appendonly', 'maxmemory-policy'];
 /** Older ones get no more repairs. */
 const oldestVersion = [6, 2] as const;
 
@@ -43,26 +44,15 @@ interface Facts {
 
 async function factsOf(node: Node): Promise<Facts> {
   // Without a word for sections: older servers take only one.
-  const info = String(await node('info'));
-  return {
-    info: new Map(
-      [...info.matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm)].map(([, name, value]) => [
-        name as string,
-        value as string,
-      ]),
-    ),
-    config: await configOf(node),
-  };
+  const [text, config] = await Promise.all([node('info'), configOf(node)]);
+  const lines = String(text).matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm);
+  return { info: new Map([...lines].map(([, name, value]) => [name as string, value as string])), config };
 }
 
 async function configOf(node: Node): Promise<ReadonlyMap<string, string> | undefined> {
-  const config = new Map<string, string>();
   try {
-    for (const name of ['appendfsync', 'no-appendfsync-on-rewrite', 'appendonly', 'maxmemory-policy']) {
-      const [, value] = (await node('config', 'get', name)) as readonly Reply[];
-      if (value !== undefined) config.set(name, String(value));
-    }
-    return config;
+    const pairs = await Promise.all(settings.map((name) => node('config', 'get', name)));
+    return new Map(pairs.map((pair) => (pair as readonly Reply[]).map(String) as [string, string]));
   } catch {
     return undefined;
   }
