@@ -20,7 +20,10 @@ afterAll(async () => {
 });
 
 /** Two handles on one ledger; before the first of them sends this script again, something is done once. */
-async function interrupted(script: Script, meanwhile: (other: ReturnType<typeof redisStore>) => Promise<unknown>) {
+async function interrupted(
+  script: Script,
+  meanwhile: (other: ReturnType<typeof redisStore>) => Promise<unknown>,
+) {
   names += 1;
   const prefix = `ledger-${names}`;
   const other = redisStore({ client, prefix });

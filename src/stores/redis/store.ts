@@ -2,20 +2,21 @@
 // compares first, with the revision that was seen, the time that was meant and the ledger that is known.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
-import type { FarBackend, Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
+import type { FarBackend, Swap } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
 import { inTime } from '../../store/in-time.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
 import { type Connection, connectionOf, type RedisClient, type Reply } from './client.ts';
 import { dueIn, slotsDue } from './due.ts';
-import { hasForgotten, judge, replyCodeOf } from './failure.ts';
+import { type Exchanged, exchanger, runBy } from './exchange.ts';
+import { hasForgotten, judge } from './failure.ts';
 import { type Incarnation, identify } from './incarnation.ts';
 import { lister } from './list.ts';
 import { checkPrefix, nameOf } from './names.ts';
 import { checkServers } from './open.ts';
-import { dueSlot, type Filed, pack, packEvent, short, unpack, unpackEvent } from './rows.ts';
-import { append, layoutVersion, look, remove, type Script, swap } from './scripts.ts';
+import { type Filed, packEvent, unpackEvent } from './rows.ts';
+import { append, look, type Script } from './scripts.ts';
 import { connect, placeOf } from './url.ts';
 
 export interface RedisStoreOptions {
@@ -41,12 +42,6 @@ export interface RedisStore extends Store {
   acceptLoss(): Promise<void>;
 }
 
-/** What a script answers about one key. */
-interface Answer {
-  readonly now: number;
-  readonly swapped: Swapped;
-}
-
 export function redisStore(options: RedisStoreOptions): RedisStore {
   const { clock = systemClock, random = systemRandom } = options;
   const ledger = redisBackend(options, clock, random);
@@ -64,7 +59,7 @@ function redisBackend(
   let connecting: Promise<Connection> | undefined;
   let incarnation: Incarnation | undefined;
   let identifying: Promise<Incarnation> | undefined;
-  let floor = 0;
+  const records = exchanger();
 
   const listRows = lister({
     clock,
@@ -114,7 +109,9 @@ function redisBackend(
       },
       remove: (removals) =>
         asKnown(async () => {
-          const done = await Promise.all(removals.map(removeOne));
+          const done = await all((reached) =>
+            Promise.all(removals.map((removal) => records.remove(reached, known(), removal))),
+          );
           return done.filter((isDone) => isDone).length;
         }),
       append: appendEvents,
@@ -162,6 +159,16 @@ function redisBackend(
     return connecting;
   }
 
+  function exchange(swaps: readonly Swap[]): Promise<Exchanged> {
+    return all((reached) => records.exchange(reached, known(), swaps));
+  }
+
+  /** One timer for many: a batch is waited for as a whole. */
+  async function all<T>(ask: (reached: Connection) => Promise<T>): Promise<T> {
+    const reached = await connection();
+    return inTime(ask(reached), clock, timeoutMs);
+  }
+
   async function send(key: string, command: readonly string[]): Promise<Reply> {
     const { send: ask } = await connection();
     return inTime(ask(key, command), clock, timeoutMs);
@@ -203,124 +210,6 @@ function redisBackend(
     return now;
   }
 
-  /** One timer for all of them: a batch is waited for as a whole. */
-  async function exchange(
-    swaps: readonly Swap[],
-  ): Promise<{ now: number; floor: number; answers: readonly Swapped[] }> {
-    const reached = await connection();
-    // Asked before the records are, so that none is judged by a time before which it was read.
-    const time = reached.isCluster || swaps.every(({ write }) => write) ? undefined : readTime(reached);
-    const all = Promise.all(swaps.map((one) => answerOf(one, reached, time)));
-    const answers = await inTime(all, clock, timeoutMs);
-    return {
-      now: Math.min(...answers.map(({ now }) => now)),
-      floor,
-      answers: answers.map(({ swapped }) => swapped),
-    };
-  }
-
-  async function answerOf(
-    { namespace, key, write }: Swap,
-    { isCluster, send: ask }: Connection,
-    time: Promise<number> | undefined,
-  ): Promise<Answer> {
-    const { names, of, saw } = known();
-    const bucket = names.bucketOf(namespace, key);
-    const name = nameOf(namespace, key);
-    const record = names.record(bucket, name);
-    const glance = async (there: string) => {
-      if (time === undefined) return (await runBy(ask, look, [there], [])) as [number, string | null];
-      const value = ask(there, ['get', there]) as Promise<string | null>;
-      return [await time, await value] as const;
-    };
-    if (write === undefined) {
-      const [now, value] = await glance(record);
-      return { now, swapped: { done: false, found: found(namespace, key, value) } };
-    }
-    const others = write.beside.map((other) => ({ ...other, bucket: names.bucketOf(namespace, other.key) }));
-    const apart = others.filter((other) => isCluster && other.bucket !== bucket);
-    const beside = others.filter((other) => !apart.includes(other));
-    for (const other of apart) {
-      const there = names.record(other.bucket, nameOf(namespace, other.key));
-      const [now, value] = await glance(there);
-      // It is about several keys: who asked looks at all of them again.
-      if (found(namespace, other.key, value)?.revision !== other.revision)
-        return { now, swapped: { done: false, found: undefined } };
-    }
-    const { before, row, revision, events, at, until } = write;
-    const slot = row === undefined ? '' : short(dueSlot(row));
-    const { id, seq } = of(bucket);
-    const [done, now, lowest, latest, value] = (await runBy(
-      ask,
-      swap,
-      [
-        record,
-        names.meta(bucket),
-        names.slots(bucket),
-        names.namespaces(bucket),
-        names.due(bucket, slot),
-        names.events(bucket, name),
-        ...beside.map((other) => names.record(other.bucket, nameOf(namespace, other.key))),
-      ],
-      [
-        id,
-        String(seq),
-        String(layoutVersion),
-        short(before?.revision),
-        short(revision),
-        String(at),
-        String(until),
-        String(row?.fence ?? 0),
-        slot,
-        String(names.nameStart(bucket)),
-        namespace,
-        row === undefined ? '' : pack(row),
-        String(events.length),
-        ...events.map(noted),
-        ...beside.map((other) => short(other.revision)),
-      ],
-    )) as [number, number, string, number | string, string | null];
-    saw(bucket, Number(latest));
-    floor = Math.max(floor, Number(lowest));
-    return {
-      now,
-      swapped: done === 1 ? { done: true } : { done: false, found: found(namespace, key, value) },
-    };
-  }
-
-  async function removeOne({ before, row, revision, events }: Removal): Promise<boolean> {
-    const { names, of, saw } = known();
-    const { namespace, key, fence } = before.row;
-    const slot = short((before as Filed).slot);
-    const bucket = names.bucketOf(namespace, key);
-    const name = nameOf(namespace, key);
-    const { id, seq } = of(bucket);
-    const [done, latest] = (await run(
-      remove,
-      [
-        names.record(bucket, name),
-        names.meta(bucket),
-        names.slots(bucket),
-        names.due(bucket, slot),
-        names.events(bucket, name),
-      ],
-      [
-        id,
-        String(seq),
-        String(layoutVersion),
-        short(before.revision),
-        short(revision),
-        String(fence),
-        slot,
-        String(names.nameStart(bucket)),
-        row === undefined ? '' : pack(row),
-        ...(events ?? []),
-      ],
-    )) as [number, number | string];
-    saw(bucket, Number(latest));
-    return done === 1;
-  }
-
   async function appendEvents(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void> {
     const { names } = known();
     const byRecord = new Map<string, { keys: readonly string[]; args: string[] }>();
@@ -336,35 +225,4 @@ function redisBackend(
     }
     await Promise.all([...byRecord.values()].map(({ keys, args }) => run(append, keys, args)));
   }
-}
-
-/** By its digest, which every server knows after the first time, until it is started anew. */
-async function runBy(
-  send: Connection['send'],
-  script: Script,
-  keys: readonly string[],
-  args: readonly string[],
-): Promise<Reply> {
-  const about = [String(keys.length), ...keys, ...args];
-  const [first] = keys as [string];
-  try {
-    return await send(first, ['evalsha', script.sha, ...about]);
-  } catch (error) {
-    if (replyCodeOf(error) !== 'NOSCRIPT') throw error;
-    return send(first, ['eval', script.text, ...about]);
-  }
-}
-
-async function readTime({ send }: Connection): Promise<number> {
-  const [seconds, micros] = (await send('', ['time'])) as [string, string];
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
-}
-
-function found(namespace: string, key: string, value: string | null | undefined): Found | undefined {
-  return value === null || value === undefined ? undefined : unpack(namespace, key, value);
-}
-
-function noted(event: StoreEvent): string {
-  const [type, rest] = packEvent(event);
-  return `${type}\n${event.at}\n${rest}`;
 }
