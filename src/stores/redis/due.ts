@@ -56,17 +56,26 @@ export async function dueIn(
   let looked = 0;
   for (const slot of slots) {
     const list = names.due(bucket, slot);
-    for (let start = 0; found.length < limit && looked < most; ) {
+    const [first] = (await send(list, ['lrange', list, '0', '0'])) as readonly string[];
+    if (first === undefined) continue;
+    const common = Buffer.from(first).subarray(1);
+    for (let start = 1; found.length < limit && looked < most; ) {
       const stop = String(start + Math.min(chunk, limit - found.length) - 1);
       const listed = (await send(list, ['lrange', list, String(start), stop])) as readonly string[];
       if (listed.length === 0) break;
-      const part = await lookAt(ways, bucket, slot, [...new Set(listed)], now);
+      const those = new Set(listed.map((entry) => nameIn(entry, common)));
+      const part = await lookAt(ways, bucket, slot, [...those], now);
       found.push(...part.due);
       looked += listed.length;
       start += listed.length - part.moved;
     }
   }
   return found;
+}
+
+/** Its first character tells how many bytes it has in common with the list's first line. */
+function nameIn(entry: string, common: Buffer): string {
+  return common.subarray(0, entry.charCodeAt(0)).toString() + entry.slice(1);
 }
 
 async function lookAt(

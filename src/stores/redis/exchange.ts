@@ -68,11 +68,10 @@ export function exchanger(): Exchange {
     const apart = others.filter((other) => isCluster && other.bucket !== bucket);
     const beside = others.filter((other) => !apart.includes(other));
     for (const other of apart) {
-      const there = names.record(other.bucket, nameOf(namespace, other.key));
-      const [now, value] = await glance(there);
-      // It is about several keys: who asked looks at all of them again.
-      if (found(namespace, other.key, value)?.revision !== other.revision)
-        return { now, swapped: { done: false, found: undefined } };
+      const [, value] = await glance(names.record(other.bucket, nameOf(namespace, other.key)));
+      if (found(namespace, other.key, value)?.revision === other.revision) continue;
+      const [now, present] = await glance(record);
+      return { now, swapped: { done: false, found: found(namespace, key, present) } };
     }
     const { before, row, revision, events, at, until } = write;
     const slot = row === undefined ? '' : short(dueSlot(row));

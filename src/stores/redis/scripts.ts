@@ -32,6 +32,32 @@ local revision, filed = '', ''
 if found then revision, filed = string.match(found, '^([^\\n]*)\\n([^\\n]*)\\n') end
 `;
 
+// In a due list names are shortened by what they have in common with the list's first line, which holds a name after a
+// byte that no entry starts with. Nothing is cut within a character, so that every driver can read it as text.
+const filing = `local function entryOf(list, name)
+  local first = redis.call('LINDEX', list, 0)
+  if not first then
+    first = string.char(127) .. name
+    redis.call('RPUSH', list, first)
+  end
+  local n = 0
+  while n < 126 and n < #name and string.byte(first, n + 2) == string.byte(name, n + 1) do n = n + 1 end
+  while n > 0 and n < #name and string.byte(name, n + 1) >= 128 and string.byte(name, n + 1) < 192 do n = n - 1 end
+  return string.char(n) .. string.sub(name, n + 1)
+end
+local function put(list, slots, slot, name)
+  redis.call('RPUSH', list, entryOf(list, name))
+  redis.call('ZADD', slots, tonumber(slot, 36), slot)
+end
+local function drop(list, slots, slot, name)
+  if redis.call('EXISTS', list) == 1 then redis.call('LREM', list, 1, entryOf(list, name)) end
+  if redis.call('LLEN', list) <= 1 then
+    redis.call('DEL', list)
+    redis.call('ZREM', slots, slot)
+  end
+end
+`;
+
 /** KEYS: record. */
 export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[1])}`);
 
@@ -40,7 +66,7 @@ export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[
  * ARGV: id, seen, writer, old, new, at, until, fence, due slot, start of name, namespace, row, count of events, those
  * events, then the revisions of the others. The name is filed for retention before the record is written.
  */
-export const swap: Script = script(`${clock}${sentinel}${parse}
+export const swap: Script = script(`${filing}${clock}${sentinel}${parse}
 if revision == ARGV[5] then return {1, now, meta[3], meta[2]} end
 local row, events = ARGV[12], tonumber(ARGV[13])
 local may = revision == ARGV[4] and now >= tonumber(ARGV[6]) and now < tonumber(ARGV[7])
@@ -54,8 +80,7 @@ if not may then return {0, now, meta[3], meta[2], found} end
 if row ~= '' then
   local slot = ARGV[9]
   if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
-    redis.call('RPUSH', KEYS[5], string.sub(KEYS[1], tonumber(ARGV[10])))
-    redis.call('ZADD', KEYS[3], tonumber(slot, 36), slot)
+    put(KEYS[5], KEYS[3], slot, string.sub(KEYS[1], tonumber(ARGV[10])))
     filed = slot
   end
   if not found then redis.call('SADD', KEYS[4], ARGV[11]) end
@@ -68,7 +93,7 @@ return {1, now, meta[3], redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
  * KEYS: record, meta, slots, due list, events. ARGV: id, seen, writer, old, new, fence, slot, start of name, row (empty:
  * nothing stays), then the types of the events that go.
  */
-export const remove: Script = script(`${sentinel}${parse}
+export const remove: Script = script(`${filing}${sentinel}${parse}
 if revision ~= ARGV[4] then return {0, meta[2]} end
 if ARGV[9] == '' then
   redis.call('DEL', KEYS[1], KEYS[5])
@@ -83,26 +108,21 @@ else
   redis.call('DEL', KEYS[5])
   for _, event in ipairs(kept) do redis.call('RPUSH', KEYS[5], event) end
 end
-redis.call('LREM', KEYS[4], 1, string.sub(KEYS[1], tonumber(ARGV[8])))
-if redis.call('EXISTS', KEYS[4]) == 0 then redis.call('ZREM', KEYS[3], ARGV[7]) end
+drop(KEYS[4], KEYS[3], ARGV[7], string.sub(KEYS[1], tonumber(ARGV[8])))
 return {1, redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
 
 /**
  * Retention looked at a name and its record cannot go yet, or is gone. KEYS: record, due list, later due list, slots.
  * ARGV: revision, slot, later slot (empty: none), start of name.
  */
-export const file: Script = script(`${parse}
+export const file: Script = script(`${filing}${parse}
 local name = string.sub(KEYS[1], tonumber(ARGV[4]))
 if found and filed == ARGV[2] then
   if revision ~= ARGV[1] then return 0 end
-  if ARGV[3] ~= '' then
-    redis.call('RPUSH', KEYS[3], name)
-    redis.call('ZADD', KEYS[4], tonumber(ARGV[3], 36), ARGV[3])
-  end
+  if ARGV[3] ~= '' then put(KEYS[3], KEYS[4], ARGV[3], name) end
   redis.call('SET', KEYS[1], revision .. '\\n' .. ARGV[3] .. string.sub(found, #revision + #filed + 2))
 end
-redis.call('LREM', KEYS[2], 1, name)
-if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('ZREM', KEYS[4], ARGV[2]) end
+drop(KEYS[2], KEYS[4], ARGV[2], name)
 return 1`);
 
 /** KEYS: record, events. ARGV: for each event its type, and the rest after its instant. */
