@@ -12,11 +12,3 @@ test('2,000 histories of the far store could all have happened at a store that d
   expect(folded).toBeGreaterThan(300);
   expect(jumps).toBeGreaterThan(500);
 });
-
-/** Histories that showed something once. */
-const regressions = [1, 3, 7, 8, 18, 21, 22, 44, 68, 776, 7_965];
-
-test.each(regressions)('history %i has nothing wrong', async (seed) => {
-  const { violations } = await outside(() => runFarHistories(seed, 1));
-  expect(violations).toEqual([]);
-});

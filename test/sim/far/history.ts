@@ -66,7 +66,7 @@ export function runFarHistory(seed: number, trace?: (line: string) => void): Tol
   const far = farMemoryBackend(storeNow);
   const wire = { scheduler, chance, weather, far, storeNow, journal };
   const clients = ['ada', 'bob', 'cyd'].map((name) => createClient(name));
-  const folk = people(chance);
+  const folk = people(chance, epoch + 60_000);
   const asked: Asked[] = [];
   const violations: string[] = [];
   let order = 0;

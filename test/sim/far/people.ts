@@ -1,6 +1,14 @@
 // Who asks: random calls on few keys, by holders, by zombies that lost their key long ago, and by operators.
 
-import type { Act, ClaimAnswer, ClaimRequest, Held, StoredRecord } from '../../../src/store/store.ts';
+import type {
+  Act,
+  Carried,
+  ClaimAnswer,
+  ClaimRequest,
+  Held,
+  StoredRecord,
+  StoredResult,
+} from '../../../src/store/store.ts';
 import type { Chance } from '../chance.ts';
 import { type Call, keysOf } from './calls.ts';
 
@@ -22,7 +30,7 @@ export interface People {
   heard(call: Call, answer: unknown): void;
 }
 
-export function people(chance: Chance): People {
+export function people(chance: Chance, periodEndsAt: number): People {
   const held: Held[] = [];
   const looked: StoredRecord[] = [];
   const asked: Call[] = [];
@@ -74,12 +82,19 @@ export function people(chance: Chance): People {
       request: {
         ...about,
         outcome,
-        result: outcome === 'succeeded' ? { text: `"${tokens}"`, omitted: null, remoteRef: null } : null,
+        result: outcome === 'succeeded' || chance.happens(0.2) ? result() : null,
         error: outcome === 'succeeded' ? null : { code: 'FAILED', message: outcome, retriable: false },
         keyed: chance.happens(0.3),
         found: chance.happens(0.2),
       },
     };
+  }
+
+  /** Short, and long enough to be kept apart by stores that do so, or to be left out of what stays for good. */
+  function result(): StoredResult {
+    const text = chance.pick([`"${tokens}"`, `"${'é'.repeat(70)}"`, `"${'x'.repeat(150)}"`, null]);
+    const remoteRef = chance.pick([null, null, 're_1']);
+    return { text, omitted: text === null ? 'too large' : null, remoteRef };
   }
 
   function recent<T>(items: readonly T[]): T {
@@ -103,13 +118,12 @@ export function people(chance: Chance): People {
 
   function claimed(): ClaimRequest {
     const [key, ...olderKeys] = chance.pick(families);
-    tokens += 1;
     const generation = chance.happens(0.1) && looked.length > 0 ? recent(looked).generation : null;
     return {
       namespace,
       key,
       olderKeys,
-      token: `t${tokens}`,
+      token: newToken(),
       fingerprint: chance.pick([null, null, null, 'x']),
       for: chance.pick(['execute', 'execute', 'rerun', 'verify']),
       generation,
@@ -126,24 +140,42 @@ export function people(chance: Chance): People {
         windowMs: chance.pick(spans),
         failureWindowMs: chance.pick(spans),
         keep: chance.happens(0.15),
-        periodEndsAt: null,
+        periodEndsAt: chance.pick([null, null, null, periodEndsAt]),
       },
-      owner: 'ada',
-      args: '{}',
-      content: null,
-      notAfter: null,
-      conversation: null,
-      turn: null,
+      owner: chance.pick(['ada', 'bob']),
+      args: chance.pick(['{}', '{"to":"zoë"}', null]),
+      content: chance.pick([null, 'digest']),
+      notAfter: chance.pick([null, null, periodEndsAt]),
+      conversation: chance.pick([null, 'c1', 'c2']),
+      turn: chance.pick([null, 'u1']),
       toolCallId: null,
       run: null,
-      again: null,
+      again: chance.pick([null, null, 'asked for']),
+      ...(chance.happens(0.05) ? { carried: carried() } : {}),
     };
   }
 
-  function resolved(record: StoredRecord): Call {
+  function carried(): Carried {
+    const fence = chance.pick([1, 7]);
+    const firstDispatchedAt = chance.pick([null, periodEndsAt - 86_400_000]);
+    return {
+      fence,
+      keyFence: fence,
+      firstDispatchedAt,
+      lastDispatchedAt: firstDispatchedAt,
+      prepared: chance.pick([null, '"before"']),
+    };
+  }
+
+  /** As they usually are, and of another form. */
+  function newToken(): string {
     tokens += 1;
+    return tokens % 2 === 0 ? tokens.toString(16).padStart(16, '0') : `t${tokens}`;
+  }
+
+  function resolved(record: StoredRecord): Call {
     const acts: readonly Act[] = [
-      { type: 'landed', result: { text: '"seen"', omitted: null, remoteRef: null } },
+      { type: 'landed', result: result() },
       { type: 'notLanded' },
       { type: 'notLanded' },
       { type: 'runAgain' },
@@ -160,7 +192,7 @@ export function people(chance: Chance): People {
         seen: { fence: record.fence, dispatchedAt: record.lastDispatchedAt },
         decidedAt: record.readAt,
         act: chance.pick(acts),
-        token: `t${tokens}`,
+        token: newToken(),
         by: 'operator',
         note: null,
         force: chance.happens(0.3),
