@@ -1,8 +1,11 @@
 // The seam: what a store promises, and the rules that every store applies.
 
 export { type MemoryStoreOptions, memoryStore } from './memory.ts';
+export type { Migration } from './migration.ts';
+export type { About, Name, Raw, RawChange, RawPage, RawQuery, RawRecord } from './raw.ts';
 export { type Backend, ruleStore, type Transaction, type Urgency } from './rule-store.ts';
 export { contractOf, type Time } from './rules/state.ts';
+export type { Standing } from './standing.ts';
 export type {
   Act,
   ClaimAnswer,
