@@ -95,7 +95,10 @@ export function rawOf(row: Row, events: readonly StoreEvent[], time: Time): RawR
 const marginMs = 1_000;
 
 /** By the clock of the store that takes it. What has passed since it was read is given to the holder. */
-export function rowFrom({ row, leaseLeftMs: left }: RawRecord, { boot, mono }: Pick<Time, 'boot' | 'mono'>): Row {
+export function rowFrom(
+  { row, leaseLeftMs: left }: RawRecord,
+  { boot, mono }: Pick<Time, 'boot' | 'mono'>,
+): Row {
   if (left === null) return row;
   return { ...row, leaseBoot: boot, leaseUntil: left === 0 ? mono : mono + left + marginMs };
 }

@@ -2,7 +2,7 @@
 
 import { type About, type Name, type Raw, type RawPage, type RawRecord, rawOf, rowFrom } from './raw.ts';
 import type { Backend, Transaction } from './rule-store.ts';
-import { checkFilling, filled, givenUp, opened, type Standing, sealed, unsealed } from './standing.ts';
+import { beginFilling, checkFilling, filled, givenUp, type Standing, sealed, unsealed } from './standing.ts';
 
 export interface RawBackend extends Pick<Backend, 'list' | 'history' | 'namespaces' | 'peek'> {
   /** How people call it. */
@@ -41,7 +41,7 @@ export function ruleRaw(backend: RawBackend): Raw {
     seal: (to) => stand((standing) => sealed(standing, to, backend.where())),
     unseal: () => stand(unsealed),
     fill: (from) =>
-      stand((standing) => opened(standing, from, backend.about().records === 0, backend.where())),
+      stand((standing) => beginFilling(standing, from, backend.about().records === 0, backend.where())),
     finish: (from) => stand((standing) => filled(standing, from, backend.where())),
     abandon: (from) => stand((standing) => givenUp(standing, from)),
 

@@ -45,7 +45,7 @@ export function unsealed(standing: Standing): Standing {
 }
 
 /** Only an empty ledger is filled, and by one copy at a time. */
-export function opened(standing: Standing, from: string, isEmpty: boolean, where: string): Standing {
+export function beginFilling(standing: Standing, from: string, isEmpty: boolean, where: string): Standing {
   const { incarnation, movedTo, cameFrom, filling } = standing;
   if (incarnation === from)
     throw unsafe(`${where} is the ledger that is copied, or a copy of its files.`, 'Name another place.');

@@ -405,5 +405,5 @@ export interface Store {
   /** For `semel store migrate`: of a store that has a schema. */
   migration?(): Promise<Migration>;
   /** For `semel store accept-loss`: of a store that can tell that it has forgotten, and refuses until a person says so. */
-  acceptLoss?(): Promise<void>;
+  acceptLoss?(said: { readonly by: string; readonly note: string | null }): Promise<void>;
 }

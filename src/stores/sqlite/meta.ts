@@ -58,7 +58,6 @@ export function metaTable(database: SqliteLike): MetaTable {
     },
     setFloor: (floor) => void setFloor.run(floor),
     setAnchor: ({ boot, wall, uptime, seen }) => void setAnchor.run(boot, wall, uptime, seen),
-    setStanding: ({ movedTo, cameFrom, filling }) =>
-      void setStanding.run(movedTo, cameFrom, filling ? 1 : 0),
+    setStanding: ({ movedTo, cameFrom, filling }) => void setStanding.run(movedTo, cameFrom, filling ? 1 : 0),
   };
 }

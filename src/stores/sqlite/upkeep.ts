@@ -20,8 +20,7 @@ export async function migrationOf(options: MigrationOptions): Promise<Migration>
   return {
     from,
     to: schemaVersion,
-    statements:
-      from === 0 ? [...statements, `PRAGMA application_id = ${applicationId}`] : statements,
+    statements: from === 0 ? [...statements, `PRAGMA application_id = ${applicationId}`] : statements,
     async run() {
       await options.open();
     },
