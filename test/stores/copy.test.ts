@@ -467,7 +467,7 @@ describe('the seal of Postgres', () => {
       await sealer.query('COMMIT');
       sealer.release();
       expect(await claim).toMatchObject({ code: 'STORE_MOVED' });
-      const { rows } = await pool.query(within(schema, 'SELECT count(*)::int AS n FROM semel.records'));
+      const { rows } = await pool.query(within(schema, 'SELECT count(*)::int AS n FROM semel.open'));
       expect(rows).toEqual([{ n: 0 }]);
     },
   );
@@ -479,7 +479,9 @@ describe('the seal of Postgres', () => {
     await store.open();
     const writer = await pool.connect();
     await writer.query('BEGIN');
-    await writer.query(within(schema, `SELECT * FROM semel.exchange('[]', null, null, 1)`));
+    await writer.query(
+      within(schema, `SELECT * FROM semel.exchange(null, null, null, null, null, null, null, null, 1)`),
+    );
     let isSealed = false;
     const sealing = store.raw.seal('elsewhere').then(() => {
       isSealed = true;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../core/clock.ts';
 import { shownAddress } from '../../store/address.ts';
 import { type About, type Name, type Raw, type RawRecord, rawOf, rowFrom } from '../../store/raw.ts';
-import { isOpen, statusCode } from '../../store/row-columns.ts';
+import { isOpen } from '../../store/row-columns.ts';
 import { beginFilling, filled, givenUp, type Standing, sealed, unsealed } from '../../store/standing.ts';
 import type { StoreEvent } from '../../store/store.ts';
 import type { Connection } from './client.ts';
@@ -27,10 +27,9 @@ export interface PostgresRawOptions {
 /** How often a lock is asked for that somebody's open transaction holds, a second each. */
 const mostTries = 30;
 
-const openStatuses = (['running', 'succeeded', 'failed', 'released', 'unknown'] as const)
-  .filter(isOpen)
-  .map(statusCode)
-  .join(', ');
+const named = 'json_to_recordset($1::text::json) AS x (namespace text, key text)';
+
+const selected = `r.namespace, r.key, semel.now_ms() AS now, json_build_array(${columns})::text AS found`;
 
 export function postgresRaw(options: PostgresRawOptions): Raw {
   const { query, schema, where, random } = options;
@@ -42,12 +41,14 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     page: ({ openOnly, after, limit }) =>
       asked(async () => {
         const [namespace, key] = after === undefined ? ['', ''] : (JSON.parse(after) as [string, string]);
+        const from = (table: string) => `(SELECT ${selected} FROM semel.${table} r
+          WHERE (r.namespace, r.key) > ($1::text, $2::text) ORDER BY r.namespace, r.key LIMIT $3)`;
         const rows = await query(
-          sql(`SELECT semel.now_ms() AS now, json_build_array(r.namespace, r.key, ${columns})::text AS found
-            FROM semel.records r LEFT JOIN semel.results l ON l.id = r.id
-            WHERE (r.namespace, r.key) > ($1::text, $2::text)
-              ${openOnly ? `AND r.status IN (${openStatuses})` : ''}
-            ORDER BY r.namespace, r.key LIMIT $3`),
+          sql(
+            openOnly
+              ? from('open')
+              : `${from('open')} UNION ALL ${from('closed')} ORDER BY namespace, key LIMIT $3`,
+          ),
           [namespace, key, limit],
         );
         const records = await withEvents(rows);
@@ -56,13 +57,9 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
       }),
     find: (names) =>
       asked(async () => {
-        const rows = await query(
-          sql(`SELECT semel.now_ms() AS now, json_build_array(r.namespace, r.key, ${columns})::text AS found
-            FROM json_to_recordset($1::text::json) AS x (namespace text, key text)
-            JOIN semel.records r ON r.namespace = x.namespace AND r.key = x.key
-            LEFT JOIN semel.results l ON l.id = r.id`),
-          [JSON.stringify(names.map(({ namespace, key }) => ({ namespace, key })))],
-        );
+        const from = (table: string) => `SELECT ${selected} FROM ${named}
+          JOIN semel.${table} r ON r.namespace = x.namespace AND r.key = x.key`;
+        const rows = await query(sql(`${from('open')} UNION ALL ${from('closed')}`), [listOf(names)]);
         const records = new Map((await withEvents(rows)).map((record) => [nameOf(record.row), record]));
         return names.map((name) => records.get(nameOf(name)));
       }),
@@ -78,12 +75,16 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     write: (from, { put = [], remove = [], floor = 0 }) =>
       asked(async () => {
         const now = await nowAt();
+        const items = (isWanted: boolean) =>
+          put.filter(({ row }) => isOpen(row.status) === isWanted).map((record) => itemAt(record, now));
         await query(
-          sql('SELECT semel.refill($1::text, $2::text::json, $3::text::json, $4::text::json, $5::bigint)'),
+          sql(`SELECT semel.refill($1::text, $2::text::json, $3::text::json, $4::text::json, $5::text::json,
+            $6::bigint)`),
           [
             from,
-            JSON.stringify(put.map((record) => itemAt(record, now))),
-            JSON.stringify(remove.map(({ namespace, key }) => ({ namespace, key }))),
+            JSON.stringify(items(true)),
+            JSON.stringify(items(false)),
+            listOf(remove),
             JSON.stringify(put.flatMap(({ events }) => events).map(notedOf)),
             floor,
           ],
@@ -104,10 +105,9 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
 
   async function about(): Promise<About> {
     const [row] = await query(
-      sql(`SELECT m.*, semel.now_ms() AS now, (SELECT count(*) FROM semel.records) AS records,
-        (SELECT count(*) FROM semel.records WHERE status IN (${openStatuses})) AS open,
-        pg_total_relation_size('semel.records') + pg_total_relation_size('semel.results')
-          + pg_total_relation_size('semel.events') AS bytes
+      sql(`SELECT m.*, semel.now_ms() AS now, (SELECT count(*) FROM semel.open) AS open,
+        (SELECT count(*) FROM semel.closed) AS closed, pg_total_relation_size('semel.open')
+          + pg_total_relation_size('semel.closed') + pg_total_relation_size('semel.events') AS bytes
         FROM semel.meta m`),
     );
     const found = row ?? {};
@@ -118,7 +118,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
       schema: Number(found.version),
       known: schemaVersion,
       floor: Number(found.floor),
-      records: Number(found.records),
+      records: Number(found.open) + Number(found.closed),
       open: Number(found.open),
       bytes: Number(found.bytes),
       now: Number(found.now),
@@ -130,7 +130,8 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     return asked(async () => {
       for (let tries = 1; ; tries += 1) {
         const [row] = await query(
-          sql('SELECT m.*, NOT EXISTS (SELECT FROM semel.records) AS empty FROM semel.meta m'),
+          sql(`SELECT m.*, NOT EXISTS (SELECT FROM semel.open) AND NOT EXISTS (SELECT FROM semel.closed) AS empty
+            FROM semel.meta m`),
         );
         const was = standingOf(row ?? {});
         const isEmpty = row?.empty === true || row?.empty === 't';
@@ -158,10 +159,10 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
 
   async function withEvents(rows: readonly Record<string, unknown>[]): Promise<readonly RawRecord[]> {
     if (rows.length === 0) return [];
-    const found = rows.map(({ now, found: text }) => {
-      const [namespace, key, ...values] = JSON.parse(text as string) as [string, string, ...Selected];
+    const found = rows.map(({ namespace, key, now, found: text }) => {
+      const values = JSON.parse(text as string) as Selected;
       const time = { ...clockAt(Number(now)), steady: true };
-      return { row: decode(namespace, key, values as unknown as Selected), time };
+      return { row: decode(String(namespace), String(key), values), time };
     });
     const events = await eventsOf(found.map(({ row }) => row));
     return found.map(({ row, time }) => rawOf(row, events.get(nameOf(row)) ?? [], time));
@@ -170,9 +171,8 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
   async function eventsOf(names: readonly Name[]): Promise<ReadonlyMap<string, StoreEvent[]>> {
     const rows = await query(
       sql(`SELECT e.namespace, e.key, e.at, e.generation, e.fence, e.type, e.detail
-        FROM json_to_recordset($1::text::json) AS x (namespace text, key text)
-        JOIN semel.events e ON e.namespace = x.namespace AND e.key = x.key ORDER BY e.n`),
-      [JSON.stringify(names.map(({ namespace, key }) => ({ namespace, key })))],
+        FROM ${named} JOIN semel.events e ON e.namespace = x.namespace AND e.key = x.key ORDER BY e.n`),
+      [listOf(names)],
     );
     const events = rows.map(
       (row): StoreEvent => ({
@@ -191,13 +191,17 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
   function itemAt(record: RawRecord, now: number): object {
     const row = rowFrom(record, clockAt(now));
     const revision = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
-    return { namespace: row.namespace, key: row.key, revision, ...itemOf(row, undefined) };
+    return { namespace: row.namespace, key: row.key, revision, ...itemOf(row) };
   }
 }
 
 /** As the far store reads it: leases count in the server's milliseconds. */
 function clockAt(now: number): { wall: number; mono: number; boot: string } {
   return { wall: now, mono: now, boot: 'store' };
+}
+
+function listOf(names: readonly Name[]): string {
+  return JSON.stringify(names.map(({ namespace, key }) => ({ namespace, key })));
 }
 
 function notedOf({ at, namespace, key, generation, fence, type, detail }: StoreEvent, i: number): object {

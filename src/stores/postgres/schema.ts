@@ -1,11 +1,54 @@
 // The tables and the functions, and how an older schema becomes this one. test/stores/postgres-schema.sql shows the
 // result. Everything is made by one statement list under one lock, so that many programs may start at once.
 
-const asked = `json_to_recordset(asked) AS a (
-      n integer, namespace text, key text, old bigint, revision bigint, at bigint, until bigint,
-      fence bigint, created bigint, due bigint, expires bigint, settled bigint, status smallint, flags smallint,
-      token text, version text, owner text, args text, content text, result text, asker text, more text,
-      long text, shorter boolean)`;
+import { columns } from './rows.ts';
+
+/** What a claim or an act writes, as the columns of a JSON list. */
+const written = `namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint`;
+
+const names = `namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more`;
+
+const values = (from: string): string =>
+  names
+    .split(/,\s*/)
+    .map((name) => `${from}.${name}`)
+    .join(', ');
+
+const settings = (from: string): string =>
+  names
+    .split(/,\s*/)
+    .filter((name) => name !== 'namespace' && name !== 'key')
+    .map((name) => `${name} = ${from}.${name}`)
+    .join(', ');
+
+/** Of one record, whichever table it is in. */
+const eitherTable = `(
+        SELECT ${values('o')} FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
+        UNION ALL SELECT ${values('c')} FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
+      )`;
+
+const recordColumns = `
+  revision bigint NOT NULL,
+  fence bigint NOT NULL,
+  created bigint NOT NULL,
+  expires bigint,
+  settled bigint,
+  status smallint NOT NULL,
+  flags smallint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  token text,
+  version text NOT NULL,
+  owner text NOT NULL,
+  args text,
+  content text,
+  result text,
+  asker text,
+  more text,
+  PRIMARY KEY (namespace, key)`;
 
 /** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
 const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off';
@@ -13,17 +56,15 @@ const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mer
 /** Whoever changes the standing of the ledger waits for those who are writing, and they for nobody else. */
 const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
 
-/** What stands first in every write. */
-const admission = `PERFORM pg_advisory_xact_lock_shared${gate};
-  -- A pooler may have given us a session of somebody who does not care.
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
-  -- A snapshot from before the lock does not see what the lock was waited for: then this fails, and is tried again.
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
+/** A snapshot from before the lock does not see what the lock was waited for: then this fails, and is tried again. */
+const current = `IF current_setting('transaction_isolation') <> 'read committed' THEN
     PERFORM FROM semel.meta FOR SHARE;
   END IF;
-  SELECT * INTO known FROM semel.meta;
+  SELECT * INTO known FROM semel.meta WHERE one;`;
+
+/** What stands first in every write. */
+const admission = `PERFORM pg_advisory_xact_lock_shared${gate};
+  ${current}
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
   ELSIF known.filling THEN
@@ -47,34 +88,14 @@ export const migrations: readonly (readonly string[])[] = [
   came_from text,
   filling boolean NOT NULL DEFAULT false
 )`,
-    // created, expires, due: milliseconds since the epoch; settled: since created. What is written when a record ends
-    // needs no more room than what it replaces, and touches no index: updates stay on their page.
-    `CREATE TABLE semel.records (
-  id bigint GENERATED ALWAYS AS IDENTITY,
-  revision bigint NOT NULL,
-  fence bigint NOT NULL,
-  created bigint NOT NULL,
-  due bigint,
-  expires bigint,
-  settled bigint,
-  status smallint NOT NULL,
-  flags smallint NOT NULL,
-  namespace text COLLATE "C" NOT NULL,
-  key text COLLATE "C" NOT NULL,
-  token text,
-  version text NOT NULL,
-  owner text NOT NULL,
-  args text,
-  content text,
-  result text,
-  asker text,
-  more text,
-  PRIMARY KEY (namespace, key)
-) WITH (fillfactor = 80)`,
-    // Where retention looks, from when on. A record that succeeds keeps what its claim foresaw, and its place here.
-    'CREATE INDEX records_due ON semel.records (due) WHERE due IS NOT NULL',
-    // Results that are too large to lie beside their record.
-    'CREATE TABLE semel.results (id bigint PRIMARY KEY, result text NOT NULL)',
+    // What is running or unknown: few rows, always at hand, with room beside them, so that a renewal stays on its page.
+    // created, expires: milliseconds since the epoch; settled: since created. Emptied as fast as it is filled.
+    `CREATE TABLE semel.open (${recordColumns}
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_scale_factor = 0)`,
+    // Everything else, written once, as long as it is: no update ever needs room for a result.
+    `CREATE TABLE semel.closed (${recordColumns}
+)`,
+    'CREATE INDEX closed_expires ON semel.closed (expires) WHERE expires IS NOT NULL',
     `CREATE TABLE semel.events (
   n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at bigint NOT NULL,
@@ -133,45 +154,74 @@ END $migrate$`;
 }
 
 /**
- * Many swaps by one statement. A row that somebody else has locked is passed over, and inserts go in the order of their
- * keys, so that no two of these ever wait for each other in a circle.
+ * Many swaps, each of a row that is still the one that was seen. Lists come in the order of their keys and each kind
+ * after the other, so that no two of these ever wait for each other in a circle.
  */
 function swapFunction(): string {
-  return `CREATE FUNCTION semel.swap(asked json, now_ms bigint, floor bigint, spoilt bigint[])
+  const inTime = 'a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt)';
+  const seen = (table: string) =>
+    `${table}.namespace = a.namespace AND ${table}.key = a.key AND ${table}.revision = a.old AND ${inTime}`;
+  return `CREATE FUNCTION semel.swap(fresh json, held json, ended json, taken json, told json,
+  now_ms bigint, floor bigint, spoilt bigint[])
 RETURNS bigint[] LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
-  swapped bigint[];
+  made bigint[];
+  swapped bigint[] := '{}';
 BEGIN
-  WITH a AS MATERIALIZED (
-    SELECT * FROM ${asked}
-    WHERE a.at <= now_ms AND now_ms < a.until AND a.status IS NOT NULL AND NOT a.revision = ANY (spoilt)
-  ), fresh AS (
-    INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
-      token, version, owner, args, content, result, asker, more)
-    SELECT namespace, key, revision, fence, created, due, expires, settled, status, flags,
-      token, version, owner, args, content, result, asker, more
-    FROM a WHERE a.old IS NULL AND a.fence > swap.floor ORDER BY namespace, key
-    ON CONFLICT DO NOTHING RETURNING revision
-  ), free AS MATERIALIZED (
-    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-    WHERE a.old IS NOT NULL AND r.revision = a.old FOR UPDATE OF r SKIP LOCKED
-  ), changed AS (
-    UPDATE semel.records r SET revision = f.revision, fence = f.fence, created = f.created,
-      due = CASE WHEN f.status = 1 AND r.due <= f.expires THEN r.due ELSE f.due END,
-      expires = f.expires, settled = f.settled, status = f.status, flags = f.flags, token = f.token,
-      version = f.version, owner = f.owner, args = f.args, content = f.content, result = f.result,
-      asker = f.asker, more = f.more
-    FROM free f WHERE r.ctid = f.place
-    RETURNING r.id, r.revision, f.long, f.shorter
-  ), longer AS (
-    INSERT INTO semel.results (id, result) SELECT c.id, c.long FROM changed c WHERE c.long IS NOT NULL
-    ON CONFLICT (id) DO UPDATE SET result = excluded.result
-  ), shorter AS (
-    DELETE FROM semel.results l USING changed c WHERE c.shorter AND l.id = c.id
-  ), written AS (
-    SELECT revision FROM fresh UNION ALL SELECT revision FROM changed
-  )
-  SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  -- New: nothing may be there, in either table.
+  IF fresh IS NOT NULL THEN
+    WITH made AS (
+      INSERT INTO semel.open (${names})
+      SELECT ${values('a')} FROM json_to_recordset(fresh) AS a (${written})
+      WHERE ${inTime} AND a.fence > swap.floor
+        AND NOT EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
+      ON CONFLICT DO NOTHING RETURNING revision
+    )
+    SELECT coalesce(array_agg(m.revision), '{}') INTO made FROM made m;
+    -- Whoever waited for a record to leave the one table finds it in the other, by a statement that starts only now.
+    WITH late AS (
+      DELETE FROM semel.open o USING json_to_recordset(fresh) AS a (namespace text, key text, revision bigint)
+      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision
+        AND EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
+      RETURNING o.revision
+    )
+    SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(made) AS m
+    WHERE NOT m IN (SELECT l.revision FROM late l);
+  END IF;
+  -- Open, and stays so.
+  IF held IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.open o SET ${settings('a')}
+      FROM json_to_recordset(held) AS a (${written}) WHERE ${seen('o')} RETURNING o.revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Open, and ends.
+  IF ended IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.open o USING json_to_recordset(ended) AS a (${written}) WHERE ${seen('o')} RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.closed (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Closed, and taken up again.
+  IF taken IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.closed c USING json_to_recordset(taken) AS a (${written}) WHERE ${seen('c')} RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.open (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Closed, and stays so.
+  IF told IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.closed c SET ${settings('a')}
+      FROM json_to_recordset(told) AS a (${written}) WHERE ${seen('c')} RETURNING c.revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
   RETURN swapped;
 END $$`;
 }
@@ -181,14 +231,33 @@ END $$`;
  * has lost to.
  */
 function exchangeFunction(): string {
-  return `CREATE FUNCTION semel.exchange(asked json, noted json, beside json, writer integer)
+  const lists = ['fresh', 'held', 'ended', 'taken', 'told'];
+  const count = lists.map((list) => `coalesce(json_array_length(${list}), 0)`).join(' + ');
+  const one = (list: string) =>
+    lists.map((other) => (other === list ? 'json_build_array(item)' : 'NULL')).join(', ');
+  const oneByOne = lists
+    .map(
+      (list) => `
+      FOR item IN SELECT json_array_elements(${list}) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(${one(list)}, now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;`,
+    )
+    .join('');
+  const keys = (list: string) =>
+    `SELECT * FROM json_to_recordset(${list}) AS x (n integer, namespace text, key text, revision bigint)`;
+  return `CREATE FUNCTION semel.exchange(fresh json, held json, ended json, taken json, told json, looked json, noted json,
+  beside json, writer integer)
 RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   now_ms bigint := semel.now_ms();
   known semel.meta;
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
-  count integer := json_array_length(asked);
+  expected integer := ${count};
   item json;
 BEGIN
   ${admission}
@@ -196,28 +265,35 @@ BEGIN
   IF beside IS NOT NULL THEN
     -- Two claims of one intent under several forms of its key come one after the other.
     PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
-      FROM (SELECT DISTINCT namespace, first FROM json_to_recordset(beside) AS x (namespace text, first text)
-            ORDER BY namespace, first) AS b;
-    SELECT coalesce(array_agg(b.revision), '{}') INTO spoilt
-      FROM json_to_recordset(beside) AS b (revision bigint, namespace text, key text, was bigint)
-      LEFT JOIN semel.records r ON r.namespace = b.namespace AND r.key = b.key
-      WHERE r.revision IS DISTINCT FROM b.was;
+      FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
+            ORDER BY 1, 2) AS b;
+    SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
+      FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
+      LEFT JOIN LATERAL ${eitherTable} AS r ON true
+      WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
 
-  BEGIN
-    PERFORM set_config('lock_timeout', '50ms', true);
-    swapped := semel.swap(asked, now_ms, known.floor, spoilt);
-  EXCEPTION WHEN lock_not_available THEN
-    -- Somebody's open transaction has made one of these records, or is removing it: the others do not wait for it.
-    PERFORM set_config('lock_timeout', '10ms', true);
-    FOR item IN SELECT e.value FROM json_array_elements(asked) WITH ORDINALITY AS e ORDER BY e.ordinality LOOP
-      BEGIN
-        swapped := swapped || semel.swap(json_build_array(item), now_ms, known.floor, spoilt);
-      EXCEPTION WHEN lock_not_available THEN
-        NULL;
-      END;
-    END LOOP;
-  END;
+  IF expected > 0 THEN
+    -- A pooler may have given us a session of somebody who does not care.
+    IF current_setting('synchronous_commit') = 'off' THEN
+      PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    BEGIN
+      PERFORM set_config('lock_timeout', '50ms', true);
+      swapped := semel.swap(fresh, held, ended, taken, told, now_ms, known.floor, spoilt);
+    EXCEPTION WHEN lock_not_available THEN
+      -- Somebody's open transaction holds one of these records: the others do not wait for it.
+      PERFORM set_config('lock_timeout', '10ms', true);${oneByOne}
+    END;
+    -- A fence that was removed while this waited for the one who removed it must not be given again.
+    IF fresh IS NOT NULL AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
+      SELECT * INTO known FROM semel.meta WHERE one;
+      IF EXISTS (SELECT FROM json_to_recordset(fresh) AS a (revision bigint, fence bigint)
+                 WHERE a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
+        RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
+      END IF;
+    END IF;
+  END IF;
 
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
@@ -227,32 +303,22 @@ BEGIN
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
 
-  -- A fence that was removed while this waited for the one who removed it must not be given again.
-  IF EXISTS (SELECT FROM semel.meta m WHERE m.floor > known.floor) THEN
-    SELECT * INTO known FROM semel.meta;
-    IF EXISTS (SELECT FROM ${asked} WHERE a.old IS NULL AND a.fence <= known.floor
-               AND a.revision = ANY (swapped)) THEN
-      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
-    END IF;
-  END IF;
-
   now := now_ms;
   floor := known.floor;
   done := array_to_json(swapped)::text;
-  IF cardinality(swapped) < count THEN
-    SELECT json_agg(json_build_array(a.n, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner,
-        r.created, r.settled, r.expires, r.args, r.content, coalesce(r.result, l.result), r.asker, r.more))::text
-      INTO seen
-      FROM json_to_recordset(asked) AS a (n integer, namespace text, key text, revision bigint)
-      JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-      LEFT JOIN semel.results l ON l.id = r.id
-      WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
+  IF cardinality(swapped) < expected THEN
+    SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
+      FROM (${['looked', ...lists].map(keys).join('\n        UNION ALL ')}) AS a,
+      LATERAL ${eitherTable} AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
+  ELSIF looked IS NOT NULL THEN
+    SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
+      FROM (${keys('looked')}) AS a, LATERAL ${eitherTable} AS r;
   END IF;
   RETURN NEXT;
 END $$`;
 }
 
-/** What retention takes, if it is still as it was seen; never waits for anybody who is at work on it. */
+/** What retention takes, if it is still as it was seen; whoever is at work on it is waited for a moment only. */
 function removeFunction(): string {
   return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
@@ -261,26 +327,25 @@ DECLARE
   taken integer;
 BEGIN
   ${admission}
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  PERFORM set_config('lock_timeout', '50ms', true);
 
-  WITH a AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(asked) AS a (namespace text, key text, old bigint, revision bigint,
-      expires bigint, status smallint, flags smallint, args text, content text, result text, asker text, more text,
-      shorter boolean, types text)
-  ), free AS MATERIALIZED (
-    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-    WHERE r.revision = a.old FOR UPDATE OF r SKIP LOCKED
-  ), gone AS (
-    DELETE FROM semel.records r USING free f WHERE f.status IS NULL AND r.ctid = f.place
-    RETURNING r.id, r.fence, f.namespace, f.key, f.types, true AS emptied
+  WITH gone AS (
+    DELETE FROM semel.closed c USING json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
+    RETURNING c.fence, c.namespace, c.key, a.types
+  ), lapsed AS (
+    DELETE FROM semel.open o USING json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NULL AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old
+    RETURNING o.fence, o.namespace, o.key, a.types
   ), buried AS (
-    UPDATE semel.records r SET revision = f.revision, due = NULL, expires = f.expires, flags = f.flags, args = f.args,
-      content = f.content, result = f.result, asker = f.asker, more = f.more
-    FROM free f WHERE f.status IS NOT NULL AND r.ctid = f.place
-    RETURNING r.id, 0::bigint, f.namespace, f.key, f.types, f.shorter
+    UPDATE semel.closed c SET ${settings('a')} FROM json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NOT NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
+    RETURNING 0::bigint, c.namespace, c.key, a.types
   ), written AS (
-    SELECT * FROM gone UNION ALL SELECT * FROM buried
-  ), emptied AS (
-    DELETE FROM semel.results l USING written w WHERE w.emptied AND l.id = w.id
+    SELECT * FROM gone UNION ALL SELECT * FROM lapsed UNION ALL SELECT * FROM buried
   ), silenced AS (
     DELETE FROM semel.events e USING written w WHERE e.namespace = w.namespace AND e.key = w.key
       AND (w.types IS NULL OR e.type IN (SELECT json_array_elements_text(w.types::json)))
@@ -305,7 +370,8 @@ BEGIN
   SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
   FROM json_to_recordset(noted) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
     type text, detail text)
-  WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i;
+  WHERE EXISTS (SELECT FROM semel.open o WHERE o.namespace = e.namespace AND o.key = e.key)
+    OR EXISTS (SELECT FROM semel.closed c WHERE c.namespace = e.namespace AND c.key = e.key) ORDER BY e.i;
 END $$`;
 }
 
@@ -323,7 +389,7 @@ BEGIN
     OR known.filling IS DISTINCT FROM (was ->> 'filling')::boolean THEN
     RETURN false;
   END IF;
-  IF must_be_empty AND EXISTS (SELECT FROM semel.records) THEN
+  IF must_be_empty AND (EXISTS (SELECT FROM semel.open) OR EXISTS (SELECT FROM semel.closed)) THEN
     RETURN false;
   END IF;
   UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
@@ -334,48 +400,33 @@ END $$`;
 
 /** Records of another ledger replace what is here, by whoever fills it; what is gone there goes here. */
 function refillFunction(): string {
-  const named = 'AS x (namespace text, key text)';
-  return `CREATE FUNCTION semel.refill(came text, asked json, gone json, noted json, lowest bigint)
+  return `CREATE FUNCTION semel.refill(came text, opened json, ended json, gone json, noted json, lowest bigint)
 RETURNS void LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   known semel.meta;
 BEGIN
   PERFORM pg_advisory_xact_lock_shared${gate};
   PERFORM set_config('synchronous_commit', 'on', true);
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM FROM semel.meta FOR SHARE;
-  END IF;
-  SELECT * INTO known FROM semel.meta;
+  ${current}
   IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN
     RAISE EXCEPTION 'not filling' USING ERRCODE = 'SM005';
   END IF;
 
   WITH x AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(asked) ${named} UNION ALL SELECT * FROM json_to_recordset(gone) ${named}
-  ), removed AS (
-    DELETE FROM semel.records r USING x WHERE r.namespace = x.namespace AND r.key = x.key RETURNING r.id
-  ), emptied AS (
-    DELETE FROM semel.results l USING removed d WHERE l.id = d.id
+    ${['opened', 'ended', 'gone'].map((list) => `SELECT * FROM json_to_recordset(${list}) AS y (namespace text, key text)`).join('\n    UNION ALL ')}
+  ), opened AS (
+    DELETE FROM semel.open o USING x WHERE o.namespace = x.namespace AND o.key = x.key
+  ), closed AS (
+    DELETE FROM semel.closed c USING x WHERE c.namespace = x.namespace AND c.key = x.key
   )
   DELETE FROM semel.events e USING x WHERE e.namespace = x.namespace AND e.key = x.key;
 
-  WITH a AS MATERIALIZED (
-    SELECT * FROM ${asked}
-  ), fresh AS (
-    INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
-      token, version, owner, args, content, result, asker, more)
-    SELECT namespace, key, revision, fence, created, due, expires, settled, status, flags,
-      token, version, owner, args, content, result, asker, more
-    FROM a ORDER BY namespace, key RETURNING id, namespace, key
-  )
-  INSERT INTO semel.results (id, result)
-  SELECT f.id, a.long FROM fresh f JOIN a ON a.namespace = f.namespace AND a.key = f.key WHERE a.long IS NOT NULL;
-
+  INSERT INTO semel.open (${names}) SELECT ${values('a')} FROM json_to_recordset(opened) AS a (${written});
+  INSERT INTO semel.closed (${names}) SELECT ${values('a')} FROM json_to_recordset(ended) AS a (${written});
   INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
   SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
   FROM json_to_recordset(noted) AS e (i integer, at bigint, generation bigint, fence bigint, namespace text, key text,
     type text, detail text) ORDER BY e.i;
-
   UPDATE semel.meta SET floor = lowest WHERE floor < lowest;
 END $$`;
 }
