@@ -95,7 +95,9 @@ async function fill(store: Store): Promise<{ running: Attempt; floor: number }> 
   ]);
   const lapsed = await take(store, { key: 'pay/=lapsed', crossing: true, leaseMs: 1 });
   const running = await take(store, { key: 'pay/=running', crossing: true, leaseMs: 600_000 });
-  for (let i = 0; i < 120; i += 1) await (await take(store, { key: `bulk/=${i}` })).succeed();
+  await Promise.all(
+    Array.from({ length: 120 }, async (_, i) => (await take(store, { key: `bulk/=${i}` })).succeed()),
+  );
   expect(lapsed.fence).toBeGreaterThan(0);
   return { running, floor: running.fence - 1 };
 }
@@ -295,9 +297,8 @@ async function runCopy(
 }
 
 test.each([
-  ['sqlite', 'postgres', 'before'],
   ['sqlite', 'postgres', 'after'],
-  ['postgres', 'sqlite', 'after'],
+  ['postgres', 'sqlite', 'before'],
 ] as const)(
   'a copy from %s to %s that is killed %s any step goes on, and no step leaves two ledgers in use',
   async (from, to, when) => {

@@ -112,13 +112,14 @@ const everyMs = 1_000;
 function teller(): (progress: Progress) => void {
   let toldAt = 0;
   return ({ step, looked, written, total }) => {
-    const isEnd = looked >= total;
-    if (!isEnd && performance.now() - toldAt < everyMs) return;
+    if (step === 'sealed') {
+      printAside('sealed: programs get STORE_MOVED from now on');
+      return;
+    }
+    if (looked < total && performance.now() - toldAt < everyMs) return;
     toldAt = performance.now();
     printAside(
-      step === 'sealed'
-        ? 'sealed: programs get STORE_MOVED from now on'
-        : `${step}: ${looked} of ${total} records, ${written} ${step === 'removed' ? 'gone since' : 'copied'}`,
+      `${step}: ${looked} of ${total} records, ${written} ${step === 'removed' ? 'gone since' : 'copied'}`,
     );
   };
 }
