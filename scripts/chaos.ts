@@ -1,4 +1,5 @@
 // Long storms of real processes. npm run chaos -- kill [--kills 1000] [--seed S] [--minutes N] [--no-evidence]
+// Long runs of histories: see histories.ts.
 // A clean run writes docs/evidence/kill.md itself; one that found something, or in which too little happened, fails.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -9,6 +10,12 @@ import { storm } from '../test/crash/storm/storm.ts';
 
 // Nothing is left behind when somebody loses patience: processes and folders go with the exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
+// Histories by seed need no processes.
+if (['far', 'same-history'].includes(process.argv[2] ?? '')) {
+  await import('./histories.ts');
+  process.exit();
+}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -10,7 +10,7 @@ export const usualSchema = 'semel';
 const most = 3;
 
 export async function connect(url: string | undefined, timeoutMs: number): Promise<Connection> {
-  const { Pool } = await driver();
+  const { Pool } = driver();
   const pool = new Pool({
     ...(url === undefined ? {} : { connectionString: url }),
     max: most,
@@ -30,9 +30,8 @@ interface PgPool extends PgLike {
   end(): Promise<void>;
 }
 
-async function driver(): Promise<{ Pool: new (options: object) => PgPool }> {
-  const loaded = (await loadPeer('pg')) as { Pool?: unknown; default?: { Pool?: unknown } };
-  return { Pool: (loaded.Pool ?? loaded.default?.Pool) as new (options: object) => PgPool };
+function driver(): { Pool: new (options: object) => PgPool } {
+  return loadPeer('pg') as { Pool: new (options: object) => PgPool };
 }
 
 /** What leads here again: the schema is a parameter of ours. */
