@@ -28,7 +28,7 @@ export async function bundleCommand(folder: string): Promise<void> {
       entryFileNames: ({ name }) => (name === 'main' ? '[name]-[hash].cjs' : '[name].cjs'),
       codeSplitting: {
         groups: [
-          { name: 'library', test: /src[/](?!cli[/]|stores[/](?!sqlite[/]))/ },
+          { name: 'library', test: /src[/](?!cli[/]|store[/]far-|stores[/](?!sqlite[/]))/ },
           { name: 'shared', test: /src[/]cli[/]/, minShareCount: 2 },
         ],
       },

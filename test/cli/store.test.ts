@@ -1,7 +1,7 @@
 // `semel store`: looked at, made and moved by the command, on files and on a real Postgres; and the other commands on
 // a ledger in Postgres.
 
-import { symlinkSync } from 'node:fs';
+import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -232,9 +232,7 @@ describe('the other commands on Postgres', () => {
     const here = placeWithDriver();
     const { semel, start } = here.with({ env: { SEMEL_STORE: newUrl() } });
     const living = start('run', 'job', '--per', 'day', '--', 'sh', '-c', `touch began; ${until('end')}`);
-    await eventually(
-      () => here.lines('began') !== undefined && here.path('began') !== '' && exists(here, 'began'),
-    );
+    await eventually(() => existsSync(here.path('began')));
     const busy = await semel('run', 'job', '--per', 'day', '--', 'touch', 'twice');
     expect(busy.stderr).toMatch(/running|already/i);
     here.file('end', '');
@@ -246,11 +244,3 @@ describe('the other commands on Postgres', () => {
     expect(next.stderr + next.stdout).not.toMatch(/still running/);
   });
 });
-
-function exists({ path }: Place, name: string): boolean {
-  try {
-    return process.getBuiltinModule('node:fs').existsSync(path(name));
-  } catch {
-    return false;
-  }
-}
