@@ -12,7 +12,7 @@ export type StoreChoice = Store | SqliteLike | PostgresClient | RedisClient | st
 
 export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
   const chosen = choice ?? (process.env.SEMEL_STORE || 'sqlite:');
-  if (typeof chosen === 'string') return fromUrl(chosen, clock, random);
+  if (typeof chosen === 'string') return storeUnder(chosen, { clock, random });
   const isThing = (typeof chosen === 'object' || typeof chosen === 'function') && chosen !== null;
   if (!isThing) throw unknownStore(`${String(chosen)} is none`);
   if ('claim' in chosen) return chosen;
@@ -25,23 +25,41 @@ export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: R
   throw unknownStore('this object is neither a store nor a client of a database that semel knows');
 }
 
-function fromUrl(url: string, clock: Clock, random: Random): Store {
-  if (url === 'memory:') return memoryStore({ clock });
+export interface StoreAtOptions {
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** False: what is not there yet is not made, and what is old is left so. SQLite makes and mends its file anyway. */
+  readonly migrate?: boolean;
+}
+
+/** The store itself, with all that its kind can do. Nothing is opened. */
+export function storeAt(url: string, options: StoreAtOptions = {}): Promise<Store> {
+  return makerOf(url, options)();
+}
+
+/** The same, made when it is first used. */
+export function storeUnder(url: string, options: StoreAtOptions): Store {
+  if (url === 'memory:') return memoryStore(options);
+  return later(makerOf(url, options));
+}
+
+function makerOf(url: string, { migrate, ...options }: StoreAtOptions): () => Promise<Store> {
+  if (url === 'memory:') return async () => memoryStore(options);
   if (url.startsWith('sqlite:')) {
     const path = url.slice('sqlite:'.length);
     if (path === ':memory:') throw unknownStore("SQLite's own memory is none; 'memory:' is");
     if (/^\/\/[^/]/.test(path))
       throw unknownStore(`what follows sqlite: is a path, and ${JSON.stringify(path)} looks like a host`);
-    return later(async () =>
-      (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), clock, random }),
-    );
+    return async () => (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), ...options });
   }
-  if (/^postgres(ql)?:\/\//.test(url))
-    return later(async () => (await postgres()).postgresStore({ ...saidIn(url, 'schema'), clock, random }));
-  if (/^rediss?:\/\//.test(url))
-    return later(async () =>
-      (await redis()).redisStore({ ...saidIn(url, 'prefix', 'durability'), clock, random }),
-    );
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    const said = { ...options, ...(migrate === undefined ? {} : { migrate }), ...saidIn(url, 'schema') };
+    return async () => (await postgres()).postgresStore(said);
+  }
+  if (/^rediss?:\/\//.test(url)) {
+    const said = { ...options, ...saidIn(url, 'prefix', 'durability') };
+    return async () => (await redis()).redisStore(said);
+  }
   throw unknownStore(`${JSON.stringify(url.split(':', 1)[0])} is no kind of store`);
 }
 
