@@ -6,17 +6,22 @@ import { markdownTable } from '../table.ts';
 import type { StormReport } from './storm.ts';
 import { contracts, leaseMs, timeoutMs, verifyAfterMs } from './terms.ts';
 
+type Row = [string, string | number];
+
 export function summary(report: StormReport): string {
   const { effort, events } = report;
-  const rows: [string, string | number][] = [
+  const rows: Row[] = [
     ['duration', `${Math.round(report.seconds)} s`],
-    ['processes killed (SIGKILL)', report.kills],
-    ['processes stopped past their lease (SIGSTOP)', report.stops],
+    ['processes killed (SIGKILL)', report.faults.kill],
+    ['processes stopped past their lease (SIGSTOP)', report.faults.stop],
+    ...(report.faults.crash > 0 ? [['crashes of the server', report.faults.crash] as Row] : []),
+    ...(report.faults.pause > 0 ? [['times that the server stood still', report.faults.pause] as Row] : []),
     ['intents', report.intents],
     ['calls', effort.calls],
     ['… that executed', effort.successes],
     ['… that were answered from the ledger', effort.replays],
     ['… that were told "in doubt"', effort.doubts],
+    ['… that were refused because the store did not answer', report.codes.STORE_UNAVAILABLE ?? 0],
     ['effects at the target', report.effects],
     ['takeovers', effort.takeovers],
     ['news of fenced attempts', effort.fenced],
@@ -37,7 +42,7 @@ export function killEvidence(
 
 Written by \`${command}\` on ${date}; do not edit.
 
-${workers} processes share one ledger (SQLite on disk) and call the same intents under ${contracts.length} contracts; the target is a
+${workers} processes share one ledger (${report.place}) and call the same intents under ${contracts.length} contracts; the target is a
 process of its own that writes every effect to disk before it answers. Processes are killed at random and replaced,
 or stopped past their lease (${leaseMs} ms) and woken; the target has moods in which it refuses, is overloaded, hangs, or cuts
 the line before or after it did what was asked; somebody decides doubts by what the target shows, and now and then accepts

@@ -1,0 +1,66 @@
+// The ledger that the processes of a storm share, the server it lies on, and what can be done to that server.
+
+import { type Clock, systemClock, systemRandom } from '../../../src/index.ts';
+import { storeOf } from '../../../src/semel/store-of.ts';
+import type { Store } from '../../../src/store/index.ts';
+import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
+import { movableClock } from '../../processes/movable-clock.ts';
+import { startPostgres } from '../../servers/postgres.ts';
+
+export const storeNames = ['sqlite', 'postgres'] as const;
+export type StoreName = (typeof storeNames)[number];
+
+/** What a storm does to the server of its ledger. */
+export interface LedgerServer {
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  restart(): Promise<void>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface StormLedger extends AsyncDisposable {
+  readonly store: StoreName;
+  /** As in `createSemel({ store })`; every process gets it. */
+  readonly address: string;
+  /** For people. */
+  readonly place: string;
+  readonly server: LedgerServer | undefined;
+  /** For when no process of the storm is left: opened so long after it that nothing can still be on its way. */
+  after(quietMs: number): Promise<{ readonly store: Store; readonly clock: Clock }>;
+}
+
+export async function startLedger(store: StoreName, path: string): Promise<StormLedger> {
+  if (store === 'sqlite') return sqliteLedger(path);
+  const server = await startPostgres();
+  return farLedger(store, server.url, `Postgres ${server.version}, its own process`, server);
+}
+
+function sqliteLedger(path: string): StormLedger {
+  return {
+    store: 'sqlite',
+    address: `sqlite:${path}`,
+    place: 'SQLite on disk',
+    server: undefined,
+    async after(quietMs) {
+      const clock = movableClock(quietMs);
+      return { store: sqliteStore({ path, clock, machine: { uptimeMs: () => clock.mono() } }), clock };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+function farLedger(store: StoreName, address: string, place: string, server: LedgerServer): StormLedger {
+  return {
+    store,
+    address,
+    place,
+    server,
+    async after(quietMs) {
+      // Its clock is its own: there is nothing to do but wait.
+      await new Promise((resolve) => setTimeout(resolve, quietMs));
+      return { store: storeOf(address, systemClock, systemRandom), clock: systemClock };
+    },
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+}
