@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Chance } from '../../processes/chance.ts';
+import type { Server } from '../../servers/server.ts';
 import type { Crew } from './crew.ts';
-import type { LedgerServer } from './ledger.ts';
 
 /** With how likely each is chosen beside the others. */
 const weights = {
@@ -32,7 +32,7 @@ export interface Faults {
 export function faultsOf(
   wanted: FaultCounts,
   crew: Crew,
-  server: LedgerServer | undefined,
+  server: Server | undefined,
   chance: Chance,
 ): Faults {
   const counts: Record<FaultName, number> = { kill: 0, stop: 0, crash: 0, pause: 0 };

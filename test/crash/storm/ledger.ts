@@ -6,17 +6,15 @@ import type { Store } from '../../../src/store/index.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { movableClock } from '../../processes/movable-clock.ts';
 import { startPostgres } from '../../servers/postgres.ts';
+import type { Server } from '../../servers/server.ts';
 
 export const storeNames = ['sqlite', 'postgres'] as const;
+/** Those with a server of their own. */
+export const farStoreNames = storeNames.filter((name) => name !== 'sqlite');
 export type StoreName = (typeof storeNames)[number];
 
-/** What a storm does to the server of its ledger. */
-export interface LedgerServer {
-  kill(signal?: NodeJS.Signals): Promise<void>;
-  restart(): Promise<void>;
-  pause(): Promise<void>;
-  resume(): Promise<void>;
-  stop(): Promise<void>;
+export function isStoreName(name: string): name is StoreName {
+  return (storeNames as readonly string[]).includes(name);
 }
 
 export interface StormLedger extends AsyncDisposable {
@@ -25,7 +23,7 @@ export interface StormLedger extends AsyncDisposable {
   readonly address: string;
   /** For people. */
   readonly place: string;
-  readonly server: LedgerServer | undefined;
+  readonly server: Server | undefined;
   /** For when no process of the storm is left: opened so long after it that nothing can still be on its way. */
   after(quietMs: number): Promise<{ readonly store: Store; readonly clock: Clock }>;
 }
@@ -50,7 +48,7 @@ function sqliteLedger(path: string): StormLedger {
   };
 }
 
-function farLedger(store: StoreName, address: string, place: string, server: LedgerServer): StormLedger {
+function farLedger(store: StoreName, address: string, place: string, server: Server): StormLedger {
   return {
     store,
     address,
