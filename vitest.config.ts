@@ -20,7 +20,7 @@ export default defineConfig({
     pool: 'forks',
     // Most of them wait for processes: more at a time than there are cores.
     maxWorkers: 4,
-    globalSetup: ['test/cli/build.ts'],
+    globalSetup: ['test/cli/build.ts', 'test/servers/shared.ts'],
     // Generous: a busy machine is slow, and no test asserts how long something takes.
     testTimeout: 120_000,
     hookTimeout: 120_000,
