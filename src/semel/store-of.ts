@@ -5,9 +5,10 @@ import { SemelError } from '../core/errors.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Asking, ClaimRequest, Store } from '../store/store.ts';
 import type { PostgresClient } from '../stores/postgres/index.ts';
+import type { RedisClient } from '../stores/redis/index.ts';
 import type { SqliteLike } from '../stores/sqlite/index.ts';
 
-export type StoreChoice = Store | SqliteLike | PostgresClient | string;
+export type StoreChoice = Store | SqliteLike | PostgresClient | RedisClient | string;
 
 export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
   const chosen = choice ?? (process.env.SEMEL_STORE || 'sqlite:');
@@ -19,6 +20,8 @@ export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: R
     return later(async () => (await sqlite()).sqliteStore({ database: chosen, clock, random }));
   if ('query' in chosen || 'unsafe' in chosen)
     return later(async () => (await postgres()).postgresStore({ client: chosen, clock, random }));
+  if (typeof chosen === 'object' && ('call' in chosen || 'sendCommand' in chosen))
+    return later(async () => (await redis()).redisStore({ client: chosen, clock, random }));
   throw unknownStore('this object is neither a store nor a client of a database that semel knows');
 }
 
@@ -34,27 +37,38 @@ function fromUrl(url: string, clock: Clock, random: Random): Store {
     );
   }
   if (/^postgres(ql)?:\/\//.test(url))
-    return later(async () => (await postgres()).postgresStore({ ...namedIn(url), clock, random }));
+    return later(async () => (await postgres()).postgresStore({ ...saidIn(url, 'schema'), clock, random }));
+  if (/^rediss?:\/\//.test(url))
+    return later(async () =>
+      (await redis()).redisStore({ ...saidIn(url, 'prefix', 'durability'), clock, random }),
+    );
   throw unknownStore(`${JSON.stringify(url.split(':', 1)[0])} is no kind of store`);
 }
 
-/** `?schema=…` is ours; a database knows no such parameter. */
-function namedIn(url: string): { url: string; schema?: string } {
-  const [, before, schema, after] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(url) ?? [];
-  if (before === undefined || schema === undefined) return { url };
-  return { url: (before + (after ?? '')).replace(/[?&]$/, ''), schema: decodeURIComponent(schema) };
+/** `?schema=…`, `?prefix=…` and `?durability=…` are ours; a database knows no such parameters. */
+function saidIn(url: string, ...names: readonly string[]): { url: string; [name: string]: string } {
+  const said: { url: string; [name: string]: string } = { url };
+  for (const name of names) {
+    const [, before, value, after] =
+      new RegExp(`^([^?]*\\?(?:.*&)?)${name}=([^&]*)&?(.*)$`).exec(said.url) ?? [];
+    if (before === undefined || value === undefined) continue;
+    said.url = (before + (after ?? '')).replace(/[?&]$/, '');
+    said[name] = decodeURIComponent(value);
+  }
+  return said;
 }
 
 function unknownStore(why: string): SemelError {
   return new SemelError('CONTRACT_INVALID', `The store cannot be used: ${why}.`, {
     path: 'store',
-    next: "Pass 'sqlite:path/to/ledger.db', 'postgres://…', 'memory:', a client of a database, or a store.",
+    next: "Pass 'sqlite:path/to/ledger.db', 'postgres://…', 'redis://…', 'memory:', a client of a database, or a store.",
   });
 }
 
 /** Loaded on first use, so that a program that brings its own store does not load another. */
 const sqlite = () => import('../stores/sqlite/index.ts');
 const postgres = () => import('../stores/postgres/index.ts');
+const redis = () => import('../stores/redis/index.ts');
 
 /** A store that is made on first use. */
 function later(make: () => Promise<Store>): Store {

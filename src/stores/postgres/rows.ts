@@ -1,5 +1,6 @@
-// A row as the schema's columns, and back; and from when on retention should look at it.
+// A row as the schema's columns, and back.
 
+import { dueAt } from '../../store/due.ts';
 import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
 import type { Row } from '../../store/store.ts';
 
@@ -85,18 +86,4 @@ export function decode(namespace: string, key: string, [, ...values]: Selected):
 
 function isLong(text: string | null): boolean {
   return text !== null && text.length > shortResult;
-}
-
-/**
- * Never later than it can go. Of what is running it depends on nothing that a renewal changes, and of what was sent it
- * is a success that is foreseen.
- */
-function dueAt({ status, expiresAt, createdAt, retention, dispatched }: Row): number | null {
-  if (status !== 'running') return expiresAt;
-  if (retention === null) return createdAt;
-  if (!dispatched) return createdAt + retention.failureWindowMs;
-  return Math.min(
-    Number.MAX_SAFE_INTEGER,
-    Math.max(createdAt, retention.periodEndsAt ?? 0) + retention.windowMs,
-  );
 }
