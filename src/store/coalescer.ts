@@ -19,6 +19,8 @@ export interface CoalescerOptions<Piece, Answer> {
   readonly soon?: (run: () => void) => void;
   /** @default 256 */
   readonly cap?: number;
+  /** How many batches may be under way at once, where waiting for one is not work for this process. @default 1 */
+  readonly lanes?: number;
 }
 
 export interface Coalescer<Piece, Answer> {
@@ -42,30 +44,41 @@ export function coalescer<Piece, Answer>({
   judge,
   soon = nextTurn,
   cap = 256,
+  lanes = 1,
 }: CoalescerOptions<Piece, Answer>): Coalescer<Piece, Answer> {
   const queues: Record<Urgency, Entry<Piece, Answer>[]> = { holding: [], claiming: [], settling: [] };
   let waiters: (() => void)[] = [];
-  let active = false;
+  let active = 0;
+  /** A lane that was started and has not taken anything yet: whoever comes now joins it. */
+  let isStarting = false;
 
   return {
     add(urgency, piece) {
       return new Promise((resolve, reject) => {
         queues[urgency].push({ urgency, piece, resolve, reject });
-        if (active) return;
-        active = true;
-        soon(start);
+        if (!isStarting && active < lanes) openLane();
       });
     },
     async drained() {
-      if (active) await new Promise<void>((resolve) => waiters.push(resolve));
+      if (active > 0) await new Promise<void>((resolve) => waiters.push(resolve));
     },
   };
+
+  function openLane(): void {
+    active += 1;
+    isStarting = true;
+    soon(start);
+  }
 
   function start(): void {
     void work().then(() => {
       // The callers just answered have asked for their next step by now: it goes out without further delay.
-      if (waiting() > 0) return soon(start);
-      active = false;
+      if (waiting() > 0 && !isStarting) {
+        isStarting = true;
+        return soon(start);
+      }
+      active -= 1;
+      if (active > 0) return;
       const told = waiters;
       waiters = [];
       for (const tell of told) tell();
@@ -75,7 +88,10 @@ export function coalescer<Piece, Answer>({
   async function work(): Promise<void> {
     let batch: Entry<Piece, Answer>[] | undefined;
     const takeBatch = () => {
-      batch ??= next();
+      if (batch === undefined) {
+        batch = next();
+        isStarting = false;
+      }
       return batch.map(({ piece }) => piece);
     };
     try {
@@ -83,6 +99,7 @@ export function coalescer<Piece, Answer>({
       deliver(batch ?? [], answers);
     } catch (error) {
       // The store never got as far as taking anything: whoever waits for it is told.
+      if (batch === undefined) isStarting = false;
       await divide(batch ?? everything(), error);
     }
   }

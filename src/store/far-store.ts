@@ -50,6 +50,8 @@ interface Plan {
 
 /** How old a decision may be when it reaches the store. */
 const staleMs = 2_000;
+/** While one batch is at the store the next is made ready. */
+const lanes = 2;
 /** How long a row is waited for that somebody else's transaction holds. */
 const lockedMs = 5_000;
 const firstPauseMs = 10;
@@ -60,7 +62,7 @@ const pageSize = 500;
 export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions): Store {
   const far = farClock(clock);
   const memory = farMemory();
-  const queue = coalescer<Piece, Tell>({ flush, judge: backend.judge });
+  const queue = coalescer<Piece, Tell>({ flush, judge: backend.judge, lanes });
   /** Who waits for a locked row waits with its like. */
   const lockedQueue = coalescer<Piece, Tell>({ flush, judge: backend.judge });
   let floor = 0;

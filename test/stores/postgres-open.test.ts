@@ -135,7 +135,7 @@ describe('refusals', () => {
     });
     await weak.connect();
     await weak.query('BEGIN');
-    await weak.query(within(schema, `SELECT * FROM semel.exchange('[]', null, null, 1)`));
+    await weak.query(within(schema, `SELECT * FROM semel.exchange('[{}]', null, null, null, null, 1)`));
     expect((await weak.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
     await weak.query('COMMIT');
     await weak.end();

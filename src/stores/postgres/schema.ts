@@ -1,11 +1,12 @@
 // The tables and the functions, and how an older schema becomes this one. test/stores/postgres-schema.sql shows the
 // result. Everything is made by one statement list under one lock, so that many programs may start at once.
 
-const asked = `json_to_recordset(asked) AS a (
-      n integer, namespace text, key text, old bigint, revision bigint, at bigint, until bigint,
-      fence bigint, created bigint, due bigint, expires bigint, settled bigint, status smallint, flags smallint,
-      token text, version text, owner text, args text, content text, result text, asker text, more text,
-      long text, shorter boolean)`;
+import { columns } from './rows.ts';
+
+/** What a claim or an act writes, as the columns of a JSON list. */
+const written = `namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      due bigint, expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text`;
 
 /** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
 const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off';
@@ -105,46 +106,48 @@ END $migrate$`;
 }
 
 /**
- * Many swaps by one statement. A row that somebody else has locked is passed over, and inserts go in the order of their
- * keys, so that no two of these ever wait for each other in a circle.
+ * Many swaps. Lists come in the order of their keys and new records before changed ones, so that no two of these ever
+ * wait for each other in a circle.
  */
 function swapFunction(): string {
-  return `CREATE FUNCTION semel.swap(asked json, now_ms bigint, floor bigint, spoilt bigint[])
+  return `CREATE FUNCTION semel.swap(fresh json, changed json, now_ms bigint, floor bigint, spoilt bigint[])
 RETURNS bigint[] LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
-  swapped bigint[];
+  made bigint[] := '{}';
+  swapped bigint[] := '{}';
 BEGIN
-  WITH a AS MATERIALIZED (
-    SELECT * FROM ${asked}
-    WHERE a.at <= now_ms AND now_ms < a.until AND a.status IS NOT NULL AND NOT a.revision = ANY (spoilt)
-  ), fresh AS (
-    INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
-      token, version, owner, args, content, result, asker, more)
-    SELECT namespace, key, revision, fence, created, due, expires, settled, status, flags,
-      token, version, owner, args, content, result, asker, more
-    FROM a WHERE a.old IS NULL AND a.fence > swap.floor ORDER BY namespace, key
-    ON CONFLICT DO NOTHING RETURNING revision
-  ), free AS MATERIALIZED (
-    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-    WHERE a.old IS NOT NULL AND r.revision = a.old FOR UPDATE OF r SKIP LOCKED
-  ), changed AS (
-    UPDATE semel.records r SET revision = f.revision, fence = f.fence, created = f.created,
-      due = CASE WHEN f.status = 1 AND r.due <= f.expires THEN r.due ELSE f.due END,
-      expires = f.expires, settled = f.settled, status = f.status, flags = f.flags, token = f.token,
-      version = f.version, owner = f.owner, args = f.args, content = f.content, result = f.result,
-      asker = f.asker, more = f.more
-    FROM free f WHERE r.ctid = f.place
-    RETURNING r.id, r.revision, f.long, f.shorter
-  ), longer AS (
-    INSERT INTO semel.results (id, result) SELECT c.id, c.long FROM changed c WHERE c.long IS NOT NULL
-    ON CONFLICT (id) DO UPDATE SET result = excluded.result
-  ), shorter AS (
-    DELETE FROM semel.results l USING changed c WHERE c.shorter AND l.id = c.id
-  ), written AS (
-    SELECT revision FROM fresh UNION ALL SELECT revision FROM changed
-  )
-  SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  RETURN swapped;
+  IF fresh IS NOT NULL THEN
+    WITH made AS (
+      INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
+        token, version, owner, args, content, result, asker, more)
+      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.due, a.expires, a.settled, a.status, a.flags,
+        a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more
+      FROM json_to_recordset(fresh) AS a (${written})
+      WHERE a.at <= now_ms AND now_ms < a.until AND a.fence > swap.floor AND NOT a.revision = ANY (spoilt)
+      ON CONFLICT DO NOTHING RETURNING revision
+    )
+    SELECT coalesce(array_agg(m.revision), '{}') INTO made FROM made m;
+  END IF;
+  IF changed IS NOT NULL THEN
+    WITH swapped AS (
+      UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created,
+        due = CASE WHEN a.status = 1 AND r.due <= a.expires THEN r.due ELSE a.due END,
+        expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token,
+        version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result,
+        asker = a.asker, more = a.more
+      FROM json_to_recordset(changed) AS a (${written}, old bigint, long text, shorter boolean)
+      WHERE r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+        AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt)
+      RETURNING r.id, r.revision, a.long, a.shorter
+    ), longer AS (
+      INSERT INTO semel.results (id, result) SELECT s.id, s.long FROM swapped s WHERE s.long IS NOT NULL
+      ON CONFLICT (id) DO UPDATE SET result = excluded.result
+    ), shorter AS (
+      DELETE FROM semel.results l USING swapped s WHERE s.shorter AND l.id = s.id
+    )
+    SELECT coalesce(array_agg(s.revision), '{}') INTO swapped FROM swapped s;
+  END IF;
+  RETURN made || swapped;
 END $$`;
 }
 
@@ -153,23 +156,19 @@ END $$`;
  * has lost to.
  */
 function exchangeFunction(): string {
-  return `CREATE FUNCTION semel.exchange(asked json, noted json, beside json, writer integer)
+  return `CREATE FUNCTION semel.exchange(fresh json, changed json, looked json, noted json, beside json, writer integer)
 RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   now_ms bigint := semel.now_ms();
   known semel.meta;
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
-  count integer := json_array_length(asked);
+  expected integer := coalesce(json_array_length(fresh), 0) + coalesce(json_array_length(changed), 0);
   item json;
 BEGIN
   -- Whoever seals the ledger waits for those who are writing, and they for nobody else.
   PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
-  -- A pooler may have given us a session of somebody who does not care.
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
-  SELECT * INTO known FROM semel.meta;
+  SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
   ELSIF writer < known.min_writer THEN
@@ -179,28 +178,49 @@ BEGIN
   IF beside IS NOT NULL THEN
     -- Two claims of one intent under several forms of its key come one after the other.
     PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
-      FROM (SELECT DISTINCT namespace, first FROM json_to_recordset(beside) AS x (namespace text, first text)
-            ORDER BY namespace, first) AS b;
+      FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
+            ORDER BY 1, 2) AS b;
     SELECT coalesce(array_agg(b.revision), '{}') INTO spoilt
       FROM json_to_recordset(beside) AS b (revision bigint, namespace text, key text, was bigint)
       LEFT JOIN semel.records r ON r.namespace = b.namespace AND r.key = b.key
       WHERE r.revision IS DISTINCT FROM b.was;
   END IF;
 
-  BEGIN
-    PERFORM set_config('lock_timeout', '50ms', true);
-    swapped := semel.swap(asked, now_ms, known.floor, spoilt);
-  EXCEPTION WHEN lock_not_available THEN
-    -- Somebody's open transaction has made one of these records, or is removing it: the others do not wait for it.
-    PERFORM set_config('lock_timeout', '10ms', true);
-    FOR item IN SELECT e.value FROM json_array_elements(asked) WITH ORDINALITY AS e ORDER BY e.ordinality LOOP
-      BEGIN
-        swapped := swapped || semel.swap(json_build_array(item), now_ms, known.floor, spoilt);
-      EXCEPTION WHEN lock_not_available THEN
-        NULL;
-      END;
-    END LOOP;
-  END;
+  IF expected > 0 THEN
+    -- A pooler may have given us a session of somebody who does not care.
+    IF current_setting('synchronous_commit') = 'off' THEN
+      PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    BEGIN
+      PERFORM set_config('lock_timeout', '50ms', true);
+      swapped := semel.swap(fresh, changed, now_ms, known.floor, spoilt);
+    EXCEPTION WHEN lock_not_available THEN
+      -- Somebody's open transaction holds one of these records: the others do not wait for it.
+      PERFORM set_config('lock_timeout', '10ms', true);
+      FOR item IN SELECT json_array_elements(fresh) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(json_build_array(item), NULL, now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;
+      FOR item IN SELECT json_array_elements(changed) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(NULL, json_build_array(item), now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;
+    END;
+    -- A fence that was removed while this waited for the one who removed it must not be given again.
+    IF fresh IS NOT NULL AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
+      SELECT * INTO known FROM semel.meta WHERE one;
+      IF EXISTS (SELECT FROM json_to_recordset(fresh) AS a (revision bigint, fence bigint)
+                 WHERE a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
+        RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
+      END IF;
+    END IF;
+  END IF;
 
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
@@ -210,23 +230,16 @@ BEGIN
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
 
-  -- A fence that was removed while this waited for the one who removed it must not be given again.
-  IF EXISTS (SELECT FROM semel.meta m WHERE m.floor > known.floor) THEN
-    SELECT * INTO known FROM semel.meta;
-    IF EXISTS (SELECT FROM ${asked} WHERE a.old IS NULL AND a.fence <= known.floor
-               AND a.revision = ANY (swapped)) THEN
-      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
-    END IF;
-  END IF;
-
   now := now_ms;
   floor := known.floor;
   done := array_to_json(swapped)::text;
-  IF cardinality(swapped) < count THEN
-    SELECT json_agg(json_build_array(a.n, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner,
-        r.created, r.settled, r.expires, r.args, r.content, coalesce(r.result, l.result), r.asker, r.more))::text
-      INTO seen
-      FROM json_to_recordset(asked) AS a (n integer, namespace text, key text, revision bigint)
+  IF looked IS NOT NULL OR cardinality(swapped) < expected THEN
+    SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
+      FROM (
+        SELECT * FROM json_to_recordset(looked) AS l (n integer, namespace text, key text, revision bigint)
+        UNION ALL SELECT * FROM json_to_recordset(fresh) AS f (n integer, namespace text, key text, revision bigint)
+        UNION ALL SELECT * FROM json_to_recordset(changed) AS c (n integer, namespace text, key text, revision bigint)
+      ) AS a
       JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
       LEFT JOIN semel.results l ON l.id = r.id
       WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);

@@ -46,9 +46,8 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
   const sql = (text: string) => within(schema, text);
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
-    exchange: sql(
-      'SELECT now, floor, done, seen FROM semel.exchange($1::text::json, $2::text::json, $3::text::json, $4::integer)',
-    ),
+    exchange: sql(`SELECT now, floor, done, seen FROM semel.exchange(
+      $1::text::json, $2::text::json, $3::text::json, $4::text::json, $5::text::json, $6::integer)`),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     due: sql(`SELECT semel.now_ms() AS now, (
       SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text FROM (
@@ -97,15 +96,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
       return Number(row?.now);
     },
     async exchange(swaps) {
-      const asked = swaps.flatMap((swap, n) => askedOf(swap, n));
-      const noted = swaps.flatMap(notedOf);
-      const beside = swaps.flatMap(besideOf);
-      const [row] = await query(texts.exchange, [
-        JSON.stringify(asked),
-        noted.length === 0 ? null : JSON.stringify(noted),
-        beside.length === 0 ? null : JSON.stringify(beside),
-        schemaVersion,
-      ]);
+      const [row] = await query(texts.exchange, [...listsOf(swaps), schemaVersion]);
       const done = new Set(JSON.parse(row?.done as string) as number[]);
       const found = foundIn(swaps, row?.seen as string | null);
       return {
@@ -198,13 +189,39 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
   }
 }
 
-function askedOf({ namespace, key, write }: Swap, n: number): object[] {
-  if (write === undefined) return [{ n, namespace, key }];
-  const { before, row, revision, at, until } = write;
-  if (row === undefined) return [];
-  return [
-    { n, namespace, key, old: before?.revision ?? null, revision, at, until, ...itemOf(row, before?.row) },
+/** As the function takes them: new, changed, looked at, noted, and what stands beside. */
+function listsOf(swaps: readonly Swap[]): (string | null)[] {
+  const fresh: Asked[] = [];
+  const changed: Asked[] = [];
+  const looked: object[] = [];
+  for (const [n, { namespace, key, write }] of swaps.entries()) {
+    if (write === undefined) looked.push({ n, namespace, key });
+    else if (write.row !== undefined) {
+      const { before, row, revision, at, until } = write;
+      const old = before?.revision;
+      const asked = { n, namespace, key, old, revision, at, until, ...itemOf(row, before?.row) };
+      (before === undefined ? fresh : changed).push(asked);
+    }
+  }
+  const lists = [
+    fresh.sort(byKey),
+    changed.sort(byKey),
+    looked,
+    swaps.flatMap(notedOf),
+    swaps.flatMap(besideOf),
   ];
+  return lists.map((list) => (list.length === 0 ? null : JSON.stringify(list)));
+}
+
+interface Asked {
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/** All who write many at once do so in one order. */
+function byKey(a: Asked, b: Asked): number {
+  if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1;
+  return a.key < b.key ? -1 : 1;
 }
 
 function notedOf({ write }: Swap): object[] {

@@ -1,0 +1,210 @@
+// semel on Postgres with full durability, against two statements by hand through `pg`.
+
+import pg from 'pg';
+import { postgresStore } from '../src/stores/postgres/index.ts';
+import { startPostgres } from '../test/servers/postgres.ts';
+import { type Bench, benchOn, callers, inParallel, next, result, staggered, timesAsync } from './calls.ts';
+import { type Figure, measure } from './measure.ts';
+import { rawPostgres } from './raw-postgres.ts';
+import type { Section } from './report.ts';
+
+export interface PostgresSizes {
+  readonly rounds: number;
+  /** Rows of the large ledger. */
+  readonly many: number;
+}
+
+let rawKeys = 0;
+const rawKey = () => {
+  rawKeys += 1;
+  return `email.send/2026-06-19/${String(rawKeys).padStart(32, '0')}`;
+};
+
+export async function postgres({ rounds, many }: PostgresSizes): Promise<readonly Section[]> {
+  await using server = await startPostgres({ settings: { shared_buffers: '512MB', max_wal_size: '4GB' } });
+  const admin = new pg.Client({ connectionString: server.url });
+  await admin.connect();
+  const raw = await rawPostgres(server.url);
+  const bench = benchOn(postgresStore({ url: server.url }), { cache: false });
+  const text = JSON.stringify(result);
+  const known = Array.from({ length: 1000 }, next);
+  const rawKnown = known.map(rawKey);
+  await inParallel(8, async (caller, n) => {
+    const index = caller * 8 + n;
+    if (index >= known.length) return;
+    await bench.send(known[index] as never);
+    await raw.execute(rawKnown[index] as string, text);
+  });
+
+  const first = await measure(rounds, [
+    { name: 'pg: one caller', run: () => timesAsync(300, () => raw.execute(rawKey(), text)) },
+    { name: 'semel: one caller', run: () => timesAsync(300, () => bench.send(next())) },
+    { name: `pg: ${callers} callers`, run: () => inParallel(16, () => raw.execute(rawKey(), text)) },
+    { name: `semel: ${callers} callers`, run: () => inParallel(60, (caller) => bench.send(next(), caller)) },
+  ]);
+  const replay = await measure(rounds, [
+    { name: 'pg: one caller', run: () => timesAsync(1000, (n) => raw.read(rawKnown[n % 1000] as string)) },
+    { name: 'semel: one caller', run: () => timesAsync(1000, (n) => bench.send(known[n % 1000] as never)) },
+    {
+      name: `pg: ${callers} callers`,
+      run: () => inParallel(60, (caller, n) => raw.read(rawKnown[(caller * 60 + n) % 1000] as string)),
+    },
+    {
+      name: `semel: ${callers} callers`,
+      run: () => inParallel(300, (caller, n) => bench.send(known[(caller * 300 + n) % 1000] as never)),
+    },
+  ]);
+  const counted = await counters(admin, bench);
+  await bench.close();
+  const apart = await staggering(server.url, raw, rounds);
+  const growth = await growing(server.url, admin, rounds, many);
+  await raw.close();
+  await admin.end();
+
+  const ratio = (figures: readonly Figure[], who: string) =>
+    rate(figures, `semel: ${who}`) / rate(figures, `pg: ${who}`);
+  return [
+    {
+      title: 'Postgres: first executions',
+      figures: first,
+      ratios: [
+        {
+          what: `${callers} callers / two statements through pg`,
+          value: ratio(first, `${callers} callers`),
+          goal: { direction: 'at least', value: 6 },
+        },
+        {
+          what: 'one caller / two statements through pg',
+          value: ratio(first, 'one caller'),
+          goal: { direction: 'at least', value: 0.8 },
+        },
+        ...counted,
+      ],
+    },
+    {
+      title: 'Postgres: replays, no cache',
+      figures: replay,
+      ratios: [
+        {
+          what: `${callers} callers / a select through pg`,
+          value: ratio(replay, `${callers} callers`),
+          goal: { direction: 'at least', value: 8 },
+        },
+        { what: 'one caller / a select through pg', value: ratio(replay, 'one caller') },
+      ],
+    },
+    apart,
+    growth,
+  ];
+}
+
+function rate(figures: readonly Figure[], name: string): number {
+  return figures.find((figure) => figure.name === name)?.perSecond ?? Number.NaN;
+}
+
+/** Exact, whatever the machine. */
+async function counters(admin: pg.Client, bench: Bench): Promise<Section['ratios']> {
+  const read = async () => {
+    await admin.query('SELECT pg_stat_force_next_flush()');
+    const { rows } = await admin.query(`SELECT (SELECT xact_commit FROM pg_stat_database
+      WHERE datname = current_database())::int AS transactions, (SELECT wal_bytes FROM pg_stat_wal)::bigint AS wal`);
+    return { transactions: Number(rows[0].transactions), wal: Number(rows[0].wal) };
+  };
+  const settle = () => new Promise((resolve) => setTimeout(resolve, 1_500));
+  await settle();
+  const before = await read();
+  const calls = await inParallel(40, (caller) => bench.send(next(), caller));
+  await settle();
+  const after = await read();
+  return [
+    {
+      what: `transactions per first execution, ${callers} callers (exact)`,
+      value: (after.transactions - before.transactions) / calls,
+    },
+    { what: 'bytes of log per first execution (exact)', value: (after.wal - before.wal) / calls },
+  ];
+}
+
+/** Effects that take from 1 to 20 ms, so that callers are never in step. */
+async function staggering(
+  url: string,
+  raw: Awaited<ReturnType<typeof rawPostgres>>,
+  rounds: number,
+): Promise<Section> {
+  const bench = benchOn(postgresStore({ url }), { cache: false, effectMs: staggered });
+  const text = JSON.stringify(result);
+  const wait = () => new Promise((resolve) => setTimeout(resolve, staggered()));
+  const figures = await measure(rounds, [
+    { name: 'no store', run: () => inParallel(40, wait) },
+    {
+      name: 'pg',
+      run: () =>
+        inParallel(10, async () => {
+          await wait();
+          await raw.execute(rawKey(), text);
+        }),
+    },
+    { name: 'semel', run: () => inParallel(40, (caller) => bench.send(next(), caller)) },
+  ]);
+  await bench.close();
+  return {
+    title: `Postgres: effects of 1 to 20 ms, ${callers} callers`,
+    figures,
+    ratios: [
+      {
+        what: 'semel / no store',
+        value: rate(figures, 'semel') / rate(figures, 'no store'),
+        goal: { direction: 'at least', value: 0.75 },
+      },
+      { what: 'pg by hand / no store', value: rate(figures, 'pg') / rate(figures, 'no store') },
+    ],
+  };
+}
+
+async function growing(url: string, admin: pg.Client, rounds: number, many: number): Promise<Section> {
+  const few = 10_000;
+  const small = benchOn(postgresStore({ url, schema: 'small' }), { cache: false });
+  const large = benchOn(postgresStore({ url, schema: 'large' }), { cache: false });
+  const fill = (bench: Bench, rows: number) =>
+    inParallel(Math.ceil(rows / callers), (caller) => bench.send(next(), caller));
+  await fill(small, few);
+  for (let done = 0; done < many; ) {
+    done += await fill(large, Math.min(100_000, many - done));
+    process.stderr.write(`\r${done.toLocaleString('en-US')} of ${many.toLocaleString('en-US')} rows`);
+  }
+  process.stderr.write('\n');
+  await admin.query('VACUUM ANALYZE');
+  const { rows } = await admin.query(`SELECT (pg_total_relation_size('large.records')
+    + pg_total_relation_size('large.results')) / (SELECT count(*) FROM large.records) AS bytes`);
+  await admin.query('SELECT pg_stat_reset_single_table_counters($1::regclass)', ['large.records']);
+  const figures = await measure(rounds, [
+    { name: `${few.toLocaleString('en-US')} rows`, run: () => fill(small, 2_000) },
+    { name: `${many.toLocaleString('en-US')} rows`, run: () => fill(large, 2_000) },
+  ]);
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  const { rows: updates } = await admin.query(`SELECT n_tup_hot_upd::float8 / greatest(1, n_tup_upd) AS hot
+    FROM pg_stat_all_tables WHERE schemaname = 'large' AND relname = 'records'`);
+  await small.close();
+  await large.close();
+  return {
+    title: 'Postgres: growth',
+    figures,
+    ratios: [
+      {
+        what: 'large / small',
+        value: (figures[1]?.perSecond ?? 0) / (figures[0]?.perSecond ?? 1),
+        goal: { direction: 'at least', value: 0.8 },
+      },
+      {
+        what: 'bytes per record, with a 200-byte result',
+        value: Number(rows[0].bytes),
+        goal: { direction: 'at most', value: 620 },
+      },
+      {
+        what: 'updates that stay on their page (HOT)',
+        value: Number(updates[0].hot),
+        goal: { direction: 'at least', value: 0.9 },
+      },
+    ],
+  };
+}
