@@ -6,9 +6,10 @@ import type { Store } from '../../../src/store/index.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { movableClock } from '../../processes/movable-clock.ts';
 import { startPostgres } from '../../servers/postgres.ts';
+import { startRedis } from '../../servers/redis.ts';
 import type { Server } from '../../servers/server.ts';
 
-export const storeNames = ['sqlite', 'postgres'] as const;
+export const storeNames = ['sqlite', 'postgres', 'redis'] as const;
 /** Those with a server of their own. */
 export const farStoreNames = storeNames.filter((name) => name !== 'sqlite');
 export type StoreName = (typeof storeNames)[number];
@@ -30,8 +31,13 @@ export interface StormLedger extends AsyncDisposable {
 
 export async function startLedger(store: StoreName, path: string): Promise<StormLedger> {
   if (store === 'sqlite') return sqliteLedger(path);
-  const server = await startPostgres();
-  return farLedger(store, server.url, `Postgres ${server.version}, its own process`, server);
+  if (store === 'postgres') {
+    const server = await startPostgres();
+    return farLedger(store, server.url, `Postgres ${server.version}`, server);
+  }
+  const server = await startRedis();
+  if (server === undefined) throw new Error('A storm on Redis needs a Redis.');
+  return farLedger(store, server.url, 'Redis, every write synced', server);
 }
 
 function sqliteLedger(path: string): StormLedger {
