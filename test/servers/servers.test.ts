@@ -9,6 +9,7 @@ import { startNode } from '../processes/node-process.ts';
 import { fakeTimeLibrary } from './fake-clock.ts';
 import type { Held } from './holder.ts';
 import { ownPrefix, ownSchema } from './own-place.ts';
+import { startPgbouncer } from './pgbouncer.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
 import { startRedis } from './redis.ts';
 import { startRedisCluster } from './redis-cluster.ts';
@@ -73,6 +74,23 @@ describe('Postgres', () => {
     server.moveClock(-48 * 3_600_000);
     expect(await hoursAhead(server)).toBe(-18);
   });
+});
+
+test('PgBouncer gives a client another session for each transaction', async (context) => {
+  await using postgres = await startPostgres();
+  await using pooler = await startPgbouncer(postgres);
+  if (pooler === undefined) return context.skip('no PgBouncer');
+  const [one, other] = [new pg.Client(pooler.url), new pg.Client(pooler.url)];
+  const session = async (client: pg.Client) =>
+    (await client.query('select pg_backend_pid() as pid')).rows[0].pid;
+  await Promise.all([one.connect(), other.connect()]);
+  await one.query('begin');
+  const before = await session(one);
+  await one.query('commit');
+  await other.query('begin');
+  expect(await session(other)).toBe(before);
+  expect(await session(one)).not.toBe(before);
+  await Promise.all([one.end(), other.end()]);
 });
 
 describe('Redis', () => {

@@ -39,7 +39,7 @@ export async function movableLedger(url: string): Promise<MovableLedger> {
     },
     async empty() {
       await sql(
-        'TRUNCATE semel.records, semel.results, semel.events; UPDATE semel.meta SET floor = 0, moved_to = NULL',
+        'TRUNCATE semel.open, semel.closed, semel.events; UPDATE semel.meta SET floor = 0, moved_to = NULL',
       );
     },
     async setClock(ms) {

@@ -29,7 +29,7 @@ test('a row that an open transaction has locked is waited for, and nobody else w
   const store = await open();
   const held = await take(store, { key: 'mail.send/=locked' });
   await sql('BEGIN');
-  await sql("SELECT 1 FROM semel.records WHERE key = 'mail.send/=locked' FOR UPDATE");
+  await sql("SELECT 1 FROM semel.open WHERE key = 'mail.send/=locked' FOR UPDATE");
   let isSettled = false;
   const settled = held.succeed().finally(() => {
     isSettled = true;
@@ -49,10 +49,10 @@ test('a row that an open transaction has locked is waited for, and nobody else w
 test('a record that an open transaction is making is waited for, and nobody else waits', async () => {
   const store = await open();
   await take(store, { key: 'mail.send/=model' });
-  const columns = `revision, fence, created, due, status, flags, token, version, owner, args, content, result, asker, more`;
+  const columns = `revision, fence, created, status, flags, token, version, owner, args, content, result, asker, more`;
   await sql('BEGIN');
-  await sql(`INSERT INTO semel.records (namespace, key, ${columns})
-    SELECT namespace, 'mail.send/=unborn', ${columns} FROM semel.records WHERE key = 'mail.send/=model'`);
+  await sql(`INSERT INTO semel.open (namespace, key, ${columns})
+    SELECT namespace, 'mail.send/=unborn', ${columns} FROM semel.open WHERE key = 'mail.send/=model'`);
   let isAnswered = false;
   const claimed = store.claim(claimRequest({ key: 'mail.send/=unborn' })).finally(() => {
     isAnswered = true;
@@ -68,11 +68,30 @@ test('a record that an open transaction is making is waited for, and nobody else
   await store.close();
 });
 
+test('whoever waited for a record to be settled by another does not take its key for free', async () => {
+  const [store, other] = await Promise.all([open(), open()]);
+  const columns = `revision, fence, created, status, flags, namespace, key, token, version, owner, args, more`;
+  for (let n = 0; n < 12; n += 1) {
+    const key = `mail.send/=moving ${n}`;
+    await take(other, { key });
+    await sql('BEGIN');
+    await sql(`WITH gone AS (DELETE FROM semel.open WHERE key = '${key}' RETURNING *)
+      INSERT INTO semel.closed (${columns}) SELECT ${columns.replace('status', '1')} FROM gone`);
+    // This process has never seen the key, and tries to make it.
+    const claimed = store.claim(claimRequest({ key }));
+    await new Promise((resolve) => setTimeout(resolve, n * 4));
+    await sql('COMMIT');
+    const answer = await claimed;
+    expect([answer.won, answer.record?.status]).toEqual([false, 'succeeded']);
+  }
+  await Promise.all([store.close(), other.close()]);
+});
+
 test('a row that stays locked is told to be in flight, not to be a store that is down', async () => {
   const store = await open();
   const held = await take(store, { key: 'mail.send/=stuck' });
   await sql('BEGIN');
-  await sql("SELECT 1 FROM semel.records WHERE key = 'mail.send/=stuck' FOR UPDATE");
+  await sql("SELECT 1 FROM semel.open WHERE key = 'mail.send/=stuck' FOR UPDATE");
   await expect(held.succeed()).rejects.toMatchObject({ code: 'IN_FLIGHT' });
   await sql('ROLLBACK');
   expect((await held.succeed()).settled).toBe(true);

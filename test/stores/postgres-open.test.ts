@@ -135,7 +135,9 @@ describe('refusals', () => {
     });
     await weak.connect();
     await weak.query('BEGIN');
-    await weak.query(within(schema, `SELECT * FROM semel.exchange('[{}]', null, null, null, null, 1)`));
+    await weak.query(
+      within(schema, `SELECT * FROM semel.exchange('[{}]', null, null, null, null, null, null, null, 1)`),
+    );
     expect((await weak.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
     await weak.query('COMMIT');
     await weak.end();
@@ -202,7 +204,7 @@ describe('the schema', () => {
     const schema = newSchema();
     const old = await opened({ client: pool as never, schema });
     // The next version adds a column: whoever does not know of it goes on.
-    const next = [...migrations, ['ALTER TABLE semel.records ADD COLUMN colour text']];
+    const next = [...migrations, ['ALTER TABLE semel.closed ADD COLUMN colour text']];
     await pool.query(migration(schema, next));
     await take(old, { key: 'mail.send/=1' });
     const other = await opened({ client: pool as never, schema });

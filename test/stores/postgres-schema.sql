@@ -7,12 +7,10 @@ CREATE TABLE semel.meta (
   moved_to text
 );
 
-CREATE TABLE semel.records (
-  id bigint GENERATED ALWAYS AS IDENTITY,
+CREATE TABLE semel.open (
   revision bigint NOT NULL,
   fence bigint NOT NULL,
   created bigint NOT NULL,
-  due bigint,
   expires bigint,
   settled bigint,
   status smallint NOT NULL,
@@ -28,11 +26,30 @@ CREATE TABLE semel.records (
   asker text,
   more text,
   PRIMARY KEY (namespace, key)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_scale_factor = 0);
 
-CREATE INDEX records_due ON semel.records (due) WHERE due IS NOT NULL;
+CREATE TABLE semel.closed (
+  revision bigint NOT NULL,
+  fence bigint NOT NULL,
+  created bigint NOT NULL,
+  expires bigint,
+  settled bigint,
+  status smallint NOT NULL,
+  flags smallint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  token text,
+  version text NOT NULL,
+  owner text NOT NULL,
+  args text,
+  content text,
+  result text,
+  asker text,
+  more text,
+  PRIMARY KEY (namespace, key)
+);
 
-CREATE TABLE semel.results (id bigint PRIMARY KEY, result text NOT NULL);
+CREATE INDEX closed_expires ON semel.closed (expires) WHERE expires IS NOT NULL;
 
 CREATE TABLE semel.events (
   n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -50,58 +67,92 @@ CREATE INDEX events_of ON semel.events (namespace, key, n);
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
-CREATE FUNCTION semel.swap(fresh json, changed json, now_ms bigint, floor bigint, spoilt bigint[])
+CREATE FUNCTION semel.swap(fresh json, held json, ended json, taken json, told json,
+  now_ms bigint, floor bigint, spoilt bigint[])
 RETURNS bigint[] LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
-  made bigint[] := '{}';
+  made bigint[];
   swapped bigint[] := '{}';
 BEGIN
+  -- New: nothing may be there, in either table.
   IF fresh IS NOT NULL THEN
     WITH made AS (
-      INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
-        token, version, owner, args, content, result, asker, more)
-      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.due, a.expires, a.settled, a.status, a.flags,
-        a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more
-      FROM json_to_recordset(fresh) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      due bigint, expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text)
-      WHERE a.at <= now_ms AND now_ms < a.until AND a.fence > swap.floor AND NOT a.revision = ANY (spoilt)
+      INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more)
+      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(fresh) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+      WHERE a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > swap.floor
+        AND NOT EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
       ON CONFLICT DO NOTHING RETURNING revision
     )
     SELECT coalesce(array_agg(m.revision), '{}') INTO made FROM made m;
-  END IF;
-  IF changed IS NOT NULL THEN
-    WITH swapped AS (
-      UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created,
-        due = CASE WHEN a.status = 1 AND r.due <= a.expires THEN r.due ELSE a.due END,
-        expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token,
-        version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result,
-        asker = a.asker, more = a.more
-      FROM json_to_recordset(changed) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      due bigint, expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint, long text, shorter boolean)
-      WHERE r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
-        AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt)
-      RETURNING r.id, r.revision, a.long, a.shorter
-    ), longer AS (
-      INSERT INTO semel.results (id, result) SELECT s.id, s.long FROM swapped s WHERE s.long IS NOT NULL
-      ON CONFLICT (id) DO UPDATE SET result = excluded.result
-    ), shorter AS (
-      DELETE FROM semel.results l USING swapped s WHERE s.shorter AND l.id = s.id
+    -- Whoever waited for a record to leave the one table finds it in the other, by a statement that starts only now.
+    WITH late AS (
+      DELETE FROM semel.open o USING json_to_recordset(fresh) AS a (namespace text, key text, revision bigint)
+      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision
+        AND EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
+      RETURNING o.revision
     )
-    SELECT coalesce(array_agg(s.revision), '{}') INTO swapped FROM swapped s;
+    SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(made) AS m
+    WHERE NOT m IN (SELECT l.revision FROM late l);
   END IF;
-  RETURN made || swapped;
+  -- Open, and stays so.
+  IF held IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.open o SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
+      FROM json_to_recordset(held) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING o.revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Open, and ends.
+  IF ended IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.open o USING json_to_recordset(ended) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Closed, and taken up again.
+  IF taken IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.closed c USING json_to_recordset(taken) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) WHERE c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Closed, and stays so.
+  IF told IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.closed c SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
+      FROM json_to_recordset(told) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) WHERE c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING c.revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  RETURN swapped;
 END $$;
 
-CREATE FUNCTION semel.exchange(fresh json, changed json, looked json, noted json, beside json, writer integer)
+CREATE FUNCTION semel.exchange(fresh json, held json, ended json, taken json, told json, looked json, noted json,
+  beside json, writer integer)
 RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
   now_ms bigint := semel.now_ms();
   known semel.meta;
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
-  expected integer := coalesce(json_array_length(fresh), 0) + coalesce(json_array_length(changed), 0);
+  expected integer := coalesce(json_array_length(fresh), 0) + coalesce(json_array_length(held), 0) + coalesce(json_array_length(ended), 0) + coalesce(json_array_length(taken), 0) + coalesce(json_array_length(told), 0);
   item json;
 BEGIN
   -- Whoever seals the ledger waits for those who are writing, and they for nobody else.
@@ -118,10 +169,13 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
       FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
             ORDER BY 1, 2) AS b;
-    SELECT coalesce(array_agg(b.revision), '{}') INTO spoilt
-      FROM json_to_recordset(beside) AS b (revision bigint, namespace text, key text, was bigint)
-      LEFT JOIN semel.records r ON r.namespace = b.namespace AND r.key = b.key
-      WHERE r.revision IS DISTINCT FROM b.was;
+    SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
+      FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
+      LEFT JOIN LATERAL (
+        SELECT o.namespace, o.key, o.revision, o.fence, o.created, o.expires, o.settled, o.status, o.flags, o.token, o.version, o.owner, o.args, o.content, o.result, o.asker, o.more FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
+        UNION ALL SELECT c.namespace, c.key, c.revision, c.fence, c.created, c.expires, c.settled, c.status, c.flags, c.token, c.version, c.owner, c.args, c.content, c.result, c.asker, c.more FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
+      ) AS r ON true
+      WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
 
   IF expected > 0 THEN
@@ -131,20 +185,41 @@ BEGIN
     END IF;
     BEGIN
       PERFORM set_config('lock_timeout', '50ms', true);
-      swapped := semel.swap(fresh, changed, now_ms, known.floor, spoilt);
+      swapped := semel.swap(fresh, held, ended, taken, told, now_ms, known.floor, spoilt);
     EXCEPTION WHEN lock_not_available THEN
       -- Somebody's open transaction holds one of these records: the others do not wait for it.
       PERFORM set_config('lock_timeout', '10ms', true);
       FOR item IN SELECT json_array_elements(fresh) LOOP
         BEGIN
-          swapped := swapped || semel.swap(json_build_array(item), NULL, now_ms, known.floor, spoilt);
+          swapped := swapped || semel.swap(json_build_array(item), NULL, NULL, NULL, NULL, now_ms, known.floor, spoilt);
         EXCEPTION WHEN lock_not_available THEN
           NULL;
         END;
       END LOOP;
-      FOR item IN SELECT json_array_elements(changed) LOOP
+      FOR item IN SELECT json_array_elements(held) LOOP
         BEGIN
-          swapped := swapped || semel.swap(NULL, json_build_array(item), now_ms, known.floor, spoilt);
+          swapped := swapped || semel.swap(NULL, json_build_array(item), NULL, NULL, NULL, now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;
+      FOR item IN SELECT json_array_elements(ended) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(NULL, NULL, json_build_array(item), NULL, NULL, now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;
+      FOR item IN SELECT json_array_elements(taken) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(NULL, NULL, NULL, json_build_array(item), NULL, now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;
+      FOR item IN SELECT json_array_elements(told) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(NULL, NULL, NULL, NULL, json_build_array(item), now_ms, known.floor, spoilt);
         EXCEPTION WHEN lock_not_available THEN
           NULL;
         END;
@@ -171,17 +246,26 @@ BEGIN
   now := now_ms;
   floor := known.floor;
   done := array_to_json(swapped)::text;
-  IF looked IS NOT NULL OR cardinality(swapped) < expected THEN
+  IF cardinality(swapped) < expected THEN
     SELECT json_agg(json_build_array(a.n, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
-  r.settled, r.expires, r.args, r.content, coalesce(r.result, l.result), r.asker, r.more))::text INTO seen
-      FROM (
-        SELECT * FROM json_to_recordset(looked) AS l (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(fresh) AS f (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(changed) AS c (n integer, namespace text, key text, revision bigint)
-      ) AS a
-      JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-      LEFT JOIN semel.results l ON l.id = r.id
-      WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
+  r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more))::text INTO seen
+      FROM (SELECT * FROM json_to_recordset(looked) AS x (n integer, namespace text, key text, revision bigint)
+        UNION ALL SELECT * FROM json_to_recordset(fresh) AS x (n integer, namespace text, key text, revision bigint)
+        UNION ALL SELECT * FROM json_to_recordset(held) AS x (n integer, namespace text, key text, revision bigint)
+        UNION ALL SELECT * FROM json_to_recordset(ended) AS x (n integer, namespace text, key text, revision bigint)
+        UNION ALL SELECT * FROM json_to_recordset(taken) AS x (n integer, namespace text, key text, revision bigint)
+        UNION ALL SELECT * FROM json_to_recordset(told) AS x (n integer, namespace text, key text, revision bigint)) AS a,
+      LATERAL (
+        SELECT o.namespace, o.key, o.revision, o.fence, o.created, o.expires, o.settled, o.status, o.flags, o.token, o.version, o.owner, o.args, o.content, o.result, o.asker, o.more FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
+        UNION ALL SELECT c.namespace, c.key, c.revision, c.fence, c.created, c.expires, c.settled, c.status, c.flags, c.token, c.version, c.owner, c.args, c.content, c.result, c.asker, c.more FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
+      ) AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
+  ELSIF looked IS NOT NULL THEN
+    SELECT json_agg(json_build_array(a.n, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
+  r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more))::text INTO seen
+      FROM (SELECT * FROM json_to_recordset(looked) AS x (n integer, namespace text, key text, revision bigint)) AS a, LATERAL (
+        SELECT o.namespace, o.key, o.revision, o.fence, o.created, o.expires, o.settled, o.status, o.flags, o.token, o.version, o.owner, o.args, o.content, o.result, o.asker, o.more FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
+        UNION ALL SELECT c.namespace, c.key, c.revision, c.fence, c.created, c.expires, c.settled, c.status, c.flags, c.token, c.version, c.owner, c.args, c.content, c.result, c.asker, c.more FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
+      ) AS r;
   END IF;
   RETURN NEXT;
 END $$;
@@ -202,26 +286,28 @@ BEGIN
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
+  PERFORM set_config('lock_timeout', '50ms', true);
 
-  WITH a AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(asked) AS a (namespace text, key text, old bigint, revision bigint,
-      expires bigint, status smallint, flags smallint, args text, content text, result text, asker text, more text,
-      shorter boolean, types text)
-  ), free AS MATERIALIZED (
-    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-    WHERE r.revision = a.old FOR UPDATE OF r SKIP LOCKED
-  ), gone AS (
-    DELETE FROM semel.records r USING free f WHERE f.status IS NULL AND r.ctid = f.place
-    RETURNING r.id, r.fence, f.namespace, f.key, f.types, true AS emptied
+  WITH gone AS (
+    DELETE FROM semel.closed c USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint, types text)
+    WHERE a.status IS NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
+    RETURNING c.fence, c.namespace, c.key, a.types
+  ), lapsed AS (
+    DELETE FROM semel.open o USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint, types text)
+    WHERE a.status IS NULL AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old
+    RETURNING o.fence, o.namespace, o.key, a.types
   ), buried AS (
-    UPDATE semel.records r SET revision = f.revision, due = NULL, expires = f.expires, flags = f.flags, args = f.args,
-      content = f.content, result = f.result, asker = f.asker, more = f.more
-    FROM free f WHERE f.status IS NOT NULL AND r.ctid = f.place
-    RETURNING r.id, 0::bigint, f.namespace, f.key, f.types, f.shorter
+    UPDATE semel.closed c SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint, types text)
+    WHERE a.status IS NOT NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
+    RETURNING 0::bigint, c.namespace, c.key, a.types
   ), written AS (
-    SELECT * FROM gone UNION ALL SELECT * FROM buried
-  ), emptied AS (
-    DELETE FROM semel.results l USING written w WHERE w.emptied AND l.id = w.id
+    SELECT * FROM gone UNION ALL SELECT * FROM lapsed UNION ALL SELECT * FROM buried
   ), silenced AS (
     DELETE FROM semel.events e USING written w WHERE e.namespace = w.namespace AND e.key = w.key
       AND (w.types IS NULL OR e.type IN (SELECT json_array_elements_text(w.types::json)))

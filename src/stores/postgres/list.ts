@@ -19,8 +19,9 @@ export async function listRows(
   const wanted = asked.limit + 1;
   const limit = asked.inDoubt === undefined ? wanted : Math.max(wanted, chunk);
   const rows: Row[] = [];
+  const isOpenOnly = asked.inDoubt === true || (asked.status !== undefined && isOpen(asked.status));
   for (let after = asked.after ?? null; ; ) {
-    const [answer] = await query(within(schema, page), [
+    const [answer] = await query(within(schema, isOpenOnly ? openPage : page), [
       asked.namespace,
       after,
       asked.prefix ?? '',
@@ -53,14 +54,16 @@ function statusesOf({ status, inDoubt }: ListQuery): string | null {
   return status === undefined && inDoubt !== true ? null : JSON.stringify(statuses.map(statusCode));
 }
 
-// A prefix is compared by bytes: what starts with it lies between it and itself followed by the highest character.
-const page = `SELECT semel.now_ms() AS now, (
-  SELECT json_agg(json_build_array(r.key, ${columns}) ORDER BY r.key)::text FROM (
-    SELECT * FROM semel.records r
-    WHERE r.namespace = $1 AND ($2::text IS NULL OR r.key > $2::text)
-      AND r.key >= $3::text AND starts_with(r.key, $3::text)
-      AND r.key >= $4::text AND starts_with(r.key, $4::text)
-      AND ($5::text IS NULL OR r.status IN (SELECT json_array_elements_text($5::text::json)::smallint))
-      AND ($6::text IS NULL OR (r.asker::json -> 0)::text = $6::text)
-    ORDER BY r.key LIMIT $7
-  ) AS r LEFT JOIN semel.results l ON l.id = r.id) AS found`;
+const matching = (table: string) => `SELECT * FROM semel.${table} t
+    WHERE t.namespace = $1 AND ($2::text IS NULL OR t.key > $2::text)
+      AND t.key >= $3::text AND starts_with(t.key, $3::text)
+      AND t.key >= $4::text AND starts_with(t.key, $4::text)
+      AND ($5::text IS NULL OR t.status IN (SELECT json_array_elements_text($5::text::json)::smallint))
+      AND ($6::text IS NULL OR (t.asker::json -> 0)::text = $6::text)
+    ORDER BY t.key LIMIT $7`;
+
+const selecting = (rows: string) => `SELECT semel.now_ms() AS now, (
+  SELECT json_agg(json_build_array(r.key, ${columns}) ORDER BY r.key)::text FROM (${rows}) AS r) AS found`;
+
+const openPage = selecting(matching('open'));
+const page = selecting(`(${matching('open')}) UNION ALL (${matching('closed')}) ORDER BY key LIMIT $7`);

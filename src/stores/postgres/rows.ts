@@ -4,13 +4,9 @@ import { dueAt } from '../../store/due.ts';
 import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
 import type { Row } from '../../store/store.ts';
 
-/** A result no longer than this lies in the record's own row, which must not outgrow its page. */
-const shortResult = 64;
-
 export interface Item {
   readonly fence: number;
   readonly created: number;
-  readonly due: number | null;
   readonly expires: number | null;
   readonly settled: number | null;
   readonly status: number;
@@ -23,20 +19,28 @@ export interface Item {
   readonly result: string | null;
   readonly asker: string | null;
   readonly more: string | null;
-  /** The result, where it is kept apart. */
-  readonly long: string | null;
-  /** What was kept apart before goes. */
-  readonly shorter: boolean;
 }
 
-export function itemOf(row: Row, before: Row | undefined): Item {
-  const [status, flags, fence, token, version, owner, created, settled, , args, content, text, asker, more] =
-    columnsOf(row);
-  const long = isLong(text) ? text : null;
+export function itemOf(row: Row): Item {
+  const [
+    status,
+    flags,
+    fence,
+    token,
+    version,
+    owner,
+    created,
+    settled,
+    ,
+    args,
+    content,
+    result,
+    asker,
+    more,
+  ] = columnsOf(row);
   return {
     fence,
     created,
-    due: dueAt(row),
     expires: row.expiresAt,
     settled,
     status,
@@ -46,11 +50,9 @@ export function itemOf(row: Row, before: Row | undefined): Item {
     owner,
     args,
     content,
-    result: long === null ? text : null,
+    result,
     asker,
     more,
-    long,
-    shorter: long === null && isLong(before?.result?.text ?? null),
   };
 }
 
@@ -73,17 +75,13 @@ export type Selected = [
   more: string | null,
 ];
 
-/** Of `records r LEFT JOIN results l`. */
+/** Of a record `r`. */
 export const columns: string = `r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
-  r.settled, r.expires, r.args, r.content, coalesce(r.result, l.result), r.asker, r.more`;
+  r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more`;
 
 export function decode(namespace: string, key: string, [, ...values]: Selected): Row {
   const copy = [...values] as unknown as Columns;
   const expires = copy[8];
   if (expires !== null) copy[8] = expires - copy[6];
   return rowOf(namespace, key, copy);
-}
-
-function isLong(text: string | null): boolean {
-  return text !== null && text.length > shortResult;
 }

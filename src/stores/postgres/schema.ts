@@ -5,8 +5,50 @@ import { columns } from './rows.ts';
 
 /** What a claim or an act writes, as the columns of a JSON list. */
 const written = `namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      due bigint, expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text`;
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint`;
+
+const names = `namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more`;
+
+const values = (from: string): string =>
+  names
+    .split(/,\s*/)
+    .map((name) => `${from}.${name}`)
+    .join(', ');
+
+const settings = (from: string): string =>
+  names
+    .split(/,\s*/)
+    .filter((name) => name !== 'namespace' && name !== 'key')
+    .map((name) => `${name} = ${from}.${name}`)
+    .join(', ');
+
+/** Of one record, whichever table it is in. */
+const eitherTable = `(
+        SELECT ${values('o')} FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
+        UNION ALL SELECT ${values('c')} FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
+      )`;
+
+const recordColumns = `
+  revision bigint NOT NULL,
+  fence bigint NOT NULL,
+  created bigint NOT NULL,
+  expires bigint,
+  settled bigint,
+  status smallint NOT NULL,
+  flags smallint NOT NULL,
+  namespace text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  token text,
+  version text NOT NULL,
+  owner text NOT NULL,
+  args text,
+  content text,
+  result text,
+  asker text,
+  more text,
+  PRIMARY KEY (namespace, key)`;
 
 /** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
 const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off';
@@ -23,34 +65,14 @@ export const migrations: readonly (readonly string[])[] = [
   floor bigint NOT NULL DEFAULT 0,
   moved_to text
 )`,
-    // created, expires, due: milliseconds since the epoch; settled: since created. What is written when a record ends
-    // needs no more room than what it replaces, and touches no index: updates stay on their page.
-    `CREATE TABLE semel.records (
-  id bigint GENERATED ALWAYS AS IDENTITY,
-  revision bigint NOT NULL,
-  fence bigint NOT NULL,
-  created bigint NOT NULL,
-  due bigint,
-  expires bigint,
-  settled bigint,
-  status smallint NOT NULL,
-  flags smallint NOT NULL,
-  namespace text COLLATE "C" NOT NULL,
-  key text COLLATE "C" NOT NULL,
-  token text,
-  version text NOT NULL,
-  owner text NOT NULL,
-  args text,
-  content text,
-  result text,
-  asker text,
-  more text,
-  PRIMARY KEY (namespace, key)
-) WITH (fillfactor = 80)`,
-    // Where retention looks, from when on. A record that succeeds keeps what its claim foresaw, and its place here.
-    'CREATE INDEX records_due ON semel.records (due) WHERE due IS NOT NULL',
-    // Results that are too large to lie beside their record.
-    'CREATE TABLE semel.results (id bigint PRIMARY KEY, result text NOT NULL)',
+    // What is running or unknown: few rows, always at hand, with room beside them, so that a renewal stays on its page.
+    // created, expires: milliseconds since the epoch; settled: since created. Emptied as fast as it is filled.
+    `CREATE TABLE semel.open (${recordColumns}
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_scale_factor = 0)`,
+    // Everything else, written once, as long as it is: no update ever needs room for a result.
+    `CREATE TABLE semel.closed (${recordColumns}
+)`,
+    'CREATE INDEX closed_expires ON semel.closed (expires) WHERE expires IS NOT NULL',
     `CREATE TABLE semel.events (
   n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at bigint NOT NULL,
@@ -106,48 +128,75 @@ END $migrate$`;
 }
 
 /**
- * Many swaps. Lists come in the order of their keys and new records before changed ones, so that no two of these ever
- * wait for each other in a circle.
+ * Many swaps, each of a row that is still the one that was seen. Lists come in the order of their keys and each kind
+ * after the other, so that no two of these ever wait for each other in a circle.
  */
 function swapFunction(): string {
-  return `CREATE FUNCTION semel.swap(fresh json, changed json, now_ms bigint, floor bigint, spoilt bigint[])
+  const inTime = 'a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt)';
+  const seen = (table: string) =>
+    `${table}.namespace = a.namespace AND ${table}.key = a.key AND ${table}.revision = a.old AND ${inTime}`;
+  return `CREATE FUNCTION semel.swap(fresh json, held json, ended json, taken json, told json,
+  now_ms bigint, floor bigint, spoilt bigint[])
 RETURNS bigint[] LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
-  made bigint[] := '{}';
+  made bigint[];
   swapped bigint[] := '{}';
 BEGIN
+  -- New: nothing may be there, in either table.
   IF fresh IS NOT NULL THEN
     WITH made AS (
-      INSERT INTO semel.records (namespace, key, revision, fence, created, due, expires, settled, status, flags,
-        token, version, owner, args, content, result, asker, more)
-      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.due, a.expires, a.settled, a.status, a.flags,
-        a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more
-      FROM json_to_recordset(fresh) AS a (${written})
-      WHERE a.at <= now_ms AND now_ms < a.until AND a.fence > swap.floor AND NOT a.revision = ANY (spoilt)
+      INSERT INTO semel.open (${names})
+      SELECT ${values('a')} FROM json_to_recordset(fresh) AS a (${written})
+      WHERE ${inTime} AND a.fence > swap.floor
+        AND NOT EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
       ON CONFLICT DO NOTHING RETURNING revision
     )
     SELECT coalesce(array_agg(m.revision), '{}') INTO made FROM made m;
-  END IF;
-  IF changed IS NOT NULL THEN
-    WITH swapped AS (
-      UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created,
-        due = CASE WHEN a.status = 1 AND r.due <= a.expires THEN r.due ELSE a.due END,
-        expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token,
-        version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result,
-        asker = a.asker, more = a.more
-      FROM json_to_recordset(changed) AS a (${written}, old bigint, long text, shorter boolean)
-      WHERE r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
-        AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt)
-      RETURNING r.id, r.revision, a.long, a.shorter
-    ), longer AS (
-      INSERT INTO semel.results (id, result) SELECT s.id, s.long FROM swapped s WHERE s.long IS NOT NULL
-      ON CONFLICT (id) DO UPDATE SET result = excluded.result
-    ), shorter AS (
-      DELETE FROM semel.results l USING swapped s WHERE s.shorter AND l.id = s.id
+    -- Whoever waited for a record to leave the one table finds it in the other, by a statement that starts only now.
+    WITH late AS (
+      DELETE FROM semel.open o USING json_to_recordset(fresh) AS a (namespace text, key text, revision bigint)
+      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision
+        AND EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
+      RETURNING o.revision
     )
-    SELECT coalesce(array_agg(s.revision), '{}') INTO swapped FROM swapped s;
+    SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(made) AS m
+    WHERE NOT m IN (SELECT l.revision FROM late l);
   END IF;
-  RETURN made || swapped;
+  -- Open, and stays so.
+  IF held IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.open o SET ${settings('a')}
+      FROM json_to_recordset(held) AS a (${written}) WHERE ${seen('o')} RETURNING o.revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Open, and ends.
+  IF ended IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.open o USING json_to_recordset(ended) AS a (${written}) WHERE ${seen('o')} RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.closed (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Closed, and taken up again.
+  IF taken IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.closed c USING json_to_recordset(taken) AS a (${written}) WHERE ${seen('c')} RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.open (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Closed, and stays so.
+  IF told IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.closed c SET ${settings('a')}
+      FROM json_to_recordset(told) AS a (${written}) WHERE ${seen('c')} RETURNING c.revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  RETURN swapped;
 END $$`;
 }
 
@@ -156,14 +205,33 @@ END $$`;
  * has lost to.
  */
 function exchangeFunction(): string {
-  return `CREATE FUNCTION semel.exchange(fresh json, changed json, looked json, noted json, beside json, writer integer)
+  const lists = ['fresh', 'held', 'ended', 'taken', 'told'];
+  const count = lists.map((list) => `coalesce(json_array_length(${list}), 0)`).join(' + ');
+  const one = (list: string) =>
+    lists.map((other) => (other === list ? 'json_build_array(item)' : 'NULL')).join(', ');
+  const oneByOne = lists
+    .map(
+      (list) => `
+      FOR item IN SELECT json_array_elements(${list}) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(${one(list)}, now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;`,
+    )
+    .join('');
+  const keys = (list: string) =>
+    `SELECT * FROM json_to_recordset(${list}) AS x (n integer, namespace text, key text, revision bigint)`;
+  return `CREATE FUNCTION semel.exchange(fresh json, held json, ended json, taken json, told json, looked json, noted json,
+  beside json, writer integer)
 RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   now_ms bigint := semel.now_ms();
   known semel.meta;
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
-  expected integer := coalesce(json_array_length(fresh), 0) + coalesce(json_array_length(changed), 0);
+  expected integer := ${count};
   item json;
 BEGIN
   -- Whoever seals the ledger waits for those who are writing, and they for nobody else.
@@ -180,10 +248,10 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
       FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
             ORDER BY 1, 2) AS b;
-    SELECT coalesce(array_agg(b.revision), '{}') INTO spoilt
-      FROM json_to_recordset(beside) AS b (revision bigint, namespace text, key text, was bigint)
-      LEFT JOIN semel.records r ON r.namespace = b.namespace AND r.key = b.key
-      WHERE r.revision IS DISTINCT FROM b.was;
+    SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
+      FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
+      LEFT JOIN LATERAL ${eitherTable} AS r ON true
+      WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
 
   IF expected > 0 THEN
@@ -193,24 +261,10 @@ BEGIN
     END IF;
     BEGIN
       PERFORM set_config('lock_timeout', '50ms', true);
-      swapped := semel.swap(fresh, changed, now_ms, known.floor, spoilt);
+      swapped := semel.swap(fresh, held, ended, taken, told, now_ms, known.floor, spoilt);
     EXCEPTION WHEN lock_not_available THEN
       -- Somebody's open transaction holds one of these records: the others do not wait for it.
-      PERFORM set_config('lock_timeout', '10ms', true);
-      FOR item IN SELECT json_array_elements(fresh) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(json_build_array(item), NULL, now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;
-      FOR item IN SELECT json_array_elements(changed) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(NULL, json_build_array(item), now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;
+      PERFORM set_config('lock_timeout', '10ms', true);${oneByOne}
     END;
     -- A fence that was removed while this waited for the one who removed it must not be given again.
     IF fresh IS NOT NULL AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
@@ -233,22 +287,19 @@ BEGIN
   now := now_ms;
   floor := known.floor;
   done := array_to_json(swapped)::text;
-  IF looked IS NOT NULL OR cardinality(swapped) < expected THEN
+  IF cardinality(swapped) < expected THEN
     SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
-      FROM (
-        SELECT * FROM json_to_recordset(looked) AS l (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(fresh) AS f (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(changed) AS c (n integer, namespace text, key text, revision bigint)
-      ) AS a
-      JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-      LEFT JOIN semel.results l ON l.id = r.id
-      WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
+      FROM (${['looked', ...lists].map(keys).join('\n        UNION ALL ')}) AS a,
+      LATERAL ${eitherTable} AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
+  ELSIF looked IS NOT NULL THEN
+    SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
+      FROM (${keys('looked')}) AS a, LATERAL ${eitherTable} AS r;
   END IF;
   RETURN NEXT;
 END $$`;
 }
 
-/** What retention takes, if it is still as it was seen; never waits for anybody who is at work on it. */
+/** What retention takes, if it is still as it was seen; whoever is at work on it is waited for a moment only. */
 function removeFunction(): string {
   return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
@@ -266,26 +317,22 @@ BEGIN
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
+  PERFORM set_config('lock_timeout', '50ms', true);
 
-  WITH a AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(asked) AS a (namespace text, key text, old bigint, revision bigint,
-      expires bigint, status smallint, flags smallint, args text, content text, result text, asker text, more text,
-      shorter boolean, types text)
-  ), free AS MATERIALIZED (
-    SELECT r.ctid AS place, a.* FROM a JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
-    WHERE r.revision = a.old FOR UPDATE OF r SKIP LOCKED
-  ), gone AS (
-    DELETE FROM semel.records r USING free f WHERE f.status IS NULL AND r.ctid = f.place
-    RETURNING r.id, r.fence, f.namespace, f.key, f.types, true AS emptied
+  WITH gone AS (
+    DELETE FROM semel.closed c USING json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
+    RETURNING c.fence, c.namespace, c.key, a.types
+  ), lapsed AS (
+    DELETE FROM semel.open o USING json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NULL AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old
+    RETURNING o.fence, o.namespace, o.key, a.types
   ), buried AS (
-    UPDATE semel.records r SET revision = f.revision, due = NULL, expires = f.expires, flags = f.flags, args = f.args,
-      content = f.content, result = f.result, asker = f.asker, more = f.more
-    FROM free f WHERE f.status IS NOT NULL AND r.ctid = f.place
-    RETURNING r.id, 0::bigint, f.namespace, f.key, f.types, f.shorter
+    UPDATE semel.closed c SET ${settings('a')} FROM json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NOT NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
+    RETURNING 0::bigint, c.namespace, c.key, a.types
   ), written AS (
-    SELECT * FROM gone UNION ALL SELECT * FROM buried
-  ), emptied AS (
-    DELETE FROM semel.results l USING written w WHERE w.emptied AND l.id = w.id
+    SELECT * FROM gone UNION ALL SELECT * FROM lapsed UNION ALL SELECT * FROM buried
   ), silenced AS (
     DELETE FROM semel.events e USING written w WHERE e.namespace = w.namespace AND e.key = w.key
       AND (w.types IS NULL OR e.type IN (SELECT json_array_elements_text(w.types::json)))

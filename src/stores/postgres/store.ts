@@ -4,7 +4,7 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import type { FarBackend, Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
-import { statusCode } from '../../store/row-columns.ts';
+import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
 import { type Connection, connectionOf, type PostgresClient } from './client.ts';
 import { isConflict, judge, sqlStateOf } from './failure.ts';
@@ -46,28 +46,34 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
   const sql = (text: string) => within(schema, text);
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
-    exchange: sql(`SELECT now, floor, done, seen FROM semel.exchange(
-      $1::text::json, $2::text::json, $3::text::json, $4::text::json, $5::text::json, $6::integer)`),
+    exchange:
+      sql(`SELECT now, floor, done, seen FROM semel.exchange($1::text::json, $2::text::json, $3::text::json,
+      $4::text::json, $5::text::json, $6::text::json, $7::text::json, $8::text::json, $9::integer)`),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
-    due: sql(`SELECT semel.now_ms() AS now, (
+    // What is open is looked through: a worker that died before the line left it there.
+    due: sql(`SELECT t.now, (
       SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text FROM (
-        SELECT * FROM semel.records r, LATERAL semel.now_ms() AS t
-        WHERE r.due <= t AND (r.expires <= t OR (r.status = ${statusCode('running')} AND r.flags & 8 = 0
-          AND r.more::json ->> 'doubtSince' IS NULL AND r.more::json ->> 'news' IS NULL
-          AND (r.more::json -> 'lease' ->> 1)::bigint <= t))
-        ORDER BY r.due LIMIT $1) AS r LEFT JOIN semel.results l ON l.id = r.id) AS found`),
+        (SELECT * FROM semel.closed c WHERE c.expires <= t.now ORDER BY c.expires LIMIT $1)
+        UNION ALL (SELECT * FROM semel.open o WHERE o.status = ${statusCode('running')}
+          AND o.flags & ${dispatchedFlag} = 0 AND o.more::json ->> 'doubtSince' IS NULL
+          AND o.more::json ->> 'news' IS NULL
+          AND (o.more::json -> 'lease' ->> 1)::bigint <= t.now LIMIT $1)
+        LIMIT $1) AS r) AS found
+      FROM (SELECT semel.now_ms() AS now) AS t`),
     append: sql(`INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
       SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
       FROM json_to_recordset($1::text::json) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
         type text, detail text)
-      WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i`),
+      WHERE EXISTS (SELECT FROM semel.open o WHERE o.namespace = e.namespace AND o.key = e.key)
+        OR EXISTS (SELECT FROM semel.closed c WHERE c.namespace = e.namespace AND c.key = e.key) ORDER BY e.i`),
     history: sql(`SELECT at, generation, fence, type, detail FROM semel.events
       WHERE namespace = $1 AND key = $2 ORDER BY n`),
-    // One step of the index per namespace, not one per record.
+    // One step of an index per namespace, not one per record.
     namespaces: sql(`WITH RECURSIVE names AS (
-      (SELECT namespace FROM semel.records ORDER BY namespace LIMIT 1)
-      UNION ALL SELECT (SELECT r.namespace FROM semel.records r WHERE r.namespace > names.namespace
-        ORDER BY r.namespace LIMIT 1) FROM names WHERE names.namespace IS NOT NULL)
+      SELECT least((SELECT min(namespace) FROM semel.open), (SELECT min(namespace) FROM semel.closed)) AS namespace
+      UNION ALL SELECT least((SELECT min(o.namespace) FROM semel.open o WHERE o.namespace > n.namespace),
+        (SELECT min(c.namespace) FROM semel.closed c WHERE c.namespace > n.namespace))
+      FROM names n WHERE n.namespace IS NOT NULL)
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
   let connecting: Promise<Connection> | undefined;
@@ -189,23 +195,28 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
   }
 }
 
-/** As the function takes them: new, changed, looked at, noted, and what stands beside. */
+/** As the function takes them: new, open and still so, ended, taken up again, closed and still so; then the rest. */
 function listsOf(swaps: readonly Swap[]): (string | null)[] {
-  const fresh: Asked[] = [];
-  const changed: Asked[] = [];
+  const [fresh, held, ended, taken, told]: [Asked[], Asked[], Asked[], Asked[], Asked[]] = [
+    [],
+    [],
+    [],
+    [],
+    [],
+  ];
   const looked: object[] = [];
   for (const [n, { namespace, key, write }] of swaps.entries()) {
     if (write === undefined) looked.push({ n, namespace, key });
     else if (write.row !== undefined) {
       const { before, row, revision, at, until } = write;
-      const old = before?.revision;
-      const asked = { n, namespace, key, old, revision, at, until, ...itemOf(row, before?.row) };
-      (before === undefined ? fresh : changed).push(asked);
+      const asked = { n, namespace, key, old: before?.revision, revision, at, until, ...itemOf(row) };
+      if (before === undefined) fresh.push(asked);
+      else if (isOpen(before.row.status)) (isOpen(row.status) ? held : ended).push(asked);
+      else (isOpen(row.status) ? taken : told).push(asked);
     }
   }
   const lists = [
-    fresh.sort(byKey),
-    changed.sort(byKey),
+    ...[fresh, held, ended, taken, told].map((list) => list.sort(byKey)),
     looked,
     swaps.flatMap(notedOf),
     swaps.flatMap(besideOf),
@@ -251,7 +262,7 @@ function removalOf({ before, row, revision, events }: Removal): object {
   const about = { namespace, key, old: before.revision };
   if (row === undefined) return about;
   const types = events === undefined ? null : JSON.stringify(events);
-  return { ...about, revision, ...itemOf(row, before.row), types };
+  return { ...about, revision, ...itemOf(row), types };
 }
 
 function foundIn(swaps: readonly Swap[], seen: string | null): ReadonlyMap<number, Found> {
