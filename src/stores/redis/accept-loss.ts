@@ -5,7 +5,7 @@ import type { Random } from '../../core/clock.ts';
 import type { Node, Reply } from './client.ts';
 import { acceptAnew, bucketsOf, type Run } from './incarnation.ts';
 import { type Names, namesOf, partsOf } from './names.ts';
-import { pack, unpack } from './rows.ts';
+import { pack, short, unpack } from './rows.ts';
 import { close, lift, look } from './scripts.ts';
 
 export interface AcceptLossOptions {
@@ -49,5 +49,5 @@ async function liftOne(run: Run, names: Names, record: string, random: Random): 
   const fence = now * 1000;
   if (row.fence >= fence) return;
   const renewed = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
-  await run(lift, [record], [String(revision), String(renewed), pack({ ...row, fence })]);
+  await run(lift, [record], [short(revision), short(renewed), pack({ ...row, fence })]);
 }

@@ -6,7 +6,7 @@ import type { Row } from '../../store/store.ts';
 import type { Reply } from './client.ts';
 import type { Run } from './incarnation.ts';
 import { type Names, partsOf } from './names.ts';
-import { type Filed, slotOf, unpack } from './rows.ts';
+import { type Filed, short, slotOf, unpack } from './rows.ts';
 import { file } from './scripts.ts';
 
 export interface Ways {
@@ -18,26 +18,49 @@ export interface Ways {
 const chunk = 250;
 /** Looked at in one go: a minute of many records is read in several. */
 const most = 20_000;
+const mostSlots = '1000';
+
+/** Those of the buckets' slots of time that have begun: all asked together, since most have none. */
+export async function slotsDue(
+  { names, send }: Ways,
+  nowOf: (bucket: number) => Promise<number>,
+): Promise<readonly { readonly bucket: number; readonly now: number; readonly slots: readonly string[] }[]> {
+  return Promise.all(
+    Array.from({ length: names.buckets }, async (_, bucket) => {
+      const key = names.slots(bucket);
+      const now = await nowOf(bucket);
+      const slots = await send(key, [
+        'zrangebyscore',
+        key,
+        '-inf',
+        String(slotOf(now)),
+        'limit',
+        '0',
+        mostSlots,
+      ]);
+      return { bucket, now, slots: slots as readonly string[] };
+    }),
+  );
+}
 
 /** What can go of one bucket, at most so many. */
 export async function dueIn(
   ways: Ways,
   bucket: number,
+  slots: readonly string[],
   limit: number,
   now: number,
 ): Promise<readonly Filed[]> {
   const { names, send } = ways;
   const found: Filed[] = [];
-  const key = names.slots(bucket);
-  const slots = (await send(key, ['zrangebyscore', key, '-inf', String(slotOf(now))])) as readonly string[];
   let looked = 0;
   for (const slot of slots) {
-    const list = names.due(bucket, Number(slot));
+    const list = names.due(bucket, slot);
     for (let start = 0; found.length < limit && looked < most; ) {
       const stop = String(start + Math.min(chunk, limit - found.length) - 1);
       const listed = (await send(list, ['lrange', list, String(start), stop])) as readonly string[];
       if (listed.length === 0) break;
-      const part = await lookAt(ways, bucket, Number(slot), [...new Set(listed)], now);
+      const part = await lookAt(ways, bucket, slot, [...new Set(listed)], now);
       found.push(...part.due);
       looked += listed.length;
       start += listed.length - part.moved;
@@ -49,7 +72,7 @@ export async function dueIn(
 async function lookAt(
   { names, run, send }: Ways,
   bucket: number,
-  slot: number,
+  slot: string,
   listed: readonly string[],
   now: number,
 ): Promise<{ due: readonly Filed[]; moved: number }> {
@@ -60,18 +83,18 @@ async function lookAt(
   const moves: Promise<Reply>[] = [];
   for (const [index, value] of values.entries()) {
     const filed = value === null ? undefined : unpack(...partsOf(listed[index] as string), value);
-    const isHere = filed?.slot === slot;
+    const isHere = filed !== undefined && short(filed.slot) === slot;
     if (isHere && (isRemovable(filed.row, time) || isTombstoneDue(filed.row, time))) {
       due.push(filed);
       continue;
     }
-    const later = isHere ? slotOf(laterOf(filed.row, now)) : '';
+    const later = isHere ? short(slotOf(laterOf(filed.row, now))) : '';
     if (isHere && later === slot) continue;
     moves.push(
       run(
         file,
         [keys[index] as string, names.due(bucket, slot), names.due(bucket, later), names.slots(bucket)],
-        [String(filed?.revision ?? ''), String(slot), String(later), String(names.nameStart(bucket))],
+        [short(filed?.revision), slot, later, String(names.nameStart(bucket))],
       ),
     );
   }

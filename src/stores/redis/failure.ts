@@ -11,7 +11,8 @@ export interface Judgement {
 /** The first word of an error that the server answered with; undefined: the server did not answer. */
 export function replyCodeOf(error: unknown): string | undefined {
   const message = error instanceof Error ? error.message : '';
-  return /^([A-Z][A-Z]+)(?: |$)/.exec(message)?.[1];
+  // What a script answers has another word before it, in some versions.
+  return /^(?:ERR (?=SEMEL))?([A-Z][A-Z]+)(?: |$)/.exec(message)?.[1];
 }
 
 export function hasForgotten(error: unknown): boolean {
@@ -37,7 +38,7 @@ const byCode: Readonly<Record<string, Told>> = {
   ],
   SEMELMOVED: [
     'STORE_MOVED',
-    (where, cause) => `The ledger in Redis at ${where} was moved to ${cause.replace(/^SEMELMOVED ?/, '')}.`,
+    (where, cause) => `The ledger in Redis at ${where} was moved to ${cause.replace(/^.*SEMELMOVED ?/, '')}.`,
     {},
   ],
   SEMELOLD: [

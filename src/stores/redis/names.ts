@@ -13,7 +13,8 @@ export interface Names {
   /** The slots of time that have a due list. */
   slots(bucket: number): string;
   namespaces(bucket: number): string;
-  due(bucket: number, slot: number | ''): string;
+  /** `slot` as it is written in the record. */
+  due(bucket: number, slot: string): string;
   /** For SCAN: the records of one namespace, or of all. */
   pattern(start: string): string;
   /** Undefined: not the key of a record. */

@@ -26,29 +26,68 @@ export function dueSlot(row: Row): number | '' {
 /** Whatever follows revision and slot. */
 export function pack(row: Row): string {
   const [status, flags, fence, token, version, owner, created, settled, expires, ...texts] = columnsOf(row);
-  const head: unknown[] = [created, status, flags, fence, token, version, owner, settled, expires];
-  for (const text of texts) head.push(text === null ? null : text.length);
-  while (head.at(-1) === null) head.pop();
-  return `${JSON.stringify(head).slice(1, -1)}\n${texts.join('')}`;
+  const head = [created, status, flags, fence, settled, expires, ...texts.map((text) => text?.length ?? null)]
+    .map(short)
+    .join();
+  return `${head.replace(/,+$/, '')}\n${[tokenIn(token), version, owner].map(escaped).join()}\n${texts.join('')}`;
 }
 
 export function unpack(namespace: string, key: string, packed: string): Filed {
-  const [revision, slot, head] = packed.split('\n', 3) as [string, string, string];
-  const [created, status, flags, fence, token, version, owner, settled = null, expires = null, ...lengths] =
-    JSON.parse(`[${head}]`);
-  let start = revision.length + slot.length + head.length + 3;
+  const [revision, slot, head, names] = packed.split('\n', 4) as [string, string, string, string];
+  const [created, status, flags, fence, settled = null, expires = null, ...lengths] = head
+    .split(',')
+    .map(long);
+  const [token, version, owner] = names.split(',').map(unescaped);
+  let start = revision.length + slot.length + head.length + names.length + 4;
   const texts = [0, 1, 2, 3, 4].map((index) => {
-    const length: number | null = lengths[index] ?? null;
+    const length = lengths[index] ?? null;
     if (length === null) return null;
     start += length;
     return packed.slice(start - length, start);
   });
-  const columns = [status, flags, fence, token, version, owner, created, settled, expires, ...texts];
+  const columns = [
+    status,
+    flags,
+    fence,
+    token === '' ? null : tokenOf(token as string),
+    version,
+    owner,
+    created,
+    settled,
+    expires,
+    ...texts,
+  ];
   return {
     row: rowOf(namespace, key, columns as Columns),
-    revision: Number(revision),
-    slot: slot === '' ? '' : Number(slot),
+    revision: long(revision) as number,
+    slot: slot === '' ? '' : (long(slot) as number),
   };
+}
+
+/** Numbers take two thirds of the room so. */
+export function short(value: number | null | undefined | ''): string {
+  return value === null || value === undefined || value === '' ? '' : value.toString(36);
+}
+
+export function long(text: string): number | null {
+  return text === '' ? null : Number.parseInt(text, 36);
+}
+
+/** A usual token is hexadecimal. */
+function tokenIn(token: string | null): string {
+  return token === null ? '' : Buffer.from(token, 'hex').toString('base64url');
+}
+
+function tokenOf(text: string): string {
+  return Buffer.from(text, 'base64url').toString('hex');
+}
+
+function escaped(text: string): string {
+  return text.replace(/[%,\n]/g, encodeURIComponent);
+}
+
+function unescaped(text: string): string {
+  return text.includes('%') ? decodeURIComponent(text) : text;
 }
 
 /** Without its instant, which may be the store's to tell. */

@@ -53,9 +53,9 @@ end
 if not may then return {0, now, meta[3], meta[2], found} end
 if row ~= '' then
   local slot = ARGV[9]
-  if slot ~= '' and (filed == '' or tonumber(slot) < tonumber(filed)) then
+  if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
     redis.call('RPUSH', KEYS[5], string.sub(KEYS[1], tonumber(ARGV[10])))
-    redis.call('ZADD', KEYS[3], slot, slot)
+    redis.call('ZADD', KEYS[3], tonumber(slot, 36), slot)
     filed = slot
   end
   if not found then redis.call('SADD', KEYS[4], ARGV[11]) end
@@ -97,7 +97,7 @@ if found and filed == ARGV[2] then
   if revision ~= ARGV[1] then return 0 end
   if ARGV[3] ~= '' then
     redis.call('RPUSH', KEYS[3], name)
-    redis.call('ZADD', KEYS[4], ARGV[3], ARGV[3])
+    redis.call('ZADD', KEYS[4], tonumber(ARGV[3], 36), ARGV[3])
   end
   redis.call('SET', KEYS[1], revision .. '\\n' .. ARGV[3] .. string.sub(found, #revision + #filed + 2))
 end

@@ -8,13 +8,13 @@ import { inTime } from '../../store/in-time.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
 import { type Connection, connectionOf, type RedisClient, type Reply } from './client.ts';
-import { dueIn } from './due.ts';
+import { dueIn, slotsDue } from './due.ts';
 import { hasForgotten, judge, replyCodeOf } from './failure.ts';
 import { type Incarnation, identify } from './incarnation.ts';
 import { lister } from './list.ts';
 import { checkPrefix, nameOf } from './names.ts';
 import { checkServers } from './open.ts';
-import { dueSlot, type Filed, pack, packEvent, unpack, unpackEvent } from './rows.ts';
+import { dueSlot, type Filed, pack, packEvent, short, unpack, unpackEvent } from './rows.ts';
 import { append, layoutVersion, look, remove, type Script, swap } from './scripts.ts';
 import { connect, placeOf } from './url.ts';
 
@@ -104,15 +104,13 @@ function redisBackend(
       exchange: (swaps) => asKnown(() => exchange(swaps)),
       list: listRows,
       async due(limit) {
-        const { names } = known();
+        const ways = { names: known().names, run, send };
         const found: Filed[] = [];
-        const instants: number[] = [];
-        for (let bucket = 0; bucket < names.buckets && found.length < limit; bucket += 1) {
-          const now = await nowOf(bucket);
-          instants.push(now);
-          found.push(...(await dueIn({ names, run, send }, bucket, limit - found.length, now)));
-        }
-        return { found, now: Math.min(...instants) };
+        const buckets = await slotsDue(ways, nowOf);
+        for (const { bucket, now, slots } of buckets)
+          if (slots.length > 0 && found.length < limit)
+            found.push(...(await dueIn(ways, bucket, slots, limit - found.length, now)));
+        return { found, now: Math.min(...buckets.map(({ now }) => now)) };
       },
       remove: (removals) =>
         asKnown(async () => {
@@ -245,7 +243,7 @@ function redisBackend(
         return { now, swapped: { done: false, found: undefined } };
     }
     const { before, row, revision, events, at, until } = write;
-    const slot = row === undefined ? '' : dueSlot(row);
+    const slot = row === undefined ? '' : short(dueSlot(row));
     const { id, seq } = of(bucket);
     const [done, now, lowest, latest, value] = (await run(
       swap,
@@ -262,18 +260,18 @@ function redisBackend(
         id,
         String(seq),
         String(layoutVersion),
-        before === undefined ? '' : String(before.revision),
-        String(revision),
+        short(before?.revision),
+        short(revision),
         String(at),
         String(until),
         String(row?.fence ?? 0),
-        String(slot),
+        slot,
         String(names.nameStart(bucket)),
         namespace,
         row === undefined ? '' : pack(row),
         String(events.length),
         ...events.map(noted),
-        ...beside.map((other) => String(other.revision ?? '')),
+        ...beside.map((other) => short(other.revision)),
       ],
     )) as [number, number, string, number | string, string | null];
     saw(bucket, Number(latest));
@@ -287,7 +285,7 @@ function redisBackend(
   async function removeOne({ before, row, revision, events }: Removal): Promise<boolean> {
     const { names, of, saw } = known();
     const { namespace, key, fence } = before.row;
-    const { slot } = before as Filed;
+    const slot = short((before as Filed).slot);
     const bucket = names.bucketOf(namespace, key);
     const name = nameOf(namespace, key);
     const { id, seq } = of(bucket);
@@ -304,10 +302,10 @@ function redisBackend(
         id,
         String(seq),
         String(layoutVersion),
-        String(before.revision),
-        String(revision),
+        short(before.revision),
+        short(revision),
         String(fence),
-        String(slot),
+        slot,
         String(names.nameStart(bucket)),
         row === undefined ? '' : pack(row),
         ...(events ?? []),
