@@ -285,6 +285,8 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
       }
     }
     if (target === undefined) return isFresh ? { pieces, swaps: [], tells, isOver: true } : look(pieces);
+    // News about a record that is gone is checked against nothing: that it is gone must be known, not guessed.
+    if (rows[target] === undefined && !isFresh) return look(pieces);
     const write: Write = {
       before: found[target],
       row: rows[target],

@@ -1,6 +1,5 @@
 // A row as the schema's columns, and back.
 
-import { dueAt } from '../../store/due.ts';
 import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
 import type { Row } from '../../store/store.ts';
 
