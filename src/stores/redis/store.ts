@@ -4,10 +4,9 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import type { FarBackend, Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
-import { inTime } from '../../store/in-time.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
-import { type Connection, connectionOf, type RedisClient, type Reply } from './client.ts';
+import { connectionOf, type RedisClient, type Reply } from './client.ts';
 import { dueIn, slotsDue } from './due.ts';
 import { hasForgotten, judge, replyCodeOf } from './failure.ts';
 import { type Incarnation, identify } from './incarnation.ts';
@@ -17,6 +16,7 @@ import { checkServers } from './open.ts';
 import { dueSlot, type Filed, pack, packEvent, short, unpack, unpackEvent } from './rows.ts';
 import { append, layoutVersion, look, remove, type Script, swap } from './scripts.ts';
 import { connect, placeOf } from './url.ts';
+import { wayTo } from './way.ts';
 
 export interface RedisStoreOptions {
   /** `redis://user:password@host:6379/0`, or `rediss://…`; uses the package `redis` or `ioredis`. */
@@ -61,7 +61,16 @@ function redisBackend(
   const prefix = checkPrefix(options.prefix ?? 'semel');
   const where = placeOf(options.url, prefix);
   const timeoutMs = options.timeoutMs ?? 10_000;
-  let connecting: Promise<Connection> | undefined;
+  const way = wayTo({
+    connect: async () =>
+      options.client === undefined
+        ? connect(options.url ?? 'redis://127.0.0.1:6379', clock, timeoutMs)
+        : connectionOf(options.client),
+    isOurs: options.client === undefined,
+    clock,
+    timeoutMs,
+  });
+  const { connection } = way;
   let incarnation: Incarnation | undefined;
   let identifying: Promise<Incarnation> | undefined;
   let floor = 0;
@@ -73,7 +82,7 @@ function redisBackend(
       (await (await connection()).nodes()).map(
         (node) =>
           (...command) =>
-            inTime(node(...command), clock, timeoutMs),
+            way.ask(() => node(...command)),
       ),
     async rows(namespace, keys) {
       const { now, answers } = await exchange(keys.map((key) => ({ namespace, key, write: undefined })));
@@ -85,11 +94,8 @@ function redisBackend(
   return {
     backend: {
       async open() {
-        const reached = await connection();
-        const facts = await inTime(
+        const facts = await way.ask((reached) =>
           checkServers(reached, { where, acceptLoss: options.durability === 'accept-loss' }),
-          clock,
-          timeoutMs,
         );
         await identified();
         return {
@@ -134,10 +140,7 @@ function redisBackend(
         );
         return [...new Set(sets.flat())].sort();
       },
-      async close() {
-        const reached = await connecting?.catch(() => undefined);
-        await reached?.end();
-      },
+      close: way.end,
       judge: (error) => judge(error, where),
     },
     async acceptLoss() {
@@ -151,20 +154,8 @@ function redisBackend(
     },
   };
 
-  function connection(): Promise<Connection> {
-    connecting ??=
-      options.client === undefined
-        ? connect(options.url ?? 'redis://127.0.0.1:6379', timeoutMs)
-        : Promise.resolve(connectionOf(options.client));
-    connecting.catch(() => {
-      connecting = undefined;
-    });
-    return connecting;
-  }
-
-  async function send(key: string, command: readonly string[]): Promise<Reply> {
-    const { send: ask } = await connection();
-    return inTime(ask(key, command), clock, timeoutMs);
+  function send(key: string, command: readonly string[]): Promise<Reply> {
+    return way.ask(({ send: ask }) => ask(key, command));
   }
 
   /** By its digest, which every server knows after the first time, until it is started anew. */
