@@ -1,6 +1,7 @@
 // Long storms of real processes on real servers.
 //   npm run chaos -- kill [--kills 1000] [--store sqlite|postgres|redis] [--seed S] [--minutes N] [--no-evidence]
 //   npm run chaos -- server-crash [--crashes 200] [--store postgres|redis]
+//   npm run chaos -- wire [--store postgres|redis]           every message of every operation, in every manner
 //   npm run chaos -- --minutes N [--seed S] [--store …]     everything at once, on one store or on all in turn
 // A clean run writes docs/evidence/<storm>-<store>.md itself; one that found something, or in which too little
 // happened, fails.
@@ -13,6 +14,8 @@ import { type Kind, kinds } from '../test/crash/storm/kinds.ts';
 import { isStoreName, type StoreName, storeNames } from '../test/crash/storm/ledger.ts';
 import { type StormReport, storm } from '../test/crash/storm/storm.ts';
 import { markdownTable } from '../test/crash/table.ts';
+import { hurtAll } from '../test/wire/hurt-all.ts';
+import { wireEvidence, wireTable } from '../test/wire/report.ts';
 
 // Nothing is left behind when somebody loses patience: processes and folders go with the exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
@@ -38,7 +41,7 @@ function numberOf(name: 'kills' | 'crashes' | 'seed' | 'minutes' | 'workers', us
 
 function refuse(what: string): never {
   console.error(
-    `${what}\nnpm run chaos -- ${Object.keys(kinds).join('|')} [--store ${storeNames.join('|')}]`,
+    `${what}\nnpm run chaos -- ${[...Object.keys(kinds), 'wire'].join('|')} [--store ${storeNames.join('|')}]`,
   );
   process.exit(2);
 }
@@ -48,6 +51,7 @@ if (values.store !== undefined && !isStoreName(values.store)) refuse(`There is n
 const [asked, ...more] = positionals;
 if (more.length > 0) refuse('One storm at a time.');
 if (asked === undefined) await mix(values.store as StoreName | undefined);
+else if (asked === 'wire') await wire(values.store ?? 'postgres');
 else if (asked in kinds) await one(asked, kinds[asked as keyof typeof kinds]);
 else refuse(`There is no storm ${asked}.`);
 
@@ -64,6 +68,21 @@ async function one(name: string, kind: Kind): Promise<void> {
   mkdirSync('docs/evidence', { recursive: true });
   writeFileSync(path, stormEvidence(report, { title: kind.title, command, seed, workers }));
   console.log(`Written to ${path}.`);
+}
+
+async function wire(store: string): Promise<void> {
+  if (store === 'sqlite') refuse('There is no wire to SQLite.');
+  const { reports, place } = await hurtAll(store as Exclude<StoreName, 'sqlite'>);
+  const wrong = reports.flatMap((report) => report.wrong);
+  console.log(wireTable(reports));
+  if (wrong.length > 0) {
+    console.error(`\n${wrong.slice(0, 20).join('\n\n')}\n\n${wrong.length} went wrong.`);
+    process.exitCode = 1;
+  } else if (!values['no-evidence']) {
+    const path = `docs/evidence/wire-${store}.md`;
+    writeFileSync(path, wireEvidence(reports, place, `npm run chaos -- wire --store ${store}`));
+    console.log(`Written to ${path}.`);
+  }
 }
 
 async function mix(only: StoreName | undefined): Promise<void> {

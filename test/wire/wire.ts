@@ -2,6 +2,7 @@
 // says that the store did not answer; asked again it says what it would have said; what is there is what would be
 // there; and the store finds its way back by itself.
 
+import { deepStrictEqual } from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { isSemelError } from '../../src/index.ts';
 import type { Store } from '../../src/store/index.ts';
@@ -86,11 +87,9 @@ export async function faultEveryFrame(options: WireOptions): Promise<WireReport>
         });
         refused += outcome.refused;
         if (!isDeepStrictEqual(outcome.answer, clean.answer) && !operation.once)
-          wrong.push(
-            `${where}: it answered ${JSON.stringify(outcome.answer)}, not ${JSON.stringify(clean.answer)}.`,
-          );
+          wrong.push(`${where}: it answered otherwise: ${difference(clean.answer, outcome.answer)}`);
         if (!isAsWell(outcome, clean, operation))
-          wrong.push(`${where}: it left ${JSON.stringify(outcome.left)}, not ${JSON.stringify(clean.left)}.`);
+          wrong.push(`${where}: it left something else: ${difference(clean.left, outcome.left)}`);
       } catch (error) {
         wrong.push(`${where}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
       }
@@ -99,6 +98,15 @@ export async function faultEveryFrame(options: WireOptions): Promise<WireReport>
     }
   }
   return { operation: operation.name, frames: frames.length, faults, hits, refused, wrong };
+}
+
+function difference(expected: unknown, actual: unknown): string {
+  try {
+    deepStrictEqual(actual, expected);
+    return '';
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 /** What is asked once only may have been done or not, but not twice. */
@@ -119,10 +127,12 @@ async function outcomeOf(
   const ask = (await answered(() => operation.prepare(store, key))).answer as () => Promise<unknown>;
   let refused = 0;
   begin();
-  const answer = await answered(ask, () => {
+  const answer = await answered(ask, (error) => {
     refused += 1;
     // Only the first time: whoever asks again finds the wire in order.
     proxy.calm();
+    // A transaction that the server has open on a connection which we have given up. It hears of that in the end.
+    if (isSemelError(error, 'IN_FLIGHT')) proxy.cutAll();
     return operation.once === true;
   });
   proxy.calm();
@@ -134,15 +144,16 @@ async function outcomeOf(
 /** Asks until there is an answer. */
 async function answered<T>(
   ask: () => Promise<T>,
-  onRefused: () => boolean = () => false,
+  onRefused: (error: unknown) => boolean = () => false,
 ): Promise<{ readonly answer: T } | { readonly answer: undefined }> {
   const until = Date.now() + patienceMs;
   for (;;) {
     try {
       return { answer: await ask() };
     } catch (error) {
-      if (!isSemelError(error, 'STORE_UNAVAILABLE') || !error.retriable || Date.now() > until) throw error;
-      if (onRefused()) return { answer: undefined };
+      const isPassing = isSemelError(error, 'STORE_UNAVAILABLE') || isSemelError(error, 'IN_FLIGHT');
+      if (!isPassing || !error.retriable || Date.now() > until) throw error;
+      if (onRefused(error)) return { answer: undefined };
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
