@@ -9,20 +9,37 @@ const root = join(import.meta.dirname, '..');
 
 /** Into `folder`, as `semel.cjs`: CommonJS starts without the asynchronous loader. */
 export async function bundleCommand(folder: string): Promise<void> {
-  await build({
-    cwd: root,
-    input: { semel: 'src/cli/main.ts', actor: 'src/cli/demo/actor.ts' },
-    platform: 'node',
-    logLevel: 'warn',
+  const common = { cwd: root, platform: 'node', logLevel: 'warn' } as const;
+  const output = {
+    dir: folder,
+    format: 'cjs',
+    chunkFileNames: '[name]-[hash].cjs',
+    // Names stay, so that a stack can be read; what is left out is what takes time to read in.
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    comments: false,
+  } as const;
+  const { output: files } = await build({
+    ...common,
+    input: { main: 'src/cli/main.ts', actor: 'src/cli/demo/actor.ts' },
+    // All that lies below the command is one file: it is the same for every word.
+    checks: { ineffectiveDynamicImport: false },
     output: {
-      dir: folder,
-      format: 'cjs',
-      entryFileNames: '[name].cjs',
-      chunkFileNames: '[name]-[hash].cjs',
-      // Names stay, so that a stack can be read; what is left out is what takes time to read in.
-      minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
-      comments: false,
+      ...output,
+      entryFileNames: ({ name }) => (name === 'main' ? '[name]-[hash].cjs' : '[name].cjs'),
+      codeSplitting: {
+        groups: [
+          { name: 'library', test: /src[/](?!cli[/])/ },
+          { name: 'shared', test: /src[/]cli[/]/, minShareCount: 2 },
+        ],
+      },
     },
+  });
+  const main = files.find(({ fileName }) => fileName.startsWith('main-'));
+  await build({
+    ...common,
+    input: { semel: 'src/cli/start.ts' },
+    transform: { define: { mainFile: JSON.stringify(main?.fileName) } },
+    output: { ...output, entryFileNames: '[name].cjs' },
   });
 }
 

@@ -3,6 +3,7 @@
 //   npm run chaos -- server-crash [--crashes 200] [--store postgres|redis]
 //   npm run chaos -- wire [--store postgres|redis]           every message of every operation, in every manner
 //   npm run chaos -- --minutes N [--seed S] [--store …]     everything at once, on one store or on all in turn
+//   npm run chaos -- far|same-history …                      long runs of histories: see histories.ts
 // A clean run writes docs/evidence/<storm>-<store>.md itself; one that found something, or in which too little
 // happened, fails.
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -19,6 +20,12 @@ import { wireEvidence, wireTable } from '../test/wire/report.ts';
 
 // Nothing is left behind when somebody loses patience: processes and folders go with the exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
+// Histories by seed need no processes.
+if (['far', 'same-history'].includes(process.argv[2] ?? '')) {
+  await import('./histories.ts');
+  process.exit();
+}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

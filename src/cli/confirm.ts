@@ -1,7 +1,6 @@
 // Asks a person before something that cannot be taken back. Where there is no terminal nobody can be asked: then
 // it has to be said beforehand.
 
-import { createInterface } from 'node:readline/promises';
 import { usageError } from './usage.ts';
 
 export interface Asking {
@@ -17,7 +16,8 @@ export async function confirmed(question: string, asking: Asking): Promise<boole
   if (yes) return true;
   if (!input.isTTY || !output.isTTY)
     throw usageError(command, 'there is no terminal to ask on', 'Say it beforehand: --yes.');
-  const lines = createInterface({ input, output });
+  // Loaded only now: most commands ask nobody.
+  const lines = process.getBuiltinModule('node:readline/promises').createInterface({ input, output });
   try {
     // Ctrl-D and Ctrl-C end the question without an answer: that is a no.
     const gone = new Promise<string>((resolve) => lines.once('close', () => resolve('')));

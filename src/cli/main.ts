@@ -1,24 +1,9 @@
-#!/usr/bin/env node
 // The `semel` command: finds the command, loads only that one, and turns errors into a sentence and an exit code.
-// Nothing but this file may load on a Node.js that is too old, so that the sentence about it can be said.
 
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import { enableCompileCache } from 'node:module';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
-import { supportSentence } from '../core/node-support.ts';
-
-// What was compiled once need not be compiled again; where there is no such folder, nothing is lost.
-try {
-  enableCompileCache?.(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'semel'));
-} catch {
-  // A user without a home: not every container has one.
-}
 
 async function main([name, ...rest]: string[]): Promise<number> {
-  const tooOld = supportSentence(process.versions.node);
-  if (tooOld !== undefined) return say(tooOld, 69);
   if (name === '--version' || name === '-v') {
     process.stdout.write(`${version()}\n`);
     return 0;

@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
+import { systemClock } from '../core/clock.ts';
 import type { Kin, Life } from './life.ts';
 import { firstBytes, lastBytes, type Passing, passOn } from './passing.ts';
 import { forwarded, isEnding } from './signals.ts';
@@ -66,7 +67,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   const tail = lastBytes(tailBytes);
   const kept = firstBytes(mostBytes);
   const { out, err, kin } = await life.pipes();
-  const startedAt = performance.now();
+  const startedAt = systemClock.mono();
   let timedOut = false;
   let interruptedBy: NodeJS.Signals | undefined;
   let killer: NodeJS.Timeout | undefined;
@@ -78,7 +79,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
 
   const { failure, code, by } = await started();
   clearTimeout(killer);
-  const tookMs = performance.now() - startedAt;
+  const tookMs = systemClock.mono() - startedAt;
   const wasEnded = timedOut || interruptedBy !== undefined || signal.aborted;
   if (wasEnded) tell('SIGKILL');
   const own = failure === undefined ? exitOf(code, by) : failure.code === 'ENOENT' ? 127 : 126;

@@ -1,6 +1,7 @@
 // From a key to the right to act on it: look who holds it, wait or give way, then claim. Every guarded command takes
 // this path, for its turn, its slot or its effect.
 
+import { systemClock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { CallOptions, OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
@@ -43,13 +44,13 @@ export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
   const { semel, folder, tool, args, options, asked, ifBusy, waitMs, onWait } = claiming;
   const { key, id } = await semel.keyOf(tool, args, options);
   if (heldAbove().includes(id)) return { kind: 'refused', error: insideItself(tool.contract.name) };
-  const until = performance.now() + waitMs;
+  const until = systemClock.mono() + waitMs;
   let isWaiting = false;
   for (let pauseMs = pollMs; ; pauseMs = slowPollMs) {
-    const lookedAt = performance.now();
+    const lookedAt = systemClock.mono();
     const { holder, record: before } = await holderOf(semel, folder, key);
     if (holder !== undefined) {
-      if (ifBusy !== 'wait' || performance.now() >= until) return { kind: 'busy', holder };
+      if (ifBusy !== 'wait' || systemClock.mono() >= until) return { kind: 'busy', holder };
       if (!isWaiting) onWait(holder);
       isWaiting = true;
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -58,7 +59,7 @@ export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
     if (asked !== undefined) asked.since = undefined;
     const begun = await semel.begin(tool, args, options);
     if (begun.execute) {
-      if ((asked?.since ?? performance.now()) - lookedAt < lookHoldsMs)
+      if ((asked?.since ?? systemClock.mono()) - lookedAt < lookHoldsMs)
         return { kind: 'execute', attempt: begun.attempt, before };
       await begun.attempt.release(new NotLanded('it stood still between its look and its claim'));
       continue;

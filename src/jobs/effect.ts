@@ -1,6 +1,7 @@
 // One guarded effect: a command that is run once for its name and id. Its stdout is what later calls get. A command that
 // failed may have done it, so that is in doubt, unless its exit code, a verifier or a person says more.
 
+import { systemClock } from '../core/clock.ts';
 import type { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Per } from '../core/period.ts';
@@ -187,7 +188,7 @@ function toolOf(options: EffectOptions, asked: Asked): ToolFunction<Fields, unkn
       : {
           verifyAfter: leaseMs + verifyAfterMs,
           verify: (_: Fields, ctx) => {
-            asked.since ??= performance.now();
+            asked.since ??= systemClock.mono();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
             return askVerifier(
               verify,

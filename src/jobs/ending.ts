@@ -1,5 +1,6 @@
 // How a command ended, in words for people and in the history.
 
+import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
 import type { ChildEnding } from './child.ts';
@@ -32,10 +33,15 @@ export async function noteEnding(
   await semel.records.annotate(key, note).catch(() => undefined);
 }
 
+/** Whoever reads the history finds all notes there, so that they are written by then. */
+export async function notesWritten(semel: Semel, key: string): Promise<void> {
+  await semel.records.history(key).catch(() => undefined);
+}
+
 /** Until nothing of it lives, or for so long; answers whether something still does. */
 export async function outlived({ kin }: ChildEnding, forMs: number): Promise<boolean> {
-  for (const until = performance.now() + forMs; kin.lives(); ) {
-    if (performance.now() >= until) return true;
+  for (const until = systemClock.mono() + forMs; kin.lives(); ) {
+    if (systemClock.mono() >= until) return true;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   return false;

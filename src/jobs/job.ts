@@ -1,5 +1,6 @@
 // A guarded run: the job's turn (never two at a time, across slots), then its slot (done once), then the command.
 
+import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { SemelError } from '../core/errors.ts';
 import { minute } from '../core/period.ts';
@@ -7,7 +8,7 @@ import type { OpenAttempt, RecordInfo } from '../semel/index.ts';
 import { type ChildEnding, runChild } from './child.ts';
 import { type Asked, type Claimed, claim, insideItself } from './claim.ts';
 import { commonEnv, heldAbove, runEnv } from './context.ts';
-import { lastEnding, neverStartedWords, noteEnding, outlived, told } from './ending.ts';
+import { lastEnding, neverStartedWords, noteEnding, notesWritten, outlived, told } from './ending.ts';
 import type { Guarding } from './guarding.ts';
 import { type Holder, holderOf, unlessStale, waitingFor } from './holder.ts';
 import { beginLife, type Life, lifeFolder } from './life.ts';
@@ -102,7 +103,8 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   });
   // The turn stays with what the command left behind: nobody else begins until that is gone.
   if (report.ending?.kin.lives()) return { ...report, leftBehind: true };
-  const given = await turn.attempt.release();
+  // What was noted of the attempt goes to the disk with it.
+  const [given] = await Promise.all([turn.attempt.release(), notesWritten(semel, slotKey)]);
   const isTold = given.ok || given.error.code === 'NOT_LANDED';
   // Where the ledger could not be told, the next one learns from the pipe that nobody is left.
   if (isTold && !(report.kind === 'refused' && report.error.code === 'UNRECORDED')) life.end();
@@ -313,7 +315,7 @@ function slotToolOf(options: JobOptions, asked: Asked) {
           // The command had ended, or was seen to be gone.
           verifyAfter: leaseMs + verifyAfterMs,
           verify: (_: { slot: string }, ctx) => {
-            asked.since ??= performance.now();
+            asked.since ??= systemClock.mono();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
             const env = {
               ...commonEnv(semel, facts, attempt, options.isNamespaceChosen),

@@ -2,22 +2,11 @@
 // open for reading; its command inherits the descriptor. Whoever can open the pipe for writing knows that one of them
 // still lives; ENXIO says that all are gone, for good. No process id, start time or host name is trusted.
 
-import { spawn } from 'node:child_process';
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { SemelError } from '../core/errors.ts';
 import { defaultPath } from '../stores/sqlite/index.ts';
+import { hasReader, leavePipes, type PipeSet, renewPipes, sweepPipes, takePipes } from './pipes.ts';
 
 const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
 
@@ -81,25 +70,28 @@ export function shownOwner(owner: string): string {
 export async function beginLife(folder: string, mark: string): Promise<Life> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, mark);
-  const named = [`${path}.out`, `${path}.err`, `${path}.kin`] as const;
-  // All at once: most guards run one command.
-  await makePipes([path, ...named]);
-  sweepDead(folder);
-  const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
-  let made: Pipes | undefined = pipesOf(named);
+  const set = await takePipes(folder, mark);
+  sweepPipes(folder, keptMs);
+  const descriptor = openSync(set.life, O_RDONLY | O_NONBLOCK);
+  // Under its name from now on, and alive before anybody can know that name.
+  renameSync(set.life, path);
+  let isFirst = true;
   return {
     descriptor,
     at: freeDescriptor(),
     async pipes() {
-      const pipes = made;
-      made = undefined;
-      if (pipes !== undefined) return pipes;
-      await makePipes(named);
-      return pipesOf(named);
+      if (!isFirst) await renewPipes(set);
+      isFirst = false;
+      return pipesOf(set);
     },
     end() {
       closeSync(descriptor);
-      remove(path);
+      try {
+        renameSync(path, set.life);
+      } catch {
+        // Somebody removed it; then the set is not whole, and nobody will use it.
+      }
+      leavePipes(set);
     },
   };
 }
@@ -107,38 +99,19 @@ export async function beginLife(folder: string, mark: string): Promise<Life> {
 /** True: one of its processes lives. False: all are gone. Undefined: it cannot be told from here. */
 export function isAlive(folder: string, owner: string): boolean | undefined {
   const mark = markOf(owner);
-  return mark === undefined ? undefined : lives(join(folder, mark));
-}
-
-function lives(path: string): boolean | undefined {
-  try {
-    closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENXIO' ? false : undefined;
-  }
+  return mark === undefined ? undefined : hasReader(join(folder, mark));
 }
 
 /** Long after every lease, a name of nothing tells nobody anything. */
 const keptMs = 30 * 86_400_000;
 
-function sweepDead(folder: string): void {
-  for (const name of readdirSync(folder)) {
-    const path = join(folder, name);
-    const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() };
-    if (Date.now() - mtimeMs > keptMs && lives(path) === false) remove(path);
-  }
-}
-
-function pipesOf([out, err, kin]: readonly [string, string, string]): Pipes {
-  return { out: unnamed(out), err: unnamed(err), kin: kinOf(kin) };
+function pipesOf({ out, err, kin }: PipeSet): Pipes {
+  return { out: bothEnds(out), err: bothEnds(err), kin: kinOf(kin) };
 }
 
 function kinOf(path: string): Kin {
   const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
-  // Kept open for writing too, so that it can be asked when it has no name any more.
   const asking = openSync(path, O_WRONLY | O_NONBLOCK);
-  remove(path);
   return {
     descriptor,
     started: () => closeSync(descriptor),
@@ -164,37 +137,8 @@ function freeDescriptor(): number {
   }
 }
 
-/** Both ends are open, so it needs no name any more. */
-function unnamed(path: string): Pipe {
+function bothEnds(path: string): Pipe {
   const reading = openSync(path, O_RDONLY | O_NONBLOCK);
   const writing = openSync(path, O_WRONLY);
-  remove(path);
   return { reading, writing };
-}
-
-function remove(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch {
-    // It stays as a name of nothing.
-  }
-}
-
-/** Node.js has no call for it. */
-function makePipes(paths: readonly string[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const failed = (why: string) =>
-      reject(
-        new SemelError('STORE_UNAVAILABLE', `No pipe could be made in ${dirname(paths[0] ?? '')} (${why}).`, {
-          next: 'Nothing was run. Let this user write there, on a disk that has pipes.',
-        }),
-      );
-    const child = spawn('mkfifo', ['-m', '600', '--', ...paths], { stdio: ['ignore', 'ignore', 'pipe'] });
-    let said = '';
-    child.stderr.on('data', (chunk: Buffer) => {
-      said += chunk.toString();
-    });
-    child.on('error', (error) => failed(error.message));
-    child.on('close', (code) => (code === 0 ? resolve() : failed(said.trim() || `mkfifo: exit ${code}`)));
-  });
 }

@@ -3,7 +3,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError } from '../core/errors.ts';
 import { driftOf } from '../core/identity.ts';
-import type { Ledger, Lost, Verdict } from '../ledger/index.ts';
+import { type Ledger, type Lost, type Verdict, wasRefusedUnasked } from '../ledger/index.ts';
 import type { ClaimFor, ClaimRequest, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 
@@ -54,7 +54,7 @@ export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsO
       const verdict = await ledger.open(requestFor(call, terms, token, owner));
       return { verdict, purpose: terms.purpose, token, askedAt };
     } catch (error) {
-      if (isSemelError(error, 'STORE_UNAVAILABLE')) giveBack(token, call);
+      if (isSemelError(error, 'STORE_UNAVAILABLE') && !wasRefusedUnasked(error)) giveBack(token, call);
       throw error;
     }
   }

@@ -20,6 +20,9 @@ export interface FarClock {
 /** How fast two good clocks may drift apart. */
 const driftPerMs = 1e-4;
 
+/** The store tells whole milliseconds. */
+const wholeMs = 1;
+
 /** No restart of a database ends an attempt, so all leases are of one boot. */
 const boot = 'store';
 
@@ -40,6 +43,9 @@ export function farClock(clock: Clock): FarClock {
     learn(storeNow, askedAt) {
       const heardAt = clock.mono();
       const atLeast = storeNow - heardAt;
+      // Even if it was read when it was asked for, it was before what was thought: the store's clock was set back.
+      const atMost = storeNow + wholeMs - askedAt;
+      if (atMost < ahead - (heardAt - learntAt) * driftPerMs) ahead = Number.NEGATIVE_INFINITY;
       if (atLeast >= ahead - (heardAt - learntAt) * driftPerMs) {
         ahead = atLeast;
         learntAt = heardAt;

@@ -20,6 +20,8 @@ import type { ClaimRequest, Page, Row, Store, StoredRecord, StoreEvent, StoreFac
 export interface FarStoreOptions {
   readonly clock: Clock;
   readonly random: Random;
+  /** When a batch starts from idle; for simulations. */
+  readonly soon?: (run: () => void) => void;
 }
 
 /** One question about one key (and the earlier forms of it), until it is answered. */
@@ -28,7 +30,7 @@ interface Piece {
   readonly keys: readonly string[];
   readonly rerunWithinMs: number | null;
   decide(rows: readonly (Row | undefined)[], time: Time): Decision;
-  /** What the store said when it was asked last: good for one decision. */
+  /** What the store said of its keys when it was asked last: good for one decision. */
   seen: readonly (Found | undefined)[] | undefined;
 }
 
@@ -48,8 +50,9 @@ interface Plan {
   readonly isOver: boolean;
 }
 
-/** How old a decision may be when it reaches the store. */
+/** How old a decision may be when it reaches a store that answers as usual, and one that is slow. */
 const staleMs = 2_000;
+const stalestMs = 30_000;
 /** While one batch is at the store the next is made ready. */
 const lanes = 2;
 /** How long a row is waited for that somebody else's transaction holds. */
@@ -59,13 +62,16 @@ const longestPauseMs = 300;
 const locked: unique symbol = Symbol('locked');
 const pageSize = 500;
 
-export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions): Store {
+export function farStore(backend: FarBackend, { clock, random, soon }: FarStoreOptions): Store {
   const far = farClock(clock);
   const memory = farMemory();
-  const queue = coalescer<Piece, Tell>({ flush, judge: backend.judge, lanes });
+  const batches = { flush, judge: backend.judge, ...(soon === undefined ? {} : { soon }) };
+  const queue = coalescer<Piece, Tell>({ ...batches, lanes });
   /** Who waits for a locked row waits with its like. */
-  const lockedQueue = coalescer<Piece, Tell>({ flush, judge: backend.judge });
+  const lockedQueue = coalescer<Piece, Tell>(batches);
+  const parked = new Set<Promise<void>>();
   let floor = 0;
+  let patienceMs = staleMs;
   let opening: Promise<StoreFacts> | undefined;
   let closing: Promise<void> | undefined;
 
@@ -139,7 +145,11 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
 
   async function shut(): Promise<void> {
     await opening?.catch(() => {});
-    await Promise.all([queue.drained(), lockedQueue.drained()]);
+    for (;;) {
+      await Promise.all([queue.drained(), lockedQueue.drained()]);
+      if (parked.size === 0) break;
+      await Promise.all(parked);
+    }
     await backend.close();
   }
 
@@ -191,14 +201,18 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
       if (answer !== locked) return answer as Answer;
       if (clock.mono() - askedAt > lockedMs) throw isLocked();
       const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random.fraction());
-      await new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
+      const pause = new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
+      parked.add(pause);
+      await pause;
+      parked.delete(pause);
     }
   }
 
   async function flush(take: () => readonly Piece[]): Promise<readonly (Tell | typeof unanswered)[]> {
-    await ready();
+    // What was asked before it was closed is still answered.
+    await (opening ?? ready());
     const pieces = take();
-    const plans = groups(pieces).map(planOf);
+    const plans = groups(pieces).map((group) => planOf(group));
     const pending = plans.filter(({ isOver }) => !isOver);
     const told = new Map<Piece, Tell>();
     for (const plan of plans) if (plan.isOver) tellAll(plan, told);
@@ -210,7 +224,7 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
     const swaps = plans.flatMap((plan) => plan.swaps);
     for (const { pieces } of plans) for (const piece of pieces) piece.seen = undefined;
     const askedAt = clock.mono();
-    const latest = Math.max(...swaps.map(({ write }) => write?.at ?? 0));
+    const latest = Math.max(0, ...swaps.map(({ write }) => write?.at ?? 0));
     const reply = await backend.exchange(swaps).catch((error: unknown) => {
       // Done or not, nobody knows: what is there is asked again.
       for (const { namespace, key } of swaps) memory.forget(namespace, key);
@@ -218,6 +232,8 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
     });
     if (reply.now < latest) far.forget();
     far.learn(reply.now, askedAt);
+    // A store that is slow for everybody would otherwise find every decision too old, for ever.
+    if (latest > 0) patienceMs = Math.min(stalestMs, Math.max(staleMs, 2 * (reply.now - latest)));
     floor = Math.max(floor, reply.floor);
 
     let next = 0;
@@ -241,29 +257,25 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
     now: number,
     told: Map<Piece, Tell>,
   ): void {
-    const [{ namespace, keys }] = pieces as [Piece, ...Piece[]];
     const seen = answers.map((answer) => (answer.done ? undefined : answer.found));
-    if (seen.length < keys.length) {
-      // It was about one of several keys, and another may have changed.
-      for (const key of keys) memory.doubt(namespace, key);
-      return;
-    }
-    const isLocked = swaps.some(({ write }, index) => isStill(write, seen[index], now, floor));
     for (const piece of pieces) piece.seen = seen;
-    const plan = planOf(pieces);
+    const plan = planOf(pieces, now);
     if (plan.isOver) tellAll(plan, told);
-    else if (isLocked) for (const piece of pieces) told.set(piece, () => locked);
+    else if (isStill(swaps, seen, now, floor)) for (const piece of pieces) told.set(piece, () => locked);
   }
 
-  /** What is asked about the same keys is decided in turn, on one evolving row. */
-  function planOf(pieces: readonly Piece[]): Plan {
+  /**
+   * What is asked about the same keys is decided in turn, on one evolving row. `saidAt`: the store has just said what
+   * is there, as of then; so that nothing changes is an answer only now, and as of then.
+   */
+  function planOf(pieces: readonly Piece[], saidAt?: number): Plan {
     const [{ namespace, keys }] = pieces as [Piece, ...Piece[]];
     const isFresh = pieces.every(({ seen }) => seen !== undefined);
     const remembered = (isFresh && pieces[0]?.seen) || keys.map((key) => memory.get(namespace, key));
     if (remembered.some((one) => one === 'look')) return look(pieces);
     const found = remembered as readonly (Found | undefined)[];
 
-    const time = timeFor(found);
+    const time = timeFor(found, saidAt);
     const rows = found.map((one) => one?.row);
     const events: StoreEvent[] = [];
     const tells: Tell[] = [];
@@ -274,6 +286,9 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
         const writes = row !== null || noted.length > 0;
         // The rest waits for the next turn: a swap is about one key.
         if (writes && target !== undefined && target !== form) break;
+        // And the store compares the fence of a new record with its floor: there must be no lower one before it.
+        const isBorn = found[form] === undefined && rows[form] !== undefined;
+        if (isBorn && row !== null && row.fence !== rows[form]?.fence) break;
         if (writes) target = form;
         if (row !== null) rows[form] = row;
         events.push(...noted);
@@ -284,7 +299,8 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
         });
       }
     }
-    if (target === undefined) return isFresh ? { pieces, swaps: [], tells, isOver: true } : look(pieces);
+    if (target === undefined)
+      return saidAt === undefined ? look(pieces) : { pieces, swaps: [], tells, isOver: true };
     // News about a record that is gone is checked against nothing: that it is gone must be known, not guessed.
     if (rows[target] === undefined && !isFresh) return look(pieces);
     const write: Write = {
@@ -293,26 +309,28 @@ export function farStore(backend: FarBackend, { clock, random }: FarStoreOptions
       revision: newRevision(),
       events,
       at: time.wall,
-      until: Math.min(time.wall + staleMs, ...pieces.flatMap((piece) => turnsOf(found, piece, time))),
+      until: Math.min(time.wall + patienceMs, ...pieces.flatMap((piece) => turnsOf(found, piece, time))),
       beside: keys.flatMap((key, index) =>
         index === target ? [] : [{ key, revision: found[index]?.revision }],
       ),
     };
     return {
       pieces: pieces.slice(0, tells.length),
-      swaps: [{ namespace, key: keys[target] as string, write }],
+      // The other forms are looked at along with it: if it is not done, one of them may be why.
+      swaps: keys.map((key, index) => ({ namespace, key, write: index === target ? write : undefined })),
       tells,
       isOver: false,
     };
   }
 
   /** Never before what is already written: the store's clock was there, unless it was set back. */
-  function timeFor(found: readonly (Found | undefined)[]): Time {
+  function timeFor(found: readonly (Found | undefined)[], saidAt: number | undefined): Time {
     const time = far.now();
+    const earliest = saidAt ?? time.wall;
     const wall = found.reduce((latest, one) => {
       const updatedAt = one?.row.updatedAt ?? 0;
-      return updatedAt <= time.wall + staleMs ? Math.max(latest, updatedAt) : latest;
-    }, time.wall);
+      return updatedAt <= earliest + staleMs ? Math.max(latest, updatedAt) : latest;
+    }, earliest);
     return { ...time, wall, mono: wall };
   }
 
@@ -373,9 +391,23 @@ function groups(pieces: readonly Piece[]): readonly (readonly Piece[])[] {
 }
 
 /** It was decided in time and by what is there, and yet not done. */
-function isStill(write: Write | undefined, found: Found | undefined, now: number, floor: number): boolean {
-  if (write?.row === undefined || found?.revision !== write.before?.revision) return false;
-  return write.at <= now && now < write.until && (write.before !== undefined || write.row.fence > floor);
+function isStill(
+  swaps: readonly Swap[],
+  seen: readonly (Found | undefined)[],
+  now: number,
+  floor: number,
+): boolean {
+  return swaps.some(({ write }, index) => {
+    const found = seen[index];
+    if (write?.row === undefined || found?.revision !== write.before?.revision) return false;
+    const isUnspoilt = write.beside.every(({ key, revision }) => {
+      const other = swaps.findIndex((swap) => swap.key === key);
+      return seen[other]?.revision === revision;
+    });
+    // Where the store's clock was set back a little, the row is of a moment that is still to come.
+    const isInTime = now < write.until && (write.at <= now || now < (found?.row.updatedAt ?? 0));
+    return isUnspoilt && isInTime && (write.before !== undefined || write.row.fence > floor);
+  });
 }
 
 /** The instants at which a rule might decide otherwise. */

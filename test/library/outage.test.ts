@@ -174,3 +174,53 @@ test('a waiter survives an outage of the store', async () => {
     { ok: true, value: 'done' },
   ]);
 });
+
+test('after three calls in a row that failed, calls are refused without asking, but for one a second', async () => {
+  const made = rig();
+  await made.semel.open();
+  let asked = 0;
+  made.store.break();
+  const inner = made.store.claim;
+  made.store.claim = async (request) => {
+    asked += 1;
+    return inner(request);
+  };
+  let ran = 0;
+  const tool = made.semel.tool({ ...base, run: () => ++ran });
+  for (let n = 0; n < 3; n += 1) await made.clock.until(tool.try({ n }));
+  const askedBefore = asked;
+  for (let n = 0; n < 20; n += 1) {
+    // Nothing is waited for: the clock stands still.
+    const result = await tool.try({ n });
+    expect(result).toMatchObject({
+      ok: false,
+      error: { code: 'STORE_UNAVAILABLE', retriable: true, retryAfterMs: expect.any(Number) },
+    });
+    expect(result.ok ? '' : result.error.message).toMatch(/failed 3 times in a row.*connection lost/s);
+  }
+  expect(asked).toBe(askedBefore);
+
+  // Giving back what may have been claimed asks as well, and finds out as well as a call does.
+  await made.clock.advance(1_000);
+  await made.clock.until(Promise.all(Array.from({ length: 10 }, (_, n) => tool.try({ n: 100 + n }))));
+  expect(asked - askedBefore).toBeLessThanOrEqual(4);
+  expect(ran).toBe(0);
+
+  made.store.repair();
+  await made.clock.advance(1_000);
+  expect(await tool({ n: 3 })).toBe(1);
+  // The first success closes it for all.
+  expect(await Promise.all([tool({ n: 4 }), tool({ n: 5 })])).toEqual([2, 3]);
+});
+
+test('what concerns an effect that is under way is asked whatever new calls are told', async () => {
+  const made = rig();
+  const end = gate<string>();
+  const tool = made.semel.tool({ ...base, run: () => end.promise });
+  const call = tool.try({ n: 0 });
+  await rest();
+  made.store.break('claim');
+  for (let n = 1; n < 5; n += 1) await made.clock.until(tool.try({ n }));
+  end.resolve('done');
+  expect(await made.clock.until(call)).toMatchObject({ ok: true, value: 'done' });
+});

@@ -9,8 +9,8 @@ export interface Scratch extends Disposable {
   path(name: string): string;
 }
 
-export function newScratch(name: string): Scratch {
-  const folder = mkdtempSync(join(tmpdir(), `semel-${name}-`));
+export function newScratch(name: string, parent: string = tmpdir()): Scratch {
+  const folder = mkdtempSync(join(parent, `semel-${name}-`));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
   return {

@@ -1,7 +1,10 @@
 // Every store keeps the same contract.
 import { describe, expect, test, vi } from 'vitest';
+import { systemRandom } from '../../src/core/clock.ts';
+import { farStore } from '../../src/store/far-store.ts';
 import { memoryStore } from '../../src/store/index.ts';
 import { type StoreHarness, storeContract, whySkipped } from '../../src/testing/store-contract/index.ts';
+import { type FarMemoryBackend, farMemoryBackend } from './far-memory-backend.ts';
 import { movableTime } from './movable-time.ts';
 
 const stores: Record<string, () => StoreHarness> = {
@@ -18,6 +21,30 @@ const stores: Record<string, () => StoreHarness> = {
       advance,
       unsteady,
       reboot,
+    };
+  },
+  far() {
+    const { time, advance, unsteady } = movableTime();
+    // The worker's own clocks stay right when the store's goes wrong.
+    const local = movableTime();
+    let backend: FarMemoryBackend;
+    const opened = async () => {
+      const store = farStore(backend, { clock: local.clock, random: systemRandom });
+      await store.open();
+      return store;
+    };
+    return {
+      clock: 'movable',
+      create() {
+        backend = farMemoryBackend(() => time().wall);
+        return opened();
+      },
+      second: opened,
+      advance(ms) {
+        advance(ms);
+        local.advance(ms);
+      },
+      unsteady,
     };
   },
 };

@@ -5,6 +5,16 @@ export interface PgLike {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
+/** The pool of `pg` itself, which can keep a statement prepared. */
+interface PgPool {
+  readonly totalCount: number;
+  query(statement: {
+    name: string;
+    text: string;
+    values: unknown[];
+  }): Promise<{ rows: Record<string, unknown>[] }>;
+}
+
 /** An instance of `postgres` (postgres.js), or anything of its shape. */
 export interface PostgresJsLike {
   unsafe(text: string, values?: never[]): PromiseLike<readonly Record<string, unknown>[]>;
@@ -13,8 +23,12 @@ export interface PostgresJsLike {
 export type PostgresClient = PgLike | PostgresJsLike;
 
 export interface Connection {
-  /** One statement with values, or several without. */
-  query(text: string, values?: readonly unknown[]): Promise<readonly Record<string, unknown>[]>;
+  /** One statement with values, or several without. With a name it may be kept prepared. */
+  query(
+    text: string,
+    values?: readonly unknown[],
+    name?: string,
+  ): Promise<readonly Record<string, unknown>[]>;
   /** Of a pool that is ours. */
   end(): Promise<void>;
 }
@@ -36,8 +50,26 @@ export function connectionOf(client: PostgresClient): Connection {
       async end() {},
     };
   }
+  let isPreparing = 'totalCount' in client;
   return {
-    query: async (text, values) => (await client.query(text, values && [...values])).rows,
+    async query(text, values, name) {
+      if (isPreparing && name !== undefined) {
+        try {
+          const pool = client as unknown as PgPool;
+          return (await pool.query({ name, text, values: [...(values ?? [])] })).rows;
+        } catch (error) {
+          if (!knowsNoStatement(error)) throw error;
+          isPreparing = false;
+        }
+      }
+      return (await client.query(text, values && [...values])).rows;
+    },
     async end() {},
   };
+}
+
+/** A pooler gave us another session than the one that has prepared it: nothing was done, and names are no use here. */
+function knowsNoStatement(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return code === '26000' || code === '42P05' || code === '0A000';
 }

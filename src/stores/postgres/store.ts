@@ -76,6 +76,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
       FROM names n WHERE n.namespace IS NOT NULL)
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
+  const exchangeName = nameOf(`semel ${schemaVersion} ${schema}`);
   let connecting: Promise<Connection> | undefined;
 
   return {
@@ -102,7 +103,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
       return Number(row?.now);
     },
     async exchange(swaps) {
-      const [row] = await query(texts.exchange, [...listsOf(swaps), schemaVersion]);
+      const [row] = await query(texts.exchange, [...listsOf(swaps), schemaVersion], exchangeName);
       const done = new Set(JSON.parse(row?.done as string) as number[]);
       const found = foundIn(swaps, row?.seen as string | null);
       return {
@@ -169,11 +170,12 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
   async function query(
     text: string,
     values?: readonly unknown[],
+    name?: string,
   ): Promise<readonly Record<string, unknown>[]> {
     const { query: ask } = await connection();
     for (let tries = 1; ; tries += 1) {
       try {
-        return await inTime(ask(text, values));
+        return await inTime(ask(text, values, name));
       } catch (error) {
         // The floor was raised by somebody else between two statements: the answer tells it next time.
         const isPassing = isConflict(error) || sqlStateOf(error) === 'SM001';
@@ -193,6 +195,11 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
       answer.then(resolve, reject).finally(() => clock.clearTimeout(timer));
     });
   }
+}
+
+/** A name that Postgres would cut off might meet another. */
+function nameOf(name: string): string | undefined {
+  return name.length > 63 ? undefined : name;
 }
 
 /** As the function takes them: new, open and still so, ended, taken up again, closed and still so; then the rest. */

@@ -1,7 +1,7 @@
 // Names the time since the machine was last started. Leases are counted in it: after another start they have lapsed.
 
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 /** The kernel's own name for this boot; undefined where it has none. */
@@ -19,5 +19,5 @@ export function bootId(): string | undefined {
 
 /** As it is written into each lease: short, and still never the same for two boots of one machine. */
 export function shortBoot(id: string): string {
-  return createHash('sha256').update(id).digest('hex').slice(0, 12);
+  return hash('sha256', id).slice(0, 12);
 }

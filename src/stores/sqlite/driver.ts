@@ -62,7 +62,12 @@ export async function connect(path: string): Promise<SqliteLike> {
 let loading: Promise<{ DatabaseSync: typeof NodeDatabase }> | undefined;
 
 function load(): Promise<{ DatabaseSync: typeof NodeDatabase }> {
-  loading ??= withoutExperimentalWarning(() => import('node:sqlite')).catch((cause) => {
+  // Not by `import`: that would start the loader of ES modules where nothing else needs it.
+  loading ??= withoutExperimentalWarning(async () => {
+    const found = process.getBuiltinModule('node:sqlite');
+    if (found === undefined) throw new Error('there is no such module');
+    return found;
+  }).catch((cause) => {
     loading = undefined;
     throw new SemelError('STORE_UNSAFE', `Node ${process.version} cannot load node:sqlite.`, {
       next: 'Use Node ^22.22.3 or >=24.15.0, or pass a better-sqlite3 handle as `database`.',

@@ -1,0 +1,43 @@
+#!/usr/bin/env node
+// What `semel` is installed as: loads the rest of the command, with the code that an earlier start compiled.
+// Nothing but this file may load on a Node.js that is too old, so that the sentence about it can be said.
+
+import { readFileSync } from 'node:fs';
+import { wrap } from 'node:module';
+import { join } from 'node:path';
+import { Script } from 'node:vm';
+import { supportSentence } from '../core/node-support.ts';
+import { codeCache } from './start/code-cache.ts';
+
+/** The file of main.ts; scripts/build.ts puts its name in. */
+declare const mainFile: string;
+
+const folder = import.meta.dirname;
+const cache = codeCache();
+const loaded = new Map<string, { exports: unknown }>();
+
+function load(file: string): unknown {
+  const known = loaded.get(file);
+  if (known !== undefined) return known.exports;
+  const module = { exports: {} };
+  loaded.set(file, module);
+  const filename = join(folder, file);
+  const cachedData = cache.find(file);
+  const script = new Script(wrap(readFileSync(filename, 'utf8')), { filename, cachedData });
+  cache.note(file, script, cachedData);
+  script.runInThisContext()(module.exports, required, module, filename, folder);
+  return module.exports;
+}
+
+function required(name: string): unknown {
+  return name.startsWith('./') ? load(name.slice(2)) : process.getBuiltinModule(name);
+}
+
+const tooOld = supportSentence(process.versions.node);
+if (tooOld === undefined) {
+  process.on('exit', cache.keep);
+  load(mainFile);
+} else {
+  process.stderr.write(`${tooOld}\n`);
+  process.exitCode = 69;
+}

@@ -1,0 +1,147 @@
+// The named pipes of a guard. To make them is to start a process, and takes longer than to start the command; so who has
+// ended leaves them to the next one. A set is taken by the name of its folder, so by one guard only, and used only where
+// the kernel says that nobody holds an end of any of them: then it is as empty as a new one.
+
+import { spawn } from 'node:child_process';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { SemelError } from '../core/errors.ts';
+
+const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
+
+const names = ['life', 'out', 'err', 'kin'] as const;
+
+/** Where they are. */
+export type PipeSet = Readonly<Record<(typeof names)[number] | 'folder', string>>;
+
+/** More are not kept. */
+const mostSpare = 16;
+
+export async function takePipes(folder: string, mark: string): Promise<PipeSet> {
+  const set = setIn(join(folder, `${mark}.pipes`));
+  for (const name of namesIn(spareFolder(folder))) {
+    if (!isRenamed(join(spareFolder(folder), name), set.folder)) continue;
+    if (names.every((each) => isUnused(set[each]))) return set;
+    rmSync(set.folder, { recursive: true, force: true });
+  }
+  await making(set, () => {
+    mkdirSync(set.folder, { mode: 0o700 });
+    return mkfifo(names.map((name) => set[name]));
+  });
+  return set;
+}
+
+/** For another command of the same guard. */
+export async function renewPipes(set: PipeSet): Promise<void> {
+  const used = [set.out, set.err, set.kin];
+  for (const path of used) rmSync(path, { force: true });
+  await making(set, () => mkfifo(used));
+}
+
+/** Whoever takes them looks whether they are in use, so it does not matter that this process has not ended. */
+export function leavePipes({ folder }: PipeSet): void {
+  try {
+    const spare = spareFolder(dirname(folder));
+    mkdirSync(spare, { recursive: true, mode: 0o700 });
+    if (namesIn(spare).length < mostSpare) renameSync(folder, join(spare, basename(folder)));
+    else rmSync(folder, { recursive: true });
+  } catch {
+    // They are swept one day.
+  }
+}
+
+/** True: somebody has it open for reading. False: nobody has. Undefined: it cannot be told. */
+export function hasReader(path: string): boolean | undefined {
+  try {
+    closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENXIO' ? false : undefined;
+  }
+}
+
+/** What guards that were killed have left. */
+export function sweepPipes(folder: string, keptMs: number): void {
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined || Date.now() - found.mtimeMs <= keptMs || path === spareFolder(folder)) continue;
+    if (found.isDirectory() || hasReader(path) === false) rmSync(path, { recursive: true, force: true });
+  }
+}
+
+function setIn(folder: string): PipeSet {
+  const [life, out, err, kin] = names.map((name) => join(folder, name)) as [string, string, string, string];
+  return { folder, life, out, err, kin };
+}
+
+function spareFolder(folder: string): string {
+  return join(folder, 'spare');
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function isRenamed(from: string, to: string): boolean {
+  try {
+    renameSync(from, to);
+    return true;
+  } catch {
+    // Somebody was faster.
+    return false;
+  }
+}
+
+function isUnused(path: string): boolean {
+  if (hasReader(path) !== false) return false;
+  const reading = openSync(path, O_RDONLY | O_NONBLOCK);
+  try {
+    // The end, and not "nothing yet": nobody has it open for writing, and nothing is in it.
+    return readSync(reading, Buffer.alloc(1)) === 0;
+  } catch {
+    return false;
+  } finally {
+    closeSync(reading);
+  }
+}
+
+async function making({ folder }: PipeSet, make: () => Promise<void>): Promise<void> {
+  try {
+    await make();
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new SemelError('STORE_UNAVAILABLE', `No pipe could be made in ${dirname(folder)} (${why}).`, {
+      next: 'Nothing was run. Let this user write there, on a disk that has pipes.',
+    });
+  }
+}
+
+/** Node.js has no call for it. */
+function mkfifo(paths: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('mkfifo', ['-m', '600', '--', ...paths], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    child.on('error', reject);
+    child.on('close', (code) =>
+      code === 0 ? resolve() : reject(new Error(said.trim() || `mkfifo: exit ${code}`)),
+    );
+  });
+}

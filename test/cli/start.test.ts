@@ -1,0 +1,71 @@
+// What is kept compiled from one start to the next only makes a start faster: whatever is there, the command does the same.
+
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { place } from './place.ts';
+
+function fresh() {
+  const { path, ...here } = place();
+  const folder = path('cache/semel');
+  const { semel } = here.with({ env: { XDG_CACHE_HOME: path('cache') } });
+  const kept = () => readdirSync(folder).map((name) => join(folder, name));
+  return { semel, folder, kept };
+}
+
+const job = ['run', 'job', '--per', 'none', '--', 'echo', 'ran'];
+const ran = { code: 0, stdout: 'ran\n', stderr: '' };
+
+test('the first start keeps what it compiled, for this user only, and the next one uses it as it is', async () => {
+  const { semel, folder, kept } = fresh();
+  expect(await semel(job)).toMatchObject(ran);
+  const before = kept().map((path) => statSync(path));
+  expect(kept().length).toBeGreaterThan(2);
+  expect([...before, statSync(folder)].every(({ mode }) => (mode & 0o077) === 0)).toBe(true);
+  expect(await semel(job)).toMatchObject(ran);
+  expect(kept().map((path) => statSync(path).ino)).toEqual(before.map(({ ino }) => ino));
+});
+
+test('what is kept includes the functions that were called, as Node.js does not keep them', async () => {
+  const [helped, worked] = [fresh(), fresh()];
+  await helped.semel('run', '--help');
+  await worked.semel(job);
+  const size = ({ kept }: typeof helped) =>
+    statSync(kept().find((path) => path.includes('library-')) as string).size;
+  expect(size(worked)).toBeGreaterThan(2 * size(helped));
+});
+
+test.each([
+  ['nothing', Buffer.alloc(0)],
+  ['noise', Buffer.alloc(50_000, 'x')],
+  ['the half of it', undefined],
+])('where %s is kept, it is compiled again and replaced', async (_, noise) => {
+  const { semel, kept } = fresh();
+  await semel(job);
+  for (const path of kept()) {
+    const whole = readFileSync(path);
+    writeFileSync(path, noise ?? whole.subarray(0, whole.length / 2));
+  }
+  expect(await semel(job)).toMatchObject(ran);
+  expect(kept().every((path) => statSync(path).size > 1000)).toBe(true);
+});
+
+test('what others could have written is not run', async () => {
+  const { semel, kept } = fresh();
+  await semel(job);
+  for (const path of kept()) chmodSync(path, 0o666);
+  expect(await semel(job)).toMatchObject(ran);
+  expect(kept().map((path) => statSync(path).mode & 0o777)).toEqual(kept().map(() => 0o600));
+});
+
+test('where nothing can be kept, the command starts all the same', async () => {
+  const { path, file, ...here } = place();
+  file('no-folder', '');
+  const { semel } = here.with({ env: { XDG_CACHE_HOME: path('no-folder') } });
+  expect(await semel(job)).toMatchObject(ran);
+  mkdirSync(path('elsewhere'));
+  expect(await here.with({ env: { XDG_CACHE_HOME: '', HOME: path('elsewhere') } }).semel(job)).toMatchObject(
+    ran,
+  );
+  expect(readdirSync(path('elsewhere/.cache/semel')).length).toBeGreaterThan(2);
+});

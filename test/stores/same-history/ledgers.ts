@@ -1,0 +1,106 @@
+// The stores that must answer the same history alike, and how each is made anew. To add one, add a line to `ledgers`.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemRandom } from '../../../src/core/clock.ts';
+import { farStore } from '../../../src/store/far-store.ts';
+import { memoryStore, type Store } from '../../../src/store/index.ts';
+import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
+import { newScratch } from '../../processes/scratch.ts';
+import { startPostgres } from '../../servers/postgres.ts';
+import { type FarMemoryBackend, farMemoryBackend } from '../far-memory-backend.ts';
+import { type MovableTime, movableTime } from '../movable-time.ts';
+import { movableLedger as movablePostgres } from '../postgres-ledger.ts';
+
+export interface Ledger {
+  /** Empty, at the same moment as all others, with fences from one. */
+  begin(): Promise<void>;
+  /** A handle on it, with a memory of its own. */
+  open(): Promise<Store>;
+  advance(ms: number): Promise<void>;
+  end(): Promise<void>;
+}
+
+export const ledgers: Record<string, () => Promise<Ledger>> = {
+  async sqlite() {
+    // Nothing here is about disks.
+    const scratch = newScratch('same-history', existsSync('/dev/shm') ? '/dev/shm' : undefined);
+    let time: MovableTime;
+    let path: string;
+    let opened: Store[] = [];
+    let nth = 0;
+    return {
+      async begin() {
+        await Promise.all(opened.map((store) => store.close()));
+        opened = [];
+        time = movableTime();
+        nth += 1;
+        path = join(scratch.folder, `${nth}.db`);
+      },
+      async open() {
+        const store = sqliteStore({ path, clock: time.clock, machine: { bootId: () => time.time().boot } });
+        opened.push(store);
+        await store.open();
+        return store;
+      },
+      advance: async (ms) => time.advance(ms),
+      async end() {
+        await Promise.all(opened.map((store) => store.close()));
+        scratch[Symbol.dispose]();
+      },
+    };
+  },
+
+  async 'far memory'() {
+    let time: MovableTime;
+    let backend: FarMemoryBackend;
+    return {
+      async begin() {
+        time = movableTime();
+        backend = farMemoryBackend(time.clock.now);
+      },
+      open: async () => farStore(backend, { clock: time.clock, random: systemRandom }),
+      advance: async (ms) => time.advance(ms),
+      async end() {},
+    };
+  },
+
+  async postgres() {
+    // What is asked here is what it answers, not what it keeps when it is killed.
+    const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+    const server = await startPostgres({ settings });
+    const ledger = await movablePostgres(server.url);
+    let time: MovableTime;
+    return {
+      async begin() {
+        time = movableTime();
+        await ledger.empty();
+        await ledger.setClock(time.time().wall);
+      },
+      open: () => ledger.open({ clock: time.clock, durability: 'accept-loss' }),
+      async advance(ms) {
+        time.advance(ms);
+        await ledger.setClock(time.time().wall);
+      },
+      async end() {
+        await ledger.end();
+        await server.stop();
+      },
+    };
+  },
+};
+
+/** What they are compared with. */
+export function reference(): Ledger {
+  let time: MovableTime;
+  let store: Store;
+  return {
+    async begin() {
+      time = movableTime();
+      store = memoryStore({ time: time.time });
+    },
+    open: async () => store,
+    advance: async (ms) => time.advance(ms),
+    async end() {},
+  };
+}

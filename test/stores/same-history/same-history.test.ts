@@ -1,0 +1,21 @@
+// Every store answers the same history as the reference does; `npm run chaos -- same-history` plays many more.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Ledger, ledgers, reference } from './ledgers.ts';
+import { difference } from './play.ts';
+
+/** Histories in which a store differed once. */
+const regressions: readonly number[] = [];
+const runs = 200;
+
+describe.each(Object.keys(ledgers))('%s', (name) => {
+  let ledger: Ledger;
+  beforeAll(async () => {
+    ledger = await (ledgers[name] as () => Promise<Ledger>)();
+  });
+  afterAll(() => ledger?.end());
+
+  test(`answers ${runs} histories as the reference does`, async () => {
+    for (const seed of [...regressions, ...Array.from({ length: runs }, (_, nth) => nth + 1)])
+      expect(await difference(seed, ledger, reference())).toBeUndefined();
+  });
+});
