@@ -13,7 +13,9 @@ const timeoutMs = 1_500;
 export async function hurtAll(
   kind: WireStore,
 ): Promise<{ readonly reports: readonly WireReport[]; readonly place: string }> {
-  await using server = await (kind === 'postgres' ? startPostgres() : startRedis());
+  await using server = await (kind === 'postgres'
+    ? startPostgres()
+    : startRedis({ persistence: 'everysec' }));
   if (server === undefined) throw new Error('There is no Redis to be had.');
   const reports = await Promise.all(
     operations.map(async (operation, nth) => {

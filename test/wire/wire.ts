@@ -69,7 +69,7 @@ export async function faultEveryFrame(options: WireOptions): Promise<WireReport>
   };
 
   // What belongs to the first question on a new connection belongs to no operation.
-  await options.store.open();
+  await answered(() => options.store.open());
   let clean = await run(() => proxy.mark());
   // A machine that stood still for so long that it looked like a fault.
   while (clean.refused > 0) clean = await run(() => proxy.mark());
