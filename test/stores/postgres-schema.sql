@@ -175,7 +175,9 @@ BEGIN
   END IF;
 
   IF beside IS NOT NULL THEN
-    -- Two claims of one intent under several forms of its key come one after the other.
+    -- Two claims of one intent under several forms of its key come one after the other. A transaction that never ends
+    -- fails the one that waits for it, and is not waited for by everybody in this batch.
+    PERFORM set_config('lock_timeout', '250ms', true);
     PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
       FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
             ORDER BY 1, 2) AS b;

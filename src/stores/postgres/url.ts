@@ -15,6 +15,8 @@ export async function connect(url: string | undefined, timeoutMs: number): Promi
     ...(url === undefined ? {} : { connectionString: url }),
     max: most,
     connectionTimeoutMillis: timeoutMs,
+    // A connection that has fallen silent is closed: whoever waits on it would keep it from the others for ever.
+    query_timeout: timeoutMs,
     keepAlive: true,
     // A pool that is idle does not keep a script from ending.
     allowExitOnIdle: true,

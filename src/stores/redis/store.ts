@@ -4,10 +4,9 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import type { FarBackend, Swap } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
-import { inTime } from '../../store/in-time.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
-import { type Connection, connectionOf, type RedisClient, type Reply } from './client.ts';
+import { connectionOf, type RedisClient, type Reply } from './client.ts';
 import { dueIn, slotsDue } from './due.ts';
 import { type Exchanged, exchanger, runBy } from './exchange.ts';
 import { hasForgotten, judge } from './failure.ts';
@@ -18,6 +17,7 @@ import { checkServers } from './open.ts';
 import { type Filed, packEvent, unpackEvent } from './rows.ts';
 import { append, look, type Script } from './scripts.ts';
 import { connect, placeOf } from './url.ts';
+import { wayTo } from './way.ts';
 
 export interface RedisStoreOptions {
   /** `redis://user:password@host:6379/0`, or `rediss://…`; uses the package `redis` or `ioredis`. */
@@ -56,7 +56,16 @@ function redisBackend(
   const prefix = checkPrefix(options.prefix ?? 'semel');
   const where = placeOf(options.url, prefix);
   const timeoutMs = options.timeoutMs ?? 10_000;
-  let connecting: Promise<Connection> | undefined;
+  const way = wayTo({
+    connect: async () =>
+      options.client === undefined
+        ? connect(options.url ?? 'redis://127.0.0.1:6379', clock, timeoutMs)
+        : connectionOf(options.client),
+    isOurs: options.client === undefined,
+    clock,
+    timeoutMs,
+  });
+  const { connection } = way;
   let incarnation: Incarnation | undefined;
   let identifying: Promise<Incarnation> | undefined;
   const records = exchanger();
@@ -68,7 +77,7 @@ function redisBackend(
       (await (await connection()).nodes()).map(
         (node) =>
           (...command) =>
-            inTime(node(...command), clock, timeoutMs),
+            way.ask(() => node(...command)),
       ),
     async rows(namespace, keys) {
       const { now, answers } = await exchange(keys.map((key) => ({ namespace, key, write: undefined })));
@@ -80,11 +89,8 @@ function redisBackend(
   return {
     backend: {
       async open() {
-        const reached = await connection();
-        const facts = await inTime(
+        const facts = await way.ask((reached) =>
           checkServers(reached, { where, acceptLoss: options.durability === 'accept-loss' }),
-          clock,
-          timeoutMs,
         );
         await identified();
         return {
@@ -109,7 +115,7 @@ function redisBackend(
       },
       remove: (removals) =>
         asKnown(async () => {
-          const done = await all((reached) =>
+          const done = await way.ask((reached) =>
             Promise.all(removals.map((removal) => records.remove(reached, known(), removal))),
           );
           return done.filter((isDone) => isDone).length;
@@ -131,10 +137,7 @@ function redisBackend(
         );
         return [...new Set(sets.flat())].sort();
       },
-      async close() {
-        const reached = await connecting?.catch(() => undefined);
-        await reached?.end();
-      },
+      close: way.end,
       judge: (error) => judge(error, where),
     },
     async acceptLoss() {
@@ -148,30 +151,12 @@ function redisBackend(
     },
   };
 
-  function connection(): Promise<Connection> {
-    connecting ??=
-      options.client === undefined
-        ? connect(options.url ?? 'redis://127.0.0.1:6379', timeoutMs)
-        : Promise.resolve(connectionOf(options.client));
-    connecting.catch(() => {
-      connecting = undefined;
-    });
-    return connecting;
-  }
-
   function exchange(swaps: readonly Swap[]): Promise<Exchanged> {
-    return all((reached) => records.exchange(reached, known(), swaps));
+    return way.ask((reached) => records.exchange(reached, known(), swaps));
   }
 
-  /** One timer for many: a batch is waited for as a whole. */
-  async function all<T>(ask: (reached: Connection) => Promise<T>): Promise<T> {
-    const reached = await connection();
-    return inTime(ask(reached), clock, timeoutMs);
-  }
-
-  async function send(key: string, command: readonly string[]): Promise<Reply> {
-    const { send: ask } = await connection();
-    return inTime(ask(key, command), clock, timeoutMs);
+  function send(key: string, command: readonly string[]): Promise<Reply> {
+    return way.ask(({ send: ask }) => ask(key, command));
   }
 
   function run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply> {

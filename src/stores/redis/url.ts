@@ -1,10 +1,13 @@
 // A client of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
 
+import type { Clock } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
+import { inTime } from '../../store/in-time.ts';
 import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
 
 interface OwnNodeRedis extends NodeRedisLike {
   on(event: 'error', listener: () => void): unknown;
+  readonly isOpen: boolean;
   connect(): Promise<unknown>;
   destroy(): void;
 }
@@ -17,9 +20,9 @@ interface OwnIoRedis extends IoRedisLike {
 type NodeRedis = { createClient(options: object): OwnNodeRedis };
 type IoRedis = { Redis: new (url: string, options: object) => OwnIoRedis };
 
-export async function connect(url: string, timeoutMs: number): Promise<Connection> {
+export async function connect(url: string, clock: Clock, timeoutMs: number): Promise<Connection> {
   const nodeRedis = await load<NodeRedis>('redis');
-  if (nodeRedis !== undefined) return withNodeRedis(nodeRedis, url, timeoutMs);
+  if (nodeRedis !== undefined) return withNodeRedis(nodeRedis, url, clock, timeoutMs);
   const ioRedis = await load<IoRedis>('ioredis');
   if (ioRedis !== undefined) return withIoRedis(ioRedis, url, timeoutMs);
   throw new SemelError('CONTRACT_INVALID', 'Neither `redis` nor `ioredis` is installed.', {
@@ -28,7 +31,12 @@ export async function connect(url: string, timeoutMs: number): Promise<Connectio
   });
 }
 
-async function withNodeRedis(driver: NodeRedis, url: string, timeoutMs: number): Promise<Connection> {
+async function withNodeRedis(
+  driver: NodeRedis,
+  url: string,
+  clock: Clock,
+  timeoutMs: number,
+): Promise<Connection> {
   let isReached = false;
   const client = driver.createClient({
     url,
@@ -40,9 +48,20 @@ async function withNodeRedis(driver: NodeRedis, url: string, timeoutMs: number):
     },
   });
   client.on('error', () => {});
-  await client.connect();
+  try {
+    // The driver's own limit ends with the connection; a server that then says nothing is waited for without one.
+    await inTime(client.connect(), clock, timeoutMs);
+  } catch (error) {
+    if (client.isOpen) client.destroy();
+    throw error;
+  }
   isReached = true;
-  return { ...connectionOf(client), end: async () => client.destroy() };
+  return {
+    ...connectionOf(client),
+    end: async () => {
+      if (client.isOpen) client.destroy();
+    },
+  };
 }
 
 async function withIoRedis({ Redis }: IoRedis, url: string, timeoutMs: number): Promise<Connection> {
