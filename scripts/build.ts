@@ -21,14 +21,14 @@ export async function bundleCommand(folder: string): Promise<void> {
   const { output: files } = await build({
     ...common,
     input: { main: 'src/cli/main.ts', actor: 'src/cli/demo/actor.ts' },
-    // All that lies below the command is one file: it is the same for every word.
+    // All that lies below the command is one file: it is the same for every word. Servers are for those who have one.
     checks: { ineffectiveDynamicImport: false },
     output: {
       ...output,
       entryFileNames: ({ name }) => (name === 'main' ? '[name]-[hash].cjs' : '[name].cjs'),
       codeSplitting: {
         groups: [
-          { name: 'library', test: /src[/](?!cli[/])/ },
+          { name: 'library', test: /src[/](?!cli[/]|store[/]far-|stores[/](?!sqlite[/]))/ },
           { name: 'shared', test: /src[/]cli[/]/, minShareCount: 2 },
         ],
       },

@@ -1,12 +1,22 @@
-// Long storms of real processes. npm run chaos -- kill [--kills 1000] [--seed S] [--minutes N] [--no-evidence]
-// Long runs of histories: see histories.ts.
-// A clean run writes docs/evidence/kill.md itself; one that found something, or in which too little happened, fails.
+// Long storms of real processes on real servers.
+//   npm run chaos -- kill [--kills 1000] [--store sqlite|postgres|redis] [--seed S] [--minutes N] [--no-evidence]
+//   npm run chaos -- server-crash [--crashes 200] [--store postgres|redis]
+//   npm run chaos -- wire [--store postgres|redis]           every message of every operation, in every manner
+//   npm run chaos -- --minutes N [--seed S] [--store …]     everything at once, on one store or on all in turn
+//   npm run chaos -- far|same-history …                      long runs of histories: see histories.ts
+// A clean run writes docs/evidence/<storm>-<store>.md itself; one that found something, or in which too little
+// happened, fails.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { formatViolation, shortfalls } from '../src/testing/checker/index.ts';
-import { killEvidence, summary } from '../test/crash/storm/evidence.ts';
-import { minimumOf } from '../test/crash/storm/minimum.ts';
-import { storm } from '../test/crash/storm/storm.ts';
+import { stormEvidence, summary } from '../test/crash/storm/evidence.ts';
+import { type FaultCounts, faultNames } from '../test/crash/storm/faults.ts';
+import { type Kind, kinds } from '../test/crash/storm/kinds.ts';
+import { isStoreName, type StoreName, storeNames } from '../test/crash/storm/ledger.ts';
+import { type StormReport, storm } from '../test/crash/storm/storm.ts';
+import { markdownTable } from '../test/crash/table.ts';
+import { hurtAll } from '../test/wire/hurt-all.ts';
+import { wireEvidence, wireTable } from '../test/wire/report.ts';
 
 // Nothing is left behind when somebody loses patience: processes and folders go with the exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
@@ -20,59 +30,140 @@ if (['far', 'same-history'].includes(process.argv[2] ?? '')) {
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    kills: { type: 'string', default: '1000' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
-    minutes: { type: 'string', default: '60' },
-    workers: { type: 'string', default: '8' },
+    kills: { type: 'string' },
+    crashes: { type: 'string' },
+    store: { type: 'string' },
+    seed: { type: 'string' },
+    minutes: { type: 'string' },
+    workers: { type: 'string' },
     'no-evidence': { type: 'boolean', default: false },
   },
 });
 
-function numberOf(name: 'kills' | 'seed' | 'minutes' | 'workers'): number {
-  const number = Number(values[name]);
+function numberOf(name: 'kills' | 'crashes' | 'seed' | 'minutes' | 'workers', usually: number): number {
+  const number = Number(values[name] ?? usually);
   if (Number.isSafeInteger(number) && number >= 0) return number;
   throw new Error(`--${name} is a whole number, not ${JSON.stringify(values[name])}.`);
 }
 
-if (positionals.length !== 1 || positionals[0] !== 'kill') {
-  console.error('Which storm? npm run chaos -- kill [--kills 1000] [--seed S] [--minutes N]');
+function refuse(what: string): never {
+  console.error(
+    `${what}\nnpm run chaos -- ${[...Object.keys(kinds), 'wire'].join('|')} [--store ${storeNames.join('|')}]`,
+  );
   process.exit(2);
 }
 
-const kills = numberOf('kills');
-const seed = numberOf('seed');
-const workers = numberOf('workers');
-let saidAt = 0;
-const report = await storm({
-  seed,
-  workers,
-  kills,
-  stops: Math.floor(kills / 4),
-  maxMs: numberOf('minutes') * 60_000,
-  faultEveryMs: 120,
-  onProgress: ({ seconds, kills: done, stops, effects, decided }) => {
-    if (seconds - saidAt < 5) return;
-    saidAt = seconds;
-    const parts = [`${done} of ${kills} kills`, `${stops} stops`, `${effects} effects`, `${decided} decided`];
-    console.error(`${Math.round(seconds)} s: ${parts.join(', ')}`);
-  },
-});
+const seed = numberOf('seed', Math.floor(Math.random() * 2 ** 32));
+if (values.store !== undefined && !isStoreName(values.store)) refuse(`There is no store ${values.store}.`);
+const [asked, ...more] = positionals;
+if (more.length > 0) refuse('One storm at a time.');
+if (asked === undefined) await mix(values.store as StoreName | undefined);
+else if (asked === 'wire') await wire(values.store ?? 'postgres');
+else if (asked in kinds) await one(asked, kinds[asked as keyof typeof kinds]);
+else refuse(`There is no storm ${asked}.`);
 
-const found = [
-  ...report.violations.map(formatViolation),
-  ...report.notOnce,
-  ...shortfalls(report.effort, minimumOf(kills)),
-];
-console.log(summary(report));
-if (found.length > 0) {
-  console.error(`\n${found.slice(0, 20).join('\n\n')}\n\n${found.length} found, with seed ${seed}.`);
-  process.exitCode = 1;
-} else {
-  console.log(`\nNothing was doubled, nothing was lost. Seed ${seed}.`);
-  if (!values['no-evidence']) {
-    mkdirSync('docs/evidence', { recursive: true });
-    const command = `npm run chaos -- kill --kills ${kills} --seed ${seed}`;
-    writeFileSync('docs/evidence/kill.md', killEvidence(report, { command, seed, workers }));
-    console.log('Written to docs/evidence/kill.md.');
+async function one(name: string, kind: Kind): Promise<void> {
+  const store = (values.store as StoreName | undefined) ?? (name === 'kill' ? 'sqlite' : 'postgres');
+  const count = numberOf(kind.counts as 'kills', kind.usually);
+  const workers = numberOf('workers', kind.workers);
+  const report = await run(store, workers, kind.faultEveryMs, kind.faults(count), 120);
+  const found = findings(report, shortfalls(report.effort, kind.minimum(count)));
+  console.log(summary(report));
+  if (found > 0 || values['no-evidence']) return;
+  const command = `npm run chaos -- ${name} --${kind.counts} ${count} --store ${store} --seed ${seed}`;
+  const path = `docs/evidence/${name}-${store}.md`;
+  mkdirSync('docs/evidence', { recursive: true });
+  writeFileSync(path, stormEvidence(report, { title: kind.title, command, seed, workers }));
+  console.log(`Written to ${path}.`);
+}
+
+async function wire(store: string): Promise<void> {
+  if (store === 'sqlite') refuse('There is no wire to SQLite.');
+  const { reports, place } = await hurtAll(store as Exclude<StoreName, 'sqlite'>);
+  const wrong = reports.flatMap((report) => report.wrong);
+  console.log(wireTable(reports));
+  if (wrong.length > 0) {
+    console.error(`\n${wrong.slice(0, 20).join('\n\n')}\n\n${wrong.length} went wrong.`);
+    process.exitCode = 1;
+  } else if (!values['no-evidence']) {
+    const path = `docs/evidence/wire-${store}.md`;
+    writeFileSync(path, wireEvidence(reports, place, `npm run chaos -- wire --store ${store}`));
+    console.log(`Written to ${path}.`);
   }
+}
+
+async function mix(only: StoreName | undefined): Promise<void> {
+  const stores = only === undefined ? storeNames : [only];
+  const minutes = numberOf('minutes', 10) / stores.length;
+  const faults = Object.fromEntries(faultNames.map((fault) => [fault, Number.POSITIVE_INFINITY]));
+  const rows: (string | number)[][] = [];
+  for (const store of stores) {
+    const report = await run(store, numberOf('workers', 8), 250, faults, minutes);
+    const found = findings(report, []);
+    const { effort } = report;
+    rows.push([
+      report.place,
+      `${Math.round(report.seconds)} s`,
+      ...faultNames.map((fault) => report.faults[fault]),
+      effort.calls,
+      effort.successes,
+      effort.replays,
+      effort.takeovers,
+      effort.fenced,
+      effort.doubts,
+      report.codes.STORE_UNAVAILABLE ?? 0,
+      found,
+    ]);
+  }
+  const counted = [
+    'calls',
+    'executed',
+    'replayed',
+    'takeovers',
+    'fenced',
+    'in doubt',
+    'refused',
+    'violations',
+  ];
+  console.log(markdownTable(['store', 'duration', ...faultNames, ...counted], rows));
+}
+
+async function run(
+  store: StoreName,
+  workers: number,
+  faultEveryMs: number,
+  faults: FaultCounts,
+  usualMinutes: number,
+): Promise<StormReport> {
+  let saidAt = 0;
+  return storm({
+    store,
+    seed,
+    workers,
+    faults,
+    maxMs: (asked === undefined ? usualMinutes : numberOf('minutes', usualMinutes)) * 60_000,
+    faultEveryMs,
+    onProgress: ({ seconds, faults: done, effects, decided }) => {
+      if (seconds - saidAt < 5) return;
+      saidAt = seconds;
+      const counts = faultNames.filter((fault) => done[fault] > 0).map((fault) => `${done[fault]} ${fault}`);
+      console.error(
+        `${Math.round(seconds)} s: ${[...counts, `${effects} effects`, `${decided} decided`].join(', ')}`,
+      );
+    },
+  });
+}
+
+/** Tells them, and how many there are. */
+function findings(report: StormReport, missing: readonly string[]): number {
+  const found = [...report.violations.map(formatViolation), ...report.notOnce, ...missing];
+  if (found.length === 0) {
+    console.log(`\nNothing was doubled, nothing was lost on ${report.place}. Seed ${seed}.`);
+    return 0;
+  }
+  console.error(
+    `\n${found.slice(0, 20).join('\n\n')}\n\n${found.length} found on ${report.place}, with seed ${seed}.`,
+  );
+  process.exitCode = 1;
+  return found.length;
 }

@@ -34,7 +34,7 @@ export const everywhere = {
   store: {
     type: 'string',
     value: '<url>',
-    help: 'the ledger: sqlite:path (default: SEMEL_STORE, else that of the user)',
+    help: 'the ledger: sqlite:path, postgres://… (default: SEMEL_STORE, else that of the user)',
   },
   namespace: {
     type: 'string',

@@ -23,6 +23,7 @@ export const commands: Readonly<Record<CommandName, () => Promise<{ default: Com
   prune: () => import('./prune.ts'),
   export: () => import('./export.ts'),
   import: () => import('./import.ts'),
+  store: () => import('./store.ts'),
   demo: () => import('./demo.ts'),
   completion: () => import('./completion.ts'),
 };

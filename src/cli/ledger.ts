@@ -2,7 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import { SemelError } from '../core/errors.ts';
-import { createSemel, type Semel, type SemelOptions } from '../semel/index.ts';
+import { createSemel, type Semel, type SemelOptions, storeAt, storeUnder } from '../semel/index.ts';
+import type { Store } from '../store/store.ts';
 import { defaultPath } from '../stores/sqlite/index.ts';
 import { complain } from './print.ts';
 
@@ -20,6 +21,24 @@ export function ledgerFor(
   options: SemelOptions & { readonly make?: true } = {},
 ): Semel {
   const { make, ...rest } = options;
+  return createSemel({
+    store: storeUnder(checkedUrl(choice, make ?? false), make === true ? {} : { migrate: false }),
+    namespace: namespaceOf(choice),
+    onWarning: complain,
+    prune: make ?? false,
+    ...rest,
+  });
+}
+
+/** The store itself, for what is asked of it and not of its records. */
+export function storeFor(
+  choice: Pick<LedgerChoice, 'store'>,
+  { make = false, migrate }: { make?: boolean; migrate?: boolean } = {},
+): Promise<Store> {
+  return storeAt(checkedUrl(choice, make), { migrate: migrate ?? make });
+}
+
+function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): string {
   const url = urlOf(choice);
   if (url === 'memory:')
     throw new SemelError('INVALID_ARGS', 'A ledger in memory is gone when the command ends.', {
@@ -31,13 +50,7 @@ export function ledgerFor(
       next: 'Name it by --store sqlite:<path>, or by SEMEL_STORE. `semel run` and `semel once` make one.',
     });
   }
-  return createSemel({
-    store: url,
-    namespace: namespaceOf(choice),
-    onWarning: complain,
-    prune: make ?? false,
-    ...rest,
-  });
+  return url;
 }
 
 /** Undefined: nobody chose one. */

@@ -23,5 +23,5 @@ export { playedBy, type Rebuild, type Rebuilding, rebuildOf, type Sibling } from
 export type { RecordInfo } from './record-info.ts';
 export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records } from './records.ts';
 export { createSemel, type Semel } from './semel.ts';
-export type { StoreChoice } from './store-of.ts';
+export { type StoreChoice, storeAt, storeUnder } from './store-of.ts';
 export type { SweepOptions, SweepReport } from './sweep.ts';

@@ -5,13 +5,14 @@ import { SemelError } from '../core/errors.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Asking, ClaimRequest, Store } from '../store/store.ts';
 import type { PostgresClient } from '../stores/postgres/index.ts';
+import type { RedisClient } from '../stores/redis/index.ts';
 import type { SqliteLike } from '../stores/sqlite/index.ts';
 
-export type StoreChoice = Store | SqliteLike | PostgresClient | string;
+export type StoreChoice = Store | SqliteLike | PostgresClient | RedisClient | string;
 
 export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
   const chosen = choice ?? (process.env.SEMEL_STORE || 'sqlite:');
-  if (typeof chosen === 'string') return fromUrl(chosen, clock, random);
+  if (typeof chosen === 'string') return storeUnder(chosen, { clock, random });
   const isThing = (typeof chosen === 'object' || typeof chosen === 'function') && chosen !== null;
   if (!isThing) throw unknownStore(`${String(chosen)} is none`);
   if ('claim' in chosen) return chosen;
@@ -19,42 +20,73 @@ export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: R
     return later(async () => (await sqlite()).sqliteStore({ database: chosen, clock, random }));
   if ('query' in chosen || 'unsafe' in chosen)
     return later(async () => (await postgres()).postgresStore({ client: chosen, clock, random }));
+  if (typeof chosen === 'object' && ('call' in chosen || 'sendCommand' in chosen))
+    return later(async () => (await redis()).redisStore({ client: chosen, clock, random }));
   throw unknownStore('this object is neither a store nor a client of a database that semel knows');
 }
 
-function fromUrl(url: string, clock: Clock, random: Random): Store {
-  if (url === 'memory:') return memoryStore({ clock });
+export interface StoreAtOptions {
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** False: what is not there yet is not made, and what is old is left so. SQLite makes and mends its file anyway. */
+  readonly migrate?: boolean;
+}
+
+/** The store itself, with all that its kind can do. Nothing is opened. */
+export function storeAt(url: string, options: StoreAtOptions = {}): Promise<Store> {
+  return makerOf(url, options)();
+}
+
+/** The same, made when it is first used. */
+export function storeUnder(url: string, options: StoreAtOptions): Store {
+  if (url === 'memory:') return memoryStore(options);
+  return later(makerOf(url, options));
+}
+
+function makerOf(url: string, { migrate, ...options }: StoreAtOptions): () => Promise<Store> {
+  if (url === 'memory:') return async () => memoryStore(options);
   if (url.startsWith('sqlite:')) {
     const path = url.slice('sqlite:'.length);
     if (path === ':memory:') throw unknownStore("SQLite's own memory is none; 'memory:' is");
     if (/^\/\/[^/]/.test(path))
       throw unknownStore(`what follows sqlite: is a path, and ${JSON.stringify(path)} looks like a host`);
-    return later(async () =>
-      (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), clock, random }),
-    );
+    return async () => (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), ...options });
   }
-  if (/^postgres(ql)?:\/\//.test(url))
-    return later(async () => (await postgres()).postgresStore({ ...namedIn(url), clock, random }));
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    const said = { ...options, ...(migrate === undefined ? {} : { migrate }), ...saidIn(url, 'schema') };
+    return async () => (await postgres()).postgresStore(said);
+  }
+  if (/^rediss?:\/\//.test(url)) {
+    const said = { ...options, ...saidIn(url, 'prefix', 'durability') };
+    return async () => (await redis()).redisStore(said);
+  }
   throw unknownStore(`${JSON.stringify(url.split(':', 1)[0])} is no kind of store`);
 }
 
-/** `?schema=…` is ours; a database knows no such parameter. */
-function namedIn(url: string): { url: string; schema?: string } {
-  const [, before, schema, after] = /^([^?]*\?(?:.*&)?)schema=([^&]*)&?(.*)$/.exec(url) ?? [];
-  if (before === undefined || schema === undefined) return { url };
-  return { url: (before + (after ?? '')).replace(/[?&]$/, ''), schema: decodeURIComponent(schema) };
+/** `?schema=…`, `?prefix=…` and `?durability=…` are ours; a database knows no such parameters. */
+function saidIn(url: string, ...names: readonly string[]): { url: string; [name: string]: string } {
+  const said: { url: string; [name: string]: string } = { url };
+  for (const name of names) {
+    const [, before, value, after] =
+      new RegExp(`^([^?]*\\?(?:.*&)?)${name}=([^&]*)&?(.*)$`).exec(said.url) ?? [];
+    if (before === undefined || value === undefined) continue;
+    said.url = (before + (after ?? '')).replace(/[?&]$/, '');
+    said[name] = decodeURIComponent(value);
+  }
+  return said;
 }
 
 function unknownStore(why: string): SemelError {
   return new SemelError('CONTRACT_INVALID', `The store cannot be used: ${why}.`, {
     path: 'store',
-    next: "Pass 'sqlite:path/to/ledger.db', 'postgres://…', 'memory:', a client of a database, or a store.",
+    next: "Pass 'sqlite:path/to/ledger.db', 'postgres://…', 'redis://…', 'memory:', a client of a database, or a store.",
   });
 }
 
 /** Loaded on first use, so that a program that brings its own store does not load another. */
 const sqlite = () => import('../stores/sqlite/index.ts');
 const postgres = () => import('../stores/postgres/index.ts');
+const redis = () => import('../stores/redis/index.ts');
 
 /** A store that is made on first use. */
 function later(make: () => Promise<Store>): Store {

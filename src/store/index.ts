@@ -4,9 +4,12 @@ export type { FarBackend, Found, Removal, Swap, Swapped, Write } from './far-bac
 export { type FarStoreOptions, farStore } from './far-store.ts';
 export { matches } from './matching.ts';
 export { type MemoryStoreOptions, memoryStore } from './memory.ts';
+export type { Migration } from './migration.ts';
+export type { About, Name, Raw, RawChange, RawPage, RawQuery, RawRecord } from './raw.ts';
 export { type Backend, ruleStore, type Transaction, type Urgency } from './rule-store.ts';
 export { isDue } from './rules/prune.ts';
 export { contractOf, type Time } from './rules/state.ts';
+export type { Standing } from './standing.ts';
 export type {
   Act,
   ClaimAnswer,

@@ -3,9 +3,12 @@
 
 import { type Clock, systemClock } from '../core/clock.ts';
 import { matches } from './matching.ts';
+import { isOpen } from './row-columns.ts';
+import { type RawBackend, ruleRaw } from './rule-raw.ts';
 import { type Backend, ruleStore, type Transaction } from './rule-store.ts';
 import { isDue } from './rules/prune.ts';
 import type { Time } from './rules/state.ts';
+import { refusalOf, type Standing } from './standing.ts';
 import type { Row, Store, StoreEvent } from './store.ts';
 
 export interface MemoryStoreOptions {
@@ -15,18 +18,27 @@ export interface MemoryStoreOptions {
 }
 
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
-  return ruleStore(memoryBackend(options));
+  const { backend, raw } = memoryBackend(options);
+  return { ...ruleStore(backend), raw: ruleRaw(raw) };
 }
 
-function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptions): Backend {
+let made = 0;
+
+function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptions): {
+  backend: Backend;
+  raw: RawBackend;
+} {
   const rows = new Map<string, Row>();
   let events: StoreEvent[] = [];
   let floor = 0;
   const time = readTime ?? (() => ({ wall: clock.now(), mono: clock.mono(), boot: 'memory', steady: true }));
   const at = (namespace: string, key: string) => `${namespace}\0${key}`;
+  made += 1;
+  let standing: Standing = { incarnation: `memory ${made}`, movedTo: null, cameFrom: null, filling: false };
 
-  return {
+  const backend: Backend = {
     async open() {
+      refuse();
       return {
         kind: 'memory',
         location: 'memory',
@@ -37,26 +49,8 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
       };
     },
     async transact(_urgency, work) {
-      const now = time();
-      const transaction: Transaction = {
-        time: now,
-        floor,
-        get: (namespace, key) => rows.get(at(namespace, key)),
-        put: (row) => void rows.set(at(row.namespace, row.key), row),
-        remove: (row) => void rows.delete(at(row.namespace, row.key)),
-        raiseFloor: (fence) => {
-          floor = Math.max(floor, fence);
-        },
-        note: (event) => void events.push(event),
-        dropEvents: ({ namespace, key }, types) => {
-          events = events.filter(
-            (event) =>
-              event.namespace !== namespace || event.key !== key || types?.includes(event.type) === false,
-          );
-        },
-        due: (limit) => [...rows.values()].filter((row) => isDue(row, now)).slice(0, limit),
-      };
-      return work(transaction);
+      refuse();
+      return work(transaction());
     },
     peek: (namespace, key) => ({ row: rows.get(at(namespace, key)), time: time() }),
     list(query) {
@@ -71,4 +65,53 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
     namespaces: () => [...new Set([...rows.values()].map(({ namespace }) => namespace))].sort(),
     async close() {},
   };
+  const raw: RawBackend = {
+    ...backend,
+    where: () => 'in memory',
+    open: async () => undefined,
+    transact: async (work) =>
+      work(transaction(), {
+        read: () => ({ ...standing, floor }),
+        set: ({ incarnation, movedTo, cameFrom, filling }) => {
+          standing = { incarnation, movedTo, cameFrom, filling };
+        },
+      }),
+    about: () => ({
+      address: 'memory:',
+      schema: 1,
+      known: 1,
+      records: rows.size,
+      open: [...rows.values()].filter(({ status }) => isOpen(status)).length,
+      bytes: undefined,
+      now: time().wall,
+    }),
+  };
+  return { backend, raw };
+
+  function refuse(): void {
+    const refused = refusalOf(standing, 'in memory');
+    if (refused !== undefined) throw refused;
+  }
+
+  function transaction(): Transaction {
+    const now = time();
+    return {
+      time: now,
+      floor,
+      get: (namespace, key) => rows.get(at(namespace, key)),
+      put: (row) => void rows.set(at(row.namespace, row.key), row),
+      remove: (row) => void rows.delete(at(row.namespace, row.key)),
+      raiseFloor: (fence) => {
+        floor = Math.max(floor, fence);
+      },
+      note: (event) => void events.push(event),
+      dropEvents: ({ namespace, key }, types) => {
+        events = events.filter(
+          (event) =>
+            event.namespace !== namespace || event.key !== key || types?.includes(event.type) === false,
+        );
+      },
+      due: (limit) => [...rows.values()].filter((row) => isDue(row, now)).slice(0, limit),
+    };
+  }
 }

@@ -17,6 +17,8 @@
 // 10. A store that cannot keep this refuses (STORE_UNSAFE) or fails (STORE_UNAVAILABLE); it never guesses.
 
 import type { Effect, Outcome, Status } from '../core/words.ts';
+import type { Migration } from './migration.ts';
+import type { Raw } from './raw.ts';
 
 /** How long a settled record answers for its key. Fixed at claim, so that settling needs no contract. */
 export interface Retention {
@@ -347,7 +349,14 @@ export interface Page<T> {
 export interface StoreFacts {
   readonly kind: string;
   readonly location: string;
-  /** The `--store` that leads the command here; empty: its default; undefined: no command reaches it. */
+  /** What keeps it, with its version: `Postgres 18.4`. */
+  readonly server?: string;
+  /** The version of its schema. */
+  readonly schema?: number;
+  /**
+   * The `--store` that leads the command here; empty: its default; undefined: no command reaches it. May hold a password:
+   * show it by `shownAddress` only.
+   */
   readonly address: string | undefined;
   /** A sentence for the user where this store can forget by its nature. */
   readonly forgets: string | undefined;
@@ -391,4 +400,10 @@ export interface Store {
   /** How many `prune` would take now. Reads every record, and changes none. */
   countExpired(): Promise<number>;
   close(): Promise<void>;
+  /** For `semel store copy`: without it, a ledger can be exported and imported, not moved. */
+  readonly raw?: Raw;
+  /** For `semel store migrate`: of a store that has a schema. */
+  migration?(): Promise<Migration>;
+  /** For `semel store accept-loss`: of a store that can tell that it has forgotten, and refuses until a person says so. */
+  acceptLoss?(said: { readonly by: string; readonly note: string | null }): Promise<void>;
 }

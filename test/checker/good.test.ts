@@ -216,3 +216,21 @@ good('the world does not know fences', (s) => {
   s.tells('c2', 'executed', { fence: 2 });
   s.leaves('succeeded', 2);
 });
+
+good(
+  'while the store is down, what may be repeated runs beside the ledger: before, between and without records',
+  (s) => {
+    for (const call of ['c1', 'c2']) {
+      s.starts(call);
+      s.lands(0);
+      s.tells(call, 'executed', { key: null, generation: null, fence: null });
+      s.starts(`${call} of another`, { key: 'never recorded' });
+      s.lands(0, { key: 'never recorded' });
+    }
+    s.executes('c3', 3, { generation: 3 });
+    s.leaves('succeeded', 3, { generation: 3 });
+    for (const call of ['c1 of another', 'c2 of another'])
+      s.tells(call, 'executed', { key: null, generation: null, fence: null });
+  },
+  { policy: { keyed: false, repeats: true }, expires: true },
+);

@@ -46,6 +46,25 @@ test('a row that an open transaction has locked is waited for, and nobody else w
   await store.close();
 });
 
+test('a claim under several keys that somebody never ends fails alone, and nobody else waits for it', async () => {
+  const store = await open();
+  const key = 'mail.send/=new form';
+  await sql('BEGIN');
+  await sql(`SELECT pg_advisory_xact_lock(hashtextextended('${theNamespace}' || chr(1) || '${key}', 0))`);
+  const stuck = store.claim(claimRequest({ key, olderKeys: ['mail.send/=old form'] })).then(
+    () => 'won',
+    (error: { code: string }) => error.code,
+  );
+  const others = Array.from({ length: 20 }, (_, n) =>
+    store.claim(claimRequest({ key: `mail.send/=apart ${n}` })),
+  );
+  expect((await Promise.all(others)).every(({ won }) => won)).toBe(true);
+  expect(await stuck).toBe('STORE_UNAVAILABLE');
+  await sql('ROLLBACK');
+  await take(store, { key, olderKeys: ['mail.send/=old form'] });
+  await store.close();
+});
+
 test('a record that an open transaction is making is waited for, and nobody else waits', async () => {
   const store = await open();
   await take(store, { key: 'mail.send/=model' });

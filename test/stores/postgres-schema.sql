@@ -4,7 +4,9 @@ CREATE TABLE semel.meta (
   min_writer integer NOT NULL,
   incarnation text NOT NULL,
   floor bigint NOT NULL DEFAULT 0,
-  moved_to text
+  moved_to text,
+  came_from text,
+  filling boolean NOT NULL DEFAULT false
 );
 
 CREATE TABLE semel.open (
@@ -159,17 +161,23 @@ BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
-  -- Whoever seals the ledger waits for those who are writing, and they for nobody else.
   PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM FROM semel.meta FOR SHARE;
+  END IF;
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF known.filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM004';
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
 
   IF beside IS NOT NULL THEN
-    -- Two claims of one intent under several forms of its key come one after the other.
+    -- Two claims of one intent under several forms of its key come one after the other. A transaction that never ends
+    -- fails the one that waits for it, and is not waited for by everybody in this batch.
+    PERFORM set_config('lock_timeout', '250ms', true);
     PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
       FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
             ORDER BY 1, 2) AS b;
@@ -281,14 +289,19 @@ DECLARE
   taken integer;
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM FROM semel.meta FOR SHARE;
   END IF;
-  SELECT * INTO known FROM semel.meta;
+  SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF known.filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM004';
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  END IF;
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   PERFORM set_config('lock_timeout', '50ms', true);
 
@@ -322,4 +335,89 @@ BEGIN
     UPDATE semel.meta m SET floor = highest WHERE m.floor < highest;
   END IF;
   RETURN taken;
+END $$;
+
+CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM FROM semel.meta FOR SHARE;
+  END IF;
+  SELECT * INTO known FROM semel.meta WHERE one;
+  IF known.moved_to IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF known.filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM004';
+  ELSIF writer < known.min_writer THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  END IF;
+  INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+  SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+  FROM json_to_recordset(noted) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
+    type text, detail text)
+  WHERE EXISTS (SELECT FROM semel.open o WHERE o.namespace = e.namespace AND o.key = e.key)
+    OR EXISTS (SELECT FROM semel.closed c WHERE c.namespace = e.namespace AND c.key = e.key) ORDER BY e.i;
+END $$;
+
+CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  PERFORM set_config('lock_timeout', '1s', true);
+  PERFORM pg_advisory_xact_lock(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  PERFORM set_config('synchronous_commit', 'on', true);
+  SELECT * INTO known FROM semel.meta FOR UPDATE;
+  IF known.moved_to IS DISTINCT FROM was ->> 'movedTo' OR known.came_from IS DISTINCT FROM was ->> 'cameFrom'
+    OR known.filling IS DISTINCT FROM (was ->> 'filling')::boolean THEN
+    RETURN false;
+  END IF;
+  IF must_be_empty AND (EXISTS (SELECT FROM semel.open) OR EXISTS (SELECT FROM semel.closed)) THEN
+    RETURN false;
+  END IF;
+  UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
+    filling = (becomes ->> 'filling')::boolean;
+  RETURN true;
+END $$;
+
+CREATE FUNCTION semel.refill(came text, opened json, ended json, gone json, noted json, lowest bigint)
+RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  PERFORM set_config('synchronous_commit', 'on', true);
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM FROM semel.meta FOR SHARE;
+  END IF;
+  SELECT * INTO known FROM semel.meta WHERE one;
+  IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN
+    RAISE EXCEPTION 'not filling' USING ERRCODE = 'SM005';
+  END IF;
+
+  WITH x AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(opened) AS y (namespace text, key text)
+    UNION ALL SELECT * FROM json_to_recordset(ended) AS y (namespace text, key text)
+    UNION ALL SELECT * FROM json_to_recordset(gone) AS y (namespace text, key text)
+  ), opened AS (
+    DELETE FROM semel.open o USING x WHERE o.namespace = x.namespace AND o.key = x.key
+  ), closed AS (
+    DELETE FROM semel.closed c USING x WHERE c.namespace = x.namespace AND c.key = x.key
+  )
+  DELETE FROM semel.events e USING x WHERE e.namespace = x.namespace AND e.key = x.key;
+
+  INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(opened) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint);
+  INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(ended) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint);
+  INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+  SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+  FROM json_to_recordset(noted) AS e (i integer, at bigint, generation bigint, fence bigint, namespace text, key text,
+    type text, detail text) ORDER BY e.i;
+  UPDATE semel.meta SET floor = lowest WHERE floor < lowest;
 END $$;

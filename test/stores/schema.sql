@@ -53,6 +53,8 @@ CREATE TABLE meta (
   incarnation TEXT NOT NULL,
   floor INTEGER NOT NULL DEFAULT 0,
   moved_to TEXT,
+  came_from TEXT,
+  filling INTEGER NOT NULL DEFAULT 0,
   anchor_boot TEXT NOT NULL,
   anchor_wall INTEGER NOT NULL,
   anchor_uptime INTEGER NOT NULL,

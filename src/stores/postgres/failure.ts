@@ -1,6 +1,7 @@
 // What an error of Postgres or of the way to it means for the caller: try later, ask a person, or it was the piece.
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
+import { isFilling, moved, notFilling } from '../../store/standing.ts';
 
 export interface Judgement {
   readonly error: unknown;
@@ -37,7 +38,7 @@ export function judge(error: unknown, where: string): Judgement {
   const state = sqlStateOf(error);
   const cause = error instanceof Error ? error.message || String(error) : String(error);
   const told = (
-    code: 'STORE_UNAVAILABLE' | 'STORE_UNSAFE' | 'STORE_MOVED',
+    code: 'STORE_UNAVAILABLE' | 'STORE_UNSAFE',
     happened: string,
     details: ErrorDetails = {},
   ): Judgement => ({
@@ -45,10 +46,13 @@ export function judge(error: unknown, where: string): Judgement {
     concernsAll: true,
   });
 
-  if (state === 'SM002') {
-    const to = (error as { detail?: string }).detail ?? 'another store';
-    return told('STORE_MOVED', `The ledger at ${where} was moved to ${to}.`);
-  }
+  if (state === 'SM002')
+    return {
+      error: moved(where, (error as { detail?: string }).detail ?? 'another store'),
+      concernsAll: true,
+    };
+  if (state === 'SM004') return { error: isFilling(where), concernsAll: true };
+  if (state === 'SM005') return { error: notFilling(where), concernsAll: true };
   if (state === 'SM003')
     return told('STORE_UNSAFE', `The ledger at ${where} is written by newer versions of semel only.`, {
       next: 'Update semel in this program.',

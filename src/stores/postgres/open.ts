@@ -2,6 +2,7 @@
 // sentence, before anything is claimed.
 
 import { SemelError } from '../../core/errors.ts';
+import { refusalOf, type Standing } from '../../store/standing.ts';
 import type { Connection } from './client.ts';
 import { isolationNext } from './failure.ts';
 import { migration, schemaVersion, within } from './schema.ts';
@@ -11,11 +12,13 @@ export interface OpenOptions {
   readonly migrate: boolean;
   readonly acceptLoss: boolean;
   readonly where: string;
+  /** Whoever moves the ledger may open it also while it is closed to its users. */
+  readonly who: 'users' | 'whoever';
 }
 
 export interface ServerFacts {
-  readonly version: string;
-  readonly incarnation: string;
+  readonly server: string;
+  readonly schema: number;
   /** A sentence where this server may forget what it has confirmed. */
   readonly forgets: string | undefined;
 }
@@ -43,17 +46,12 @@ export async function openLedger(connection: Connection, options: OpenOptions): 
     await connection.query(migration(options.schema));
   const version = await versionOf(connection, options.schema);
   if (version < schemaVersion) throw notMigrated(version, options);
-  const [meta] = await connection.query(
-    within(options.schema, 'SELECT incarnation, moved_to, min_writer FROM semel.meta'),
-  );
+  const [meta] = await connection.query(within(options.schema, 'SELECT * FROM semel.meta'));
   if (meta === undefined) throw lost(options);
-  if (meta.moved_to !== null)
-    throw new SemelError('STORE_MOVED', `The ledger at ${options.where} was moved to ${meta.moved_to}.`);
-  if (Number(meta.min_writer) > schemaVersion)
-    throw new SemelError('STORE_UNSAFE', `The ledger at ${options.where} is of a newer version of semel.`, {
-      next: 'Update semel in this program.',
-    });
-  return { version: String(server.version), incarnation: String(meta.incarnation), forgets };
+  if (Number(meta.min_writer) > schemaVersion) throw isNewer(options.where);
+  const refused = options.who === 'users' ? refusalOf(standingOf(meta), options.where) : undefined;
+  if (refused !== undefined) throw refused;
+  return { server: `Postgres ${server.version}`, schema: version, forgets };
 }
 
 /** What was found at the server that rules it out. */
@@ -91,11 +89,20 @@ function refuse(server: Record<string, unknown>, { where, acceptLoss }: OpenOpti
 }
 
 /** 0: there is none. */
-async function versionOf(connection: Connection, schema: string): Promise<number> {
+export async function versionOf(connection: Connection, schema: string): Promise<number> {
   const [found] = await connection.query(`SELECT to_regclass('"${schema}".meta') IS NOT NULL AS there`);
   if (found?.there !== true && found?.there !== 't') return 0;
   const [meta] = await connection.query(within(schema, 'SELECT version FROM semel.meta'));
   return meta === undefined ? 0 : Number(meta.version);
+}
+
+export function standingOf(meta: Readonly<Record<string, unknown>>): Standing {
+  return {
+    incarnation: String(meta.incarnation),
+    movedTo: (meta.moved_to as string | null) ?? null,
+    cameFrom: (meta.came_from as string | null) ?? null,
+    filling: meta.filling === true || meta.filling === 't',
+  };
 }
 
 function notMigrated(version: number, { where }: OpenOptions): SemelError {
@@ -103,6 +110,12 @@ function notMigrated(version: number, { where }: OpenOptions): SemelError {
     version === 0 ? 'is not there yet' : `has schema ${version}, and this program needs ${schemaVersion}`;
   return new SemelError('STORE_UNSAFE', `The ledger at ${where} ${what}.`, {
     next: 'Run `semel store migrate` with a user who may create tables, or leave `migrate` on.',
+  });
+}
+
+export function isNewer(where: string): SemelError {
+  return new SemelError('STORE_UNSAFE', `The ledger at ${where} is of a newer version of semel.`, {
+    next: 'Update semel in this program.',
   });
 }
 

@@ -53,17 +53,40 @@ const recordColumns = `
 /** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
 const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off';
 
+/** Whoever changes the standing of the ledger waits for those who are writing, and they for nobody else. */
+const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
+
+/** A snapshot from before the lock does not see what the lock was waited for: then this fails, and is tried again. */
+const current = `IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM FROM semel.meta FOR SHARE;
+  END IF;
+  SELECT * INTO known FROM semel.meta WHERE one;`;
+
+/** What stands first in every write. */
+const admission = `PERFORM pg_advisory_xact_lock_shared${gate};
+  ${current}
+  IF known.moved_to IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF known.filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM004';
+  ELSIF writer < known.min_writer THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  END IF;`;
+
 /** One list of statements per version; a list that was released never changes. `semel` stands for the schema. */
 export const migrations: readonly (readonly string[])[] = [
   [
-    // One row. `min_writer` is the oldest version that may still write: raised only once nothing older runs.
+    // One row. `min_writer` is the oldest version that may still write: raised only once nothing older runs. moved_to,
+    // came_from, filling: whether it may be used, see src/store/standing.ts.
     `CREATE TABLE semel.meta (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version integer NOT NULL,
   min_writer integer NOT NULL,
   incarnation text NOT NULL,
   floor bigint NOT NULL DEFAULT 0,
-  moved_to text
+  moved_to text,
+  came_from text,
+  filling boolean NOT NULL DEFAULT false
 )`,
     // What is running or unknown: few rows, always at hand, with room beside them, so that a renewal stays on its page.
     // created, expires: milliseconds since the epoch; settled: since created. Emptied as fast as it is filled.
@@ -90,6 +113,9 @@ AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
     swapFunction(),
     exchangeFunction(),
     removeFunction(),
+    appendFunction(),
+    standFunction(),
+    refillFunction(),
   ],
 ];
 
@@ -238,17 +264,12 @@ BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
-  -- Whoever seals the ledger waits for those who are writing, and they for nobody else.
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
-  SELECT * INTO known FROM semel.meta WHERE one;
-  IF known.moved_to IS NOT NULL THEN
-    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
-  ELSIF writer < known.min_writer THEN
-    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
-  END IF;
+  ${admission}
 
   IF beside IS NOT NULL THEN
-    -- Two claims of one intent under several forms of its key come one after the other.
+    -- Two claims of one intent under several forms of its key come one after the other. A transaction that never ends
+    -- fails the one that waits for it, and is not waited for by everybody in this batch.
+    PERFORM set_config('lock_timeout', '250ms', true);
     PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
       FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
             ORDER BY 1, 2) AS b;
@@ -311,15 +332,9 @@ DECLARE
   highest bigint;
   taken integer;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  ${admission}
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
-  SELECT * INTO known FROM semel.meta;
-  IF known.moved_to IS NOT NULL THEN
-    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
-  ELSIF writer < known.min_writer THEN
-    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
   PERFORM set_config('lock_timeout', '50ms', true);
 
@@ -347,5 +362,77 @@ BEGIN
     UPDATE semel.meta m SET floor = highest WHERE m.floor < highest;
   END IF;
   RETURN taken;
+END $$`;
+}
+
+/** Audit events of records that are there. */
+function appendFunction(): string {
+  return `CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql ${byKey} AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  ${admission}
+  INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+  SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+  FROM json_to_recordset(noted) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
+    type text, detail text)
+  WHERE EXISTS (SELECT FROM semel.open o WHERE o.namespace = e.namespace AND o.key = e.key)
+    OR EXISTS (SELECT FROM semel.closed c WHERE c.namespace = e.namespace AND c.key = e.key) ORDER BY e.i;
+END $$`;
+}
+
+/** Another standing, if it is still the one that was seen. Nobody is writing meanwhile. */
+function standFunction(): string {
+  return `CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  PERFORM set_config('lock_timeout', '1s', true);
+  PERFORM pg_advisory_xact_lock${gate};
+  PERFORM set_config('synchronous_commit', 'on', true);
+  SELECT * INTO known FROM semel.meta FOR UPDATE;
+  IF known.moved_to IS DISTINCT FROM was ->> 'movedTo' OR known.came_from IS DISTINCT FROM was ->> 'cameFrom'
+    OR known.filling IS DISTINCT FROM (was ->> 'filling')::boolean THEN
+    RETURN false;
+  END IF;
+  IF must_be_empty AND (EXISTS (SELECT FROM semel.open) OR EXISTS (SELECT FROM semel.closed)) THEN
+    RETURN false;
+  END IF;
+  UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
+    filling = (becomes ->> 'filling')::boolean;
+  RETURN true;
+END $$`;
+}
+
+/** Records of another ledger replace what is here, by whoever fills it; what is gone there goes here. */
+function refillFunction(): string {
+  return `CREATE FUNCTION semel.refill(came text, opened json, ended json, gone json, noted json, lowest bigint)
+RETURNS void LANGUAGE plpgsql ${byKey} AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared${gate};
+  PERFORM set_config('synchronous_commit', 'on', true);
+  ${current}
+  IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN
+    RAISE EXCEPTION 'not filling' USING ERRCODE = 'SM005';
+  END IF;
+
+  WITH x AS MATERIALIZED (
+    ${['opened', 'ended', 'gone'].map((list) => `SELECT * FROM json_to_recordset(${list}) AS y (namespace text, key text)`).join('\n    UNION ALL ')}
+  ), opened AS (
+    DELETE FROM semel.open o USING x WHERE o.namespace = x.namespace AND o.key = x.key
+  ), closed AS (
+    DELETE FROM semel.closed c USING x WHERE c.namespace = x.namespace AND c.key = x.key
+  )
+  DELETE FROM semel.events e USING x WHERE e.namespace = x.namespace AND e.key = x.key;
+
+  INSERT INTO semel.open (${names}) SELECT ${values('a')} FROM json_to_recordset(opened) AS a (${written});
+  INSERT INTO semel.closed (${names}) SELECT ${values('a')} FROM json_to_recordset(ended) AS a (${written});
+  INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+  SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+  FROM json_to_recordset(noted) AS e (i integer, at bigint, generation bigint, fence bigint, namespace text, key text,
+    type text, detail text) ORDER BY e.i;
+  UPDATE semel.meta SET floor = lowest WHERE floor < lowest;
 END $$`;
 }

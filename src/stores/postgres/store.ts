@@ -5,14 +5,16 @@ import { type Clock, type Random, systemClock, systemRandom } from '../../core/c
 import type { FarBackend, Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
 import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
-import type { Store, StoreEvent } from '../../store/store.ts';
+import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { type Connection, connectionOf, type PostgresClient } from './client.ts';
 import { isConflict, judge, sqlStateOf } from './failure.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
+import { postgresRaw } from './raw.ts';
 import { columns, decode, itemOf, type Selected } from './rows.ts';
 import { schemaVersion, within } from './schema.ts';
-import { connect, placeOf } from './url.ts';
+import { migrationOf } from './upkeep.ts';
+import { addressOf, connect, placeOf, usualSchema } from './url.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user@host/database`; uses the package `pg`. */
@@ -36,11 +38,16 @@ const mostTries = 5;
 
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { clock = systemClock, random = systemRandom } = options;
-  return farStore(postgresBackend(options, clock), { clock, random });
+  const { backend, raw, migration } = postgresBackend(options, clock, random);
+  return { ...farStore(backend, { clock, random }), raw, migration };
 }
 
-function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBackend {
-  const schema = checkSchemaName(options.schema ?? 'semel');
+interface PostgresBackend extends Pick<Required<Store>, 'raw' | 'migration'> {
+  readonly backend: FarBackend;
+}
+
+function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Random): PostgresBackend {
+  const schema = checkSchemaName(options.schema ?? usualSchema);
   const where = placeOf(options.url, schema);
   const timeoutMs = options.timeoutMs ?? 10_000;
   const sql = (text: string) => within(schema, text);
@@ -63,12 +70,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
             + coalesce((o.more::json ->> 'failureWindow')::bigint, 0) <= t.now LIMIT $1)
         LIMIT $1) AS r) AS found
       FROM (SELECT semel.now_ms() AS now) AS t`),
-    append: sql(`INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
-      SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
-      FROM json_to_recordset($1::text::json) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
-        type text, detail text)
-      WHERE EXISTS (SELECT FROM semel.open o WHERE o.namespace = e.namespace AND o.key = e.key)
-        OR EXISTS (SELECT FROM semel.closed c WHERE c.namespace = e.namespace AND c.key = e.key) ORDER BY e.i`),
+    append: sql('SELECT semel.append($1::text::json, $2::integer)'),
     history: sql(`SELECT at, generation, fence, type, detail FROM semel.events
       WHERE namespace = $1 AND key = $2 ORDER BY n`),
     // One step of an index per namespace, not one per record.
@@ -82,25 +84,10 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
   const exchangeName = nameOf(`semel ${schemaVersion} ${schema}`);
   let connecting: Promise<Connection> | undefined;
 
-  return {
-    async open() {
-      const facts = await openLedger(
-        { query, end: async () => {} },
-        {
-          schema,
-          where,
-          migrate: options.migrate ?? true,
-          acceptLoss: options.durability === 'accept-loss',
-        },
-      );
-      return {
-        kind: 'postgres',
-        location: `${where} (Postgres ${facts.version})`,
-        address: options.url,
-        forgets: facts.forgets,
-        clockProblem: undefined,
-      };
-    },
+  const address = addressOf(options.url, schema);
+
+  const backend: FarBackend = {
+    open: () => open('users'),
     async now() {
       const [row] = await query(texts.now);
       return Number(row?.now);
@@ -135,7 +122,8 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
       return Number(row?.removed);
     },
     async append(events) {
-      await query(texts.append, [JSON.stringify(events.map((event, i) => ({ i, ...eventOf(event) })))]);
+      const noted = events.map((event, i) => ({ i, ...eventOf(event) }));
+      await query(texts.append, [JSON.stringify(noted), schemaVersion]);
     },
     async history(namespace, key) {
       const rows = await query(texts.history, [namespace, key]);
@@ -158,6 +146,28 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock): FarBacken
     },
     judge: (error) => judge(error, where),
   };
+  const raw = postgresRaw({
+    query,
+    schema,
+    where,
+    address: address ?? where,
+    random,
+    open: () => open('whoever'),
+  });
+  return {
+    backend,
+    raw,
+    migration: () => migrationOf({ query, schema, where, open: () => open('whoever', true) }),
+  };
+
+  async function open(who: 'users' | 'whoever', migrate = options.migrate ?? true): Promise<StoreFacts> {
+    const acceptLoss = options.durability === 'accept-loss';
+    const facts = await openLedger(
+      { query, end: async () => {} },
+      { schema, where, migrate, acceptLoss, who },
+    );
+    return { kind: 'postgres', location: where, address, clockProblem: undefined, ...facts };
+  }
 
   function connection(): Promise<Connection> {
     connecting ??=

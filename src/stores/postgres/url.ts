@@ -1,17 +1,22 @@
 // A pool of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
 
 import { SemelError } from '../../core/errors.ts';
+import { loadPeer } from '../../store/peer.ts';
 import { type Connection, connectionOf, type PgLike } from './client.ts';
+
+export const usualSchema = 'semel';
 
 /** Group commit needs few connections; one more serves lists and pruning beside it. */
 const most = 3;
 
 export async function connect(url: string | undefined, timeoutMs: number): Promise<Connection> {
-  const { Pool } = await driver();
+  const { Pool } = driver();
   const pool = new Pool({
     ...(url === undefined ? {} : { connectionString: url }),
     max: most,
     connectionTimeoutMillis: timeoutMs,
+    // A connection that has fallen silent is closed: whoever waits on it would keep it from the others for ever.
+    query_timeout: timeoutMs,
     keepAlive: true,
     // A pool that is idle does not keep a script from ending.
     allowExitOnIdle: true,
@@ -27,19 +32,14 @@ interface PgPool extends PgLike {
   end(): Promise<void>;
 }
 
-async function driver(): Promise<{ Pool: new (options: object) => PgPool }> {
-  try {
-    // Not a literal, so that nobody's bundler asks for a package that is optional.
-    const name = 'pg';
-    const loaded = (await import(name)) as { Pool?: unknown; default?: { Pool?: unknown } };
-    return { Pool: (loaded.Pool ?? loaded.default?.Pool) as new (options: object) => PgPool };
-  } catch (cause) {
-    throw new SemelError('CONTRACT_INVALID', 'The package `pg` is not installed.', {
-      path: 'store',
-      next: 'Run `npm install pg`, or pass a client of yours as `store`.',
-      cause,
-    });
-  }
+function driver(): { Pool: new (options: object) => PgPool } {
+  return loadPeer('pg') as { Pool: new (options: object) => PgPool };
+}
+
+/** What leads here again: the schema is a parameter of ours. */
+export function addressOf(url: string | undefined, schema: string): string | undefined {
+  if (url === undefined || schema === usualSchema) return url;
+  return `${url}${url.includes('?') ? '&' : '?'}schema=${encodeURIComponent(schema)}`;
 }
 
 /** For people: without user, password and parameters. */

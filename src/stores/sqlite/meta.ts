@@ -1,14 +1,13 @@
 // What the ledger says of itself: one row, read at the start of every transaction.
 
 import type { Anchor } from '../../store/anchor.ts';
+import type { Standing } from '../../store/standing.ts';
 import { query, type SqliteLike } from './driver.ts';
 
-export interface Meta {
+export interface Meta extends Standing {
   readonly schema: number;
-  readonly incarnation: string;
   /** The highest fence that pruning ever removed. */
   readonly floor: number;
-  readonly movedTo: string | null;
   readonly anchor: Anchor;
 }
 
@@ -17,34 +16,48 @@ export interface MetaTable {
   read(): Meta | undefined;
   setFloor(floor: number): void;
   setAnchor(anchor: Anchor): void;
+  setStanding(standing: Standing): void;
 }
 
 export function metaTable(database: SqliteLike): MetaTable {
   const find = query(
     database,
-    `SELECT schema, incarnation, floor, moved_to, anchor_boot, anchor_wall, anchor_uptime, anchor_seen FROM meta`,
+    `SELECT schema, incarnation, floor, moved_to, came_from, filling,
+     anchor_boot, anchor_wall, anchor_uptime, anchor_seen FROM meta`,
   );
   const setFloor = database.prepare('UPDATE meta SET floor = ?');
   const setAnchor = database.prepare(
     'UPDATE meta SET anchor_boot = ?, anchor_wall = ?, anchor_uptime = ?, anchor_seen = ?',
   );
+  const setStanding = database.prepare('UPDATE meta SET moved_to = ?, came_from = ?, filling = ?');
   return {
     read() {
       const row = find.get();
       if (row === undefined) return undefined;
-      const [schema, incarnation, floor, movedTo, boot, wall, uptime, seen] = row as [
+      const [schema, incarnation, floor, movedTo, cameFrom, filling, boot, wall, uptime, seen] = row as [
         number,
         string,
         number,
         string | null,
+        string | null,
+        number,
         string,
         number,
         number,
         number,
       ];
-      return { schema, incarnation, floor, movedTo, anchor: { boot, wall, uptime, seen } };
+      return {
+        schema,
+        incarnation,
+        floor,
+        movedTo,
+        cameFrom,
+        filling: filling === 1,
+        anchor: { boot, wall, uptime, seen },
+      };
     },
     setFloor: (floor) => void setFloor.run(floor),
     setAnchor: ({ boot, wall, uptime, seen }) => void setAnchor.run(boot, wall, uptime, seen),
+    setStanding: ({ movedTo, cameFrom, filling }) => void setStanding.run(movedTo, cameFrom, filling ? 1 : 0),
   };
 }

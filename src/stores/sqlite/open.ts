@@ -130,15 +130,7 @@ function makeDurable(database: SqliteLike, path: string): void {
 function incarnationOf(database: SqliteLike, path: string): string {
   const meta = metaTable(database).read();
   if (meta === undefined) throw lostDescription(path);
-  if (meta.movedTo !== null) throw moved(path, meta.movedTo);
   return meta.incarnation;
-}
-
-export function moved(path: string, to: string): Error {
-  return storeError('STORE_MOVED', `The ledger ${path} has moved to ${to}.`, {
-    next: `Point this process at ${to}.`,
-    evidence: { path, to },
-  });
 }
 
 export function lostDescription(path: string): Error {

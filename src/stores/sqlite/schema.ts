@@ -26,13 +26,16 @@ const recordColumns = `
 /** One list of statements per version; a list that was released never changes. */
 export const migrations: readonly (readonly string[])[] = [
   [
-    // One row. `schema` is read in every transaction: a program that an upgrade has left behind must notice.
+    // One row. `schema` is read in every transaction: a program that an upgrade has left behind must notice. moved_to,
+    // came_from, filling: whether it may be used, see src/store/standing.ts.
     `CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   schema INTEGER NOT NULL,
   incarnation TEXT NOT NULL,
   floor INTEGER NOT NULL DEFAULT 0,
   moved_to TEXT,
+  came_from TEXT,
+  filling INTEGER NOT NULL DEFAULT 0,
   anchor_boot TEXT NOT NULL,
   anchor_wall INTEGER NOT NULL,
   anchor_uptime INTEGER NOT NULL,
@@ -136,7 +139,7 @@ export function migrate(
 }
 
 /** Which schema the file has; 0: it is new and empty. Refuses what is not ours. */
-function versionOf(database: SqliteLike, path: string, known: number): number {
+export function versionOf(database: SqliteLike, path: string, known: number): number {
   const id = single(database, 'PRAGMA application_id') as number;
   const version = single(database, 'PRAGMA user_version') as number;
   if (id !== applicationId) {

@@ -62,6 +62,10 @@ export function newSession(connection: Connection): Session {
         description = undefined;
         meta.setAnchor(anchor);
       },
+      setStanding(standing) {
+        description = undefined;
+        meta.setStanding(standing);
+      },
     },
     scopes: known,
     records: records(database, known),

@@ -5,19 +5,23 @@ import { resolve } from 'node:path';
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { isSemelError } from '../../core/errors.ts';
 import { coalescer } from '../../store/coalescer.ts';
+import { type RawBackend, ruleRaw } from '../../store/rule-raw.ts';
 import { type Backend, ruleStore, type Transaction, type Urgency } from '../../store/rule-store.ts';
+import { refusalOf } from '../../store/standing.ts';
 import type { Store, StoreFacts } from '../../store/store.ts';
-import { isInTransaction, type SqliteLike } from './driver.ts';
+import { isInTransaction, type SqliteLike, single } from './driver.ts';
 import { breaksConnection, explain, kindOf, storeError } from './failure.ts';
 import { listRows } from './list.ts';
 import { type Machine, thisMachine } from './machine.ts';
-import { type Connection, lostDescription, moved, openLedger, replaced } from './open.ts';
+import type { Meta } from './meta.ts';
+import { type Connection, lostDescription, openLedger, replaced } from './open.ts';
 import { patience, readUnlocked } from './patience.ts';
 import { defaultPath } from './place.ts';
 import { refuseNewer, schemaVersion } from './schema.ts';
 import { newSession, type Session } from './session.ts';
 import { timekeeper } from './time.ts';
 import { transactions } from './transaction.ts';
+import { migrationOf, sizesIn } from './upkeep.ts';
 
 export interface SqliteStoreOptions {
   /** @default $XDG_STATE_HOME/semel/ledger.db, else ~/.local/state/semel/ledger.db */
@@ -39,9 +43,11 @@ export interface SqliteStore extends Store {
 }
 
 export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
-  const { backend, clockProblem, acceptClock } = sqliteBackend(options);
+  const { backend, raw, migration, clockProblem, acceptClock } = sqliteBackend(options);
   return {
     ...ruleStore(backend),
+    raw: ruleRaw(raw),
+    migration,
     // Every call waits for the ledger to be open; only who asks for the facts wants to know what time has changed.
     open: async () => ({ ...(await backend.open()), clockProblem: clockProblem() }),
     acceptClock,
@@ -53,8 +59,9 @@ const hurriedMs = 5;
 
 type Work = (transaction: Transaction) => unknown;
 
-interface SqliteBackend {
+interface SqliteBackend extends Pick<Required<Store>, 'migration'> {
   readonly backend: Backend;
+  readonly raw: RawBackend;
   clockProblem(): string | undefined;
   acceptClock(): Promise<void>;
 }
@@ -78,9 +85,15 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
   let committedAt = Number.NEGATIVE_INFINITY;
   /** What no later call can cure: the file under this name is not the one that was opened. */
   let refusal: unknown;
+  /** Its standing was looked at; from here on every transaction does. */
+  let isAdmitted = false;
 
   const backend: Backend = {
-    open: () => (closing === undefined ? ready() : Promise.reject(isClosed(path))),
+    async open() {
+      const facts = await begin();
+      if (!isAdmitted) admit();
+      return facts;
+    },
     transact<T>(urgency: Urgency, work: (transaction: Transaction) => T) {
       if (closing !== undefined) return Promise.reject(isClosed(path));
       return queue.add(urgency, work) as Promise<T>;
@@ -104,8 +117,39 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
     },
   };
 
+  const raw: RawBackend = {
+    ...backend,
+    open: begin,
+    where: () => session?.connection.path ?? path,
+    async transact(work) {
+      await ready();
+      return unlocked(() => {
+        const current = session;
+        if (current === undefined) throw isClosed(path);
+        const table = {
+          read: () => descriptionOf(current),
+          set: current.meta.setStanding,
+        };
+        const [answer] = commit(current, () => [(transaction) => work(transaction, table)], 'whoever');
+        return answer as ReturnType<typeof work>;
+      }).catch((error: unknown) => {
+        throw explain(error, path);
+      });
+    },
+    about: () =>
+      reading(({ connection, database }) => ({
+        ...sizesIn(database),
+        address: `sqlite:${connection.path}`,
+        schema: single(database, 'PRAGMA user_version') as number,
+        known: schemaVersion,
+        now: time.now().wall,
+      })),
+  };
+
   return {
     backend,
+    raw,
+    migration: () => migrationOf({ path, connect: machine.connect, unlocked, open: begin }),
     clockProblem: time.problem,
     async acceptClock() {
       await backend.open();
@@ -117,6 +161,19 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       time.nowBy(anchor);
     },
   };
+
+  function begin(): Promise<StoreFacts> {
+    return closing === undefined ? ready() : Promise.reject(isClosed(path));
+  }
+
+  function admit(): void {
+    const refused = reading(({ meta, connection }) => {
+      const standing = meta.read();
+      return standing && refusalOf(standing, connection.path);
+    });
+    if (refused !== undefined) throw refused;
+    isAdmitted = true;
+  }
 
   /** Opens on first use, and again after the connection broke. */
   function ready(): Promise<StoreFacts> {
@@ -140,6 +197,8 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       time.nowBy(readUnlocked(session.meta.read)?.anchor);
       return {
         kind: 'sqlite',
+        server: `SQLite ${single(connection.database, 'SELECT sqlite_version()')}`,
+        schema: schemaVersion,
         location: connection.path,
         address: connection.path === resolve(defaultPath()) ? '' : `sqlite:${connection.path}`,
         forgets: connection.forgets,
@@ -161,15 +220,19 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
   }
 
   /** One transaction, from lock to disk, without a pause in it. */
-  function commit(current: Session, take: () => readonly Work[]): readonly unknown[] {
+  function commit(
+    current: Session,
+    take: () => readonly Work[],
+    who: 'users' | 'whoever' = 'users',
+  ): readonly unknown[] {
     const { connection, database, meta } = current;
     if (isInTransaction(database)) throw handleIsBusy();
     current.begin.run();
     try {
       refuseReplaced(connection);
-      const facts = current.description();
-      if (facts === undefined) throw lostDescription(path);
-      if (facts.movedTo !== null) throw moved(path, facts.movedTo);
+      const facts = descriptionOf(current);
+      const refused = who === 'users' ? refusalOf(facts, path) : undefined;
+      if (refused !== undefined) throw refused;
       refuseNewer(facts.schema, schemaVersion, path);
       // Read now: whoever waited for the lock judges by the time at which it got it.
       const now = time.nowBy(facts.anchor);
@@ -188,6 +251,12 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       giveUpIfBroken(error);
       throw error;
     }
+  }
+
+  function descriptionOf({ description }: Session): Meta {
+    const facts = description();
+    if (facts === undefined) throw lostDescription(path);
+    return facts;
   }
 
   function refuseReplaced({ isInPlace }: Connection): void {

@@ -41,8 +41,15 @@ export function readLogs(logs: Logs): Book {
   const records = new Map(logs.records.map((record) => [idOf(record.namespace, record.key), record]));
   /** Which keys an intent has gone by. */
   const keysOf = new Map<string, Set<string>>();
+  /** Under which contract an intent was called for: of one that never reached the store, there is no key to tell. */
+  const contracts = new Map<string, string>();
 
-  const chapter = (namespace: string, key: string, generation: number): Chapter => {
+  const chapter = (
+    namespace: string,
+    key: string,
+    generation: number,
+    contract: string = contractOf(key),
+  ): Chapter => {
     const id = idOf(namespace, key);
     const chapters = byKey.get(id) ?? [];
     byKey.set(id, chapters);
@@ -52,7 +59,7 @@ export function readLogs(logs: Logs): Book {
       namespace,
       key,
       generation,
-      policy: logs.policies[contractOf(key)] ?? cautious,
+      policy: logs.policies[contract] ?? cautious,
       claims: [],
       settlements: [],
       endings: [],
@@ -69,6 +76,7 @@ export function readLogs(logs: Logs): Book {
     chapter(event.namespace, event.key, event.generation).events.push(event);
   }
   for (const entry of logs.work) {
+    if (entry.kind === 'started') contracts.set(idOf(entry.namespace, entry.intent), entry.contract);
     if (entry.kind === 'started' || entry.kind === 'died') continue;
     if (entry.key === null || entry.generation === null) continue;
     const about = chapter(entry.namespace, entry.key, entry.generation);
@@ -79,15 +87,24 @@ export function readLogs(logs: Logs): Book {
     const intent = idOf(entry.namespace, entry.intent);
     keysOf.set(intent, (keysOf.get(intent) ?? new Set()).add(entry.key));
   }
-  for (const chapters of byKey.values()) chapters.sort((a, b) => a.generation - b.generation);
+  for (const chapters of byKey.values()) chapters.sort(byGeneration);
   for (const effect of logs.effects) {
-    const keys = keysOf.get(idOf(effect.namespace, effect.intent)) ?? [effect.intent];
+    const intent = idOf(effect.namespace, effect.intent);
+    const keys = keysOf.get(intent) ?? [effect.intent];
     const candidates = [...keys].flatMap((key) => byKey.get(idOf(effect.namespace, key)) ?? []);
-    const about = belongsTo(effect, candidates) ?? chapter(effect.namespace, [...keys][0] ?? '', 0);
+    const about =
+      belongsTo(effect, candidates) ??
+      chapter(effect.namespace, [...keys][0] ?? '', 0, contracts.get(intent));
     about.effects.push(effect);
     chapterOf.set(effect.seq, about);
   }
+  // What ran beside the ledger has begun chapters of its own.
+  for (const chapters of byKey.values()) chapters.sort(byGeneration);
   return { logs, byKey, chapterOf, chapters: [...byKey.values()].flat() };
+}
+
+function byGeneration(a: Chapter, b: Chapter): number {
+  return a.generation - b.generation;
 }
 
 /** By the attempt that said it made it, else by the generation that its fence is of, else by the time. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../core/words.ts';
-import { failureWindow, refused, resultOf, window } from './attempt.ts';
+import { attemptOf, claimRequest, failureWindow, refused, resultOf, window } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 
 const outcomes: readonly Outcome[] = ['succeeded', 'failed', 'released', 'unknown'];
@@ -21,6 +21,19 @@ export const settleCases = [
     assert.equal(record.error, null);
     const seen = await scene.elsewhere.read(holder.namespace, holder.key);
     assert.deepEqual(seen?.result, resultOf('{"id":1}', 'msg_1'));
+  }),
+
+  behaviour('an ending counts also through a handle that never saw the record', [], async (scene) => {
+    const holder = await scene.take({ crossing: true });
+    const request = claimRequest({ token: holder.token, crossing: true });
+    const { settled, fenced, record } = await attemptOf(
+      scene.elsewhere,
+      request,
+      holder.record,
+      false,
+    ).succeed();
+    assert.deepEqual([settled, fenced, record?.status], [true, false, 'succeeded']);
+    assert.deepEqual(await scene.told(), []);
   }),
 
   behaviour('a success without a value says so', [], async (scene) => {

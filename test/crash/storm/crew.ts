@@ -17,10 +17,10 @@ interface Member {
 }
 
 export interface Crew {
-  /** One fault, at a worker that chance picks. */
-  fault(): Promise<void>;
-  readonly kills: number;
-  readonly stops: number;
+  /** SIGKILL for one that chance picks; false: nobody has worked long enough. */
+  kill(): Promise<boolean>;
+  /** SIGSTOP for one until its lease is over. The storm goes on while it stands still. */
+  stop(): Promise<boolean>;
   /** Wakes everybody, asks them to finish, and answers who died before. */
   finish(): Promise<readonly Extract<WorkEntry, { kind: 'died' }>[]>;
   /** Nobody is left behind, whatever happened. */
@@ -38,8 +38,6 @@ export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
   const deaths: Extract<WorkEntry, { kind: 'died' }>[] = [];
   const births = new Map<number, number>();
   const crew = Array.from({ length: size }, (_, place) => join(place));
-  let kills = 0;
-  let stops = 0;
   let isOver = false;
   let crash: Error | undefined;
 
@@ -70,14 +68,12 @@ export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
     const member = crew[place] as Member;
     // Nobody else may pick it, or two would take its place.
     member.isDead = true;
-    kills += 1;
     await member.process.kill();
     if (!isOver) crew[place] = join(place);
   }
 
   async function stop(place: number): Promise<void> {
     const member = crew[place] as Member;
-    stops += 1;
     member.isStopped = true;
     member.process.signal('SIGSTOP');
     await delay(chance.between(1.2 * leaseMs, 3 * leaseMs));
@@ -87,24 +83,25 @@ export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
     member.isStopped = false;
   }
 
+  function pick(): number | undefined {
+    if (crash !== undefined) throw crash;
+    const places = [...crew.keys()].filter((place) => {
+      const { process, spared, isDead, isStopped } = crew[place] as Member;
+      return !isDead && !isStopped && process.lines.length > spared;
+    });
+    return places.length === 0 ? undefined : chance.pick(places);
+  }
+
   return {
-    async fault() {
-      if (crash !== undefined) throw crash;
-      const places = [...crew.keys()].filter((place) => {
-        const { process, spared, isDead, isStopped } = crew[place] as Member;
-        return !isDead && !isStopped && process.lines.length > spared;
-      });
-      if (places.length === 0) return;
-      const place = chance.pick(places);
-      if (chance.is(0.7)) await kill(place);
-      // The storm goes on while it stands still.
-      else stop(place).catch(() => undefined);
+    async kill() {
+      const place = pick();
+      if (place !== undefined) await kill(place);
+      return place !== undefined;
     },
-    get kills() {
-      return kills;
-    },
-    get stops() {
-      return stops;
+    async stop() {
+      const place = pick();
+      if (place !== undefined) stop(place).catch(() => undefined);
+      return place !== undefined;
     },
     async finish() {
       isOver = true;

@@ -3,20 +3,31 @@
 import { invariantNames } from '../../../src/testing/checker/index.ts';
 import { circumstances } from '../../processes/evidence.ts';
 import { markdownTable } from '../table.ts';
+import { type FaultName, faultNames } from './faults.ts';
 import type { StormReport } from './storm.ts';
 import { contracts, leaseMs, timeoutMs, verifyAfterMs } from './terms.ts';
 
+type Row = [string, string | number];
+
+export const faultWords: Readonly<Record<FaultName, string>> = {
+  kill: 'processes killed (SIGKILL)',
+  stop: 'processes stopped past their lease (SIGSTOP)',
+  crash: 'crashes of the server (SIGKILL, or its own way to end at once)',
+  pause: 'times that the server stood still (SIGSTOP)',
+};
+
 export function summary(report: StormReport): string {
-  const { effort, events } = report;
-  const rows: [string, string | number][] = [
+  const { effort, events, faults } = report;
+  const rows: Row[] = [
     ['duration', `${Math.round(report.seconds)} s`],
-    ['processes killed (SIGKILL)', report.kills],
-    ['processes stopped past their lease (SIGSTOP)', report.stops],
+    ...faultNames.filter((name) => faults[name] > 0).map((name): Row => [faultWords[name], faults[name]]),
     ['intents', report.intents],
     ['calls', effort.calls],
     ['… that executed', effort.successes],
     ['… that were answered from the ledger', effort.replays],
     ['… that were told "in doubt"', effort.doubts],
+    ['… that were refused, because the store did not answer', report.codes.STORE_UNAVAILABLE ?? 0],
+    ['… that were done and could not be recorded at once', report.codes.UNRECORDED ?? 0],
     ['effects at the target', report.effects],
     ['takeovers', effort.takeovers],
     ['news of fenced attempts', effort.fenced],
@@ -28,20 +39,25 @@ export function summary(report: StormReport): string {
   return markdownTable(['what', 'count'], rows);
 }
 
-export function killEvidence(
-  report: StormReport,
-  { command, seed, workers }: { command: string; seed: number; workers: number },
-): string {
+export interface Asked {
+  readonly title: string;
+  readonly command: string;
+  readonly seed: number;
+  readonly workers: number;
+}
+
+export function stormEvidence(report: StormReport, { title, command, seed, workers }: Asked): string {
   const { commit, machine, date } = circumstances(command);
-  return `# The kill storm
+  return `# ${title}: ${report.place}
 
 Written by \`${command}\` on ${date}; do not edit.
 
-${workers} processes share one ledger (SQLite on disk) and call the same intents under ${contracts.length} contracts; the target is a
-process of its own that writes every effect to disk before it answers. Processes are killed at random and replaced,
-or stopped past their lease (${leaseMs} ms) and woken; the target has moods in which it refuses, is overloaded, hangs, or cuts
-the line before or after it did what was asked; somebody decides doubts by what the target shows, and now and then accepts
-a repeat or gives up. Timeout ${timeoutMs} ms, \`verifyAfter\` ${verifyAfterMs} ms. Afterwards every caller comes back once.
+${workers} processes share one ledger (${report.place}) and call the same intents under ${contracts.length} contracts; the target is a
+process of its own that writes every effect to disk before it answers. Faults strike at random: the table says which and
+how often. Who is killed is replaced; who is stopped stands still past its lease (${leaseMs} ms) and is woken; a server that
+crashed comes back on the same data. The target has moods in which it refuses, is overloaded, hangs, or cuts the line
+before or after it did what was asked; somebody decides doubts by what the target shows, and now and then accepts a
+repeat or gives up. Timeout ${timeoutMs} ms, \`verifyAfter\` ${verifyAfterMs} ms. Afterwards every caller comes back once.
 
 | | |
 |---|---|

@@ -18,25 +18,34 @@ export function somebody(
   return {
     async look() {
       let decided = 0;
-      const { items } = await semel.doubts.list({ limit: 1_000 });
-      const landed = new Map(effects().map((effect) => [effect.intent, effect]));
-      for (const { ref, args, inDoubt, generation } of items) {
-        if (!inDoubt) continue;
-        const latest = landed.get((args as { intent: string }).intent);
-        // Where there is no window, an earlier generation has left its effect too: it does not answer for this one.
-        const isOfThis = latest !== undefined && (latest.fence ?? 0) >= generation;
-        const resolution = judge(isOfThis ? latest.seq : undefined);
-        try {
-          await semel.doubts.resolve(ref, resolution, { by: 'somebody' });
-          decided += 1;
-        } catch (error) {
-          // It has changed since it was looked at, or it is too early to say "not landed".
-          if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
+      try {
+        const { items } = await semel.doubts.list({ limit: 1_000 });
+        const landed = new Map(effects().map((effect) => [effect.intent, effect]));
+        for (const { ref, args, inDoubt, generation } of items) {
+          if (!inDoubt) continue;
+          const latest = landed.get((args as { intent: string }).intent);
+          // Where there is no window, an earlier generation has left its effect too: it does not answer for this one.
+          const isOfThis = latest !== undefined && (latest.fence ?? 0) >= generation;
+          if (await decide(ref, judge(isOfThis ? latest.seq : undefined))) decided += 1;
         }
+      } catch (error) {
+        // Looks again when it is back.
+        if (!isSemelError(error, 'STORE_UNAVAILABLE')) throw error;
       }
       return decided;
     },
   };
+
+  async function decide(ref: string, resolution: Resolution): Promise<boolean> {
+    try {
+      await semel.doubts.resolve(ref, resolution, { by: 'somebody' });
+      return true;
+    } catch (error) {
+      // It has changed since it was looked at, or it is too early to say "not landed".
+      if (!isSemelError(error, 'RESOLVE_STALE')) throw error;
+      return false;
+    }
+  }
 
   function judge(seq: number | undefined): Resolution {
     if (chance?.is(0.04)) return 'runAgain';

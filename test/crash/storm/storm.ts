@@ -1,14 +1,11 @@
-// The kill storm: real workers on one ledger, killed and stopped at random, a target in a process of its own, somebody
-// who looks after the doubts; then calm, every caller comes back, and the checker reads all logs.
+// The storm: real workers on one ledger, killed and stopped at random, perhaps its server too; a target in a process of
+// its own, somebody who looks after the doubts; then calm, every caller comes back, and the checker reads all logs.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createSemel, type Semel } from '../../../src/index.ts';
-import type { StoredRecord, StoreEvent } from '../../../src/store/index.ts';
-import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
+import { createSemel } from '../../../src/index.ts';
 import {
-  check,
   type Effort,
   effortOf,
   type Logs,
@@ -16,24 +13,25 @@ import {
   type Violation,
   type WorkEntry,
 } from '../../../src/testing/checker/index.ts';
-import { type LandedEffect, startEffectServer } from '../../../src/testing/effect-server/index.ts';
+import { startEffectServer } from '../../../src/testing/effect-server/index.ts';
 import { chanceOf } from '../../processes/chance.ts';
-import { hookedStore } from '../../processes/hooked-store.ts';
-import { movableClock } from '../../processes/movable-clock.ts';
 import { newScratch } from '../../processes/scratch.ts';
-import { targets, toolOf } from '../tools.ts';
+import { targets } from '../tools.ts';
+import { calm } from './calm.ts';
 import { startCrew } from './crew.ts';
+import { type FaultCounts, type FaultName, faultsOf } from './faults.ts';
+import { type StoreName, startLedger } from './ledger.ts';
 import { moodsOf } from './moods.ts';
 import { somebody } from './person.ts';
-import { contracts, namespace, policies, terms } from './terms.ts';
-import { openWorkLog } from './work-log.ts';
+import { monotonicMs, namespace, policies } from './terms.ts';
+import { checkAll, countBy, notOnce } from './verdict.ts';
 
 export interface StormOptions {
+  readonly store: StoreName;
   readonly seed: number;
   readonly workers: number;
-  /** The storm is over after so many kills and stops, or so long. */
-  readonly kills: number;
-  readonly stops: number;
+  /** The storm is over when it has done so many of each, or so long. */
+  readonly faults: FaultCounts;
   readonly maxMs: number;
   /** Mean time between two faults. */
   readonly faultEveryMs: number;
@@ -42,15 +40,14 @@ export interface StormOptions {
 
 export interface Progress {
   readonly seconds: number;
-  readonly kills: number;
-  readonly stops: number;
+  readonly faults: Readonly<Record<FaultName, number>>;
   readonly effects: number;
   readonly decided: number;
 }
 
 export interface StormReport {
-  readonly kills: number;
-  readonly stops: number;
+  readonly faults: Readonly<Record<FaultName, number>>;
+  readonly place: string;
   readonly seconds: number;
   readonly intents: number;
   readonly effects: number;
@@ -60,48 +57,50 @@ export interface StormReport {
   readonly effort: Effort;
   /** How many of each kind the store noted. */
   readonly events: Readonly<Record<string, number>>;
+  /** Calls that were refused or left without a record, by code. */
+  readonly codes: Readonly<Record<string, number>>;
   readonly logs: Logs;
 }
 
 export async function storm(options: StormOptions): Promise<StormReport> {
   using scratch = newScratch('storm');
+  await using ledger = await startLedger(options.store, scratch.path('ledger.db'));
   await using server = await startEffectServer({ log: scratch.path('effects.jsonl'), targets: targets() });
   const chance = chanceOf(options.seed);
-  const ledger = scratch.path('ledger.db');
-  const since = Date.now();
+  const since = monotonicMs();
   const crew = startCrew({
     size: options.workers,
     chance,
-    job: { ledger, url: server.url, lanes: 4, since },
+    job: { ledger: ledger.address, url: server.url, lanes: 4, since },
     logOf: (worker) => scratch.path(`${worker}.work.jsonl`),
   });
-  const watching = createSemel({ store: `sqlite:${ledger}`, namespace, onWarning: () => undefined });
+  const faults = faultsOf(options.faults, crew, ledger.server, chance);
+  const watching = createSemel({ store: ledger.address, namespace, onWarning: () => undefined });
   const person = somebody(watching, server.effects, chanceOf(options.seed + 1));
   const moods = moodsOf(server, chanceOf(options.seed + 2));
   let decided = 0;
 
   try {
-    const isOver = () =>
-      (crew.kills >= options.kills && crew.stops >= options.stops) || Date.now() - since >= options.maxMs;
+    const passedMs = () => monotonicMs() - since;
+    const isOver = () => faults.isDone || passedMs() >= options.maxMs;
     const looking = (async () => {
       while (!isOver()) {
         decided += await person.look();
         await moods.change();
-        const { kills, stops } = crew;
         const effects = server.effects().length;
-        options.onProgress?.({ seconds: (Date.now() - since) / 1000, kills, stops, effects, decided });
+        options.onProgress?.({ seconds: passedMs() / 1000, faults: faults.counts, effects, decided });
         await delay(1_000);
       }
     })();
     while (!isOver()) {
       await delay(chance.between(0, 2 * options.faultEveryMs));
-      await crew.fault();
+      await faults.next();
     }
     await looking;
     const died = await crew.finish();
     await watching.close();
     await moods.end();
-    const seconds = (Date.now() - since) / 1000;
+    const seconds = passedMs() / 1000;
 
     const after = await calm(ledger, server.url, server.effects, scratch.path('after.work.jsonl'));
     const logs: Logs = {
@@ -111,10 +110,9 @@ export async function storm(options: StormOptions): Promise<StormReport> {
       effects: server.effects(),
       policies,
     };
-    const { kills, stops } = crew;
     return {
-      kills,
-      stops,
+      faults: faults.counts,
+      place: ledger.place,
       seconds,
       intents: after.intents,
       effects: logs.effects.length,
@@ -122,6 +120,10 @@ export async function storm(options: StormOptions): Promise<StormReport> {
       violations: checkAll(logs),
       effort: effortOf(logs),
       events: countBy(after.events, ({ type }) => type),
+      codes: countBy(
+        logs.work.flatMap((entry) => (entry.kind === 'ended' && entry.code !== null ? [entry.code] : [])),
+        (code) => code,
+      ),
       logs,
     };
   } finally {
@@ -130,113 +132,8 @@ export async function storm(options: StormOptions): Promise<StormReport> {
   }
 }
 
-interface Calm {
-  readonly intents: number;
-  readonly records: readonly StoredRecord[];
-  readonly events: readonly StoreEvent[];
-}
-
-/** No process of the storm is left: doubts are decided, and every caller comes back once. */
-async function calm(
-  ledger: string,
-  url: string,
-  effects: () => readonly LandedEffect[],
-  log: string,
-): Promise<Calm> {
-  // Every lease is over, and nothing can still be on its way.
-  const clock = movableClock(60_000);
-  const store = sqliteStore({ path: ledger, clock, machine: { uptimeMs: () => clock.mono() } });
-  const work = openWorkLog(log, 'after');
-  const semel = createSemel({
-    store: hookedStore(store, work.hooks),
-    clock,
-    namespace,
-    onWarning: () => undefined,
-  });
-  const tools = new Map(
-    contracts.map((name) => [name, toolOf(semel, name, { url, at: () => undefined, ...terms })]),
-  );
-  try {
-    await semel.doubts.sweep();
-    await somebody(semel, effects, null).look();
-    const open = await all(semel);
-    for (const { contract, args } of open) {
-      const { intent } = args as { intent: string };
-      await work.call(tools.get(contract as never)!, { intent, wording: 'after the storm' });
-    }
-    const records: StoredRecord[] = [];
-    for (let after: string | undefined; ; ) {
-      const page = await store.list({ namespace, limit: 500, ...(after === undefined ? {} : { after }) });
-      records.push(...page.items);
-      if (page.next === undefined) break;
-      after = page.next;
-    }
-    const events: StoreEvent[] = [];
-    for (const { key } of records) events.push(...(await store.history(namespace, key)));
-    return { intents: open.length, records, events };
-  } finally {
-    await semel.close();
-  }
-}
-
-async function all(semel: Semel) {
-  const found = [];
-  for (let after: string | undefined; ; ) {
-    const page = await semel.records.list({ limit: 500, ...(after === undefined ? {} : { after }) });
-    found.push(...page.items);
-    if (page.next === undefined) return found;
-    after = page.next;
-  }
-}
-
-/**
- * The same once more, without the checker: in the end each intent landed exactly once, unless the target refused it for
- * good or somebody chose otherwise.
- */
-function notOnce(effects: readonly LandedEffect[], { records, events }: Calm): string[] {
-  const landed = countBy(effects, ({ intent }) => intent);
-  const chosen = new Set(
-    events
-      .filter(
-        ({ type, detail }) => type === 'resolved' && (detail.act === 'runAgain' || detail.act === 'abandon'),
-      )
-      .map(({ key }) => key),
-  );
-  return records.flatMap(({ key, contract, args, status, doubtSince }) => {
-    const { intent } = JSON.parse(args ?? '{}') as { intent: string };
-    const count = landed[intent] ?? 0;
-    const isRefused = status === 'failed' && doubtSince === null && count === 0;
-    const isOnce = isRefused || (policies[contract]?.repeats ? count >= 1 : count === 1);
-    return isOnce || chosen.has(key) ? [] : [`${intent} landed ${count} times; its record is ${status}.`];
-  });
-}
-
-/** Where there is no window a record expires at once and may be pruned; all others must be there at the end. */
-function checkAll(logs: Logs): readonly Violation[] {
-  const isOf = (name: string) => ({
-    key: (key: string) => key.startsWith(`${name}/`),
-    intent: (intent: string) => intent.startsWith(`${name} `),
-  });
-  const windowless = isOf('write-idempotent');
-  const part = (isWanted: boolean): Logs => ({
-    ...logs,
-    work: logs.work.filter((entry) => entry.kind === 'died' || windowless.intent(entry.intent) === isWanted),
-    records: logs.records.filter(({ key }) => windowless.key(key) === isWanted),
-    events: logs.events.filter(({ key }) => windowless.key(key) === isWanted),
-    effects: logs.effects.filter(({ intent }) => windowless.intent(intent) === isWanted),
-    expires: isWanted,
-  });
-  return [...check(part(false)), ...check(part(true))];
-}
-
 function workOf(folder: string): WorkEntry[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.work.jsonl'))
     .flatMap((name) => parseLines<WorkEntry>(readFileSync(join(folder, name), 'utf8')));
-}
-
-function countBy<T>(items: readonly T[], nameOf: (item: T) => string): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const item of items) counts[nameOf(item)] = (counts[nameOf(item)] ?? 0) + 1;
-  return counts;
 }

@@ -3,6 +3,11 @@
 import type { Policy } from '../../../src/testing/checker/index.ts';
 import { type LineName, lineNames, lineOf } from '../lines.ts';
 
+/** The same in all processes of a machine, whatever somebody does to its wall clock. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n);
+}
+
 export const namespace = 'storm';
 
 /** Reads are not recorded, so there is nothing to check about them. */

@@ -2,8 +2,8 @@
 // finish.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { createSemel } from '../../../src/index.ts';
-import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
+import { createSemel, isSemelError, systemClock, systemRandom } from '../../../src/index.ts';
+import { storeOf } from '../../../src/semel/store-of.ts';
 import { chanceOf } from '../../processes/chance.ts';
 import { jobOf, onFinish, print } from '../../processes/child.ts';
 import { hookedStore } from '../../processes/hooked-store.ts';
@@ -15,19 +15,21 @@ import {
   intentsAtOnce,
   intentsPerSecond,
   leaseMs,
+  monotonicMs,
   namespace,
   terms,
 } from './terms.ts';
 import { openWorkLog } from './work-log.ts';
 
 export interface WorkerJob {
+  /** As in `createSemel({ store })`. */
   readonly ledger: string;
   readonly url: string;
   readonly log: string;
   readonly worker: string;
   readonly seed: number;
   readonly lanes: number;
-  /** When the storm began: by it all workers call for the same intents. */
+  /** When the storm began, by the machine's monotonic clock: by it all workers call for the same intents. */
   readonly since: number;
 }
 
@@ -38,7 +40,7 @@ const { ledger, url, log, worker, seed, lanes, since } = jobOf<WorkerJob>();
 const chance = chanceOf(seed);
 const work = openWorkLog(log, worker);
 const semel = createSemel({
-  store: hookedStore(sqliteStore({ path: ledger }), work.hooks),
+  store: hookedStore(storeOf(ledger, systemClock, systemRandom), work.hooks),
   namespace,
   onWarning: () => undefined,
 });
@@ -57,7 +59,7 @@ const tools = new Map(contracts.map((name) => [name, toolOf(semel, name, world)]
 
 async function lane(): Promise<void> {
   while (!isFinishing) {
-    const latest = Math.floor(((Date.now() - since) / 1000) * intentsPerSecond);
+    const latest = Math.floor(((monotonicMs() - since) / 1000) * intentsPerSecond);
     const nth = Math.max(0, latest - chance.whole(intentsAtOnce));
     const tool = tools.get(contractOfIntent(nth));
     if (tool === undefined) throw new Error(`No tool for ${intentOf(nth)}.`);
@@ -67,7 +69,20 @@ async function lane(): Promise<void> {
   }
 }
 
-await semel.open();
+/** A server that is down right now is no reason to give up. */
+async function open(): Promise<void> {
+  while (!isFinishing) {
+    try {
+      await semel.open();
+      return;
+    } catch (error) {
+      if (!isSemelError(error, 'STORE_UNAVAILABLE')) throw error;
+      await delay(50);
+    }
+  }
+}
+
+await open();
 print({ ready: worker } satisfies WorkerLine);
 await Promise.all(Array.from({ length: lanes }, lane));
 await semel.close();

@@ -1,0 +1,41 @@
+// `semel store accept-loss`: a person says that a store may be used again that has forgotten something.
+
+import { userInfo } from 'node:os';
+import { confirmed } from '../confirm.ts';
+import { storeFor } from '../ledger.ts';
+import { complain, print, printJson } from '../print.ts';
+import type { StoreValues } from './values.ts';
+
+export async function acceptLoss(values: StoreValues): Promise<number> {
+  const store = await storeFor(values);
+  try {
+    if (store.acceptLoss === undefined) {
+      const { kind } = await store.open();
+      if (values.json) printJson({ accepted: false });
+      else print(`A store of the kind ${kind} needs none: it refuses where it cannot keep what it is told.`);
+      return 0;
+    }
+    if (!values.yes)
+      complain(
+        'the store has lost records. What they stood for may be done once more by the next call: look what was done since, and import what you know (`semel import`).',
+      );
+    if (!(await confirmed('Use it as it is?', { command: 'store', yes: values.yes }))) {
+      print('Nothing was changed.');
+      return 70;
+    }
+    await store.acceptLoss({ by: userName(), note: values.note ?? null });
+    if (values.json) printJson({ accepted: true });
+    else print('Accepted: the store is in use again.');
+    return 0;
+  } finally {
+    await store.close();
+  }
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'unknown';
+  }
+}

@@ -1,0 +1,213 @@
+// The raw side of the Postgres store. A change of the ledger's standing waits until nobody is writing: every write holds
+// the same advisory lock shared.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../../core/clock.ts';
+import { shownAddress } from '../../store/address.ts';
+import { type About, type Name, type Raw, type RawRecord, rawOf, rowFrom } from '../../store/raw.ts';
+import { isOpen } from '../../store/row-columns.ts';
+import { beginFilling, filled, givenUp, type Standing, sealed, unsealed } from '../../store/standing.ts';
+import type { StoreEvent } from '../../store/store.ts';
+import type { Connection } from './client.ts';
+import { isLockTimeout, judge } from './failure.ts';
+import { isNewer, standingOf } from './open.ts';
+import { columns, decode, itemOf, type Selected } from './rows.ts';
+import { schemaVersion, within } from './schema.ts';
+
+export interface PostgresRawOptions {
+  readonly query: Connection['query'];
+  readonly schema: string;
+  readonly where: string;
+  readonly address: string;
+  readonly random: Random;
+  /** The checks of opening, also where its standing refuses everybody else. */
+  open(): Promise<unknown>;
+}
+
+/** How often a lock is asked for that somebody's open transaction holds, a second each. */
+const mostTries = 30;
+
+const named = 'json_to_recordset($1::text::json) AS x (namespace text, key text)';
+
+const selected = `r.namespace, r.key, semel.now_ms() AS now, json_build_array(${columns})::text AS found`;
+
+export function postgresRaw(options: PostgresRawOptions): Raw {
+  const { query, schema, where, random } = options;
+  const sql = (text: string) => within(schema, text);
+  let opening: Promise<unknown> | undefined;
+
+  return {
+    about: () => asked(about),
+    page: ({ openOnly, after, limit }) =>
+      asked(async () => {
+        const [namespace, key] = after === undefined ? ['', ''] : (JSON.parse(after) as [string, string]);
+        const from = (table: string) => `(SELECT ${selected} FROM semel.${table} r
+          WHERE (r.namespace, r.key) > ($1::text, $2::text) ORDER BY r.namespace, r.key LIMIT $3)`;
+        const rows = await query(
+          sql(
+            openOnly
+              ? from('open')
+              : `${from('open')} UNION ALL ${from('closed')} ORDER BY namespace, key LIMIT $3`,
+          ),
+          [namespace, key, limit],
+        );
+        const records = await withEvents(rows);
+        const last = records.at(-1)?.row;
+        return { records, next: last && JSON.stringify([last.namespace, last.key]) };
+      }),
+    find: (names) =>
+      asked(async () => {
+        const from = (table: string) => `SELECT ${selected} FROM ${named}
+          JOIN semel.${table} r ON r.namespace = x.namespace AND r.key = x.key`;
+        const rows = await query(sql(`${from('open')} UNION ALL ${from('closed')}`), [listOf(names)]);
+        const records = new Map((await withEvents(rows)).map((record) => [nameOf(record.row), record]));
+        return names.map((name) => records.get(nameOf(name)));
+      }),
+    // Written to the log and awaited like any commit, and nothing else.
+    probe: () => asked(() => query("SELECT pg_logical_emit_message(true, 'semel', 'probe')")).then(() => {}),
+
+    seal: (to) => stand((standing) => sealed(standing, to, where)),
+    unseal: () => stand(unsealed),
+    fill: (from) => stand((standing, isEmpty) => beginFilling(standing, from, isEmpty, where)),
+    finish: (from) => stand((standing) => filled(standing, from, where)),
+    abandon: (from) => stand((standing) => givenUp(standing, from)),
+
+    write: (from, { put = [], remove = [], floor = 0 }) =>
+      asked(async () => {
+        const now = await nowAt();
+        const items = (isWanted: boolean) =>
+          put.filter(({ row }) => isOpen(row.status) === isWanted).map((record) => itemAt(record, now));
+        await query(
+          sql(`SELECT semel.refill($1::text, $2::text::json, $3::text::json, $4::text::json, $5::text::json,
+            $6::bigint)`),
+          [
+            from,
+            JSON.stringify(items(true)),
+            JSON.stringify(items(false)),
+            listOf(remove),
+            JSON.stringify(put.flatMap(({ events }) => events).map(notedOf)),
+            floor,
+          ],
+        );
+      }),
+  };
+
+  async function asked<T>(question: () => Promise<T>): Promise<T> {
+    opening ??= options.open();
+    try {
+      await opening;
+      return await question();
+    } catch (error) {
+      opening = undefined;
+      throw judge(error, where).error;
+    }
+  }
+
+  async function about(): Promise<About> {
+    const [row] = await query(
+      sql(`SELECT m.*, semel.now_ms() AS now, (SELECT count(*) FROM semel.open) AS open,
+        (SELECT count(*) FROM semel.closed) AS closed, pg_total_relation_size('semel.open')
+          + pg_total_relation_size('semel.closed') + pg_total_relation_size('semel.events') AS bytes
+        FROM semel.meta m`),
+    );
+    const found = row ?? {};
+    if (Number(found.version) > schemaVersion) throw isNewer(where);
+    return {
+      ...standingOf(found),
+      address: shownAddress(options.address),
+      schema: Number(found.version),
+      known: schemaVersion,
+      floor: Number(found.floor),
+      records: Number(found.open) + Number(found.closed),
+      open: Number(found.open),
+      bytes: Number(found.bytes),
+      now: Number(found.now),
+    };
+  }
+
+  /** By what is there, as long as it is. */
+  function stand(change: (standing: Standing, isEmpty: boolean) => Standing): Promise<void> {
+    return asked(async () => {
+      for (let tries = 1; ; tries += 1) {
+        const [row] = await query(
+          sql(`SELECT m.*, NOT EXISTS (SELECT FROM semel.open) AND NOT EXISTS (SELECT FROM semel.closed) AS empty
+            FROM semel.meta m`),
+        );
+        const was = standingOf(row ?? {});
+        const isEmpty = row?.empty === true || row?.empty === 't';
+        const becomes = change(was, isEmpty);
+        try {
+          const [answer] = await query(
+            sql('SELECT semel.stand($1::text::json, $2::text::json, $3::boolean) AS done'),
+            [JSON.stringify(was), JSON.stringify(becomes), becomes.filling && !was.filling],
+          );
+          if (answer?.done === true || answer?.done === 't') return;
+        } catch (error) {
+          if (!isLockTimeout(error)) throw error;
+          // Whoever waits for us meanwhile goes first.
+          await sleep(random.fraction() * 1_000);
+        }
+        if (tries >= mostTries) throw new Error('the ledger is being written to without a pause');
+      }
+    });
+  }
+
+  async function nowAt(): Promise<number> {
+    const [row] = await query(sql('SELECT semel.now_ms() AS now'));
+    return Number(row?.now);
+  }
+
+  async function withEvents(rows: readonly Record<string, unknown>[]): Promise<readonly RawRecord[]> {
+    if (rows.length === 0) return [];
+    const found = rows.map(({ namespace, key, now, found: text }) => {
+      const values = JSON.parse(text as string) as Selected;
+      const time = { ...clockAt(Number(now)), steady: true };
+      return { row: decode(String(namespace), String(key), values), time };
+    });
+    const events = await eventsOf(found.map(({ row }) => row));
+    return found.map(({ row, time }) => rawOf(row, events.get(nameOf(row)) ?? [], time));
+  }
+
+  async function eventsOf(names: readonly Name[]): Promise<ReadonlyMap<string, StoreEvent[]>> {
+    const rows = await query(
+      sql(`SELECT e.namespace, e.key, e.at, e.generation, e.fence, e.type, e.detail
+        FROM ${named} JOIN semel.events e ON e.namespace = x.namespace AND e.key = x.key ORDER BY e.n`),
+      [listOf(names)],
+    );
+    const events = rows.map(
+      (row): StoreEvent => ({
+        at: Number(row.at),
+        namespace: String(row.namespace),
+        key: String(row.key),
+        generation: Number(row.generation),
+        fence: Number(row.fence),
+        type: row.type as StoreEvent['type'],
+        detail: JSON.parse(row.detail as string),
+      }),
+    );
+    return Map.groupBy(events, nameOf);
+  }
+
+  function itemAt(record: RawRecord, now: number): object {
+    const row = rowFrom(record, clockAt(now));
+    const revision = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
+    return { namespace: row.namespace, key: row.key, revision, ...itemOf(row) };
+  }
+}
+
+/** As the far store reads it: leases count in the server's milliseconds. */
+function clockAt(now: number): { wall: number; mono: number; boot: string } {
+  return { wall: now, mono: now, boot: 'store' };
+}
+
+function listOf(names: readonly Name[]): string {
+  return JSON.stringify(names.map(({ namespace, key }) => ({ namespace, key })));
+}
+
+function notedOf({ at, namespace, key, generation, fence, type, detail }: StoreEvent, i: number): object {
+  return { i, at, namespace, key, generation, fence, type, detail: JSON.stringify(detail) };
+}
+
+function nameOf({ namespace, key }: Name): string {
+  return `${namespace}\0${key}`;
+}

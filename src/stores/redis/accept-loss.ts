@@ -1,0 +1,53 @@
+// A person accepts that the ledger has forgotten. It stays closed until every record that is there has a fence above any
+// that can have been given since, and then goes on as another incarnation.
+
+import type { Random } from '../../core/clock.ts';
+import type { Node, Reply } from './client.ts';
+import { acceptAnew, bucketsOf, type Run } from './incarnation.ts';
+import { type Names, namesOf, partsOf } from './names.ts';
+import { pack, short, unpack } from './rows.ts';
+import { close, lift, look } from './scripts.ts';
+
+export interface AcceptLossOptions {
+  readonly run: Run;
+  nodes(): Promise<readonly Node[]>;
+  readonly prefix: string;
+  readonly isCluster: boolean;
+  readonly random: Random;
+}
+
+export async function acceptLoss({
+  run,
+  nodes,
+  prefix,
+  isCluster,
+  random,
+}: AcceptLossOptions): Promise<void> {
+  const names = namesOf(prefix, await bucketsOf(run, prefix, isCluster));
+  for (let bucket = 0; bucket < names.buckets; bucket += 1)
+    await run(close, [names.slots(bucket), names.meta(bucket)], []);
+  for (const node of await nodes()) {
+    for (let cursor = '0'; ; ) {
+      const [next, keys] = (await node('scan', cursor, 'match', names.pattern(''), 'count', '1000')) as [
+        Reply,
+        readonly string[],
+      ];
+      await Promise.all(keys.map((key) => liftOne(run, names, key, random)));
+      cursor = String(next);
+      if (cursor === '0') break;
+    }
+  }
+  await acceptAnew(run, names, random);
+}
+
+async function liftOne(run: Run, names: Names, record: string, random: Random): Promise<void> {
+  const name = names.nameIn(record);
+  if (name === undefined) return;
+  const [now, value] = (await run(look, [record], [])) as [number, string | null];
+  if (value === null) return;
+  const { row, revision } = unpack(...partsOf(name), value);
+  const fence = now * 1000;
+  if (row.fence >= fence) return;
+  const renewed = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
+  await run(lift, [record], [short(revision), short(renewed), pack({ ...row, fence })]);
+}

@@ -1,0 +1,119 @@
+// The few things that a Redis driver must be able to do, whatever its name: `ioredis` and `redis` (node-redis), each
+// with its cluster. Commands of one turn of the event loop go out together: both drivers see to that.
+
+/** A client of `ioredis`, or anything of its shape. */
+export interface IoRedisLike {
+  // biome-ignore lint/suspicious/noExplicitAny: the drivers overload it
+  call(command: string, ...args: any[]): Promise<unknown>;
+}
+
+/** A cluster of `ioredis`, or anything of its shape. */
+export interface IoRedisClusterLike extends IoRedisLike {
+  readonly isCluster: boolean;
+  nodes(role: 'master'): IoRedisLike[];
+}
+
+/** A client or a pool of clients of `redis`, or anything of its shape. */
+export interface NodeRedisLike {
+  // biome-ignore lint/suspicious/noExplicitAny: the drivers have more arguments
+  sendCommand(args: any): Promise<unknown>;
+}
+
+/** A cluster of `redis`, or anything of its shape. */
+export interface NodeRedisClusterLike {
+  readonly masters: readonly unknown[];
+  // biome-ignore lint/suspicious/noExplicitAny: the type of a node is the driver's
+  nodeClient(node: any): unknown;
+  sendCommand(
+    firstKey: string | undefined,
+    isReadonly: boolean | undefined,
+    args: string[],
+  ): Promise<unknown>;
+}
+
+export type RedisClient = IoRedisLike | IoRedisClusterLike | NodeRedisLike | NodeRedisClusterLike;
+
+export type Reply = string | number | null | readonly Reply[];
+
+/** One server, asked for itself. */
+export type Node = (...command: readonly string[]) => Promise<Reply>;
+
+export interface Connection {
+  readonly isCluster: boolean;
+  /** In a cluster, to the server that has this key. */
+  send(key: string, command: readonly string[]): Promise<Reply>;
+  /** Every server that takes writes. */
+  nodes(): Promise<readonly Node[]>;
+  /** Of a client that is ours. */
+  end(): Promise<void>;
+}
+
+export function isRedisClient(value: object): value is RedisClient {
+  return has(value, 'call') || has(value, 'sendCommand');
+}
+
+/** The user's own client is the user's to close. */
+export function connectionOf(client: RedisClient): Connection {
+  return { ...waysOf(client), async end() {} };
+}
+
+function waysOf(client: RedisClient): Omit<Connection, 'end'> {
+  if (isNodeRedisCluster(client)) {
+    return {
+      isCluster: true,
+      send: async (key, command) => plain(await client.sendCommand(key, false, [...command])),
+      nodes: () =>
+        Promise.all(
+          client.masters.map(async (node) => nodeOf((await client.nodeClient(node)) as RedisClient)),
+        ),
+    };
+  }
+  const node = nodeOf(client);
+  if (isIoRedisCluster(client)) {
+    return {
+      isCluster: true,
+      send: (_key, command) => node(...command),
+      async nodes() {
+        // Before its first command it knows of none.
+        if (client.nodes('master').length === 0) await client.call('ping');
+        return client.nodes('master').map(nodeOf);
+      },
+    };
+  }
+  return { isCluster: false, send: (_key, command) => node(...command), nodes: async () => [node] };
+}
+
+function nodeOf(client: object): Node {
+  if (isIoRedis(client)) return async (name, ...args) => plain(await client.call(name as string, ...args));
+  return async (...command) => plain(await (client as NodeRedisLike).sendCommand([...command]));
+}
+
+function isIoRedis(client: object): client is IoRedisLike {
+  return has(client, 'call');
+}
+
+function isIoRedisCluster(client: object): client is IoRedisClusterLike {
+  return isIoRedis(client) && 'isCluster' in client && client.isCluster === true;
+}
+
+function isNodeRedisCluster(client: object): client is NodeRedisClusterLike {
+  return has(client, 'sendCommand') && has(client, 'nodeClient');
+}
+
+function has(value: object, method: string): boolean {
+  return method in value && typeof (value as Record<string, unknown>)[method] === 'function';
+}
+
+/** Drivers may be set to answer with buffers, big integers, maps. */
+function plain(reply: unknown): Reply {
+  if (typeof reply === 'string' || typeof reply === 'number') return reply;
+  if (reply === null || reply === undefined) return null;
+  if (typeof reply === 'bigint') return Number(reply);
+  if (Buffer.isBuffer(reply)) return reply.toString();
+  if (reply instanceof Error) throw reply;
+  if (Array.isArray(reply)) return reply.map(plain);
+  if (reply instanceof Map) return [...reply].flat().map(plain);
+  if (reply instanceof Set) return [...reply].map(plain);
+  if (typeof reply === 'object') return Object.entries(reply).flat().map(plain);
+  return String(reply);
+}

@@ -1,0 +1,142 @@
+// What an error of Redis or of the way to it means for the caller: try later, ask a person, or it was the piece.
+
+import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
+
+export interface Judgement {
+  readonly error: unknown;
+  /** It says nothing of a single piece: there is no use in asking for them one by one. */
+  readonly concernsAll: boolean;
+}
+
+/** The first word of an error that the server answered with; undefined: the server did not answer. */
+export function replyCodeOf(error: unknown): string | undefined {
+  const message = error instanceof Error ? error.message : '';
+  // What a script answers has another word before it, in some versions.
+  return /^(?:ERR (?=SEMEL))?([A-Z][A-Z]+)(?: |$)/.exec(message)?.[1];
+}
+
+export function hasForgotten(error: unknown): boolean {
+  return replyCodeOf(error) === 'SEMELFORGOT';
+}
+
+type Told = readonly [
+  code: 'STORE_UNAVAILABLE' | 'STORE_UNSAFE' | 'STORE_MOVED',
+  happened: (where: string, cause: string) => string,
+  details: ErrorDetails,
+];
+
+const busy = 'Nothing was run. Call again when it answers.';
+
+const byCode: Readonly<Record<string, Told>> = {
+  SEMELFORGOT: [
+    'STORE_UNSAFE',
+    (where) =>
+      `The ledger in Redis at ${where} has forgotten something that it had confirmed: it was emptied, replaced, or put back to an earlier state. What landed since may not be known any more.`,
+    {
+      next: 'Nothing was run. Restore it if you can; else look what may be missing, and run `semel store accept-loss`.',
+    },
+  ],
+  SEMELMOVED: [
+    'STORE_MOVED',
+    (where, cause) => `The ledger in Redis at ${where} was moved to ${cause.replace(/^.*SEMELMOVED ?/, '')}.`,
+    {},
+  ],
+  SEMELOLD: [
+    'STORE_UNSAFE',
+    (where) => `The ledger in Redis at ${where} is written by newer versions of semel only.`,
+    { next: 'Update semel in this program.' },
+  ],
+  READONLY: [
+    'STORE_UNSAFE',
+    (where, cause) => `Redis at ${where} takes no writes (${cause}).`,
+    { next: 'Nothing was run. Point semel at the primary.', retriable: true },
+  ],
+  NOREPLICAS: [
+    'STORE_UNAVAILABLE',
+    (where, cause) => `Redis at ${where} has too few replicas for a write (${cause}).`,
+    { next: busy },
+  ],
+  LOADING: [
+    'STORE_UNAVAILABLE',
+    (where) => `Redis at ${where} is still reading its data from disk.`,
+    { next: busy },
+  ],
+  MASTERDOWN: ['STORE_UNAVAILABLE', (where) => `Redis at ${where} has lost its primary.`, { next: busy }],
+  CLUSTERDOWN: [
+    'STORE_UNAVAILABLE',
+    (where, cause) => `The Redis cluster at ${where} is down (${cause}).`,
+    { next: busy },
+  ],
+  TRYAGAIN: ['STORE_UNAVAILABLE', (where) => `Redis at ${where} is moving these keys.`, { next: busy }],
+  BUSY: [
+    'STORE_UNAVAILABLE',
+    (where) => `Redis at ${where} is busy with a script that does not end.`,
+    { next: 'Nothing was run. Look for who runs it; SCRIPT KILL ends it.' },
+  ],
+  MISCONF: [
+    'STORE_UNAVAILABLE',
+    (where, cause) => `Redis at ${where} cannot write to its disk (${cause}).`,
+    { next: 'Nothing was run. Make room on the disk of the server, or repair it.' },
+  ],
+  OOM: [
+    'STORE_UNAVAILABLE',
+    (where) => `Redis at ${where} has reached its limit of memory.`,
+    { next: 'Nothing was run. Raise `maxmemory`, or let `semel prune` take what has expired.' },
+  ],
+  NOAUTH: [
+    'STORE_UNAVAILABLE',
+    (where) => `Redis at ${where} wants a password.`,
+    { next: 'Nothing was run. Give user and password in the URL or the client.', retriable: false },
+  ],
+  WRONGPASS: [
+    'STORE_UNAVAILABLE',
+    (where) => `Redis at ${where} refused user or password.`,
+    { next: 'Nothing was run. Correct user or password.', retriable: false },
+  ],
+  NOPERM: [
+    'STORE_UNSAFE',
+    (where, cause) => `The user of the connection may not use the ledger in Redis at ${where} (${cause}).`,
+    { next: 'Nothing was run. Allow it the keys of the prefix, and @scripting @read @write @connection.' },
+  ],
+  MOVED: [
+    'STORE_UNSAFE',
+    (where) => `Redis at ${where} is a cluster, and this client knows only one of its servers.`,
+    { next: 'Nothing was run. Pass a cluster client: `new Redis.Cluster(…)` or `createCluster(…)`.' },
+  ],
+};
+
+export function judge(error: unknown, where: string): Judgement {
+  if (isSemelError(error)) return { error, concernsAll: true };
+  const cause = error instanceof Error ? error.message || String(error) : String(error);
+  const code = replyCodeOf(error);
+  const told = code === undefined ? undefined : (byCode[code] ?? (code === 'ASK' ? byCode.MOVED : undefined));
+  if (told !== undefined) {
+    const [kind, happened, details] = told;
+    const evidence = { store: where, cause };
+    return {
+      error: new SemelError(kind, happened(where, cause), { cause: error, evidence, ...details }),
+      concernsAll: true,
+    };
+  }
+  if (code === undefined) {
+    const next = /client is (closed|offline)/i.test(cause)
+      ? 'Nothing was run. Call `await client.connect()` first, or again.'
+      : 'Nothing was run. Call again when Redis answers.';
+    return {
+      error: new SemelError('STORE_UNAVAILABLE', `Redis at ${where} does not answer (${cause}).`, {
+        next,
+        cause: error,
+        evidence: { store: where, cause },
+      }),
+      concernsAll: true,
+    };
+  }
+  return {
+    error: new SemelError('STORE_UNAVAILABLE', `Redis at ${where} did not take a record (${cause}).`, {
+      next: 'Nothing was run. Look at the message of Redis.',
+      cause: error,
+      retriable: false,
+    }),
+    concernsAll: false,
+  };
+}

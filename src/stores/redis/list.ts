@@ -1,0 +1,100 @@
+// Pages of records in the order of their keys. Redis keeps no order, and an index of it would take as much memory again
+// as the records: the keys are scanned and sorted here.
+
+import type { Clock } from '../../core/clock.ts';
+import { isInDoubt } from '../../store/rules/state.ts';
+import type { ListQuery, Row } from '../../store/store.ts';
+import type { Node, Reply } from './client.ts';
+import { type Names, nameOf, partsOf } from './names.ts';
+
+export interface Scanned {
+  nodes(): Promise<readonly Node[]>;
+  names(): Names;
+  /** As they are; undefined: gone meanwhile. */
+  rows(
+    namespace: string,
+    keys: readonly string[],
+  ): Promise<{ rows: readonly (Row | undefined)[]; now: number }>;
+  readonly clock: Clock;
+}
+
+export type ListRows = (
+  asked: ListQuery,
+) => Promise<{ rows: readonly Row[]; next: string | undefined; now: number }>;
+
+interface Snapshot {
+  readonly about: string;
+  readonly keys: readonly string[];
+  readonly until: number;
+}
+
+const scanCount = '2000';
+/** Read at once where only some of the rows may match. */
+const chunk = 200;
+/** A scan that takes long serves the next pages too, for so many times as long as it took. */
+const longScanMs = 50;
+const worth = 20;
+
+export function lister(ledger: Scanned): ListRows {
+  let last: Snapshot | undefined;
+
+  return async (asked) => {
+    const keys = await keysOf(asked);
+    // One more than asked for tells whether there is a next page.
+    const wanted = asked.limit + 1;
+    const step = Math.max(chunk, wanted);
+    const rows: Row[] = [];
+    let now: number | undefined;
+    for (let start = 0; rows.length < wanted && (start < keys.length || now === undefined); start += step) {
+      const part = await ledger.rows(asked.namespace, keys.slice(start, start + step));
+      now = part.now;
+      const time = { wall: now, mono: now, boot: 'store', steady: true };
+      for (const row of part.rows) {
+        if (row === undefined) continue;
+        if (asked.status !== undefined && row.status !== asked.status) continue;
+        if (asked.conversation !== undefined && row.conversation !== asked.conversation) continue;
+        if (asked.inDoubt !== undefined && isInDoubt(row, time) !== asked.inDoubt) continue;
+        rows.push(row);
+      }
+    }
+    const page = rows.slice(0, asked.limit);
+    return { rows: page, next: rows.length > asked.limit ? page.at(-1)?.key : undefined, now: now as number };
+  };
+
+  /** All that may be on this page or a later one, in order. */
+  async function keysOf({ namespace, prefix = '', contract, after }: ListQuery): Promise<readonly string[]> {
+    const starts = [prefix, contract === undefined ? '' : `${contract}/`];
+    const start = starts.reduce((longest, one) => (one.length > longest.length ? one : longest));
+    const about = nameOf(namespace, start);
+    const isKnown = after !== undefined && last?.about === about && ledger.clock.mono() < last.until;
+    const keys = isKnown && last !== undefined ? last.keys : await scan(about);
+    return keys.filter(
+      (key) => (after === undefined || key > after) && starts.every((one) => key.startsWith(one)),
+    );
+  }
+
+  async function scan(about: string): Promise<readonly string[]> {
+    const startedAt = ledger.clock.mono();
+    const found = new Set<string>();
+    const names = ledger.names();
+    const pattern = names.pattern(about);
+    for (const node of await ledger.nodes()) {
+      for (let cursor = '0'; ; ) {
+        const [next, keys] = (await node('scan', cursor, 'match', pattern, 'count', scanCount)) as [
+          Reply,
+          readonly string[],
+        ];
+        for (const key of keys) {
+          const name = names.nameIn(key);
+          if (name?.startsWith(about)) found.add(partsOf(name)[1]);
+        }
+        cursor = String(next);
+        if (cursor === '0') break;
+      }
+    }
+    const keys = [...found].sort();
+    const tookMs = ledger.clock.mono() - startedAt;
+    last = tookMs < longScanMs ? undefined : { about, keys, until: ledger.clock.mono() + worth * tookMs };
+    return keys;
+  }
+}

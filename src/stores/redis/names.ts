@@ -1,0 +1,67 @@
+// How the keys of a ledger are called. What is in braces is the bucket: all keys of one lie in one slot of a cluster.
+
+import { SemelError } from '../../core/errors.ts';
+
+export interface Names {
+  readonly buckets: number;
+  bucketOf(namespace: string, key: string): number;
+  record(bucket: number, name: string): string;
+  /** From where on the key of a record is its name, counted from one. */
+  readonly nameStart: (bucket: number) => number;
+  events(bucket: number, name: string): string;
+  meta(bucket: number): string;
+  /** The slots of time that have a due list. */
+  slots(bucket: number): string;
+  namespaces(bucket: number): string;
+  /** `slot` as it is written in the record. */
+  due(bucket: number, slot: string): string;
+  /** For SCAN: the records of one namespace, or of all. */
+  pattern(start: string): string;
+  /** Undefined: not the key of a record. */
+  nameIn(key: string): string | undefined;
+}
+
+/** So many slots of a cluster share the records; elsewhere one bucket is enough. */
+export const clusterBuckets = 256;
+
+export function checkPrefix(prefix: string): string {
+  if (/^[\w.:/-]{1,64}$/.test(prefix)) return prefix;
+  throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(prefix)} is no prefix for the keys in Redis.`, {
+    path: 'prefix',
+    next: 'Use letters, digits and _ . : / -, at most 64.',
+  });
+}
+
+export function namesOf(prefix: string, buckets: number): Names {
+  const within = (bucket: number, rest: string) => `${prefix}{${bucket}}${rest}`;
+  const ofRecord = new RegExp(`^${prefix.replaceAll('.', '\\.')}\\{\\d+\\}r:([^]*)$`);
+  return {
+    buckets,
+    bucketOf: (namespace, key) => (buckets === 1 ? 0 : hash(nameOf(namespace, key)) % buckets),
+    record: (bucket, name) => within(bucket, `r:${name}`),
+    nameStart: (bucket) => Buffer.byteLength(within(bucket, 'r:')) + 1,
+    events: (bucket, name) => within(bucket, `e:${name}`),
+    meta: (bucket) => within(bucket, 'meta'),
+    slots: (bucket) => within(bucket, 'slots'),
+    namespaces: (bucket) => within(bucket, 'namespaces'),
+    due: (bucket, slot) => within(bucket, `due:${slot}`),
+    pattern: (start) => `${prefix}{*}r:${start.replace(/[\\*?[\]^-]/g, '\\$&')}*`,
+    nameIn: (key) => ofRecord.exec(key)?.[1],
+  };
+}
+
+export function nameOf(namespace: string, key: string): string {
+  return `${namespace}\0${key}`;
+}
+
+export function partsOf(name: string): [namespace: string, key: string] {
+  const end = name.indexOf('\0');
+  return [name.slice(0, end), name.slice(end + 1)];
+}
+
+/** FNV-1a: it is stored by where records lie, and never changes. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (const byte of Buffer.from(text)) value = Math.imul(value ^ byte, 0x01000193) >>> 0;
+  return value;
+}

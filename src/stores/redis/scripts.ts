@@ -1,0 +1,174 @@
+// What Redis does by itself, one step at a time: it compares and writes, and never decides. Every key of a script lies
+// in one bucket and so, in a cluster, in one slot.
+
+import { createHash } from 'node:crypto';
+
+export interface Script {
+  readonly text: string;
+  readonly sha: string;
+}
+
+/** Newer programs that write what this one cannot read raise `writer` in the ledger's description. */
+export const layoutVersion = 1;
+
+const clock = `local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+`;
+
+// A ledger that is not the one the caller knows, or that is behind what the caller has seen, has forgotten. That it has
+// is written down, for whoever comes new; but another ledger at this address is not ours to mark.
+const sentinel = `local meta = redis.call('HMGET', KEYS[2], 'id', 'seq', 'floor', 'lost', 'moved', 'writer')
+local isOther = meta[1] and meta[1] ~= ARGV[1]
+if meta[4] or not meta[1] or isOther or tonumber(meta[2]) < tonumber(ARGV[2]) then
+  if not meta[4] and not isOther then redis.call('HSET', KEYS[2], 'lost', ARGV[1]) end
+  return redis.error_reply('SEMELFORGOT')
+end
+if meta[5] then return redis.error_reply('SEMELMOVED ' .. meta[5]) end
+if tonumber(ARGV[3]) < tonumber(meta[6]) then return redis.error_reply('SEMELOLD') end
+`;
+
+const parse = `local found = redis.call('GET', KEYS[1])
+local revision, filed = '', ''
+if found then revision, filed = string.match(found, '^([^\\n]*)\\n([^\\n]*)\\n') end
+`;
+
+// In a due list names are shortened by what they have in common with the list's first line, which holds a name after a
+// byte that no entry starts with. Nothing is cut within a character, so that every driver can read it as text.
+const filing = `local function entryOf(list, name)
+  local first = redis.call('LINDEX', list, 0)
+  if not first then
+    first = string.char(127) .. name
+    redis.call('RPUSH', list, first)
+  end
+  local n = 0
+  while n < 126 and n < #name and string.byte(first, n + 2) == string.byte(name, n + 1) do n = n + 1 end
+  while n > 0 and n < #name and string.byte(name, n + 1) >= 128 and string.byte(name, n + 1) < 192 do n = n - 1 end
+  return string.char(n) .. string.sub(name, n + 1)
+end
+local function put(list, slots, slot, name)
+  redis.call('RPUSH', list, entryOf(list, name))
+  redis.call('ZADD', slots, tonumber(slot, 36), slot)
+end
+local function drop(list, slots, slot, name)
+  if redis.call('EXISTS', list) == 1 then redis.call('LREM', list, 1, entryOf(list, name)) end
+  if redis.call('LLEN', list) <= 1 then
+    redis.call('DEL', list)
+    redis.call('ZREM', slots, slot)
+  end
+end
+`;
+
+/** KEYS: record. */
+export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[1])}`);
+
+/**
+ * KEYS: record, meta, slots, namespaces, due list, events, then other records beside.
+ * ARGV: id, seen, writer, old, new, at, until, fence, due slot, start of name, namespace, row, count of events, those
+ * events, then the revisions of the others. The name is filed for retention before the record is written.
+ */
+export const swap: Script = script(`${filing}${clock}${sentinel}${parse}
+if revision == ARGV[5] then return {1, now, meta[3], meta[2]} end
+local row, events = ARGV[12], tonumber(ARGV[13])
+local may = revision == ARGV[4] and now >= tonumber(ARGV[6]) and now < tonumber(ARGV[7])
+  and (found or row == '' or tonumber(ARGV[8]) > tonumber(meta[3]))
+for i = 7, #KEYS do
+  local other = redis.call('GET', KEYS[i])
+  local was = other and string.match(other, '^[^\\n]*') or ''
+  may = may and was == ARGV[7 + events + i]
+end
+if not may then return {0, now, meta[3], meta[2], found} end
+if row ~= '' then
+  local slot = ARGV[9]
+  if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
+    put(KEYS[5], KEYS[3], slot, string.sub(KEYS[1], tonumber(ARGV[10])))
+    filed = slot
+  end
+  if not found then redis.call('SADD', KEYS[4], ARGV[11]) end
+  redis.call('SET', KEYS[1], ARGV[5] .. '\\n' .. filed .. '\\n' .. row)
+end
+for i = 1, events do redis.call('RPUSH', KEYS[6], ARGV[13 + i]) end
+return {1, now, meta[3], redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
+
+/**
+ * KEYS: record, meta, slots, due list, events. ARGV: id, seen, writer, old, new, fence, slot, start of name, row (empty:
+ * nothing stays), then the types of the events that go.
+ */
+export const remove: Script = script(`${filing}${sentinel}${parse}
+if revision ~= ARGV[4] then return {0, meta[2]} end
+if ARGV[9] == '' then
+  redis.call('DEL', KEYS[1], KEYS[5])
+  if tonumber(ARGV[6]) > tonumber(meta[3]) then redis.call('HSET', KEYS[2], 'floor', ARGV[6]) end
+else
+  redis.call('SET', KEYS[1], ARGV[5] .. '\\n\\n' .. ARGV[9])
+  local gone, kept = {}, {}
+  for i = 10, #ARGV do gone[ARGV[i]] = true end
+  for _, event in ipairs(redis.call('LRANGE', KEYS[5], 0, -1)) do
+    if not gone[string.match(event, '^[^\\n]*')] then kept[#kept + 1] = event end
+  end
+  redis.call('DEL', KEYS[5])
+  for _, event in ipairs(kept) do redis.call('RPUSH', KEYS[5], event) end
+end
+drop(KEYS[4], KEYS[3], ARGV[7], string.sub(KEYS[1], tonumber(ARGV[8])))
+return {1, redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
+
+/**
+ * Retention looked at a name and its record cannot go yet, or is gone. KEYS: record, due list, later due list, slots.
+ * ARGV: revision, slot, later slot (empty: none), start of name.
+ */
+export const file: Script = script(`${filing}${parse}
+local name = string.sub(KEYS[1], tonumber(ARGV[4]))
+if found and filed == ARGV[2] then
+  if revision ~= ARGV[1] then return 0 end
+  if ARGV[3] ~= '' then put(KEYS[3], KEYS[4], ARGV[3], name) end
+  redis.call('SET', KEYS[1], revision .. '\\n' .. ARGV[3] .. string.sub(found, #revision + #filed + 2))
+end
+drop(KEYS[2], KEYS[4], ARGV[2], name)
+return 1`);
+
+/** KEYS: record, events. ARGV: for each event its type, and the rest after its instant. */
+export const append: Script = script(`${clock}
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+for i = 1, #ARGV, 2 do
+  redis.call('RPUSH', KEYS[2], ARGV[i] .. '\\n' .. string.format('%.0f', now) .. '\\n' .. ARGV[i + 1])
+end
+return #ARGV / 2`);
+
+/**
+ * A bucket of a new ledger, or what is there. What has records and no description has lost it.
+ * KEYS: slots, meta, namespaces. ARGV: id, count of buckets, version, `new` where no other bucket speaks against it, `look` to change nothing.
+ */
+export const begin: Script = script(`${clock}
+if ARGV[4] ~= 'look' and redis.call('HEXISTS', KEYS[2], 'id') == 0 and redis.call('HEXISTS', KEYS[2], 'lost') == 0 then
+  if ARGV[4] == 'new' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+    redis.call('HSET', KEYS[2], 'id', ARGV[1], 'seq', 0, 'floor', string.format('%.0f', now * 1000),
+      'buckets', ARGV[2], 'writer', ARGV[3])
+  else
+    redis.call('HSET', KEYS[2], 'lost', 'unknown')
+  end
+end
+return redis.call('HMGET', KEYS[2], 'id', 'seq', 'lost', 'moved', 'writer', 'buckets', 'accepted')`);
+
+/** Nobody writes until a person has accepted what is lost. KEYS: slots, meta. */
+export const close: Script = script("redis.call('HSET', KEYS[2], 'lost', 'unknown') return 1");
+
+/** KEYS: record. ARGV: old, new, what follows the revision. */
+export const lift: Script = script(`${parse}
+if revision ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2] .. '\\n' .. filed .. '\\n' .. ARGV[3])
+return 1`);
+
+/** A person accepts what is lost: the bucket goes on as another. KEYS: slots, meta. ARGV: id, count of buckets, version. */
+export const accept: Script = script(`${clock}
+local least = now * 1000
+local floor = redis.call('HGET', KEYS[2], 'floor')
+if floor and tonumber(floor) > least then least = tonumber(floor) end
+redis.call('HDEL', KEYS[2], 'lost')
+redis.call('HSET', KEYS[2], 'id', ARGV[1], 'seq', 0, 'floor', string.format('%.0f', least), 'buckets', ARGV[2],
+  'writer', ARGV[3], 'accepted', string.format('%.0f', now))
+return 1`);
+
+export const scripts: readonly Script[] = [look, swap, remove, file, append, begin, close, lift, accept];
+
+function script(text: string): Script {
+  return { text, sha: createHash('sha1').update(text).digest('hex') };
+}

@@ -1,0 +1,213 @@
+// The store in Redis. Every swap is one script on one key, all of a batch sent together; what a script may write it
+// compares first, with the revision that was seen, the time that was meant and the ledger that is known.
+
+import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
+import type { FarBackend, Swap } from '../../store/far-backend.ts';
+import { farStore } from '../../store/far-store.ts';
+import type { Store, StoreEvent } from '../../store/store.ts';
+import { acceptLoss } from './accept-loss.ts';
+import { connectionOf, type RedisClient, type Reply } from './client.ts';
+import { dueIn, slotsDue } from './due.ts';
+import { type Exchanged, exchanger, runBy } from './exchange.ts';
+import { hasForgotten, judge } from './failure.ts';
+import { type Incarnation, identify } from './incarnation.ts';
+import { lister } from './list.ts';
+import { checkPrefix, nameOf } from './names.ts';
+import { checkServers } from './open.ts';
+import { type Filed, packEvent, unpackEvent } from './rows.ts';
+import { append, look, type Script } from './scripts.ts';
+import { connect, placeOf } from './url.ts';
+import { wayTo } from './way.ts';
+
+export interface RedisStoreOptions {
+  /** `redis://user:password@host:6379/0`, or `rediss://…`; uses the package `redis` or `ioredis`. */
+  readonly url?: string;
+  /** A client of `ioredis` or `redis`, or a cluster of either; yours to connect and to close. */
+  readonly client?: RedisClient;
+  /** What all keys of the ledger start with. @default 'semel' */
+  readonly prefix?: string;
+  /** `accept-loss`: also a server that can lose what it has confirmed. @default 'durable' */
+  readonly durability?: 'durable' | 'accept-loss';
+  /** How long an answer is waited for, in milliseconds. @default 10_000 */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export interface RedisStore extends Store {
+  /**
+   * For a person, after the ledger has forgotten: opens it again with what is there. Reads every record, because none
+   * may give out a fence that may have been given before.
+   */
+  acceptLoss(): Promise<void>;
+}
+
+export function redisStore(options: RedisStoreOptions): RedisStore {
+  const { clock = systemClock, random = systemRandom } = options;
+  const ledger = redisBackend(options, clock, random);
+  return { ...farStore(ledger.backend, { clock, random }), acceptLoss: ledger.acceptLoss };
+}
+
+function redisBackend(
+  options: RedisStoreOptions,
+  clock: Clock,
+  random: Random,
+): { backend: FarBackend; acceptLoss(): Promise<void> } {
+  const prefix = checkPrefix(options.prefix ?? 'semel');
+  const where = placeOf(options.url, prefix);
+  const timeoutMs = options.timeoutMs ?? 10_000;
+  const way = wayTo({
+    connect: async () =>
+      options.client === undefined
+        ? connect(options.url ?? 'redis://127.0.0.1:6379', clock, timeoutMs)
+        : connectionOf(options.client),
+    isOurs: options.client === undefined,
+    clock,
+    timeoutMs,
+  });
+  const { connection } = way;
+  let incarnation: Incarnation | undefined;
+  let identifying: Promise<Incarnation> | undefined;
+  const records = exchanger();
+
+  const listRows = lister({
+    clock,
+    names: () => known().names,
+    nodes: async () =>
+      (await (await connection()).nodes()).map(
+        (node) =>
+          (...command) =>
+            way.ask(() => node(...command)),
+      ),
+    async rows(namespace, keys) {
+      const { now, answers } = await exchange(keys.map((key) => ({ namespace, key, write: undefined })));
+      const rows = answers.map((answer) => (answer.done ? undefined : answer.found?.row));
+      return { rows, now: keys.length === 0 ? await nowOf(0) : now };
+    },
+  });
+
+  return {
+    backend: {
+      async open() {
+        const facts = await way.ask((reached) =>
+          checkServers(reached, { where, acceptLoss: options.durability === 'accept-loss' }),
+        );
+        await identified();
+        return {
+          kind: 'redis',
+          location: `${where} (Redis ${facts.version})`,
+          address: options.url,
+          forgets: facts.forgets,
+          clockProblem: undefined,
+        };
+      },
+      now: () => nowOf(0),
+      exchange: (swaps) => asKnown(() => exchange(swaps)),
+      list: listRows,
+      async due(limit) {
+        const ways = { names: known().names, run, send };
+        const found: Filed[] = [];
+        const buckets = await slotsDue(ways, nowOf);
+        for (const { bucket, now, slots } of buckets)
+          if (slots.length > 0 && found.length < limit)
+            found.push(...(await dueIn(ways, bucket, slots, limit - found.length, now)));
+        return { found, now: Math.min(...buckets.map(({ now }) => now)) };
+      },
+      remove: (removals) =>
+        asKnown(async () => {
+          const done = await way.ask((reached) =>
+            Promise.all(removals.map((removal) => records.remove(reached, known(), removal))),
+          );
+          return done.filter((isDone) => isDone).length;
+        }),
+      append: appendEvents,
+      async history(namespace, key) {
+        const { names } = known();
+        const list = names.events(names.bucketOf(namespace, key), nameOf(namespace, key));
+        const events = (await send(list, ['lrange', list, '0', '-1'])) as readonly string[];
+        return events.map((event) => unpackEvent(namespace, key, event));
+      },
+      async namespaces() {
+        const { names } = known();
+        const sets = await Promise.all(
+          Array.from({ length: names.buckets }, (_, bucket) => {
+            const set = names.namespaces(bucket);
+            return send(set, ['smembers', set]) as Promise<readonly string[]>;
+          }),
+        );
+        return [...new Set(sets.flat())].sort();
+      },
+      close: way.end,
+      judge: (error) => judge(error, where),
+    },
+    async acceptLoss() {
+      try {
+        const reached = await connection();
+        await acceptLoss({ run, nodes: reached.nodes, prefix, isCluster: reached.isCluster, random });
+        incarnation = undefined;
+      } catch (error) {
+        throw judge(error, where).error;
+      }
+    },
+  };
+
+  function exchange(swaps: readonly Swap[]): Promise<Exchanged> {
+    return way.ask((reached) => records.exchange(reached, known(), swaps));
+  }
+
+  function send(key: string, command: readonly string[]): Promise<Reply> {
+    return way.ask(({ send: ask }) => ask(key, command));
+  }
+
+  function run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply> {
+    return runBy(send, script, keys, args);
+  }
+
+  async function identified(): Promise<Incarnation> {
+    identifying ??= connection()
+      .then(({ isCluster }) => identify(run, { prefix, isCluster, random }, incarnation))
+      .finally(() => {
+        identifying = undefined;
+      });
+    incarnation = await identifying;
+    return incarnation;
+  }
+
+  function known(): Incarnation {
+    if (incarnation === undefined) throw new Error('SEMELFORGOT');
+    return incarnation;
+  }
+
+  /** Where a person has accepted what was lost meanwhile, it goes on with what is there. */
+  async function asKnown<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      if (incarnation === undefined) await identified();
+      return await ask();
+    } catch (error) {
+      if (!hasForgotten(error)) throw error;
+      await identified();
+      return ask();
+    }
+  }
+
+  async function nowOf(bucket: number): Promise<number> {
+    const [now] = (await run(look, [known().names.record(bucket, '')], [])) as [number];
+    return now;
+  }
+
+  async function appendEvents(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void> {
+    const { names } = known();
+    const byRecord = new Map<string, { keys: readonly string[]; args: string[] }>();
+    for (const event of events) {
+      const name = nameOf(event.namespace, event.key);
+      const bucket = names.bucketOf(event.namespace, event.key);
+      const one = byRecord.get(name) ?? {
+        keys: [names.record(bucket, name), names.events(bucket, name)],
+        args: [],
+      };
+      one.args.push(...packEvent(event));
+      byRecord.set(name, one);
+    }
+    await Promise.all([...byRecord.values()].map(({ keys, args }) => run(append, keys, args)));
+  }
+}

@@ -1,0 +1,102 @@
+// A client of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
+
+import type { Clock } from '../../core/clock.ts';
+import { SemelError } from '../../core/errors.ts';
+import { inTime } from '../../store/in-time.ts';
+import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
+
+interface OwnNodeRedis extends NodeRedisLike {
+  on(event: 'error', listener: () => void): unknown;
+  readonly isOpen: boolean;
+  connect(): Promise<unknown>;
+  destroy(): void;
+}
+
+interface OwnIoRedis extends IoRedisLike {
+  on(event: 'error', listener: () => void): unknown;
+  disconnect(): void;
+}
+
+type NodeRedis = { createClient(options: object): OwnNodeRedis };
+type IoRedis = { Redis: new (url: string, options: object) => OwnIoRedis };
+
+export async function connect(url: string, clock: Clock, timeoutMs: number): Promise<Connection> {
+  const nodeRedis = await load<NodeRedis>('redis');
+  if (nodeRedis !== undefined) return withNodeRedis(nodeRedis, url, clock, timeoutMs);
+  const ioRedis = await load<IoRedis>('ioredis');
+  if (ioRedis !== undefined) return withIoRedis(ioRedis, url, timeoutMs);
+  throw new SemelError('CONTRACT_INVALID', 'Neither `redis` nor `ioredis` is installed.', {
+    path: 'store',
+    next: 'Run `npm install redis`, or pass a client of yours as `store`.',
+  });
+}
+
+async function withNodeRedis(
+  driver: NodeRedis,
+  url: string,
+  clock: Clock,
+  timeoutMs: number,
+): Promise<Connection> {
+  let isReached = false;
+  const client = driver.createClient({
+    url,
+    // What waits for a server that is away would be asked too late: it is refused, and asked again by its token.
+    disableOfflineQueue: true,
+    socket: {
+      connectTimeout: timeoutMs,
+      reconnectStrategy: (tries: number, cause: Error) => (isReached ? Math.min(50 * tries, 1_000) : cause),
+    },
+  });
+  client.on('error', () => {});
+  try {
+    // The driver's own limit ends with the connection; a server that then says nothing is waited for without one.
+    await inTime(client.connect(), clock, timeoutMs);
+  } catch (error) {
+    if (client.isOpen) client.destroy();
+    throw error;
+  }
+  isReached = true;
+  return {
+    ...connectionOf(client),
+    end: async () => {
+      if (client.isOpen) client.destroy();
+    },
+  };
+}
+
+async function withIoRedis({ Redis }: IoRedis, url: string, timeoutMs: number): Promise<Connection> {
+  const client = new Redis(url, {
+    connectTimeout: timeoutMs,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    retryStrategy: (tries: number) => Math.min(50 * tries, 1_000),
+  });
+  client.on('error', () => {});
+  return { ...connectionOf(client), end: async () => client.disconnect() };
+}
+
+async function load<Driver>(name: string): Promise<Driver | undefined> {
+  try {
+    // Not a literal, so that nobody's bundler asks for a package that is optional.
+    const loaded = (await import(name)) as { default?: object };
+    return { ...loaded.default, ...loaded } as unknown as Driver;
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND') return undefined;
+    throw error;
+  }
+}
+
+/** For people: without user and password. */
+export function placeOf(url: string | undefined, prefix: string): string {
+  const named = prefix === 'semel' ? '' : `, prefix ${prefix}`;
+  if (url === undefined) return `the client's address${named}`;
+  try {
+    const { host, pathname } = new URL(url);
+    return `${host}${pathname === '/' ? '' : pathname}${named}`;
+  } catch {
+    throw new SemelError('CONTRACT_INVALID', 'The URL of the store cannot be read.', {
+      path: 'store',
+      next: "Write 'redis://user:password@host:6379/0', special characters percent-encoded.",
+    });
+  }
+}

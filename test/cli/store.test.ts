@@ -1,0 +1,246 @@
+// `semel store`: looked at, made and moved by the command, on files and on a real Postgres; and the other commands on
+// a ledger in Postgres.
+
+import { existsSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
+import { eventually, type Place, place, until } from './place.ts';
+
+let server: PostgresServer;
+let schemas = 0;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query("CREATE ROLE ada LOGIN SUPERUSER PASSWORD 'secret'");
+  await client.end();
+});
+
+afterAll(() => server.stop());
+
+/** With a password, and a schema of its own. */
+function newUrl(): string {
+  schemas += 1;
+  return `${server.url.replace('postgres@', 'ada:secret@')}?schema=cli_${schemas}`;
+}
+
+function shown(url: string): string {
+  return url.replace(':secret', '');
+}
+
+/** A place whose project has the driver. */
+function placeWithDriver(): Place {
+  const made = place();
+  symlinkSync(join(import.meta.dirname, '../../node_modules'), made.path('node_modules'));
+  return made;
+}
+
+describe('check', () => {
+  test('tells what is true of a file, and what is in it', async () => {
+    const { semel, json } = place();
+    await semel('once', 'mail', '--key', 'a', '--', 'true');
+    const { stdout, code } = await semel('store', 'check');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/kind +sqlite \(SQLite 3\./);
+    expect(stdout).toMatch(/schema +version 1\n/);
+    expect(stdout).toMatch(/records +1 in 1 namespace/);
+    expect(stdout).toMatch(/durable write +[\d.]+ ms/);
+    expect(await json('store', 'check')).toMatchObject({
+      kind: 'sqlite',
+      records: 1,
+      running: 0,
+      inDoubt: 0,
+      expired: 0,
+      floor: 0,
+    });
+  });
+
+  test('makes nothing', async () => {
+    const { semel, storeAt } = placeWithDriver();
+    expect(await semel('store', 'check', '--store', storeAt('none.db'))).toMatchObject({
+      code: 69,
+      stdout: '',
+    });
+    const { code, stderr } = await semel('store', 'check', '--store', newUrl());
+    expect(code).toBe(69);
+    expect(stderr).toMatch(/is not there yet.*semel store migrate/s);
+    expect(stderr).not.toContain('secret');
+  });
+
+  test('a database that does not answer', async () => {
+    const { semel } = placeWithDriver();
+    const { code, stderr } = await semel(
+      'store',
+      'check',
+      '--store',
+      'postgres://ada:secret@127.0.0.1:1/shop',
+    );
+    expect(code).toBe(69);
+    expect(stderr).toMatch(/does not answer/);
+    expect(stderr).not.toContain('secret');
+  });
+
+  test('without the driver it says what to install', async () => {
+    const { semel } = place();
+    const { code, stderr } = await semel('store', 'check', '--store', newUrl());
+    expect(code).toBe(64);
+    expect(stderr).toMatch(/`pg` is not installed.*npm install pg/s);
+  });
+});
+
+test('migrate says what it would run, makes the schema, and is done then', async () => {
+  const { semel } = placeWithDriver();
+  const url = newUrl();
+  const dry = await semel('store', 'migrate', '--store', url, '--dry-run');
+  expect(dry.stdout).toMatch(/CREATE TABLE "cli_\d+"\.meta/);
+  expect(dry.stderr).toMatch(/from nothing to version 1/);
+  expect((await semel('store', 'check', '--store', url)).code).toBe(69);
+  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('Made the schema, version 1.\n');
+  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('The schema is version 1 already.\n');
+  expect((await semel('store', 'check', '--store', url)).code).toBe(0);
+});
+
+test('migrate of a file prints without making it', async () => {
+  const { semel, storeAt } = place();
+  const { stdout } = await semel('store', 'migrate', '--store', storeAt('new.db'), '--dry-run');
+  expect(stdout).toMatch(/CREATE TABLE meta/);
+  expect((await semel('store', 'check', '--store', storeAt('new.db'))).code).toBe(69);
+});
+
+test('a ledger moves to Postgres with its open questions, and programs are told where it is', async () => {
+  const here = placeWithDriver();
+  const { semel, store, json } = here;
+  await semel('once', 'mail', '--key', 'a', '--', 'echo', 'sent');
+  await semel('once', 'pay', '--key', 'b', '--', 'sh', '-c', 'kill -9 $PPID');
+  await semel('resolve', `${((await json('ls', '--tool', 'pay')) as { ref: string }[])[0]?.ref}`, 'died');
+  const [doubt] = (await json('doubt')) as { ref: string }[];
+  expect(doubt?.ref).toBeDefined();
+  const url = newUrl();
+
+  const dry = await semel('store', 'copy', '--from', store, '--to', url, '--dry-run');
+  expect(dry.stdout).toMatch(/Would copy 2 records \(1 open\)/);
+  expect((await semel('ls')).code).toBe(0);
+
+  const moved = await semel('store', 'copy', '--from', store, '--to', url);
+  expect(moved).toMatchObject({ code: 0 });
+  expect(moved.stderr).toMatch(/first pass: 2 of 2 records, 2 copied\nsealed/);
+  expect(moved.stdout).toContain('Done: 2 records (1 open)');
+  expect(moved.stdout).toContain(`SEMEL_STORE='${shown(url)}'`);
+  expect(moved.stdout + moved.stderr).not.toContain('secret');
+
+  const old = await semel('once', 'mail', '--key', 'new', '--', 'touch', 'ran');
+  expect(old.code).toBe(69);
+  expect(old.stderr).toContain(`has moved to ${shown(url)}`);
+  expect(here.lines('ran')).toEqual([]);
+
+  const there = here.with({ env: { SEMEL_STORE: url } });
+  expect(await there.semel('once', 'mail', '--key', 'a', '--', 'touch', 'ran')).toMatchObject({
+    code: 0,
+    stdout: 'sent\n',
+  });
+  const again = (await there.semel('doubt', '--json')).json<{ ref: string }[]>();
+  expect(again).toMatchObject([{ ref: doubt?.ref }]);
+  expect((await there.semel('resolve', doubt?.ref as string, 'landed', '-m', 'seen')).code).toBe(0);
+
+  // Once more changes nothing, and giving it up is refused while the new one is open.
+  const more = await semel('store', 'copy', '--from', store, '--to', url);
+  expect(more).toMatchObject({ code: 0 });
+  expect(more.stdout).toMatch(/before: nothing was changed/);
+  const back = await semel('store', 'copy', '--from', store, '--to', url, '--unseal', '--yes');
+  expect(back.code).toBe(64);
+  expect(back.stderr).toMatch(/was finished/);
+});
+
+test('a seal is taken back only when somebody says so', async () => {
+  const { semel, store, storeAt } = place();
+  await semel('once', 'mail', '--key', 'a', '--', 'true');
+  await semel('store', 'copy', '--from', store, '--to', storeAt('new.db'));
+  const asked = await semel('store', 'copy', '--from', store, '--unseal');
+  expect(asked.code).toBe(64);
+  expect(asked.stderr).toMatch(/no terminal to ask on/);
+  expect((await semel('ls')).code).toBe(69);
+  expect((await semel('store', 'copy', '--from', store, '--unseal', '--yes')).code).toBe(0);
+  expect((await semel('ls')).code).toBe(0);
+  // It is in use again, and so is the copy: it does not take it as empty.
+  const again = await semel('store', 'copy', '--from', store, '--to', storeAt('new.db'));
+  expect(again.code).toBe(69);
+  expect(again.stderr).toMatch(/has records/);
+});
+
+test.each([
+  [['copy', '--to', 'sqlite:x.db'], /--from/],
+  [['copy', '--from', 'sqlite:x.db'], /--to/],
+  [['look'], /one of check, migrate, copy, accept-loss/],
+  [[], /one of check, migrate, copy, accept-loss/],
+])('semel store %j is no sense', async (args, message) => {
+  const { semel } = place();
+  await semel('once', 'mail', '--key', 'a', '--', 'true');
+  const { code, stderr } = await semel('store', ...args);
+  expect(code).toBe(64);
+  expect(stderr).toMatch(message);
+});
+
+test('accept-loss says of a store that never forgets that it needs none', async () => {
+  const { semel } = place();
+  await semel('once', 'mail', '--key', 'a', '--', 'true');
+  expect(await semel('store', 'accept-loss', '--yes')).toMatchObject({ code: 0 });
+});
+
+describe('the other commands on Postgres', () => {
+  test('guard, show, decide and keep', async () => {
+    const here = placeWithDriver();
+    const env = { SEMEL_STORE: newUrl() };
+    const { semel } = here.with({ env });
+    expect(await semel('once', 'mail', '--key', 'a', '--', 'echo', 'sent')).toMatchObject({
+      code: 0,
+      stdout: 'sent\n',
+    });
+    expect(await semel('once', 'mail', '--key', 'a', '--', 'touch', 'twice')).toMatchObject({
+      code: 0,
+      stdout: 'sent\n',
+    });
+    const script = here.file('job.sh', `${here.word} step one -- echo step\necho "$SEMEL_STORE" > inside\n`);
+    const run = await semel('run', 'job', '--per', 'day', '--', 'sh', script);
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.stdout).toContain('step');
+    // What is inside the run reaches the same ledger: the schema is part of its address.
+    expect(here.lines('inside')).toEqual([env.SEMEL_STORE]);
+    const listed = await semel('ls');
+    expect(listed.stdout).toContain('step.one');
+    expect(listed.stdout + listed.stderr).not.toContain('secret');
+    for (const words of [
+      ['doubt'],
+      ['stats'],
+      ['doctor'],
+      ['prune'],
+      ['export'],
+      ['key', 'mail', '--key', 'a'],
+    ])
+      expect(await semel(...words), words.join(' ')).toMatchObject({ code: 0 });
+    const [first] = (await semel('ls', '--tool', 'mail', '--json')).json<{ id: string; ref: string }[]>();
+    expect((await semel('show', first?.id as string)).stdout).toContain('mail');
+    expect((await semel('forget', first?.ref as string, '--yes')).code).toBe(0);
+    const exported = (await semel('export')).stdout;
+    const other = here.with({ input: exported });
+    expect((await other.semel('import', '--store', newUrl(), '-')).code).toBe(0);
+  });
+
+  test('a run that was killed is told from one that lives, without waiting for its lease', async () => {
+    const here = placeWithDriver();
+    const { semel, start } = here.with({ env: { SEMEL_STORE: newUrl() } });
+    const living = start('run', 'job', '--per', 'day', '--', 'sh', '-c', `touch began; ${until('end')}`);
+    await eventually(() => existsSync(here.path('began')));
+    const busy = await semel('run', 'job', '--per', 'day', '--', 'touch', 'twice');
+    expect(busy.stderr).toMatch(/running|already/i);
+    here.file('end', '');
+    expect((await living.ended).code).toBe(0);
+
+    const killed = start('run', 'other', '--per', 'day', '--', 'sh', '-c', 'touch begun; kill -9 $PPID');
+    await killed.ended;
+    const next = await semel('run', 'other', '--per', 'day', '--', 'touch', 'second');
+    expect(next.stderr + next.stdout).not.toMatch(/still running/);
+  });
+});

@@ -1,0 +1,70 @@
+// After a storm, when none of its processes is left: doubts are decided, every caller comes back, and what the ledger
+// then holds is read.
+
+import { createSemel, type Semel } from '../../../src/index.ts';
+import type { StoredRecord, StoreEvent } from '../../../src/store/index.ts';
+import type { LandedEffect } from '../../../src/testing/effect-server/index.ts';
+import { hookedStore } from '../../processes/hooked-store.ts';
+import { toolOf } from '../tools.ts';
+import type { StormLedger } from './ledger.ts';
+import { somebody } from './person.ts';
+import { contracts, leaseMs, namespace, terms, verifyAfterMs } from './terms.ts';
+import { openWorkLog } from './work-log.ts';
+
+export interface Calm {
+  readonly intents: number;
+  readonly records: readonly StoredRecord[];
+  readonly events: readonly StoreEvent[];
+}
+
+/** No process of the storm is left: doubts are decided, and every caller comes back once. */
+export async function calm(
+  ledger: StormLedger,
+  url: string,
+  effects: () => readonly LandedEffect[],
+  log: string,
+): Promise<Calm> {
+  // Every lease is over, and what was sent has landed or never will.
+  const { store, clock } = await ledger.after(verifyAfterMs + 4 * leaseMs);
+  const work = openWorkLog(log, 'after');
+  const semel = createSemel({
+    store: hookedStore(store, work.hooks),
+    clock,
+    namespace,
+    onWarning: () => undefined,
+  });
+  const tools = new Map(
+    contracts.map((name) => [name, toolOf(semel, name, { url, at: () => undefined, ...terms })]),
+  );
+  try {
+    await semel.doubts.sweep();
+    await somebody(semel, effects, null).look();
+    const open = await all(semel);
+    for (const { contract, args } of open) {
+      const { intent } = args as { intent: string };
+      await work.call(tools.get(contract as never)!, { intent, wording: 'after the storm' });
+    }
+    const records: StoredRecord[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await store.list({ namespace, limit: 500, ...(after === undefined ? {} : { after }) });
+      records.push(...page.items);
+      if (page.next === undefined) break;
+      after = page.next;
+    }
+    const events: StoreEvent[] = [];
+    for (const { key } of records) events.push(...(await store.history(namespace, key)));
+    return { intents: open.length, records, events };
+  } finally {
+    await semel.close();
+  }
+}
+
+async function all(semel: Semel) {
+  const found = [];
+  for (let after: string | undefined; ; ) {
+    const page = await semel.records.list({ limit: 500, ...(after === undefined ? {} : { after }) });
+    found.push(...page.items);
+    if (page.next === undefined) return found;
+    after = page.next;
+  }
+}

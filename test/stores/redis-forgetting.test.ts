@@ -1,0 +1,152 @@
+// A Redis that has forgotten is noticed by those who knew it, and claims fail until a person has accepted the loss.
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import type { SemelError } from 'semel';
+import { type RedisStore, redisStore } from 'semel/redis';
+import { expect, test } from 'vitest';
+import { claimRequest, take } from '../../src/testing/store-contract/attempt.ts';
+import { type RedisServer, startRedis } from '../servers/redis.ts';
+
+interface Scene extends AsyncDisposable {
+  readonly server: RedisServer;
+  readonly client: Redis;
+  store(): RedisStore;
+}
+
+async function scene(options: Parameters<typeof startRedis>[0] = {}): Promise<Scene | undefined> {
+  const server = await startRedis(options);
+  if (server === undefined) return undefined;
+  const client = new Redis(server.url);
+  client.on('error', () => {});
+  return {
+    server,
+    client,
+    store: () => redisStore({ client, durability: 'accept-loss' }),
+    async [Symbol.asyncDispose]() {
+      client.disconnect();
+      await server.stop();
+    },
+  };
+}
+
+async function refusal(asked: Promise<unknown>): Promise<SemelError> {
+  return asked.then(
+    () => {
+      throw new Error('it was done');
+    },
+    (error) => error as SemelError,
+  );
+}
+
+async function expectClosed(store: RedisStore): Promise<void> {
+  const error = await refusal(store.claim(claimRequest({ key: `mail.send/=${Math.random()}` })));
+  expect([error.code, error.retriable]).toEqual(['STORE_UNSAFE', false]);
+  expect(error.message).toContain('has forgotten');
+  expect(error.message).toContain('semel store accept-loss');
+}
+
+test('emptied by FLUSHALL: whoever knew it refuses, and so does who comes new afterwards', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  const holder = await take(store);
+  await world.client.flushall();
+  await expectClosed(store);
+  await expectClosed(world.store());
+  expect((await refusal(holder.renew())).code).toBe('STORE_UNSAFE');
+  expect((await refusal(holder.succeed())).code).toBe('STORE_UNSAFE');
+  await world.store().acceptLoss();
+  const next = await take(store);
+  expect(next.fence).toBeGreaterThan(holder.fence);
+  await take(world.store(), { key: 'mail.send/=other' });
+});
+
+test('another ledger at the address is refused, and is not harmed', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const old = world.store();
+  await take(old);
+  await world.client.flushall();
+  const young = world.store();
+  await take(young);
+  await expectClosed(old);
+  await take(young, { key: 'mail.send/=2' });
+});
+
+test('started anew without persistence', async (context) => {
+  await using world = await scene({ persistence: 'none' });
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  await take(store);
+  await world.server.restart();
+  await expectClosed(store);
+});
+
+test('put back to an earlier state', async (context) => {
+  await using world = await scene({ persistence: 'none', settings: { dbfilename: 'dump.rdb' } });
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  const first = await take(store);
+  await first.settle('released');
+  await world.client.save();
+  const folder = world.server.dataFolder;
+  copyFileSync(join(folder, 'dump.rdb'), join(folder, 'old.rdb'));
+  let latest = await take(store);
+  for (let i = 0; i < 3; i += 1) {
+    await latest.settle('released');
+    latest = await take(store);
+  }
+  await world.server.kill();
+  copyFileSync(join(folder, 'old.rdb'), join(folder, 'dump.rdb'));
+  await world.server.restart();
+  expect((await world.store().read('shop', first.key))?.fence).toBe(first.fence);
+  await expectClosed(store);
+  await expectClosed(world.store());
+  await world.store().acceptLoss();
+  const next = await take(store);
+  expect(next.fence).toBeGreaterThan(latest.fence);
+  expect(next.generation).toBe(first.generation);
+});
+
+test('its description was deleted beside its records', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  await take(world.store());
+  await world.client.del('semel{0}meta');
+  await expectClosed(world.store());
+  await world.store().acceptLoss();
+  await take(world.store(), { key: 'mail.send/=2' });
+});
+
+test('a restart that forgets nothing is no loss', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  const holder = await take(store);
+  await world.server.kill();
+  await world.server.restart();
+  await expect
+    .poll(
+      async () =>
+        holder.renew().then(
+          (answer) => answer.held,
+          () => false,
+        ),
+      { timeout: 5_000 },
+    )
+    .toBe(true);
+  expect((await holder.succeed()).settled).toBe(true);
+});
+
+test('a moved ledger and one of newer programs are refused', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  await take(store);
+  await world.client.hset('semel{0}meta', 'writer', '99');
+  expect((await refusal(take(store, { key: 'mail.send/=2' }))).message).toContain('newer versions');
+  await world.client.hset('semel{0}meta', 'moved', 'postgres://elsewhere');
+  expect((await refusal(take(store, { key: 'mail.send/=2' }))).code).toBe('STORE_MOVED');
+  expect((await refusal(world.store().open())).code).toBe('STORE_MOVED');
+});
