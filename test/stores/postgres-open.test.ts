@@ -188,7 +188,7 @@ test.each(['repeatable read', 'serializable'])(
     const late = client.query(
       within(schema, `SELECT * FROM semel.exchange('[{}]', null, null, null, null, null, null, null, 1)`),
     );
-    await expect(late).rejects.toMatchObject({ code: 'SM004' });
+    await expect(late).rejects.toMatchObject({ code: 'SM006' });
     await client.end();
   },
 );

@@ -159,7 +159,7 @@ DECLARE
 BEGIN
   -- What was waited for must be seen by the next statement: a snapshot for all of them would let a key be taken twice.
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM006', DETAIL = current_setting('transaction_isolation');
   END IF;
   PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
   IF current_setting('transaction_isolation') <> 'read committed' THEN

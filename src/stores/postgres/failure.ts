@@ -57,7 +57,7 @@ export function judge(error: unknown, where: string): Judgement {
     return told('STORE_UNSAFE', `The ledger at ${where} is written by newer versions of semel only.`, {
       next: 'Update semel in this program.',
     });
-  if (state === 'SM004')
+  if (state === 'SM006')
     return told('STORE_UNSAFE', `The connection to ${where} is not at isolation level read committed.`, {
       next: isolationNext,
     });

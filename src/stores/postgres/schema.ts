@@ -262,7 +262,7 @@ DECLARE
 BEGIN
   -- What was waited for must be seen by the next statement: a snapshot for all of them would let a key be taken twice.
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM006', DETAIL = current_setting('transaction_isolation');
   END IF;
   ${admission}
 
