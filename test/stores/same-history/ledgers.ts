@@ -8,9 +8,11 @@ import { memoryStore, type Store } from '../../../src/store/index.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { newScratch } from '../../processes/scratch.ts';
 import { startPostgres } from '../../servers/postgres.ts';
+import { startRedis } from '../../servers/redis.ts';
 import { type FarMemoryBackend, farMemoryBackend } from '../far-memory-backend.ts';
 import { type MovableTime, movableTime } from '../movable-time.ts';
 import { movableLedger as movablePostgres } from '../postgres-ledger.ts';
+import { movableLedger as movableRedis } from '../redis-ledger.ts';
 
 export interface Ledger {
   /** Empty, at the same moment as all others, with fences from one. */
@@ -19,9 +21,15 @@ export interface Ledger {
   open(): Promise<Store>;
   advance(ms: number): Promise<void>;
   end(): Promise<void>;
+  /**
+   * Whoever only looks is not told of the floor, so that a record which has expired goes on above its own fence and
+   * not above that of another key. Both are right, but no longer alike: such a store is not asked to prune.
+   */
+  readonly hearsOfFloorLate?: boolean;
 }
 
-export const ledgers: Record<string, () => Promise<Ledger>> = {
+/** Undefined: not to be had on this machine. */
+export const ledgers: Record<string, () => Promise<Ledger | undefined>> = {
   async sqlite() {
     // Nothing here is about disks.
     const scratch = newScratch('same-history', existsSync('/dev/shm') ? '/dev/shm' : undefined);
@@ -81,6 +89,30 @@ export const ledgers: Record<string, () => Promise<Ledger>> = {
       async advance(ms) {
         time.advance(ms);
         await ledger.setClock(time.time().wall);
+      },
+      async end() {
+        await ledger.end();
+        await server.stop();
+      },
+    };
+  },
+
+  async redis() {
+    const server = await startRedis();
+    if (server === undefined) return undefined;
+    const ledger = await movableRedis(server.url, 'ioredis');
+    let time: MovableTime;
+    return {
+      hearsOfFloorLate: true,
+      async begin() {
+        time = movableTime();
+        ledger.setClock(time.time().wall);
+        await ledger.empty();
+      },
+      open: () => ledger.open({ clock: time.clock }),
+      async advance(ms) {
+        time.advance(ms);
+        ledger.setClock(time.time().wall);
       },
       async end() {
         await ledger.end();

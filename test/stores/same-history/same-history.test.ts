@@ -8,13 +8,14 @@ const regressions: readonly number[] = [];
 const runs = 200;
 
 describe.each(Object.keys(ledgers))('%s', (name) => {
-  let ledger: Ledger;
+  let ledger: Ledger | undefined;
   beforeAll(async () => {
-    ledger = await (ledgers[name] as () => Promise<Ledger>)();
+    ledger = await ledgers[name]?.();
   });
   afterAll(() => ledger?.end());
 
-  test(`answers ${runs} histories as the reference does`, async () => {
+  test(`answers ${runs} histories as the reference does`, async (context) => {
+    if (ledger === undefined) return context.skip('it is not to be had on this machine');
     for (const seed of [...regressions, ...Array.from({ length: runs }, (_, nth) => nth + 1)])
       expect(await difference(seed, ledger, reference())).toBeUndefined();
   });
