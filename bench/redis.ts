@@ -1,0 +1,152 @@
+// semel on Redis at equal durability (AOF, fsync always), against two commands by hand through the drivers.
+
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+import { redisStore } from '../src/stores/redis/index.ts';
+import { startRedis } from '../test/servers/redis.ts';
+import { benchOn, callers, inParallel, next, result, timesAsync } from './calls.ts';
+import { type Figure, measure } from './measure.ts';
+import type { Section } from './report.ts';
+
+export interface RedisSizes {
+  readonly rounds: number;
+}
+
+interface Raw {
+  readonly name: string;
+  execute(key: string, text: string): Promise<unknown>;
+  read(key: string): Promise<string | null>;
+}
+
+let keys = 0;
+const rawKey = () => {
+  keys += 1;
+  return `raw:email.send/2026-06-19/${String(keys).padStart(32, '0')}`;
+};
+
+export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]> {
+  await using server = await startRedis({ persistence: 'always' });
+  if (server === undefined) return [];
+  const io = new Redis(server.url, { enableAutoPipelining: true });
+  const node = createClient({ url: server.url });
+  await node.connect();
+  const claim = '{"status":"running","token":"b7e1c0ffee5678ab","args":{"lead":"l-000000001","n":1}}';
+  const raws: readonly Raw[] = [
+    {
+      name: 'ioredis',
+      async execute(key, text) {
+        await io.set(key, claim, 'PX', 86_400_000, 'NX');
+        await io.set(key, text, 'PX', 86_400_000);
+      },
+      read: (key) => io.get(key),
+    },
+    {
+      name: 'redis',
+      async execute(key, text) {
+        await node.set(key, claim, { expiration: { type: 'PX', value: 86_400_000 }, condition: 'NX' });
+        await node.set(key, text, { expiration: { type: 'PX', value: 86_400_000 } });
+      },
+      read: (key) => node.get(key),
+    },
+  ];
+  const bench = benchOn(redisStore({ url: server.url }), { cache: false });
+  const text = JSON.stringify(result);
+  const known = Array.from({ length: 1000 }, next);
+  const rawKnown = known.map(rawKey);
+  await inParallel(8, async (caller, n) => {
+    const index = caller * 8 + n;
+    if (index >= known.length) return;
+    await bench.send(known[index] as never);
+    await raws[0]?.execute(rawKnown[index] as string, text);
+  });
+
+  const first = await measure(rounds, [
+    ...raws.map((raw) => ({
+      name: `${raw.name}: ${callers} callers`,
+      run: () => inParallel(40, () => raw.execute(rawKey(), text)),
+    })),
+    { name: `semel: ${callers} callers`, run: () => inParallel(40, (caller) => bench.send(next(), caller)) },
+    ...raws.map((raw) => ({
+      name: `${raw.name}: one caller`,
+      run: () => timesAsync(300, () => raw.execute(rawKey(), text)),
+    })),
+    { name: 'semel: one caller', run: () => timesAsync(300, () => bench.send(next())) },
+  ]);
+  const replay = await measure(rounds, [
+    ...raws.map((raw) => ({
+      name: `${raw.name}: ${callers} callers`,
+      run: () =>
+        inParallel(100, async (caller, n) =>
+          JSON.parse((await raw.read(rawKnown[(caller * 100 + n) % 1000] as string)) ?? 'null'),
+        ),
+    })),
+    {
+      name: `semel: ${callers} callers`,
+      run: () => inParallel(100, (caller, n) => bench.send(known[(caller * 100 + n) % 1000] as never)),
+    },
+  ]);
+  await bench.close();
+  const bytes = await bytesPerRecord(server.url, io);
+  io.disconnect();
+  await node.close();
+
+  const best = (figures: readonly Figure[], who: string) =>
+    Math.max(...raws.map(({ name }) => rate(figures, `${name}: ${who}`)));
+  const many = `${callers} callers`;
+  return [
+    {
+      title: 'Redis, appendfsync always: first executions',
+      figures: first,
+      ratios: [
+        {
+          what: `${many} / the best raw client`,
+          value: rate(first, `semel: ${many}`) / best(first, many),
+          goal: { direction: 'at least', value: 0.8 },
+        },
+        {
+          what: 'one caller / the best raw client',
+          value: rate(first, 'semel: one caller') / best(first, 'one caller'),
+        },
+      ],
+    },
+    {
+      title: 'Redis: replays, no cache',
+      figures: replay,
+      ratios: [
+        {
+          what: `${many} / the best raw client`,
+          value: rate(replay, `semel: ${many}`) / best(replay, many),
+          goal: { direction: 'at least', value: 0.8 },
+        },
+      ],
+    },
+    {
+      title: 'Redis: size',
+      figures: [],
+      ratios: [
+        {
+          what: 'bytes per record, with a 200-byte result',
+          value: bytes,
+          goal: { direction: 'at most', value: 520 },
+        },
+      ],
+    },
+  ];
+}
+
+function rate(figures: readonly Figure[], name: string): number {
+  return figures.find((figure) => figure.name === name)?.perSecond ?? Number.NaN;
+}
+
+/** By what the server says that it uses, before and after. */
+async function bytesPerRecord(url: string, io: Redis): Promise<number> {
+  await io.flushall();
+  const used = async () => Number(/used_memory:(\d+)/.exec(await io.info('memory'))?.[1]);
+  const bench = benchOn(redisStore({ url, prefix: 'size' }), { cache: false });
+  await bench.send(next());
+  const before = await used();
+  const records = await inParallel(200, (caller) => bench.send(next(), caller));
+  const after = await used();
+  await bench.close();
+  return (after - before) / records;
+}
