@@ -3,18 +3,14 @@
 
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { SemelError } from '../core/errors.ts';
 
 /** By `require`: the command is no module, and nobody's bundler asks for a package that is optional. */
-export function loadPeer(name: string): unknown {
+export function findPeer(name: string): unknown {
   for (const place of [import.meta.url, join(process.cwd(), 'semel.cjs')]) {
     const require = createRequire(place);
     if (isThere(require, name)) return require(name);
   }
-  throw new SemelError('CONTRACT_INVALID', `The package \`${name}\` is not installed.`, {
-    path: 'store',
-    next: `Run \`npm install ${name}\` beside semel or in this folder's project, or pass a client of yours as \`store\`.`,
-  });
+  return undefined;
 }
 
 function isThere(require: NodeJS.Require, name: string): boolean {

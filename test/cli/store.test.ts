@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
+import { startRedis } from '../servers/redis.ts';
 import { eventually, type Place, place, until } from './place.ts';
 
 let server: PostgresServer;
@@ -242,5 +243,27 @@ describe('the other commands on Postgres', () => {
     await killed.ended;
     const next = await semel('run', 'other', '--per', 'day', '--', 'touch', 'second');
     expect(next.stderr + next.stdout).not.toMatch(/still running/);
+  });
+});
+
+test('Redis: checked, and used again after a loss only when somebody accepts it', async () => {
+  await using redis = await startRedis();
+  if (redis === undefined) return;
+  const here = placeWithDriver();
+  const { semel } = here.with({ env: { SEMEL_STORE: redis.url } });
+  expect(await semel('once', 'mail', '--key', 'a', '--', 'echo', 'sent')).toMatchObject({ stdout: 'sent\n' });
+  const checked = await semel('store', 'check');
+  expect(checked).toMatchObject({ code: 0 });
+  expect(checked.stdout).toMatch(/kind +redis/);
+  expect((await semel('store', 'migrate')).stdout).toMatch(/no schema/);
+  expect(await semel('store', 'copy', '--from', redis.url, '--to', here.storeAt('x.db'))).toMatchObject({
+    code: 64,
+  });
+  const asked = await semel('store', 'accept-loss');
+  expect(asked.code).toBe(64);
+  expect((await semel('store', 'accept-loss', '--yes')).stdout).toMatch(/in use again/);
+  expect(await semel('once', 'mail', '--key', 'a', '--', 'touch', 'twice')).toMatchObject({
+    code: 0,
+    stdout: 'sent\n',
   });
 });

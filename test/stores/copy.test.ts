@@ -453,12 +453,9 @@ describe('the seal of Postgres', () => {
     await store.open();
     const sealer = await pool.connect();
     await sealer.query('BEGIN');
-    await sealer.query(
-      within(
-        schema,
-        `SELECT semel.stand('{"movedTo":null,"cameFrom":null,"filling":false}', '{"movedTo":"elsewhere","filling":false}', false)`,
-      ),
-    );
+    const unsealed = '{"movedTo":null,"cameFrom":null,"filling":false}';
+    const sealed = '{"movedTo":"elsewhere","filling":false}';
+    await sealer.query(within(schema, `SELECT semel.stand('${unsealed}', '${sealed}', false)`));
     const claim = store.claim(claimRequest()).catch((error: unknown) => error);
     await new Promise((resolve) => setTimeout(resolve, 300));
     await sealer.query('COMMIT');

@@ -188,7 +188,11 @@ test.each(['repeatable read', 'serializable'])(
     const late = client.query(
       within(schema, `SELECT * FROM semel.exchange('[{}]', null, null, null, null, null, null, null, 1)`),
     );
-    await expect(late).rejects.toMatchObject({ code: 'SM006' });
+    await expect(late).rejects.toMatchObject({ code: 'SM004' });
+    for (const call of ["remove('[]', 1)", "append('[]', 1)", "refill('x', '[]', '[]', '[]', '[]', 0)"])
+      await expect(client.query(within(schema, `SELECT semel.${call}`))).rejects.toMatchObject({
+        code: 'SM004',
+      });
     await client.end();
   },
 );

@@ -157,19 +157,15 @@ DECLARE
   expected integer := coalesce(json_array_length(fresh), 0) + coalesce(json_array_length(held), 0) + coalesce(json_array_length(ended), 0) + coalesce(json_array_length(taken), 0) + coalesce(json_array_length(told), 0);
   item json;
 BEGIN
-  -- What was waited for must be seen by the next statement: a snapshot for all of them would let a key be taken twice.
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM006', DETAIL = current_setting('transaction_isolation');
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM FROM semel.meta FOR SHARE;
-  END IF;
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
   ELSIF known.filling THEN
-    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM004';
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
@@ -288,15 +284,15 @@ DECLARE
   highest bigint;
   taken integer;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM FROM semel.meta FOR SHARE;
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
+  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
   ELSIF known.filling THEN
-    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM004';
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
@@ -341,15 +337,15 @@ CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE p
 DECLARE
   known semel.meta;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM FROM semel.meta FOR SHARE;
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
+  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
   ELSIF known.filling THEN
-    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM004';
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
@@ -386,12 +382,12 @@ RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off
 DECLARE
   known semel.meta;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
-  PERFORM set_config('synchronous_commit', 'on', true);
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM FROM semel.meta FOR SHARE;
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
+  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
   SELECT * INTO known FROM semel.meta WHERE one;
+  PERFORM set_config('synchronous_commit', 'on', true);
   IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN
     RAISE EXCEPTION 'not filling' USING ERRCODE = 'SM005';
   END IF;

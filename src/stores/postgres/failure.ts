@@ -51,13 +51,13 @@ export function judge(error: unknown, where: string): Judgement {
       error: moved(where, (error as { detail?: string }).detail ?? 'another store'),
       concernsAll: true,
     };
-  if (state === 'SM004') return { error: isFilling(where), concernsAll: true };
+  if (state === 'SM006') return { error: isFilling(where), concernsAll: true };
   if (state === 'SM005') return { error: notFilling(where), concernsAll: true };
   if (state === 'SM003')
     return told('STORE_UNSAFE', `The ledger at ${where} is written by newer versions of semel only.`, {
       next: 'Update semel in this program.',
     });
-  if (state === 'SM006')
+  if (state === 'SM004')
     return told('STORE_UNSAFE', `The connection to ${where} is not at isolation level read committed.`, {
       next: isolationNext,
     });

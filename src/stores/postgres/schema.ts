@@ -56,19 +56,19 @@ const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mer
 /** Whoever changes the standing of the ledger waits for those who are writing, and they for nobody else. */
 const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
 
-/** A snapshot from before the lock does not see what the lock was waited for: then this fails, and is tried again. */
-const current = `IF current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM FROM semel.meta FOR SHARE;
+/** A snapshot for all statements would not see what the lock was waited for: a key could be taken twice, a seal overlooked. */
+const entry = `IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
+  PERFORM pg_advisory_xact_lock_shared${gate};
   SELECT * INTO known FROM semel.meta WHERE one;`;
 
-/** What stands first in every write. */
-const admission = `PERFORM pg_advisory_xact_lock_shared${gate};
-  ${current}
+/** What stands first in every write of a user. */
+const admission = `${entry}
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
   ELSIF known.filling THEN
-    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM004';
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;`;
@@ -260,10 +260,6 @@ DECLARE
   expected integer := ${count};
   item json;
 BEGIN
-  -- What was waited for must be seen by the next statement: a snapshot for all of them would let a key be taken twice.
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM006', DETAIL = current_setting('transaction_isolation');
-  END IF;
   ${admission}
 
   IF beside IS NOT NULL THEN
@@ -411,9 +407,8 @@ RETURNS void LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   known semel.meta;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared${gate};
+  ${entry}
   PERFORM set_config('synchronous_commit', 'on', true);
-  ${current}
   IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN
     RAISE EXCEPTION 'not filling' USING ERRCODE = 'SM005';
   END IF;

@@ -1,7 +1,7 @@
 // A pool of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
 
 import { SemelError } from '../../core/errors.ts';
-import { loadPeer } from '../../store/peer.ts';
+import { findPeer } from '../../store/peer.ts';
 import { type Connection, connectionOf, type PgLike } from './client.ts';
 
 export const usualSchema = 'semel';
@@ -33,7 +33,12 @@ interface PgPool extends PgLike {
 }
 
 function driver(): { Pool: new (options: object) => PgPool } {
-  return loadPeer('pg') as { Pool: new (options: object) => PgPool };
+  const found = findPeer('pg');
+  if (found !== undefined) return found as { Pool: new (options: object) => PgPool };
+  throw new SemelError('CONTRACT_INVALID', 'The package `pg` is not installed.', {
+    path: 'store',
+    next: "Run `npm install pg` beside semel or in this folder's project, or pass a client of yours as `store`.",
+  });
 }
 
 /** What leads here again: the schema is a parameter of ours. */

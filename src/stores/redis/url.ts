@@ -3,6 +3,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import { inTime } from '../../store/in-time.ts';
+import { findPeer } from '../../store/peer.ts';
 import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
 
 interface OwnNodeRedis extends NodeRedisLike {
@@ -21,13 +22,13 @@ type NodeRedis = { createClient(options: object): OwnNodeRedis };
 type IoRedis = { Redis: new (url: string, options: object) => OwnIoRedis };
 
 export async function connect(url: string, clock: Clock, timeoutMs: number): Promise<Connection> {
-  const nodeRedis = await load<NodeRedis>('redis');
+  const nodeRedis = findPeer('redis') as NodeRedis | undefined;
   if (nodeRedis !== undefined) return withNodeRedis(nodeRedis, url, clock, timeoutMs);
-  const ioRedis = await load<IoRedis>('ioredis');
+  const ioRedis = findPeer('ioredis') as IoRedis | undefined;
   if (ioRedis !== undefined) return withIoRedis(ioRedis, url, timeoutMs);
   throw new SemelError('CONTRACT_INVALID', 'Neither `redis` nor `ioredis` is installed.', {
     path: 'store',
-    next: 'Run `npm install redis`, or pass a client of yours as `store`.',
+    next: "Run `npm install redis` beside semel or in this folder's project, or pass a client of yours as `store`.",
   });
 }
 
@@ -73,17 +74,6 @@ async function withIoRedis({ Redis }: IoRedis, url: string, timeoutMs: number): 
   });
   client.on('error', () => {});
   return { ...connectionOf(client), end: async () => client.disconnect() };
-}
-
-async function load<Driver>(name: string): Promise<Driver | undefined> {
-  try {
-    // Not a literal, so that nobody's bundler asks for a package that is optional.
-    const loaded = (await import(name)) as { default?: object };
-    return { ...loaded.default, ...loaded } as unknown as Driver;
-  } catch (error) {
-    if ((error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND') return undefined;
-    throw error;
-  }
 }
 
 /** For people: without user and password. */
