@@ -25,7 +25,6 @@ export interface Attempt {
   readonly record: StoredRecord;
   /** The args to run with: the first wording, where a provider may have seen it. */
   readonly args: unknown;
-  readonly dispatched: boolean;
   readonly remoteRef: string | undefined;
   readonly stop: Stop;
   /** Resolves when the attempt must end whatever its effect does: its time is over, or the process is. */
@@ -68,20 +67,20 @@ export function startAttempt({
   askedAt,
 }: AttemptOptions): Attempt {
   const { contract } = call.tool;
-  let record = claimed;
   const held: Held = {
-    namespace: record.namespace,
-    key: record.key,
+    namespace: claimed.namespace,
+    key: claimed.key,
     token,
-    fence: record.fence,
-    generation: record.generation,
+    fence: claimed.fence,
+    generation: claimed.generation,
   };
   const stop = createStop();
   const { promise: over, resolve: end } = Promise.withResolvers<Over>();
   let isOver = false;
-  let remoteRef: string | undefined;
   let prepared: { readonly output: unknown; readonly text: string | null } | undefined =
-    record.prepared === null ? undefined : { output: decodeResult(record.prepared), text: record.prepared };
+    claimed.prepared === null
+      ? undefined
+      : { output: decodeResult(claimed.prepared), text: claimed.prepared };
 
   const heartbeat = startHeartbeat({
     clock,
@@ -106,7 +105,7 @@ export function startAttempt({
   }
 
   function note(ref: string): void {
-    remoteRef = String(ref).slice(0, maxRefLength);
+    attempt.remoteRef = String(ref).slice(0, maxRefLength);
   }
 
   async function ready(): Promise<void> {
@@ -117,7 +116,7 @@ export function startAttempt({
     // Ended while it asked: nothing is started in its name any more.
     stop.throwIfAsked();
     // So is the provider's memory of the key, which the claim was judged by.
-    if (contract.rerunWithinMs !== null && record.dispatched) await judge();
+    if (contract.rerunWithinMs !== null && attempt.record.dispatched) await judge();
   }
 
   async function send(): Promise<void> {
@@ -130,33 +129,24 @@ export function startAttempt({
       ...held,
       prepared: prepared?.text ?? null,
       // What let the claim take the doubt lets it cross the line too.
-      rerunWithinMs: rerunWithin(call, record),
+      rerunWithinMs: rerunWithin(call, attempt.record),
       verifyAfterMs: contract.verifyAfterMs,
     });
     if (!answer.ok) throw crossRefused(contract.name, answer.why);
     // Ended while it asked: it was told to the ledger as not dispatched, so nothing may be sent any more.
     if (isOver) throw stop.reason;
-    record = answer.record;
+    attempt.record = answer.record;
   }
 
-  return {
+  const attempt: Writable<Attempt, 'record' | 'remoteRef' | 'hasPrepared'> = {
     call,
     held,
-    get record() {
-      return record;
-    },
+    record: claimed,
     args: keptFirstWording(call, claimed) ? decodeResult(claimed.args as string) : call.args,
-    get dispatched() {
-      return record.dispatched;
-    },
-    get remoteRef() {
-      return remoteRef;
-    },
+    remoteRef: undefined,
     stop,
     over,
-    get hasPrepared() {
-      return prepared !== undefined;
-    },
+    hasPrepared: prepared !== undefined,
     prepare(output) {
       const encoded = encodeResult(output, { maxBytes: maxPreparedBytes });
       if (!encoded.ok) {
@@ -169,28 +159,29 @@ export function startAttempt({
         );
       }
       prepared = { output, text: encoded.text };
+      attempt.hasPrepared = true;
     },
     ready,
     async cross() {
-      if (record.dispatched) return stop.throwIfAsked();
+      if (attempt.record.dispatched) return stop.throwIfAsked();
       await send();
     },
     async rejudge() {
-      if (contract.rerunWithinMs !== null && record.dispatched) await send();
+      if (contract.rerunWithinMs !== null && attempt.record.dispatched) await send();
     },
     async clear() {
       await ready();
       const answer = await ledger.clear({
         ...held,
         crossing: contract.dispatch === 'claim',
-        seenAt: record.readAt,
+        seenAt: attempt.record.readAt,
         // Other code sends other words, which a provider would refuse under the old key.
         freshKey: contract.provider?.replaysErrors === true || !isSameCode(call, claimed),
         rerunWithinMs: contract.rerunWithinMs,
         verifyAfterMs: contract.verifyAfterMs,
       });
       if (!answer.ok) return answer.why;
-      record = answer.record;
+      attempt.record = answer.record;
       return undefined;
     },
     cancel: stop.ask,
@@ -200,13 +191,13 @@ export function startAttempt({
       contextFor({
         namespace: held.namespace,
         recordKey: held.key,
-        keyFence: () => record.keyFence,
+        keyFence: () => attempt.record.keyFence,
         provider: contract.provider,
         fence: held.fence,
-        attempt: record.attempts,
+        attempt: attempt.record.attempts,
         stop,
         cross: async () => {
-          if (!record.dispatched) await send();
+          if (!attempt.record.dispatched) await send();
           else stop.throwIfAsked();
         },
         note,
@@ -217,18 +208,22 @@ export function startAttempt({
       clock.clearTimeout(timer);
     },
   };
+  return attempt;
 
   function leaseLost(): SemelError {
     return new SemelError('LEASE_LOST', `${contract.name}: another worker has taken this call over.`);
   }
 }
 
+/** Data that changes, not getters: those make an object many times dearer, and every execution makes one. */
+type Writable<T, Names extends keyof T> = Omit<T, Names> & { -readonly [Name in Names]: T[Name] };
+
 /** The claim was given back the args of an attempt that a provider may have seen. */
 function keptFirstWording(call: Call, claimed: StoredRecord): boolean {
   const { redact } = call.tool.contract;
   return (
     claimed.args !== null &&
-    claimed.args !== call.storedArgs &&
+    claimed.args !== call.storedArgs() &&
     redact.length === 0 &&
     isSameCode(call, claimed)
   );

@@ -57,9 +57,10 @@ export interface Call {
   readonly fingerprint: string | null;
   /** Canonical JSON of the identity args. */
   readonly intent: string;
-  readonly content: string | null;
+  /** Made when it is asked for: a replay from memory needs neither. */
+  readonly content: () => string | null;
   /** The args as they are stored, or null where they may not or cannot be. */
-  readonly storedArgs: string | null;
+  readonly storedArgs: () => string | null;
   /** Only this generation of the record: for whoever goes on with what they looked at. */
   readonly generation: number | null;
   readonly periodEndsAt: number | null;

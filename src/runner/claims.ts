@@ -70,7 +70,7 @@ export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsO
 function driftFrom(call: Call, verdict: Lost): { readonly drift?: readonly string[] } {
   // Content is digested with its key: under an earlier form of the contract it cannot be compared.
   if (verdict.kind !== 'replay' || verdict.record.key !== call.key) return {};
-  const drift = driftOf(verdict.record.content, call.content);
+  const drift = driftOf(verdict.record.content, call.content());
   return drift.length === 0 ? {} : { drift };
 }
 
@@ -101,8 +101,8 @@ function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string)
       periodEndsAt: call.periodEndsAt,
     },
     owner,
-    args: call.storedArgs,
-    content: call.content,
+    args: call.storedArgs(),
+    content: call.content(),
     notAfter: call.notAfter,
     conversation: conversation ?? null,
     turn: turn ?? null,

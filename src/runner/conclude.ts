@@ -39,7 +39,7 @@ export async function conclude(
   const more: Partial<Receipt> = {
     executed,
     replayed: verified === true && ending.outcome === 'succeeded',
-    drift: driftOf(attempt.record.content, call.content),
+    drift: driftOf(attempt.record.content, call.content()),
     acceptedRepeat:
       executed &&
       attempt.record.doubtSince !== null &&

@@ -123,7 +123,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   }
 
   function joined(given: AbortSignal | undefined): AbortSignal {
-    const { signal } = source.stop;
+    const signal = source.stop.signal();
     return given === undefined ? signal : AbortSignal.any([given, signal]);
   }
 
@@ -136,7 +136,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     fence: source.fence,
     attempt: source.attempt,
     get signal() {
-      return source.stop.signal;
+      return source.stop.signal();
     },
     dispatch: cross,
     note: source.note,

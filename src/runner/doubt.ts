@@ -49,7 +49,7 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
     firstDispatchedAt: at(record.firstDispatchedAt),
     lastDispatchedAt: at(record.lastDispatchedAt),
     attempts: record.attempts,
-    signal: attempt.stop.signal,
+    signal: attempt.stop.signal(),
   };
   try {
     const answer = tool.verify?.(argsInDoubt(attempt, inDoubt) as never, context);

@@ -64,7 +64,7 @@ export function createExecutions({ ledger, clock, concluding, onStart }: Executi
     const ended = await Promise.race([effect, attempt.over]);
     if ('ending' in ended) return ended;
     void effect.then((news) => conclude(concluding, attempt, news)).catch(() => undefined);
-    const mayHaveLanded = attempt.dispatched && !isRepeatable(attempt.record.effect);
+    const mayHaveLanded = attempt.record.dispatched && !isRepeatable(attempt.record.effect);
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: ended.reason.message },
       thrown: ended.reason,
@@ -95,7 +95,7 @@ export function createExecutions({ ledger, clock, concluding, onStart }: Executi
     const { signal } = call;
     if (signal === undefined) return () => undefined;
     const giveUp = () => {
-      if (attempt.dispatched) attempt.cancel(aborted(call));
+      if (attempt.record.dispatched) attempt.cancel(aborted(call));
       else attempt.end(aborted(call));
     };
     if (signal.aborted) giveUp();

@@ -94,7 +94,7 @@ function mayShare({ leader, attempt }: Flight, call: Call): boolean {
   const mayBeLate = leader.notAfter !== null && attempt === undefined;
   if (mayBeLate && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;
   // What is written each time anew must be written as this caller wants it.
-  return !isRepeatable(effect) || driftOf(leader.content, call.content).length === 0;
+  return !isRepeatable(effect) || driftOf(leader.content(), call.content()).length === 0;
 }
 
 /**
@@ -110,7 +110,7 @@ function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise<Result
     const leave = (reason: unknown, why: () => SemelError, isAnswered: boolean) => {
       end();
       flight.callers -= 1;
-      const goesOn = flight.callers > 0 || flight.attempt?.dispatched === true;
+      const goesOn = flight.callers > 0 || flight.attempt?.record.dispatched === true;
       if (flight.callers === 0) flight.left?.abort(reason);
       if (goesOn || isAnswered) resolve(refused(call, flight.attempt?.record, why()));
     };
@@ -132,7 +132,7 @@ function shared({ leader, attempt }: Flight, call: Call, result: Result): Result
     ...result.receipt,
     executed: false,
     replayed: result.ok,
-    drift: driftOf(attempt?.record.content ?? leader.content, call.content),
+    drift: driftOf(attempt?.record.content ?? leader.content(), call.content()),
     weak: call.identity.weak === true,
   };
   return result.ok ? { ...result, value: copyOf(result.value), receipt } : { ...result, receipt };

@@ -16,7 +16,7 @@ export function replay(
 ): Result | Promise<Result> {
   const receipt = receiptOf(call, record, {
     replayed: true,
-    drift: driftOf(record.content, call.content),
+    drift: driftOf(record.content, call.content()),
     ...more,
   });
   if (record.status !== 'succeeded') return { ...refused(call, record, recordedError(record)), receipt };

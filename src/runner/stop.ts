@@ -3,35 +3,33 @@
 export interface Stop {
   readonly reason: unknown;
   readonly isAsked: boolean;
-  readonly signal: AbortSignal;
+  signal(): AbortSignal;
   ask(reason: unknown): void;
   throwIfAsked(): void;
 }
 
 export function createStop(): Stop {
   let controller: AbortController | undefined;
-  let asked: { readonly reason: unknown } | undefined;
-
-  return {
-    get reason() {
-      return asked?.reason;
-    },
-    get isAsked() {
-      return asked !== undefined;
-    },
-    get signal() {
+  const stop = {
+    reason: undefined as unknown,
+    isAsked: false,
+    signal() {
       if (controller === undefined) {
         controller = new AbortController();
-        if (asked !== undefined) controller.abort(asked.reason);
+        if (stop.isAsked) controller.abort(stop.reason);
       }
       return controller.signal;
     },
-    ask(reason) {
-      asked ??= { reason };
-      controller?.abort(asked.reason);
+    ask(reason: unknown) {
+      if (!stop.isAsked) {
+        stop.isAsked = true;
+        stop.reason = reason;
+      }
+      controller?.abort(stop.reason);
     },
     throwIfAsked() {
-      if (asked !== undefined) throw asked.reason;
+      if (stop.isAsked) throw stop.reason;
     },
   };
+  return stop;
 }

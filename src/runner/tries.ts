@@ -57,7 +57,7 @@ async function runOnce(attempt: Attempt): Promise<Try> {
     if (tool.prepare !== undefined && !attempt.hasPrepared) attempt.prepare(await tool.prepare(args, ctx));
     if (tool.contract.dispatch === 'prepared') await attempt.cross();
     const value = await tool.run(args, ctx);
-    if (!attempt.dispatched) {
+    if (!attempt.record.dispatched) {
       await log.close();
       return neverCrossed(tool.contract.name);
     }
@@ -78,7 +78,7 @@ export function meaningOf(
   const { tool } = attempt.call;
   return classify({
     error: thrown,
-    dispatched: attempt.dispatched,
+    dispatched: attempt.record.dispatched,
     repeatable: isRepeatable(stricter(tool.contract.effect, attempt.record.effect)),
     classified: classifiedBy(tool, thrown),
     requests: fates,

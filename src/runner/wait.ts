@@ -35,7 +35,7 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
 
   const { ledger, clock, random, closing } = deps;
   // What is written each time anew is not shared with a caller who wants something else written.
-  const isAnother = isRepeatable(contract.effect) && driftOf(first.content, call.content).length > 0;
+  const isAnother = isRepeatable(contract.effect) && driftOf(first.content, call.content()).length > 0;
   const until = clock.mono() + contract.waitMs;
   let running = first;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {

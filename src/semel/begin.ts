@@ -67,7 +67,7 @@ function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
         const open = openAttempt<Value>(ctx, attempt.args, {
           succeed: (value) =>
             end(() =>
-              attempt.dispatched
+              attempt.record.dispatched
                 ? { ending: { outcome: 'succeeded', value }, thrown: undefined }
                 : neverCrossed(tool.contract.name),
             ),

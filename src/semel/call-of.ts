@@ -68,7 +68,14 @@ async function keylessCall(
   problem: SemelError,
 ): Promise<Call> {
   const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
-  const unkeyed = { key: '', olderKeys: [], fingerprint: null, intent: '', content: null, storedArgs: null };
+  const unkeyed = {
+    key: '',
+    olderKeys: [],
+    fingerprint: null,
+    intent: '',
+    content: nothing,
+    storedArgs: nothing,
+  };
   const nobody = { identity: {}, periodEndsAt: null, again: null, notAfter: null };
   return {
     tool,
@@ -142,8 +149,8 @@ function keyedCall(
   }
 
   const key = keyIn(contract);
-  let content: { readonly text: string | null } | undefined;
-  let stored: { readonly text: string | null } | undefined;
+  let content: string | null | undefined;
+  let stored: string | null | undefined;
   return {
     tool,
     namespace,
@@ -153,14 +160,13 @@ function keyedCall(
     olderKeys: contract.was.length === 0 ? noKeys : contract.was.map(keyIn).filter((each) => each !== key),
     fingerprint: caller === undefined ? null : fingerprint(identityText),
     intent: identityText,
-    // A replay from memory needs neither.
-    get content() {
-      content ??= { text: contentOf(key, args, contract.fields) };
-      return content.text;
+    content() {
+      if (content === undefined) content = contentOf(key, args, contract.fields);
+      return content;
     },
-    get storedArgs() {
-      stored ??= { text: storedArgs(args, contract, limits) };
-      return stored.text;
+    storedArgs() {
+      if (stored === undefined) stored = storedArgs(args, contract, limits);
+      return stored;
     },
     periodEndsAt,
     identity,
@@ -172,6 +178,7 @@ function keyedCall(
 }
 
 const noKeys: readonly string[] = [];
+const nothing = () => null;
 const none: ReadonlySet<string> = new Set();
 
 /** Args that are too large or no data stay with the caller; then nobody else can run the call again. */

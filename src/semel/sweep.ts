@@ -92,8 +92,8 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
     olderKeys: [],
     fingerprint: record.fingerprint,
     intent: '',
-    content: record.content,
-    storedArgs: record.args,
+    content: () => record.content,
+    storedArgs: () => record.args,
     periodEndsAt: record.retention?.periodEndsAt ?? null,
     identity: {
       conversation: record.conversation ?? undefined,
