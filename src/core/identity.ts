@@ -24,13 +24,9 @@ export function identityOf(
   limits: IdentityLimits,
   defaults: ReadonlySet<string> = new Set(),
 ): string {
-  const picked =
-    fields.identity === undefined
-      ? without(args, [...fields.content, ...fields.volatile])
-      : isObject(args)
-        ? pick(args, fields.identity)
-        : args;
+  const picked = identityPart(args, fields);
   if (
+    picked !== args &&
     isObject(picked) &&
     isObject(args) &&
     Object.keys(picked).length === 0 &&
@@ -46,11 +42,18 @@ export function identityOf(
     );
   }
   const explicit = defaults.size === 0 ? picked : without(picked, [...defaults]);
-  return canonicalJson(normalised(explicit, normalize), { path: 'args', ...limits });
+  return canonicalJson(normalised(explicit, normalize), limits);
+}
+
+function identityPart(args: unknown, { identity, content, volatile }: FieldLists): unknown {
+  if (identity !== undefined) return isObject(args) ? pick(args, identity) : args;
+  // Most contracts name no fields at all.
+  return content.length === 0 && volatile.length === 0 ? args : without(args, [...content, ...volatile]);
 }
 
 /** One digest per content field, as `field=digest` pairs; null where the contract has no content. */
 export function contentOf(key: string, args: unknown, fields: FieldLists): string | null {
+  if (fields.identity === undefined && fields.content.length === 0) return null;
   const digests: Record<string, string> = {};
   for (const [path, value] of contentFields(args, fields)) {
     if (value === undefined) continue;

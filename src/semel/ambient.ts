@@ -37,8 +37,11 @@ let ofProcess: Ambient | undefined;
 
 /** A process that `semel run` started belongs to that run: every call of it, until the program says otherwise. */
 function inherited(): Ambient {
-  const { SEMEL_CONTEXT: context } = process.env;
-  ofProcess ??= context === undefined || context === '' ? {} : adopt(context);
+  // Asked once: reading the environment is a call into the system.
+  if (ofProcess === undefined) {
+    const { SEMEL_CONTEXT: context } = process.env;
+    ofProcess = context === undefined || context === '' ? {} : adopt(context);
+  }
   return ofProcess;
 }
 

@@ -142,10 +142,10 @@ function keyedCall(
   function keyIn({ name, per, fields }: Pick<Contract, 'name' | 'per' | 'fields'>): string {
     if (isRead) return '';
     if (caller !== undefined) return callerKey(name, caller, again);
-    const { part, endsAt } = periodOf(per, identity, at, contract);
-    periodEndsAt ??= endsAt;
+    const period = periodOf(per, identity, at, contract);
+    periodEndsAt ??= period.endsAt;
     const own = fields === contract.fields ? identityText : identityBy(fields);
-    return deriveKey({ namespace, contract: name, period: part, identity: own, again });
+    return deriveKey({ namespace, contract: name, period, identity: own, again });
   }
 
   const key = keyIn(contract);
@@ -189,44 +189,47 @@ function storedArgs(args: unknown, { redact }: Contract, { maxStoredArgsBytes }:
   return encoded.ok ? encoded.text : null;
 }
 
-function periodOf(
-  per: Per,
-  identity: Identity,
-  at: number,
-  contract: Contract,
-): { part: PeriodPart; endsAt: number | null } {
+interface Period extends PeriodPart {
+  readonly endsAt: number | null;
+}
+
+function periodOf(per: Per, identity: Identity, at: number, contract: Contract): Period {
   const { conversation, turn, run } = identity;
-  if (per === 'ever') return { part: { text: '-', exact: 'ever' }, endsAt: null };
+  if (per === 'ever') return { text: '-', exact: 'ever', endsAt: null };
   if (per === 'run') {
     const id = run ?? missing(contract, 'run', "`per: 'run'` needs a run");
-    return { part: { text: shortName('r', 'run', id), exact: JSON.stringify(['run', id]) }, endsAt: null };
+    return { text: runName(id), exact: JSON.stringify(['run', id]), endsAt: null };
   }
   if (per === 'conversation' || per === 'turn') {
     const id = conversation ?? missing(contract, 'conversation', `\`per: '${per}'\` needs a conversation`);
-    const words = shortName('c', 'conversation', id);
+    const words = conversationName(id);
     if (per === 'conversation')
-      return { part: { text: words, exact: JSON.stringify(['conversation', id]) }, endsAt: null };
+      return { text: words, exact: JSON.stringify(['conversation', id]), endsAt: null };
     const step = turn ?? missing(contract, 'turn', "`per: 'turn'` needs a turn");
     if (identity.weak && contract.effect === 'irreversible' && !contract.acceptsWeak) {
       missing(contract, 'turn', 'an irreversible effect needs a turn that is known, not guessed');
     }
-    return { part: { text: words, exact: JSON.stringify(['turn', id, step]) }, endsAt: null };
+    return { text: words, exact: JSON.stringify(['turn', id, step]), endsAt: null };
   }
   const { slot, endsAt } = calendarSlot(per, at);
-  return { part: { text: slot, exact: JSON.stringify([per.unit, per.zone, slot]) }, endsAt };
+  return { text: slot, exact: JSON.stringify([per.unit, per.zone, slot]), endsAt };
 }
 
-const names = new Map<string, string>();
-const maxNames = 1_000;
+const conversationName = shortNames('c', 'conversation');
+const runName = shortNames('r', 'run');
 
 /** Ids hold private data and slashes, so a key shows a digest of them. A conversation has many calls. */
-function shortName(letter: string, kind: string, id: string): string {
-  const known = names.get(letter + id);
-  if (known !== undefined) return known;
-  const name = letter + shortDigest(kind, id);
-  if (names.size >= maxNames) names.clear();
-  names.set(letter + id, name);
-  return name;
+function shortNames(letter: string, kind: string): (id: string) => string {
+  const names = new Map<string, string>();
+  const most = 1_000;
+  return (id) => {
+    const known = names.get(id);
+    if (known !== undefined) return known;
+    const name = letter + shortDigest(kind, id);
+    if (names.size >= most) names.clear();
+    names.set(id, name);
+    return name;
+  };
 }
 
 export const callFields: ReadonlySet<string> = fieldsOf<CallOptions>({

@@ -76,7 +76,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     // Those that are named were judged when the tool was made.
     if (isRepeatable(contract.effect) || (contract.fields.identity !== undefined && args !== undefined))
       return;
-    const seen = typeof args === 'object' && args !== null ? unseenFields(contract.name, args) : [];
+    const seen = typeof args === 'object' && args !== null ? unseenFields(contract.name, args) : noFields;
     if (seen.length === 0 && contract.fields.identity === undefined) return;
     const named = new Set([...contract.fields.content, ...contract.fields.volatile]);
     for (const field of suspiciousFields(contract.fields, seen).filter((each) => !named.has(each))) {
@@ -117,15 +117,19 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
 
   /** Fields that no call of this tool had before: the others were judged then. */
   function unseenFields(name: string, args: object): readonly string[] {
-    const known = fields.get(name) ?? new Set();
-    fields.set(name, known);
-    const unseen: string[] = [];
+    let known = fields.get(name);
+    if (known === undefined) {
+      known = new Set();
+      fields.set(name, known);
+    }
+    let unseen: string[] | undefined;
     for (const field of Object.keys(args)) {
       if (known.has(field) || known.size >= maxFields) continue;
       known.add(field);
+      unseen ??= [];
       unseen.push(field);
     }
-    return unseen;
+    return unseen ?? noFields;
   }
 
   return {
@@ -205,6 +209,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
 
 /** Args with more names than this are a table, not a call. */
 const maxFields = 200;
+const noFields: readonly string[] = [];
 
 const maxOneLiners = 1_000;
 
@@ -228,7 +233,9 @@ function paced(calling: Result | Promise<Result>): Result | Promise<Result> {
 export async function valueFrom(name: string, call: () => Result | Promise<Result>): Promise<unknown> {
   let result: Result;
   try {
-    result = told(await paced(call()));
+    const calling = paced(call());
+    // What is at hand is given without a further turn.
+    result = told(calling instanceof Promise ? await calling : calling);
   } catch (error) {
     throw isSemelError(error) && error.receipt === undefined ? withReceipt(error, emptyReceipt(name)) : error;
   }
