@@ -3,6 +3,7 @@
 // times a second must not write a thousand times a second. No rule depends on it, so what the store refuses is dropped.
 
 import type { Clock } from '../core/clock.ts';
+import { keyMap } from '../core/key-map.ts';
 import type { Store, StoreEvent } from '../store/store.ts';
 
 export interface Audit {
@@ -31,6 +32,8 @@ export function createAudit(store: Store, clock: Clock): Audit {
   let fresh = new Map<string, Counted>();
   /** Written already; `times` is what came since. */
   let written = new Map<string, Counted>();
+  /** The last of each key: whoever asks again is mostly the one who asked before. */
+  const latest = keyMap<Counted>();
   let freshTimer: unknown;
   let countsTimer: unknown;
   /** One after the other, so that whoever asks for the history knows when all is there. */
@@ -58,9 +61,12 @@ export function createAudit(store: Store, clock: Clock): Audit {
     freshTimer = undefined;
     const batch = fresh;
     fresh = new Map();
-    for (const [name, { event }] of batch) written.set(name, { event, times: 0 });
-    if (batch.size > 0) countsTimer ??= clock.setTimeout(writeCounts, countsMs, 'background');
     write(batch.values());
+    for (const [name, counted] of batch) {
+      counted.times = 0;
+      written.set(name, counted);
+    }
+    if (batch.size > 0) countsTimer ??= clock.setTimeout(writeCounts, countsMs, 'background');
   }
 
   function writeCounts(): void {
@@ -68,24 +74,33 @@ export function createAudit(store: Store, clock: Clock): Audit {
     countsTimer = undefined;
     const batch = written;
     written = new Map();
+    latest.clear();
     write(batch.values());
   }
 
   return {
     note(event) {
       const { namespace, key, generation, type, detail } = event;
+      const last = latest.get(namespace, key);
+      if (last !== undefined && isSame(last.event, event)) {
+        last.times += 1;
+        return;
+      }
       let name = `${namespace}\0${key}\0${generation}\0${type}`;
       for (const part in detail) name += `\0${detail[part]}`;
       const known = written.get(name) ?? fresh.get(name);
       if (known !== undefined) {
         known.times += 1;
+        latest.set(namespace, key, known);
         return;
       }
       if (fresh.size + written.size >= most) {
         writeFresh();
         writeCounts();
       }
-      fresh.set(name, { event, times: 1 });
+      const counted = { event, times: 1 };
+      fresh.set(name, counted);
+      latest.set(namespace, key, counted);
       freshTimer ??= clock.setTimeout(writeFresh, firstMs, 'background');
     },
     async flush() {
@@ -94,4 +109,12 @@ export function createAudit(store: Store, clock: Clock): Audit {
       await writing;
     },
   };
+}
+
+/** Of one key. */
+function isSame(one: Note, other: Note): boolean {
+  if (one.type !== other.type || one.generation !== other.generation) return false;
+  for (const part in one.detail) if (one.detail[part] !== other.detail[part]) return false;
+  for (const part in other.detail) if (!(part in one.detail)) return false;
+  return true;
 }

@@ -1,6 +1,7 @@
 // Settled records of this process, so that a replay needs no store at all. Settled records are immutable until
 // they expire; what another process forgets or reopens is noticed after `maxAgeMs`.
 
+import { keyMap } from '../core/key-map.ts';
 import type { StoredRecord } from '../store/store.ts';
 
 export interface CacheLimits {
@@ -22,23 +23,22 @@ export interface RecordCache {
 }
 
 export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
-  const entries = new Map<string, Entry>();
+  const entries = keyMap<Entry>();
   let bytes = 0;
 
-  function remove(at: string): void {
-    const entry = entries.get(at);
+  function remove(namespace: string, key: string): void {
+    const entry = entries.get(namespace, key);
     if (entry === undefined) return;
     bytes -= entry.bytes;
-    entries.delete(at);
+    entries.delete(namespace, key);
   }
 
   return {
     get(namespace, key, mono) {
-      const at = `${namespace}\0${key}`;
-      const entry = entries.get(at);
+      const entry = entries.get(namespace, key);
       if (entry === undefined) return undefined;
       if (mono < entry.until) return entry.record;
-      remove(at);
+      remove(namespace, key);
       return undefined;
     },
     put(record, askedAt) {
@@ -46,16 +46,17 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
       const livesMs =
         record.expiresAt === null ? maxAgeMs : Math.min(maxAgeMs, record.expiresAt - record.readAt);
       if (livesMs <= 0 || maxBytes === 0) return;
-      const at = `${record.namespace}\0${record.key}`;
-      remove(at);
+      const { namespace, key } = record;
+      remove(namespace, key);
       const size = 500 + (record.result?.text?.length ?? 0) + (record.args?.length ?? 0);
-      entries.set(at, { record, until: askedAt + livesMs, bytes: size });
+      entries.set(namespace, key, { record, until: askedAt + livesMs, bytes: size });
       bytes += size;
-      for (const oldest of entries.keys()) {
-        if (bytes <= maxBytes) break;
-        remove(oldest);
+      if (bytes <= maxBytes) return;
+      for (const { record: oldest } of entries.values()) {
+        remove(oldest.namespace, oldest.key);
+        if (bytes <= maxBytes) return;
       }
     },
-    drop: (namespace, key) => remove(`${namespace}\0${key}`),
+    drop: remove,
   };
 }

@@ -6,6 +6,7 @@ import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec.ts';
 import type { SemelError } from '../core/errors.ts';
 import { driftOf } from '../core/identity.ts';
+import { keyMap } from '../core/key-map.ts';
 import { isRepeatable } from '../core/words.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
@@ -13,7 +14,6 @@ import { type Result, refused } from './receipt.ts';
 import { inFlight, leftBehind } from './refusals.ts';
 
 interface Flight {
-  readonly name: string;
   readonly leader: Call;
   result: Promise<Result>;
   callers: number;
@@ -36,22 +36,20 @@ export interface Flights {
 }
 
 export function createFlights(clock: Clock): Flights {
-  const flights = new Map<string, Flight>();
+  const flights = keyMap<Flight>();
   const inside = new AsyncLocalStorage<readonly Flight[]>();
-  const at = ({ namespace, key }: Call) => `${namespace}\0${key}`;
 
   return {
     join(call) {
-      const flight = flights.get(at(call));
+      const flight = flights.get(call.namespace, call.key);
       if (flight === undefined || !mayShare(flight, call)) return undefined;
       flight.callers += 1;
       return untilGivenUp(call, flight, clock).then((result) => shared(flight, call, result));
     },
     lead(call, start) {
-      const name = at(call);
+      const { namespace, key } = call;
       const left = call.signal === undefined ? undefined : new AbortController();
       const flight: Flight = {
-        name,
         leader: call,
         result: notStarted,
         callers: 1,
@@ -62,26 +60,27 @@ export function createFlights(clock: Clock): Flights {
       const led = left === undefined ? call : { ...call, signal: left.signal };
       const around = inside.getStore()?.filter(({ isOver }) => !isOver) ?? [];
       // A caller's own key with other args has a flight of its own, which ends in a conflict.
-      if (!flights.has(name)) flights.set(name, flight);
+      if (flights.get(namespace, key) === undefined) flights.set(namespace, key, flight);
       flight.result = inside
         .run([...around, flight], () => start(led))
         .finally(() => {
           flight.isOver = true;
-          if (flights.get(name) === flight) flights.delete(name);
+          if (flights.get(namespace, key) === flight) flights.delete(namespace, key);
         });
       return untilGivenUp(call, flight);
     },
     started(call, attempt) {
-      const name = at(call);
-      const flight = inside.getStore()?.findLast((each) => each.name === name && !each.isOver);
+      const flight = inside.getStore()?.findLast((each) => isOf(each, call));
       if (flight !== undefined) flight.attempt = attempt;
     },
-    isInside(call) {
-      const name = at(call);
-      return inside.getStore()?.some((flight) => flight.name === name && !flight.isOver) === true;
-    },
+    isInside: (call) => inside.getStore()?.some((flight) => isOf(flight, call)) === true,
     isInsideAny: () => inside.getStore()?.some(({ isOver }) => !isOver) === true,
   };
+}
+
+/** It is an execution of this key, and not over. */
+function isOf({ leader, isOver }: Flight, { namespace, key }: Call): boolean {
+  return leader.key === key && leader.namespace === namespace && !isOver;
 }
 
 /** Nobody can join before a flight has its result: it is given in the same step. */

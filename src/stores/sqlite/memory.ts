@@ -1,6 +1,7 @@
 // Rows that need not be read again. As long as no other connection has written, what this one read or wrote is what
 // is there: a claim's row is still known when it is settled. Only open rows and absences are worth remembering.
 
+import { keyMap } from '../../core/key-map.ts';
 import type { Row } from '../../store/store.ts';
 import { isOpen } from './rows.ts';
 
@@ -14,34 +15,18 @@ export interface RowMemory {
 const most = 10_000;
 
 export function rowMemory(): RowMemory {
-  const namespaces = new Map<string, Map<string, Row | null>>();
-  let size = 0;
+  const rows = keyMap<Row | null>();
 
   return {
-    get: (namespace, key) => namespaces.get(namespace)?.get(key),
+    get: rows.get,
     set(namespace, key, row) {
-      let rows = namespaces.get(namespace);
       if (row !== undefined && !isOpen(row.status)) {
-        if (rows?.delete(key)) size -= 1;
+        rows.delete(namespace, key);
         return;
       }
-      if (size >= most) {
-        forget();
-        rows = undefined;
-      }
-      if (rows === undefined) {
-        rows = new Map();
-        namespaces.set(namespace, rows);
-      }
-      size -= rows.size;
-      rows.set(key, row ?? null);
-      size += rows.size;
+      if (rows.size() >= most) rows.clear();
+      rows.set(namespace, key, row ?? null);
     },
-    forget,
+    forget: rows.clear,
   };
-
-  function forget(): void {
-    namespaces.clear();
-    size = 0;
-  }
 }
