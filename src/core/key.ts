@@ -7,7 +7,11 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 
 /** sha256 over length-prefixed parts, so that no two different lists can meet; 160 bits in 32 characters. */
 export function digest(...parts: readonly string[]): string {
-  return base32(crypto.hash('sha256', joined(parts), 'binary'));
+  return digestOf(joined(parts));
+}
+
+function digestOf(text: string): string {
+  return base32(crypto.hash('sha256', text, 'binary'));
 }
 
 /** 50 bits, for names that people read and type. */
@@ -59,8 +63,22 @@ export interface KeyParts {
 export function deriveKey({ namespace, contract, period, identity, again }: KeyParts): string {
   const parts = [rules, namespace, contract, period.exact, identity];
   if (again !== undefined) parts.push('again', again);
-  return `${contract}/${period.text}/${digest(...parts)}`;
+  const text = joined(parts);
+  const name = `${period.text}\0${text}`;
+  const known = derived.get(name);
+  if (known !== undefined) return known;
+  const key = `${contract}/${period.text}/${digestOf(text)}`;
+  if (name.length <= longestName) {
+    if (derived.size >= mostDerived) derived.clear();
+    derived.set(name, key);
+  }
+  return key;
 }
+
+/** A call that is made again gets the same string: its digest, and the hash that every map asks for, is there. */
+const derived = new Map<string, string>();
+const mostDerived = 5_000;
+const longestName = 500;
 
 /** A caller's own key. No derived period starts with `=`, so the two kinds never meet. */
 export function callerKey(contract: string, key: string, again?: string): string {
