@@ -49,13 +49,14 @@ function ledgerAt(path: string, cache: boolean): Bench {
       });
     },
     exec: (sql) => database.exec(sql),
-    close: () => undefined,
+    close: () => database.close(),
     get isTransaction() {
       return database.isTransaction;
     },
   };
   const semel = createSemel({
-    store: sqliteStore({ path, database: counting }),
+    // As a ledger that semel opens itself: a handle of the user's is asked twice per transaction what it has changed.
+    store: sqliteStore({ path, machine: { connect: async () => counting } }),
     namespace: 'bench',
     ...(cache ? { cache: { maxAge: '1h' } } : { cache: false }),
     onWarning: () => undefined,
@@ -70,10 +71,7 @@ function ledgerAt(path: string, cache: boolean): Bench {
     send: (args, conversation = 0) =>
       send(args, { conversation: `conversation-${conversation}`, turn: 'turn-1' }),
     transactions: () => transactions,
-    async close() {
-      await semel.close();
-      database.close();
-    },
+    close: () => semel.close(),
   };
 }
 
