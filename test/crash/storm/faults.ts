@@ -15,6 +15,8 @@ const weights = {
   crash: 2,
   /** The server of the ledger stands still for a while. */
   pause: 1,
+  /** The clock of the server is set forward or back. */
+  clock: 2,
 } as const;
 
 export type FaultName = keyof typeof weights;
@@ -35,7 +37,7 @@ export function faultsOf(
   server: Server | undefined,
   chance: Chance,
 ): Faults {
-  const counts: Record<FaultName, number> = { kill: 0, stop: 0, crash: 0, pause: 0 };
+  const counts: Record<FaultName, number> = { kill: 0, stop: 0, crash: 0, pause: 0, clock: 0 };
   const acts: Record<FaultName, () => Promise<boolean>> = {
     kill: crew.kill,
     stop: crew.stop,
@@ -49,6 +51,12 @@ export function faultsOf(
       await server?.pause();
       await delay(chance.between(100, 1_500));
       await server?.resume();
+      return server !== undefined;
+    },
+    async clock() {
+      // By a lease, by a while, or by so much that nobody can take it for true.
+      const most = chance.pick([1_000, 60_000, 86_400_000]);
+      server?.moveClock(Math.round(chance.between(-most, most)));
       return server !== undefined;
     },
   };
