@@ -100,8 +100,8 @@ async function wire(store: string): Promise<void> {
 async function mix(only: PlaceName | undefined): Promise<void> {
   const stores = only === undefined ? storeNames : [only];
   const minutes = numberOf('minutes', 10) / stores.length;
-  // A clock that moves weakens what can be asked of the others: it has a storm of its own.
-  const mixed = faultNames.filter((fault) => fault !== 'clock');
+  // Clocks that move weaken what can be asked of the others: they have a storm of their own.
+  const mixed = faultNames.filter((fault) => fault !== 'clock' && fault !== 'workerClock');
   const faults = Object.fromEntries(mixed.map((fault) => [fault, Number.POSITIVE_INFINITY]));
   const rows: (string | number)[][] = [];
   for (const store of stores) {

@@ -36,12 +36,17 @@ export const kinds = {
     minimum: (crashes) => ({ successes: 5 * crashes, replays: 5 * crashes }),
   },
   clock: {
-    title: 'A clock that is set forward and back',
+    title: 'Clocks that are set forward and back',
     counts: 'moves',
     usually: 200,
     workers: 4,
     faultEveryMs: 400,
-    faults: (moves) => ({ clock: moves, kill: Math.floor(moves / 4), stop: Math.floor(moves / 8) }),
+    faults: (moves) => ({
+      clock: moves,
+      workerClock: moves,
+      kill: Math.floor(moves / 4),
+      stop: Math.floor(moves / 8),
+    }),
     minimum: (moves) => ({ successes: moves, replays: moves }),
   },
 } as const satisfies Record<string, Kind>;

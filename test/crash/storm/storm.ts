@@ -1,7 +1,7 @@
 // The storm: real workers on one ledger, killed and stopped at random, perhaps its server too; a target in a process of
 // its own, somebody who looks after the doubts; then calm, every caller comes back, and the checker reads all logs.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createSemel } from '../../../src/index.ts';
@@ -76,6 +76,14 @@ export async function storm(options: StormOptions): Promise<StormReport> {
     chance,
     job: { ledger: ledger.address, url: server.url, lanes: 4, since },
     logOf: (worker) => scratch.path(`${worker}.work.jsonl`),
+    clockOf:
+      (options.faults.workerClock ?? 0) === 0
+        ? undefined
+        : (worker) => {
+            const folder = scratch.path(`${worker}.clock`);
+            mkdirSync(folder);
+            return folder;
+          },
   });
   const faults = faultsOf(options.faults, crew, ledger.server, chance);
   const watching = createSemel({ store: ledger.address, namespace, onWarning: () => undefined });
