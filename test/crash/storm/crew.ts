@@ -4,12 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkEntry } from '../../../src/testing/checker/index.ts';
 import type { Chance } from '../../processes/chance.ts';
 import { type NodeProcess, startNode } from '../../processes/node-process.ts';
+import { type FakeClock, fakeClock } from '../../servers/fake-clock.ts';
 import { leaseMs } from './terms.ts';
 import type { WorkerJob, WorkerLine } from './worker.ts';
 
 interface Member {
   readonly name: string;
   readonly process: NodeProcess<WorkerLine>;
+  readonly clock: FakeClock | undefined;
   /** How many calls it may make before anything happens to it: by its work, not by the clock of a busy machine. */
   readonly spared: number;
   isDead: boolean;
@@ -21,6 +23,8 @@ export interface Crew {
   kill(): Promise<boolean>;
   /** SIGSTOP for one until its lease is over. The storm goes on while it stands still. */
   stop(): Promise<boolean>;
+  /** Sets the wall clock of one forward or back. */
+  moveClock(ms: number): Promise<boolean>;
   /** Wakes everybody, asks them to finish, and answers who died before. */
   finish(): Promise<readonly Extract<WorkEntry, { kind: 'died' }>[]>;
   /** Nobody is left behind, whatever happened. */
@@ -32,9 +36,11 @@ export interface CrewOptions {
   readonly chance: Chance;
   readonly job: Omit<WorkerJob, 'worker' | 'log' | 'seed'>;
   readonly logOf: (worker: string) => string;
+  /** A folder of its own for each worker whose clock can be moved; undefined: none can be. */
+  readonly clockOf: ((worker: string) => string) | undefined;
 }
 
-export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
+export function startCrew({ size, chance, job, logOf, clockOf }: CrewOptions): Crew {
   const deaths: Extract<WorkEntry, { kind: 'died' }>[] = [];
   const births = new Map<number, number>();
   const crew = Array.from({ length: size }, (_, place) => join(place));
@@ -45,13 +51,13 @@ export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
     const birth = (births.get(place) ?? 0) + 1;
     births.set(place, birth);
     const name = `w${place}.${birth}`;
-    const process = startNode<WorkerLine>(new URL('./worker.ts', import.meta.url), {
-      ...job,
-      worker: name,
-      log: logOf(name),
-      seed: chance.whole(2 ** 32),
-    } satisfies WorkerJob);
-    const member: Member = { name, process, spared: chance.whole(8), isDead: false, isStopped: false };
+    const clock = clockOf === undefined ? undefined : fakeClock(clockOf(name));
+    const process = startNode<WorkerLine>(
+      new URL('./worker.ts', import.meta.url),
+      { ...job, worker: name, log: logOf(name), seed: chance.whole(2 ** 32) } satisfies WorkerJob,
+      clock === undefined ? {} : { env: clock.env },
+    );
+    const member: Member = { name, process, clock, spared: chance.whole(8), isDead: false, isStopped: false };
     process.ended
       .then(({ code, signal }) => {
         if (isOver && code === 0) return;
@@ -101,6 +107,11 @@ export function startCrew({ size, chance, job, logOf }: CrewOptions): Crew {
     async stop() {
       const place = pick();
       if (place !== undefined) stop(place).catch(() => undefined);
+      return place !== undefined;
+    },
+    async moveClock(ms) {
+      const place = pick();
+      if (place !== undefined) crew[place]?.clock?.move(ms);
       return place !== undefined;
     },
     async finish() {

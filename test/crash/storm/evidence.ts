@@ -14,6 +14,8 @@ export const faultWords: Readonly<Record<FaultName, string>> = {
   stop: 'processes stopped past their lease (SIGSTOP)',
   crash: 'crashes of the server (SIGKILL, or its own way to end at once)',
   pause: 'times that the server stood still (SIGSTOP)',
+  clock: 'times that the clock of the server was set forward or back, by up to a day',
+  workerClock: 'times that the clock of a process was set forward or back, by up to a day',
 };
 
 export function summary(report: StormReport): string {

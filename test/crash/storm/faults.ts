@@ -15,6 +15,10 @@ const weights = {
   crash: 2,
   /** The server of the ledger stands still for a while. */
   pause: 1,
+  /** The clock of the server is set forward or back. */
+  clock: 2,
+  /** The clock of a worker is set forward or back. */
+  workerClock: 2,
 } as const;
 
 export type FaultName = keyof typeof weights;
@@ -35,7 +39,14 @@ export function faultsOf(
   server: Server | undefined,
   chance: Chance,
 ): Faults {
-  const counts: Record<FaultName, number> = { kill: 0, stop: 0, crash: 0, pause: 0 };
+  const counts: Record<FaultName, number> = {
+    kill: 0,
+    stop: 0,
+    crash: 0,
+    pause: 0,
+    clock: 0,
+    workerClock: 0,
+  };
   const acts: Record<FaultName, () => Promise<boolean>> = {
     kill: crew.kill,
     stop: crew.stop,
@@ -51,6 +62,16 @@ export function faultsOf(
       await server?.resume();
       return server !== undefined;
     },
+    async clock() {
+      server?.moveClock(byHowMuch());
+      return server !== undefined;
+    },
+    workerClock: () => crew.moveClock(byHowMuch()),
+  };
+  /** By a lease, by a while, or by so much that nobody can take it for true. */
+  const byHowMuch = () => {
+    const most = chance.pick([1_000, 60_000, 86_400_000]);
+    return Math.round(chance.between(-most, most));
   };
   const owed = () => faultNames.filter((name) => counts[name] < (wanted[name] ?? 0));
 

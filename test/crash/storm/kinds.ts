@@ -35,6 +35,20 @@ export const kinds = {
     faults: (crashes) => ({ crash: crashes, pause: Math.floor(crashes / 5) }),
     minimum: (crashes) => ({ successes: 5 * crashes, replays: 5 * crashes }),
   },
+  clock: {
+    title: 'Clocks that are set forward and back',
+    counts: 'moves',
+    usually: 200,
+    workers: 4,
+    faultEveryMs: 400,
+    faults: (moves) => ({
+      clock: moves,
+      workerClock: moves,
+      kill: Math.floor(moves / 4),
+      stop: Math.floor(moves / 8),
+    }),
+    minimum: (moves) => ({ successes: moves, replays: moves }),
+  },
 } as const satisfies Record<string, Kind>;
 
 export type KindName = keyof typeof kinds;

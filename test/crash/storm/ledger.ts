@@ -5,21 +5,23 @@ import { storeOf } from '../../../src/semel/store-of.ts';
 import type { Store } from '../../../src/store/index.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { movableClock } from '../../processes/movable-clock.ts';
+import { startPgbouncer } from '../../servers/pgbouncer.ts';
 import { startPostgres } from '../../servers/postgres.ts';
 import { startRedis } from '../../servers/redis.ts';
 import type { Server } from '../../servers/server.ts';
 
 export const storeNames = ['sqlite', 'postgres', 'redis'] as const;
-/** Those with a server of their own. */
-export const farStoreNames = storeNames.filter((name) => name !== 'sqlite');
+/** Not a store, but another way to one. */
+export const placeNames = [...storeNames, 'pgbouncer'] as const;
 export type StoreName = (typeof storeNames)[number];
+export type PlaceName = (typeof placeNames)[number];
 
-export function isStoreName(name: string): name is StoreName {
-  return (storeNames as readonly string[]).includes(name);
+export function isPlaceName(name: string): name is PlaceName {
+  return (placeNames as readonly string[]).includes(name);
 }
 
 export interface StormLedger extends AsyncDisposable {
-  readonly store: StoreName;
+  readonly store: PlaceName;
   /** As in `createSemel({ store })`; every process gets it. */
   readonly address: string;
   /** For people. */
@@ -29,15 +31,38 @@ export interface StormLedger extends AsyncDisposable {
   after(quietMs: number): Promise<{ readonly store: Store; readonly clock: Clock }>;
 }
 
-export async function startLedger(store: StoreName, path: string): Promise<StormLedger> {
+export interface LedgerOptions {
+  /** The clock of the server can be moved. */
+  readonly movableClock?: boolean;
+}
+
+export async function startLedger(
+  store: PlaceName,
+  path: string,
+  { movableClock = false }: LedgerOptions = {},
+): Promise<StormLedger> {
   if (store === 'sqlite') return sqliteLedger(path);
-  if (store === 'postgres') {
-    const server = await startPostgres();
-    return farLedger(store, server.url, `Postgres ${server.version}`, server);
+  if (store === 'redis') {
+    const server = await startRedis({ movableClock });
+    if (server === undefined) throw new Error('A storm on Redis needs a Redis.');
+    return farLedger(store, server.url, 'Redis, every write synced', server);
   }
-  const server = await startRedis();
-  if (server === undefined) throw new Error('A storm on Redis needs a Redis.');
-  return farLedger(store, server.url, 'Redis, every write synced', server);
+  const server = await startPostgres({ movableClock });
+  const place = `Postgres ${server.version}`;
+  if (store === 'postgres') return farLedger(store, server.url, place, server);
+  const pooler = await startPgbouncer(server);
+  if (pooler === undefined) {
+    await server.stop();
+    throw new Error('A storm through PgBouncer needs a PgBouncer.');
+  }
+  const ledger = farLedger(store, pooler.url, `${place} behind PgBouncer in transaction mode`, server);
+  return {
+    ...ledger,
+    async [Symbol.asyncDispose]() {
+      await pooler.stop();
+      await server.stop();
+    },
+  };
 }
 
 function sqliteLedger(path: string): StormLedger {
@@ -54,7 +79,7 @@ function sqliteLedger(path: string): StormLedger {
   };
 }
 
-function farLedger(store: StoreName, address: string, place: string, server: Server): StormLedger {
+function farLedger(store: PlaceName, address: string, place: string, server: Server): StormLedger {
   return {
     store,
     address,

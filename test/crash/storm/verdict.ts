@@ -9,12 +9,19 @@ import { policies } from './terms.ts';
  * The same once more, without the checker: in the end each intent landed exactly once, unless the target refused it for
  * good or somebody chose otherwise.
  */
-export function notOnce(effects: readonly LandedEffect[], { records, events }: Calm): string[] {
+export function notOnce(
+  effects: readonly LandedEffect[],
+  { records, events }: Calm,
+  movesClock: boolean,
+): string[] {
   const landed = countBy(effects, ({ intent }) => intent);
   const chosen = new Set(
     events
       .filter(
-        ({ type, detail }) => type === 'resolved' && (detail.act === 'runAgain' || detail.act === 'abandon'),
+        ({ type, detail }) =>
+          (type === 'resolved' && (detail.act === 'runAgain' || detail.act === 'abandon')) ||
+          // Said too early by a clock that was set forward; that it was said is on file.
+          (movesClock && (type === 'cleared' || (type === 'resolved' && detail.act === 'notLanded'))),
       )
       .map(({ key }) => key),
   );
@@ -22,6 +29,8 @@ export function notOnce(effects: readonly LandedEffect[], { records, events }: C
     const { intent } = JSON.parse(args ?? '{}') as { intent: string };
     const count = landed[intent] ?? 0;
     const isRefused = status === 'failed' && doubtSince === null && count === 0;
+    // Under such a clock nobody can tell when a request is no longer on its way: the question stays open.
+    if (movesClock && (status === 'unknown' || (status === 'running' && doubtSince !== null))) return [];
     const isOnce = isRefused || (policies[contract]?.repeats ? count >= 1 : count === 1);
     return isOnce || chosen.has(key) ? [] : [`${intent} landed ${count} times; its record is ${status}.`];
   });
