@@ -25,12 +25,12 @@ export function notOnce(
       )
       .map(({ key }) => key),
   );
-  return records.flatMap(({ key, contract, args, status, doubtSince }) => {
+  return records.flatMap(({ key, contract, args, status, doubtSince, inDoubt }) => {
     const { intent } = JSON.parse(args ?? '{}') as { intent: string };
     const count = landed[intent] ?? 0;
     const isRefused = status === 'failed' && doubtSince === null && count === 0;
     // Under such a clock nobody can tell when a request is no longer on its way: the question stays open.
-    if (movesClock && (status === 'unknown' || (status === 'running' && doubtSince !== null))) return [];
+    if (movesClock && inDoubt) return [];
     const isOnce = isRefused || (policies[contract]?.repeats ? count >= 1 : count === 1);
     return isOnce || chosen.has(key) ? [] : [`${intent} landed ${count} times; its record is ${status}.`];
   });
