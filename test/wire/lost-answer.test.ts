@@ -22,6 +22,23 @@ describe.each(['postgres', 'redis'] as const)('%s', (kind) => {
       .toMatchObject({ settled: true, fenced: false });
   });
 
+  test.skipIf(url === '')(
+    'a connection that ends under a question fails that question, and no program',
+    async () => {
+      await using ledger = await hurtLedger(kind, url, name(), 10_000);
+      const { store, proxy } = ledger;
+      const unheard: unknown[] = [];
+      const hear = (error: unknown) => unheard.push(error);
+      process.on('unhandledRejection', hear);
+      await take(store);
+      proxy.next('reply', 'cut-before');
+      await expect(store.read('shop', 'key')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      process.off('unhandledRejection', hear);
+      expect(unheard).toEqual([]);
+    },
+  );
+
   test.skipIf(url === '')('a server that falls silent is found again on another connection', async () => {
     await using ledger = await hurtLedger(kind, url, name(), 700);
     const { store, proxy } = ledger;

@@ -57,8 +57,8 @@ export function exchanger(): Exchange {
     const record = names.record(bucket, name);
     const glance = async (there: string) => {
       if (time === undefined) return (await runBy(ask, look, [there], [])) as [number, string | null];
-      const value = ask(there, ['get', there]) as Promise<string | null>;
-      return [await time, await value] as const;
+      // Together: when the connection ends both fail, and one that nobody waits for would end the program.
+      return (await Promise.all([time, ask(there, ['get', there])])) as [number, string | null];
     };
     if (write === undefined) {
       const [now, value] = await glance(record);

@@ -40,10 +40,10 @@ export async function calm(
     await semel.doubts.sweep();
     await somebody(semel, effects, null).look();
     const open = await all(semel);
-    for (const { contract, args } of open) {
+    await manyAtOnce(open, async ({ contract, args }) => {
       const { intent } = args as { intent: string };
       await work.call(tools.get(contract as never)!, { intent, wording: 'after the storm' });
-    }
+    });
     const records: StoredRecord[] = [];
     for (let after: string | undefined; ; ) {
       const page = await store.list({ namespace, limit: 500, ...(after === undefined ? {} : { after }) });
@@ -52,11 +52,23 @@ export async function calm(
       after = page.next;
     }
     const events: StoreEvent[] = [];
-    for (const { key } of records) events.push(...(await store.history(namespace, key)));
+    await manyAtOnce(records, async ({ key }) => {
+      events.push(...(await store.history(namespace, key)));
+    });
     return { intents: open.length, records, events };
   } finally {
     await semel.close();
   }
+}
+
+/** One after the other would take longer than the storm where every write is synced. */
+async function manyAtOnce<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  const left = items.values();
+  await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      for (const item of left) await act(item);
+    }),
+  );
 }
 
 async function all(semel: Semel) {
