@@ -20,10 +20,11 @@ export function somebody(
       let decided = 0;
       try {
         const { items } = await semel.doubts.list({ limit: 1_000 });
-        const landed = new Map(effects().map((effect) => [effect.intent, effect]));
         for (const { ref, args, inDoubt, generation } of items) {
           if (!inDoubt) continue;
-          const latest = landed.get((args as { intent: string }).intent);
+          const { intent } = args as { intent: string };
+          // A verdict is judged by when it is given: whoever gives it has looked just now, not before the last ten.
+          const latest = effects().findLast((effect) => effect.intent === intent);
           // Where there is no window, an earlier generation has left its effect too: it does not answer for this one.
           const isOfThis = latest !== undefined && (latest.fence ?? 0) >= generation;
           if (await decide(ref, judge(isOfThis ? latest.seq : undefined))) decided += 1;
