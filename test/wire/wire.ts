@@ -125,10 +125,18 @@ function isAsWell(outcome: Outcome, clean: Outcome, { once }: Operation): boolea
 
 async function outcomeOf(
   { store, direct, proxy, operation }: WireOptions,
-  key: string,
+  name: string,
   begin: () => void,
 ): Promise<Outcome> {
-  const ask = await operation.prepare(store, key);
+  let tries = 0;
+  let key = name;
+  const prepared = await answered(() => {
+    // What was prepared and not heard of by a machine that stood still is in the way of preparing it again.
+    tries += 1;
+    key = `${name}.${tries}`;
+    return operation.prepare(store, key);
+  });
+  const ask = prepared.answer as () => Promise<unknown>;
   let refused = 0;
   begin();
   const answer = await answered(ask, (error) => {
