@@ -56,23 +56,7 @@ export function itemOf(row: Row): Item {
 }
 
 /** As the server selects them: see `columns`. */
-export type Selected = [
-  revision: number,
-  status: number,
-  flags: number,
-  fence: number,
-  token: string | null,
-  version: string,
-  owner: string,
-  created: number,
-  settled: number | null,
-  expires: number | null,
-  args: string | null,
-  content: string | null,
-  result: string | null,
-  asker: string | null,
-  more: string | null,
-];
+export type Selected = [revision: number, ...Columns];
 
 /** Of a record `r`. */
 export const columns: string = `r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,

@@ -4,6 +4,7 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import type { FarBackend, Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
+import { inTime } from '../../store/in-time.ts';
 import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { type Connection, connectionOf, type PostgresClient } from './client.ts';
@@ -188,25 +189,13 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     const { query: ask } = await connection();
     for (let tries = 1; ; tries += 1) {
       try {
-        return await inTime(ask(text, values, name));
+        return await inTime(ask(text, values, name), clock, timeoutMs);
       } catch (error) {
         // The floor was raised by somebody else between two statements: the answer tells it next time.
         const isPassing = isConflict(error) || sqlStateOf(error) === 'SM001';
         if (!isPassing || tries >= mostTries) throw error;
       }
     }
-  }
-
-  /** A server that stands still must not keep its callers for ever; what it does after all is found by the token. */
-  function inTime<T>(answer: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const timer = clock.setTimeout(
-        () => reject(new Error(`no answer within ${timeoutMs} ms`)),
-        timeoutMs,
-        'background',
-      );
-      answer.then(resolve, reject).finally(() => clock.clearTimeout(timer));
-    });
   }
 }
 

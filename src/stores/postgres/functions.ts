@@ -1,0 +1,333 @@
+// What the database does by itself, one call at a time: it compares and writes, and never decides. `semel` stands for the
+// schema; schema.ts makes these with the tables.
+
+import { columns } from './rows.ts';
+
+/** What a claim or an act writes, as the columns of a JSON list. */
+const written = `namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint`;
+
+const names = `namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more`;
+
+const values = (from: string): string =>
+  names
+    .split(/,\s*/)
+    .map((name) => `${from}.${name}`)
+    .join(', ');
+
+const settings = (from: string): string =>
+  names
+    .split(/,\s*/)
+    .filter((name) => name !== 'namespace' && name !== 'key')
+    .map((name) => `${name} = ${from}.${name}`)
+    .join(', ');
+
+/** Of one record, whichever table it is in. */
+const eitherTable = `(
+        SELECT ${values('o')} FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
+        UNION ALL SELECT ${values('c')} FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
+      )`;
+
+/** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
+const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off';
+
+/** Whoever changes the standing of the ledger waits for those who are writing, and they for nobody else. */
+const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
+
+/** A snapshot for all statements would not see what the lock was waited for: a key could be taken twice, a seal overlooked. */
+const entry = `IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  PERFORM pg_advisory_xact_lock_shared${gate};
+  SELECT * INTO known FROM semel.meta WHERE one;`;
+
+/** What stands first in every write of a user. */
+const admission = `${entry}
+  IF known.moved_to IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF known.filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < known.min_writer THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  END IF;`;
+
+/**
+ * Many swaps, each of a row that is still the one that was seen. Lists come in the order of their keys and each kind
+ * after the other, so that no two of these ever wait for each other in a circle.
+ */
+export function swapFunction(): string {
+  const inTime = 'a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt)';
+  const seen = (table: string) =>
+    `${table}.namespace = a.namespace AND ${table}.key = a.key AND ${table}.revision = a.old AND ${inTime}`;
+  return `CREATE FUNCTION semel.swap(fresh json, held json, ended json, taken json, told json,
+  now_ms bigint, floor bigint, spoilt bigint[])
+RETURNS bigint[] LANGUAGE plpgsql ${byKey} AS $$
+DECLARE
+  made bigint[];
+  swapped bigint[] := '{}';
+BEGIN
+  -- New: nothing may be there, in either table.
+  IF fresh IS NOT NULL THEN
+    WITH made AS (
+      INSERT INTO semel.open (${names})
+      SELECT ${values('a')} FROM json_to_recordset(fresh) AS a (${written})
+      WHERE ${inTime} AND a.fence > swap.floor
+        AND NOT EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
+      ON CONFLICT DO NOTHING RETURNING revision
+    )
+    SELECT coalesce(array_agg(m.revision), '{}') INTO made FROM made m;
+    -- Whoever waited for a record to leave the one table finds it in the other, by a statement that starts only now.
+    WITH late AS (
+      DELETE FROM semel.open o USING json_to_recordset(fresh) AS a (namespace text, key text, revision bigint)
+      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision
+        AND EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
+      RETURNING o.revision
+    )
+    SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(made) AS m
+    WHERE NOT m IN (SELECT l.revision FROM late l);
+  END IF;
+  -- Open, and stays so.
+  IF held IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.open o SET ${settings('a')}
+      FROM json_to_recordset(held) AS a (${written}) WHERE ${seen('o')} RETURNING o.revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Open, and ends.
+  IF ended IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.open o USING json_to_recordset(ended) AS a (${written}) WHERE ${seen('o')} RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.closed (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Closed, and taken up again.
+  IF taken IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.closed c USING json_to_recordset(taken) AS a (${written}) WHERE ${seen('c')} RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.open (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  -- Closed, and stays so.
+  IF told IS NOT NULL THEN
+    WITH written AS (
+      UPDATE semel.closed c SET ${settings('a')}
+      FROM json_to_recordset(told) AS a (${written}) WHERE ${seen('c')} RETURNING c.revision
+    )
+    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+  RETURN swapped;
+END $$`;
+}
+
+/**
+ * One transaction. What was not done is read by a statement of its own: one that follows the write sees what the write
+ * has lost to.
+ */
+export function exchangeFunction(): string {
+  const lists = ['fresh', 'held', 'ended', 'taken', 'told'];
+  const count = lists.map((list) => `coalesce(json_array_length(${list}), 0)`).join(' + ');
+  const one = (list: string) =>
+    lists.map((other) => (other === list ? 'json_build_array(item)' : 'NULL')).join(', ');
+  const oneByOne = lists
+    .map(
+      (list) => `
+      FOR item IN SELECT json_array_elements(${list}) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(${one(list)}, now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;`,
+    )
+    .join('');
+  const keys = (list: string) =>
+    `SELECT * FROM json_to_recordset(${list}) AS x (n integer, namespace text, key text, revision bigint)`;
+  return `CREATE FUNCTION semel.exchange(fresh json, held json, ended json, taken json, told json, looked json, noted json,
+  beside json, writer integer)
+RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql ${byKey} AS $$
+DECLARE
+  now_ms bigint := semel.now_ms();
+  known semel.meta;
+  swapped bigint[] := '{}';
+  spoilt bigint[] := '{}';
+  expected integer := ${count};
+  item json;
+BEGIN
+  ${admission}
+
+  IF beside IS NOT NULL THEN
+    -- Two claims of one intent under several forms of its key come one after the other. A transaction that never ends
+    -- fails the one that waits for it, and is not waited for by everybody in this batch.
+    PERFORM set_config('lock_timeout', '250ms', true);
+    PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
+      FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
+            ORDER BY 1, 2) AS b;
+    SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
+      FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
+      LEFT JOIN LATERAL ${eitherTable} AS r ON true
+      WHERE r.revision IS DISTINCT FROM a.was;
+  END IF;
+
+  IF expected > 0 THEN
+    -- A pooler may have given us a session of somebody who does not care.
+    IF current_setting('synchronous_commit') = 'off' THEN
+      PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    BEGIN
+      PERFORM set_config('lock_timeout', '50ms', true);
+      swapped := semel.swap(fresh, held, ended, taken, told, now_ms, known.floor, spoilt);
+    EXCEPTION WHEN lock_not_available THEN
+      -- Somebody's open transaction holds one of these records: the others do not wait for it.
+      PERFORM set_config('lock_timeout', '10ms', true);${oneByOne}
+    END;
+    -- A fence that was removed while this waited for the one who removed it must not be given again.
+    IF fresh IS NOT NULL AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
+      SELECT * INTO known FROM semel.meta WHERE one;
+      IF EXISTS (SELECT FROM json_to_recordset(fresh) AS a (revision bigint, fence bigint)
+                 WHERE a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
+        RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
+      END IF;
+    END IF;
+  END IF;
+
+  IF noted IS NOT NULL THEN
+    INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+    SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+    FROM json_to_recordset(noted) AS e (i integer, revision bigint, at bigint, generation bigint,
+      fence bigint, namespace text, key text, type text, detail text)
+    WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
+  END IF;
+
+  now := now_ms;
+  floor := known.floor;
+  done := array_to_json(swapped)::text;
+  IF cardinality(swapped) < expected THEN
+    SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
+      FROM (${['looked', ...lists].map(keys).join('\n        UNION ALL ')}) AS a,
+      LATERAL ${eitherTable} AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
+  ELSIF looked IS NOT NULL THEN
+    SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
+      FROM (${keys('looked')}) AS a, LATERAL ${eitherTable} AS r;
+  END IF;
+  RETURN NEXT;
+END $$`;
+}
+
+/** What retention takes, if it is still as it was seen; whoever is at work on it is waited for a moment only. */
+export function removeFunction(): string {
+  return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
+DECLARE
+  known semel.meta;
+  highest bigint;
+  taken integer;
+BEGIN
+  ${admission}
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  PERFORM set_config('lock_timeout', '50ms', true);
+
+  WITH gone AS (
+    DELETE FROM semel.closed c USING json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
+    RETURNING c.fence, c.namespace, c.key, a.types
+  ), lapsed AS (
+    DELETE FROM semel.open o USING json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NULL AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old
+    RETURNING o.fence, o.namespace, o.key, a.types
+  ), buried AS (
+    UPDATE semel.closed c SET ${settings('a')} FROM json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NOT NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
+    RETURNING 0::bigint, c.namespace, c.key, a.types
+  ), written AS (
+    SELECT * FROM gone UNION ALL SELECT * FROM lapsed UNION ALL SELECT * FROM buried
+  ), silenced AS (
+    DELETE FROM semel.events e USING written w WHERE e.namespace = w.namespace AND e.key = w.key
+      AND (w.types IS NULL OR e.type IN (SELECT json_array_elements_text(w.types::json)))
+  )
+  SELECT count(*), max(w.fence) INTO taken, highest FROM written w;
+
+  IF highest > known.floor THEN
+    UPDATE semel.meta m SET floor = highest WHERE m.floor < highest;
+  END IF;
+  RETURN taken;
+END $$`;
+}
+
+/** Audit events of records that are there. */
+export function appendFunction(): string {
+  return `CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql ${byKey} AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  ${admission}
+  INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+  SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+  FROM json_to_recordset(noted) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
+    type text, detail text)
+  WHERE EXISTS (SELECT FROM semel.open o WHERE o.namespace = e.namespace AND o.key = e.key)
+    OR EXISTS (SELECT FROM semel.closed c WHERE c.namespace = e.namespace AND c.key = e.key) ORDER BY e.i;
+END $$`;
+}
+
+/** Another standing, if it is still the one that was seen. Nobody is writing meanwhile. */
+export function standFunction(): string {
+  return `CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  PERFORM set_config('lock_timeout', '1s', true);
+  PERFORM pg_advisory_xact_lock${gate};
+  PERFORM set_config('synchronous_commit', 'on', true);
+  SELECT * INTO known FROM semel.meta FOR UPDATE;
+  IF known.moved_to IS DISTINCT FROM was ->> 'movedTo' OR known.came_from IS DISTINCT FROM was ->> 'cameFrom'
+    OR known.filling IS DISTINCT FROM (was ->> 'filling')::boolean THEN
+    RETURN false;
+  END IF;
+  IF must_be_empty AND (EXISTS (SELECT FROM semel.open) OR EXISTS (SELECT FROM semel.closed)) THEN
+    RETURN false;
+  END IF;
+  UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
+    filling = (becomes ->> 'filling')::boolean;
+  RETURN true;
+END $$`;
+}
+
+/** Records of another ledger replace what is here, by whoever fills it; what is gone there goes here. */
+export function refillFunction(): string {
+  return `CREATE FUNCTION semel.refill(came text, opened json, ended json, gone json, noted json, lowest bigint)
+RETURNS void LANGUAGE plpgsql ${byKey} AS $$
+DECLARE
+  known semel.meta;
+BEGIN
+  ${entry}
+  PERFORM set_config('synchronous_commit', 'on', true);
+  IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN
+    RAISE EXCEPTION 'not filling' USING ERRCODE = 'SM005';
+  END IF;
+
+  WITH x AS MATERIALIZED (
+    ${['opened', 'ended', 'gone'].map((list) => `SELECT * FROM json_to_recordset(${list}) AS y (namespace text, key text)`).join('\n    UNION ALL ')}
+  ), opened AS (
+    DELETE FROM semel.open o USING x WHERE o.namespace = x.namespace AND o.key = x.key
+  ), closed AS (
+    DELETE FROM semel.closed c USING x WHERE c.namespace = x.namespace AND c.key = x.key
+  )
+  DELETE FROM semel.events e USING x WHERE e.namespace = x.namespace AND e.key = x.key;
+
+  INSERT INTO semel.open (${names}) SELECT ${values('a')} FROM json_to_recordset(opened) AS a (${written});
+  INSERT INTO semel.closed (${names}) SELECT ${values('a')} FROM json_to_recordset(ended) AS a (${written});
+  INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
+  SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
+  FROM json_to_recordset(noted) AS e (i integer, at bigint, generation bigint, fence bigint, namespace text, key text,
+    type text, detail text) ORDER BY e.i;
+  UPDATE semel.meta SET floor = lowest WHERE floor < lowest;
+END $$`;
+}
