@@ -53,7 +53,11 @@ function makerOf(url: string, { migrate, ...options }: StoreAtOptions): () => Pr
     return async () => (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), ...options });
   }
   if (/^postgres(ql)?:\/\//.test(url)) {
-    const said = { ...options, ...(migrate === undefined ? {} : { migrate }), ...saidIn(url, 'schema') };
+    const said = {
+      ...options,
+      ...(migrate === undefined ? {} : { migrate }),
+      ...saidIn(url, 'schema', 'durability'),
+    };
     return async () => (await postgres()).postgresStore(said);
   }
   if (/^rediss?:\/\//.test(url)) {

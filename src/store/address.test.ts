@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shownAddress } from './address.ts';
+import { fullAddress, shownAddress } from './address.ts';
 
 test.each([
   ['sqlite:/srv/ledger.db', 'sqlite:/srv/ledger.db'],
@@ -14,4 +14,17 @@ test.each([
   ['postgres://db/shop?schema=jobs&password=secret', 'postgres://db/shop?schema=jobs'],
 ])('%s is shown as %s', (address, shown) => {
   expect(shownAddress(address)).toBe(shown);
+});
+
+test.each([
+  [undefined, { schema: 'jobs' }, undefined],
+  ['postgres://db/shop', { schema: undefined }, 'postgres://db/shop'],
+  ['postgres://db/shop', { schema: 'jobs' }, 'postgres://db/shop?schema=jobs'],
+  [
+    'redis://db/0?x=1',
+    { prefix: 'a&b', durability: 'accept-loss' },
+    'redis://db/0?x=1&prefix=a%26b&durability=accept-loss',
+  ],
+])('%s with %j leads to %s', (url, ours, address) => {
+  expect(fullAddress(url, ours)).toBe(address);
 });

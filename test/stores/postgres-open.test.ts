@@ -97,6 +97,20 @@ describe('clients', () => {
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
   });
 
+  test('the address of a store leads to the same ledger again', async () => {
+    const schema = newSchema();
+    const first = createSemel({
+      store: `${server.url}?schema=${schema}&durability=accept-loss`,
+      namespace: 'there',
+    });
+    await first.once('mail.send', { n: 1 }, async () => 'sent');
+    const { address } = await first.open();
+    const again = createSemel({ store: address as string, namespace: 'there' });
+    expect(await again.once('mail.send', { n: 1 }, async () => 'sent again')).toBe('sent');
+    expect((await again.open()).address).toBe(address);
+    await Promise.all([first.close(), again.close()]);
+  });
+
   test('nobody listens at the address: the store is unavailable, and says where', async () => {
     const error = await refusal({ url: 'postgres://ada:secret@127.0.0.1:1/shop' });
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retriable: true });

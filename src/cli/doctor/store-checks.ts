@@ -36,7 +36,10 @@ export const durability: Check<'DURABILITY'> = {
     if (facts?.forgets !== undefined)
       found.push({
         found: facts.forgets,
-        next: 'Keep the ledger on a disk that outlives the machine’s next start: SEMEL_STORE=sqlite:<path>.',
+        next:
+          files === undefined && facts.location !== 'memory'
+            ? 'Let the server keep what it confirms: change the setting that is named there.'
+            : 'Keep the ledger on a disk that outlives the machine’s next start: SEMEL_STORE=sqlite:<path>.',
       });
     if (files?.journal === 'rollback')
       found.push({

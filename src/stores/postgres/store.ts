@@ -2,6 +2,7 @@
 // transaction mode is enough; many questions at once are one statement too.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
+import { fullAddress } from '../../store/address.ts';
 import type { FarBackend, Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
 import { inTime } from '../../store/in-time.ts';
@@ -15,7 +16,7 @@ import { postgresRaw } from './raw.ts';
 import { columns, decode, itemOf, type Selected } from './rows.ts';
 import { schemaVersion, within } from './schema.ts';
 import { migrationOf } from './upkeep.ts';
-import { addressOf, connect, placeOf, usualSchema } from './url.ts';
+import { connect, placeOf, usualSchema } from './url.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user@host/database`; uses the package `pg`. */
@@ -85,7 +86,10 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   const exchangeName = nameOf(`semel ${schemaVersion} ${schema}`);
   let connecting: Promise<Connection> | undefined;
 
-  const address = addressOf(options.url, schema);
+  const address = fullAddress(options.url, {
+    schema: schema === usualSchema ? undefined : schema,
+    durability: options.durability,
+  });
 
   const backend: FarBackend = {
     open: () => open('users'),

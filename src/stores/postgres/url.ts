@@ -41,12 +41,6 @@ function driver(): { Pool: new (options: object) => PgPool } {
   });
 }
 
-/** What leads here again: the schema is a parameter of ours. */
-export function addressOf(url: string | undefined, schema: string): string | undefined {
-  if (url === undefined || schema === usualSchema) return url;
-  return `${url}${url.includes('?') ? '&' : '?'}schema=${encodeURIComponent(schema)}`;
-}
-
 /** For people: without user, password and parameters. */
 export function placeOf(url: string | undefined, schema: string): string {
   if (url === undefined) return `schema ${schema}`;

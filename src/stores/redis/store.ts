@@ -2,6 +2,7 @@
 // compares first, with the revision that was seen, the time that was meant and the ledger that is known.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
+import { fullAddress } from '../../store/address.ts';
 import type { FarBackend, Swap } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
@@ -96,7 +97,10 @@ function redisBackend(
         return {
           kind: 'redis',
           location: `${where} (Redis ${facts.version})`,
-          address: options.url,
+          address: fullAddress(options.url, {
+            prefix: options.prefix,
+            durability: options.durability,
+          }),
           forgets: facts.forgets,
           clockProblem: undefined,
         };
