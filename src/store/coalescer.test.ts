@@ -64,6 +64,20 @@ test('what comes while a batch is under way waits for it and goes out together',
   expect(batches).toEqual([['a'], ['b', 'c']]);
 });
 
+test('with several lanes, what does not fit into one batch does not wait for it', async () => {
+  const { queue, batches, commits } = bench({ lanes: 2, cap: 2 });
+  for (const piece of ['a', 'b', 'c', 'd', 'e']) void queue.add('claiming', piece);
+  await settled();
+  await settled();
+  expect(batches).toEqual([
+    ['a', 'b'],
+    ['c', 'd'],
+  ]);
+  commits[0]?.();
+  await settled();
+  expect(batches.at(-1)).toEqual(['e']);
+});
+
 test('whoever was answered joins the next batch with its next step', async () => {
   const { queue, batches, commits } = bench();
   const callers = ['a', 'b', 'c'].map(async (name) => {

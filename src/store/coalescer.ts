@@ -91,6 +91,7 @@ export function coalescer<Piece, Answer>({
       if (batch === undefined) {
         batch = next();
         isStarting = false;
+        if (waiting() > 0 && active < lanes) openLane();
       }
       return batch.map(({ piece }) => piece);
     };

@@ -1,6 +1,7 @@
 // What this process last saw of a key at a store far away: a guess that saves the question. A swap that was decided
 // by a wrong guess is not done, so nothing depends on it.
 
+import { type KeyMap, keyMap } from '../core/key-map.ts';
 import type { Found } from './far-backend.ts';
 import { isOpen } from './row-columns.ts';
 
@@ -8,36 +9,31 @@ export interface FarMemory {
   /** `look`: there is something that is worth a look; undefined: nothing was seen. */
   get(namespace: string, key: string): Found | 'look' | undefined;
   set(namespace: string, key: string, found: Found | undefined): void;
-  /** What is known may not be so: look first. */
-  doubt(namespace: string, key: string): void;
   forget(namespace: string, key: string): void;
 }
 
-/** Keys that are remembered, the longest unused first to go. */
-const most = 10_000;
+/** Keys that are remembered at least; when there are as many more, those that were seen before them go at once. */
+const enough = 5_000;
 
 export function farMemory(): FarMemory {
-  const known = new Map<string, Found | 'look'>();
-  const at = (namespace: string, key: string) => `${namespace}\0${key}`;
+  let recent: KeyMap<Found | 'look'> = keyMap();
+  let older: KeyMap<Found | 'look'> = keyMap();
 
   return {
-    get: (namespace, key) => known.get(at(namespace, key)),
+    get: (namespace, key) => recent.get(namespace, key) ?? older.get(namespace, key),
     set(namespace, key, found) {
-      const name = at(namespace, key);
-      if (found === undefined) known.delete(name);
-      else keep(name, isOpen(found.row.status) ? found : 'look');
+      if (found === undefined) return forget(namespace, key);
+      if (recent.size() >= enough) {
+        older = recent;
+        recent = keyMap();
+      }
+      recent.set(namespace, key, isOpen(found.row.status) ? found : 'look');
     },
-    doubt: (namespace, key) => keep(at(namespace, key), 'look'),
-    forget: (namespace, key) => void known.delete(at(namespace, key)),
+    forget,
   };
 
-  function keep(name: string, what: Found | 'look'): void {
-    known.delete(name);
-    known.set(name, what);
-    if (known.size <= most) return;
-    for (const oldest of known.keys()) {
-      known.delete(oldest);
-      break;
-    }
+  function forget(namespace: string, key: string): void {
+    recent.delete(namespace, key);
+    older.delete(namespace, key);
   }
 }

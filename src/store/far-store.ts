@@ -5,9 +5,10 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { coalescer, unanswered } from './coalescer.ts';
-import type { FarBackend, Found, Removal, Swap, Swapped, Write } from './far-backend.ts';
+import type { FarBackend, Removal, Swap, Swapped } from './far-backend.ts';
 import { farClock } from './far-clock.ts';
 import { farMemory } from './far-memory.ts';
+import { farPlanner, groups, isStill, type Piece, type Plan, type Tell } from './far-plan.ts';
 import type { Urgency } from './rule-store.ts';
 import { claim, formOf } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
@@ -15,7 +16,7 @@ import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
 import { type Step, type Time, view } from './rules/state.ts';
-import type { ClaimRequest, Page, Row, Store, StoredRecord, StoreEvent, StoreFacts } from './store.ts';
+import type { ClaimRequest, Page, Row, Store, StoredRecord, StoreFacts } from './store.ts';
 
 export interface FarStoreOptions {
   readonly clock?: Clock;
@@ -24,37 +25,9 @@ export interface FarStoreOptions {
   readonly soon?: (run: () => void) => void;
 }
 
-/** One question about one key (and the earlier forms of it), until it is answered. */
-interface Piece {
-  readonly namespace: string;
-  readonly keys: readonly string[];
-  readonly rerunWithinMs: number | null;
-  decide(rows: readonly (Row | undefined)[], time: Time): Decision;
-  /** What the store said of its keys when it was asked last: good for one decision. */
-  seen: readonly (Found | undefined)[] | undefined;
-}
-
-interface Decision extends Step<unknown> {
-  /** Which of the keys it is about. */
-  readonly form: number;
-}
-
-type Tell = () => unknown;
-
-/** The pieces that are answered by one swap, and how. */
-interface Plan {
-  readonly pieces: readonly Piece[];
-  readonly swaps: readonly Swap[];
-  readonly tells: readonly Tell[];
-  /** Nothing changes, and that was decided by what the store has just said. */
-  readonly isOver: boolean;
-}
-
-/** How old a decision may be when it reaches a store that answers as usual, and one that is slow. */
-const staleMs = 2_000;
-const stalestMs = 30_000;
-/** While one batch is at the store the next is made ready. */
+/** While one batch is at the store the next is made ready: so many at once, and of so many pieces. */
 const lanes = 2;
+const cap = 64;
 /** How long a row is waited for that somebody else's transaction holds. */
 const lockedMs = 5_000;
 const firstPauseMs = 10;
@@ -68,13 +41,13 @@ export function farStore(
 ): Store {
   const far = farClock(clock);
   const memory = farMemory();
+  const plans = farPlanner({ memory, far, random });
   const batches = { flush, judge: backend.judge, ...(soon === undefined ? {} : { soon }) };
-  const queue = coalescer<Piece, Tell>({ ...batches, lanes });
+  const queue = coalescer<Piece, Tell>({ ...batches, lanes, cap });
   /** Who waits for a locked row waits with its like. */
   const lockedQueue = coalescer<Piece, Tell>(batches);
   const parked = new Set<Promise<void>>();
   let floor = 0;
-  let patienceMs = staleMs;
   let opening: Promise<StoreFacts> | undefined;
   let closing: Promise<void> | undefined;
 
@@ -215,19 +188,28 @@ export function farStore(
     // What was asked before it was closed is still answered.
     await (opening ?? ready());
     const pieces = take();
-    const plans = groups(pieces).map((group) => planOf(group));
-    const pending = plans.filter(({ isOver }) => !isOver);
     const told = new Map<Piece, Tell>();
-    for (const plan of plans) if (plan.isOver) tellAll(plan, told);
+    const pending: Plan[] = [];
+    for (const group of groups(pieces)) {
+      const plan = plans.planOf(group);
+      if (plan.isOver) tellAll(plan, told);
+      else pending.push(plan);
+    }
     if (pending.length > 0) await exchange(pending, told);
     return pieces.map((piece) => told.get(piece) ?? unanswered);
   }
 
-  async function exchange(plans: readonly Plan[], told: Map<Piece, Tell>): Promise<void> {
-    const swaps = plans.flatMap((plan) => plan.swaps);
-    for (const { pieces } of plans) for (const piece of pieces) piece.seen = undefined;
+  async function exchange(pending: readonly Plan[], told: Map<Piece, Tell>): Promise<void> {
+    const swaps: Swap[] = [];
+    let latest = 0;
+    for (const plan of pending) {
+      for (const piece of plan.pieces) piece.seen = undefined;
+      for (const swap of plan.swaps) {
+        swaps.push(swap);
+        if (swap.write !== undefined && swap.write.at > latest) latest = swap.write.at;
+      }
+    }
     const askedAt = clock.mono();
-    const latest = Math.max(0, ...swaps.map(({ write }) => write?.at ?? 0));
     const reply = await backend.exchange(swaps).catch((error: unknown) => {
       // Done or not, nobody knows: what is there is asked again.
       for (const { namespace, key } of swaps) memory.forget(namespace, key);
@@ -235,21 +217,24 @@ export function farStore(
     });
     if (reply.now < latest) far.forget();
     far.learn(reply.now, askedAt);
-    // A store that is slow for everybody would otherwise find every decision too old, for ever.
-    if (latest > 0) patienceMs = Math.min(stalestMs, Math.max(staleMs, 2 * (reply.now - latest)));
+    if (latest > 0) plans.took(reply.now - latest);
     floor = Math.max(floor, reply.floor);
 
     let next = 0;
-    for (const plan of plans) {
-      const answers = reply.answers.slice(next, next + plan.swaps.length);
-      next += plan.swaps.length;
-      for (const [index, { namespace, key, write }] of plan.swaps.entries()) {
-        const answer = answers[index] as Swapped;
+    for (const plan of pending) {
+      const first = next;
+      let isDone = false;
+      for (const { namespace, key, write } of plan.swaps) {
+        const answer = reply.answers[next] as Swapped;
+        next += 1;
         if (!answer.done) memory.set(namespace, key, answer.found);
-        else if (write?.row) memory.set(namespace, key, { row: write.row, revision: write.revision });
+        else {
+          isDone = true;
+          if (write?.row) memory.set(namespace, key, { row: write.row, revision: write.revision });
+        }
       }
-      if (answers.some(({ done }) => done)) tellAll(plan, told);
-      else lookAgain(plan, answers, reply.now, told);
+      if (isDone) tellAll(plan, told);
+      else lookAgain(plan, reply.answers.slice(first, next), reply.now, told);
     }
   }
 
@@ -262,89 +247,9 @@ export function farStore(
   ): void {
     const seen = answers.map((answer) => (answer.done ? undefined : answer.found));
     for (const piece of pieces) piece.seen = seen;
-    const plan = planOf(pieces, now);
+    const plan = plans.planOf(pieces, now);
     if (plan.isOver) tellAll(plan, told);
     else if (isStill(swaps, seen, now, floor)) for (const piece of pieces) told.set(piece, () => locked);
-  }
-
-  /**
-   * What is asked about the same keys is decided in turn, on one evolving row. `saidAt`: the store has just said what
-   * is there, as of then; so that nothing changes is an answer only now, and as of then.
-   */
-  function planOf(pieces: readonly Piece[], saidAt?: number): Plan {
-    const [{ namespace, keys }] = pieces as [Piece, ...Piece[]];
-    const isFresh = pieces.every(({ seen }) => seen !== undefined);
-    const remembered = (isFresh && pieces[0]?.seen) || keys.map((key) => memory.get(namespace, key));
-    if (remembered.some((one) => one === 'look')) return look(pieces);
-    const found = remembered as readonly (Found | undefined)[];
-
-    const time = timeFor(found, saidAt);
-    const rows = found.map((one) => one?.row);
-    const events: StoreEvent[] = [];
-    const tells: Tell[] = [];
-    let target: number | undefined;
-    for (const piece of pieces) {
-      try {
-        const { form, row, answer, events: noted } = piece.decide(rows, time);
-        const writes = row !== null || noted.length > 0;
-        // The rest waits for the next turn: a swap is about one key.
-        if (writes && target !== undefined && target !== form) break;
-        // And the store compares the fence of a new record with its floor: there must be no lower one before it.
-        const isBorn = found[form] === undefined && rows[form] !== undefined;
-        if (isBorn && row !== null && row.fence !== rows[form]?.fence) break;
-        if (writes) target = form;
-        if (row !== null) rows[form] = row;
-        events.push(...noted);
-        tells.push(() => answer);
-      } catch (error) {
-        tells.push(() => {
-          throw error;
-        });
-      }
-    }
-    if (target === undefined)
-      return saidAt === undefined ? look(pieces) : { pieces, swaps: [], tells, isOver: true };
-    // News about a record that is gone is checked against nothing: that it is gone must be known, not guessed.
-    if (rows[target] === undefined && !isFresh) return look(pieces);
-    const write: Write = {
-      before: found[target],
-      row: rows[target],
-      revision: newRevision(),
-      events,
-      at: time.wall,
-      until: Math.min(time.wall + patienceMs, ...pieces.flatMap((piece) => turnsOf(found, piece, time))),
-      beside: keys.flatMap((key, index) =>
-        index === target ? [] : [{ key, revision: found[index]?.revision }],
-      ),
-    };
-    return {
-      pieces: pieces.slice(0, tells.length),
-      // The other forms are looked at along with it: if it is not done, one of them may be why.
-      swaps: keys.map((key, index) => ({ namespace, key, write: index === target ? write : undefined })),
-      tells,
-      isOver: false,
-    };
-  }
-
-  /** Never before what is already written: the store's clock was there, unless it was set back. */
-  function timeFor(found: readonly (Found | undefined)[], saidAt: number | undefined): Time {
-    const time = far.now();
-    const earliest = saidAt ?? time.wall;
-    const wall = found.reduce((latest, one) => {
-      const updatedAt = one?.row.updatedAt ?? 0;
-      return updatedAt <= earliest + staleMs ? Math.max(latest, updatedAt) : latest;
-    }, earliest);
-    return { ...time, wall, mono: wall };
-  }
-
-  function look(pieces: readonly Piece[]): Plan {
-    const [{ namespace, keys }] = pieces as [Piece, ...Piece[]];
-    const swaps = keys.map((key) => ({ namespace, key, write: undefined }));
-    return { pieces, swaps, tells: [], isOver: false };
-  }
-
-  function newRevision(): number {
-    return Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
   }
 
   async function prune(limit: number): Promise<number> {
@@ -352,9 +257,9 @@ export function farStore(
     const removals = found.flatMap((before): Removal[] => {
       const { row } = before;
       if (isTombstoneDue(row, time))
-        return [{ before, row: tombstone(row), revision: newRevision(), events: mereUse }];
+        return [{ before, row: tombstone(row), revision: plans.newRevision(), events: mereUse }];
       return isRemovable(row, time)
-        ? [{ before, row: undefined, revision: newRevision(), events: undefined }]
+        ? [{ before, row: undefined, revision: plans.newRevision(), events: undefined }]
         : [];
     });
     if (removals.length === 0) return 0;
@@ -378,52 +283,8 @@ export function farStore(
 }
 
 function tellAll({ pieces, tells }: Plan, told: Map<Piece, Tell>): void {
-  for (const [index, piece] of pieces.entries()) told.set(piece, tells[index] as Tell);
-}
-
-/** Pieces about the same keys, in the order in which they came. */
-function groups(pieces: readonly Piece[]): readonly (readonly Piece[])[] {
-  const byKeys = new Map<string, Piece[]>();
-  for (const piece of pieces) {
-    const name = `${piece.namespace}\0${piece.keys.join('\0')}`;
-    const group = byKeys.get(name);
-    if (group === undefined) byKeys.set(name, [piece]);
-    else group.push(piece);
-  }
-  return [...byKeys.values()];
-}
-
-/** It was decided in time and by what is there, and yet not done. */
-function isStill(
-  swaps: readonly Swap[],
-  seen: readonly (Found | undefined)[],
-  now: number,
-  floor: number,
-): boolean {
-  return swaps.some(({ write }, index) => {
-    const found = seen[index];
-    if (write?.row === undefined || found?.revision !== write.before?.revision) return false;
-    const isUnspoilt = write.beside.every(({ key, revision }) => {
-      const other = swaps.findIndex((swap) => swap.key === key);
-      return seen[other]?.revision === revision;
-    });
-    // Where the store's clock was set back a little, the row is of a moment that is still to come.
-    const isInTime = now < write.until && (write.at <= now || now < (found?.row.updatedAt ?? 0));
-    return isUnspoilt && isInTime && (write.before !== undefined || write.row.fence > floor);
-  });
-}
-
-/** The instants at which a rule might decide otherwise. */
-function turnsOf(found: readonly (Found | undefined)[], { rerunWithinMs }: Piece, time: Time): number[] {
-  return found.flatMap((one) => {
-    if (one === undefined) return [];
-    const { leaseUntil, expiresAt, quietAt, firstDispatchedAt } = one.row;
-    const windowEnds =
-      firstDispatchedAt === null || rerunWithinMs === null ? null : firstDispatchedAt + rerunWithinMs;
-    return [leaseUntil, expiresAt, quietAt, windowEnds].filter(
-      (instant): instant is number => instant !== null && instant > time.wall,
-    );
-  });
+  for (let index = 0; index < pieces.length; index += 1)
+    told.set(pieces[index] as Piece, tells[index] as Tell);
 }
 
 function isLocked(): SemelError {

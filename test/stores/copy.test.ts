@@ -21,6 +21,7 @@ import {
   take,
 } from '../../src/testing/store-contract/attempt.ts';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
+import { emptyExchange } from './postgres-ledger.ts';
 import { newPath } from './sqlite-folder.ts';
 
 let server: PostgresServer;
@@ -474,9 +475,7 @@ describe('the seal of Postgres', () => {
     await store.open();
     const writer = await pool.connect();
     await writer.query('BEGIN');
-    await writer.query(
-      within(schema, `SELECT * FROM semel.exchange(null, null, null, null, null, null, null, null, 1)`),
-    );
+    await writer.query(emptyExchange(schema));
     let isSealed = false;
     const sealing = store.raw.seal('elsewhere').then(() => {
       isSealed = true;

@@ -2,6 +2,7 @@
 
 import pg from 'pg';
 import type { Store } from '../../src/store/index.ts';
+import { askedColumns } from '../../src/stores/postgres/functions.ts';
 import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts';
 import { migration, within } from '../../src/stores/postgres/schema.ts';
 
@@ -13,6 +14,12 @@ export interface MovableLedger {
   setClock(ms: number): Promise<void>;
   sql(text: string): Promise<Record<string, unknown>[]>;
   end(): Promise<void>;
+}
+
+/** As a client would send it that writes nothing. */
+export function emptyExchange(schema: string): string {
+  const lists = askedColumns.map(([, type]) => `'{}'::${type}[]`).join(', ');
+  return within(schema, `SELECT * FROM semel.exchange(${lists}, 1, false, null, null, 1)`);
 }
 
 let schemas = 0;

@@ -69,52 +69,47 @@ CREATE INDEX events_of ON semel.events (namespace, key, n);
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
-CREATE FUNCTION semel.swap(fresh json, held json, ended json, taken json, told json,
+CREATE FUNCTION semel.swap(kind_list smallint[], namespace_list text[], key_list text[], revision_list bigint[], old_list bigint[], at_list bigint[], until_list bigint[], fence_list bigint[], created_list bigint[], expires_list bigint[], settled_list bigint[], status_list smallint[], flags_list smallint[], token_list text[], version_list text[], owner_list text[], args_list text[], content_list text[], result_list text[], asker_list text[], more_list text[],
   now_ms bigint, floor bigint, spoilt bigint[])
-RETURNS bigint[] LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+RETURNS bigint[] LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  made bigint[];
   swapped bigint[] := '{}';
+  late bigint[];
 BEGIN
   -- New: nothing may be there, in either table.
-  IF fresh IS NOT NULL THEN
+  IF 0 = ANY (kind_list) THEN
     WITH made AS (
       INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
       content, result, asker, more)
-      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(fresh) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint)
-      WHERE a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > swap.floor
-        AND NOT EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
+      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
+      WHERE a.kind = 0 AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > swap.floor
       ON CONFLICT DO NOTHING RETURNING revision
     )
-    SELECT coalesce(array_agg(m.revision), '{}') INTO made FROM made m;
+    SELECT coalesce(array_agg(m.revision), '{}') INTO swapped FROM made m;
     -- Whoever waited for a record to leave the one table finds it in the other, by a statement that starts only now.
-    WITH late AS (
-      DELETE FROM semel.open o USING json_to_recordset(fresh) AS a (namespace text, key text, revision bigint)
-      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision
-        AND EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
-      RETURNING o.revision
-    )
-    SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(made) AS m
-    WHERE NOT m IN (SELECT l.revision FROM late l);
+    SELECT array_agg(a.revision) INTO late
+    FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision) AS a
+    JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key
+    WHERE a.kind = 0;
+    IF late IS NOT NULL THEN
+      DELETE FROM semel.open o USING (SELECT unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision) AS a
+      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision AND a.revision = ANY (late);
+      SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(swapped) AS m WHERE NOT m = ANY (late);
+    END IF;
   END IF;
   -- Open, and stays so.
-  IF held IS NOT NULL THEN
+  IF 1 = ANY (kind_list) THEN
     WITH written AS (
       UPDATE semel.open o SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-      FROM json_to_recordset(held) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING o.revision
+      FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a WHERE a.kind = 1 AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING o.revision
     )
     SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
   -- Open, and ends.
-  IF ended IS NOT NULL THEN
+  IF 2 = ANY (kind_list) THEN
     WITH gone AS (
-      DELETE FROM semel.open o USING json_to_recordset(ended) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+      DELETE FROM semel.open o USING (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
+      WHERE a.kind = 2 AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
     ), written AS (
       INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
       content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
@@ -122,11 +117,10 @@ BEGIN
     SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
   -- Closed, and taken up again.
-  IF taken IS NOT NULL THEN
+  IF 3 = ANY (kind_list) THEN
     WITH gone AS (
-      DELETE FROM semel.closed c USING json_to_recordset(taken) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) WHERE c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+      DELETE FROM semel.closed c USING (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
+      WHERE a.kind = 3 AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
     ), written AS (
       INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
       content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
@@ -134,28 +128,24 @@ BEGIN
     SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
   -- Closed, and stays so.
-  IF told IS NOT NULL THEN
+  IF 4 = ANY (kind_list) THEN
     WITH written AS (
       UPDATE semel.closed c SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-      FROM json_to_recordset(told) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) WHERE c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING c.revision
+      FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a WHERE a.kind = 4 AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING c.revision
     )
     SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
   RETURN swapped;
 END $$;
 
-CREATE FUNCTION semel.exchange(fresh json, held json, ended json, taken json, told json, looked json, noted json,
-  beside json, writer integer)
-RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+CREATE FUNCTION semel.exchange(kind_list smallint[], namespace_list text[], key_list text[], revision_list bigint[], old_list bigint[], at_list bigint[], until_list bigint[], fence_list bigint[], created_list bigint[], expires_list bigint[], settled_list bigint[], status_list smallint[], flags_list smallint[], token_list text[], version_list text[], owner_list text[], args_list text[], content_list text[], result_list text[], asker_list text[], more_list text[], writes integer, one_by_one boolean,
+  noted json, beside json, writer integer)
+RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   now_ms bigint := semel.now_ms();
   known semel.meta;
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
-  expected integer := coalesce(json_array_length(fresh), 0) + coalesce(json_array_length(held), 0) + coalesce(json_array_length(ended), 0) + coalesce(json_array_length(taken), 0) + coalesce(json_array_length(told), 0);
-  item json;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -186,58 +176,32 @@ BEGIN
       WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
 
-  IF expected > 0 THEN
+  IF writes > 0 THEN
     -- A pooler may have given us a session of somebody who does not care.
     IF current_setting('synchronous_commit') = 'off' THEN
       PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    BEGIN
+    IF NOT one_by_one THEN
       PERFORM set_config('lock_timeout', '50ms', true);
-      swapped := semel.swap(fresh, held, ended, taken, told, now_ms, known.floor, spoilt);
-    EXCEPTION WHEN lock_not_available THEN
+      swapped := semel.swap(kind_list, namespace_list, key_list, revision_list, old_list, at_list, until_list, fence_list, created_list, expires_list, settled_list, status_list, flags_list, token_list, version_list, owner_list, args_list, content_list, result_list, asker_list, more_list,
+        now_ms, known.floor, spoilt);
+    ELSE
       -- Somebody's open transaction holds one of these records: the others do not wait for it.
       PERFORM set_config('lock_timeout', '10ms', true);
-      FOR item IN SELECT json_array_elements(fresh) LOOP
+      FOR i IN 1..cardinality(kind_list) LOOP
         BEGIN
-          swapped := swapped || semel.swap(json_build_array(item), NULL, NULL, NULL, NULL, now_ms, known.floor, spoilt);
+          swapped := swapped || semel.swap(kind_list[i:i], namespace_list[i:i], key_list[i:i], revision_list[i:i], old_list[i:i], at_list[i:i], until_list[i:i], fence_list[i:i], created_list[i:i], expires_list[i:i], settled_list[i:i], status_list[i:i], flags_list[i:i], token_list[i:i], version_list[i:i], owner_list[i:i], args_list[i:i], content_list[i:i], result_list[i:i], asker_list[i:i], more_list[i:i],
+            now_ms, known.floor, spoilt);
         EXCEPTION WHEN lock_not_available THEN
           NULL;
         END;
       END LOOP;
-      FOR item IN SELECT json_array_elements(held) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(NULL, json_build_array(item), NULL, NULL, NULL, now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;
-      FOR item IN SELECT json_array_elements(ended) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(NULL, NULL, json_build_array(item), NULL, NULL, now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;
-      FOR item IN SELECT json_array_elements(taken) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(NULL, NULL, NULL, json_build_array(item), NULL, now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;
-      FOR item IN SELECT json_array_elements(told) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(NULL, NULL, NULL, NULL, json_build_array(item), now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;
-    END;
+    END IF;
     -- A fence that was removed while this waited for the one who removed it must not be given again.
-    IF fresh IS NOT NULL AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
+    IF 0 = ANY (kind_list) AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
       SELECT * INTO known FROM semel.meta WHERE one;
-      IF EXISTS (SELECT FROM json_to_recordset(fresh) AS a (revision bigint, fence bigint)
-                 WHERE a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
+      IF EXISTS (SELECT FROM (SELECT unnest(kind_list) AS kind, unnest(revision_list) AS revision, unnest(fence_list) AS fence) AS a
+                 WHERE a.kind = 0 AND a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
         RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
       END IF;
     END IF;
@@ -254,31 +218,19 @@ BEGIN
   now := now_ms;
   floor := known.floor;
   done := array_to_json(swapped)::text;
-  IF cardinality(swapped) < expected THEN
+  IF cardinality(swapped) < cardinality(kind_list) THEN
     SELECT json_agg(json_build_array(a.n, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
   r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more))::text INTO seen
-      FROM (SELECT * FROM json_to_recordset(looked) AS x (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(fresh) AS x (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(held) AS x (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(ended) AS x (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(taken) AS x (n integer, namespace text, key text, revision bigint)
-        UNION ALL SELECT * FROM json_to_recordset(told) AS x (n integer, namespace text, key text, revision bigint)) AS a,
+      FROM (SELECT row_number() OVER () AS n, * FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision) AS a) AS a,
       LATERAL (
         SELECT o.namespace, o.key, o.revision, o.fence, o.created, o.expires, o.settled, o.status, o.flags, o.token, o.version, o.owner, o.args, o.content, o.result, o.asker, o.more FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
         UNION ALL SELECT c.namespace, c.key, c.revision, c.fence, c.created, c.expires, c.settled, c.status, c.flags, c.token, c.version, c.owner, c.args, c.content, c.result, c.asker, c.more FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
-      ) AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
-  ELSIF looked IS NOT NULL THEN
-    SELECT json_agg(json_build_array(a.n, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
-  r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more))::text INTO seen
-      FROM (SELECT * FROM json_to_recordset(looked) AS x (n integer, namespace text, key text, revision bigint)) AS a, LATERAL (
-        SELECT o.namespace, o.key, o.revision, o.fence, o.created, o.expires, o.settled, o.status, o.flags, o.token, o.version, o.owner, o.args, o.content, o.result, o.asker, o.more FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
-        UNION ALL SELECT c.namespace, c.key, c.revision, c.fence, c.created, c.expires, c.settled, c.status, c.flags, c.token, c.version, c.owner, c.args, c.content, c.result, c.asker, c.more FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
-      ) AS r;
+      ) AS r WHERE a.kind = 5 OR NOT a.revision = ANY (swapped);
   END IF;
   RETURN NEXT;
 END $$;
 
-CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;
   highest bigint;
@@ -333,7 +285,7 @@ BEGIN
   RETURN taken;
 END $$;
 
-CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;
 BEGIN
@@ -378,7 +330,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION semel.refill(came text, opened json, ended json, gone json, noted json, lowest bigint)
-RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;
 BEGIN

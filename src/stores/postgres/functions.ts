@@ -31,7 +31,8 @@ const eitherTable = `(
       )`;
 
 /** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
-const byKey = 'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off';
+const byKey =
+  'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan';
 
 /** Whoever changes the standing of the ledger waits for those who are writing, and they for nobody else. */
 const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
@@ -53,72 +54,112 @@ const admission = `${entry}
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;`;
 
+/** What is asked about a record, in the order in which it is done. */
+export const kinds = { fresh: 0, held: 1, ended: 2, taken: 3, told: 4, looked: 5 } as const;
+
+/** Each column of what is asked comes as a list of its own: to read those costs a database far less than JSON. */
+export const askedColumns: readonly (readonly [name: string, type: string])[] = [
+  ['kind', 'smallint'],
+  ['namespace', 'text'],
+  ['key', 'text'],
+  ['revision', 'bigint'],
+  ['old', 'bigint'],
+  ['at', 'bigint'],
+  ['until', 'bigint'],
+  ['fence', 'bigint'],
+  ['created', 'bigint'],
+  ['expires', 'bigint'],
+  ['settled', 'bigint'],
+  ['status', 'smallint'],
+  ['flags', 'smallint'],
+  ['token', 'text'],
+  ['version', 'text'],
+  ['owner', 'text'],
+  ['args', 'text'],
+  ['content', 'text'],
+  ['result', 'text'],
+  ['asker', 'text'],
+  ['more', 'text'],
+];
+const askedNames = askedColumns.map(([name]) => name);
+const lists = askedNames.map((name) => `${name}_list`);
+const listParameters = askedColumns.map(([name, type]) => `${name}_list ${type}[]`).join(', ');
+
+/** In the list of a SELECT and not in its FROM: there each list would be written down once more before it is read. */
+const listed = (...columns: readonly string[]) =>
+  `(SELECT ${columns.map((name) => `unnest(${name}_list) AS ${name}`).join(', ')}) AS a`;
+const asked = listed(...askedNames);
+
 /**
- * Many swaps, each of a row that is still the one that was seen. Lists come in the order of their keys and each kind
- * after the other, so that no two of these ever wait for each other in a circle.
+ * Many swaps, each of a row that is still the one that was seen. What is asked comes by kind and key, so that no two
+ * of these ever wait for each other in a circle.
  */
 export function swapFunction(): string {
   const inTime = 'a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt)';
   const seen = (table: string) =>
     `${table}.namespace = a.namespace AND ${table}.key = a.key AND ${table}.revision = a.old AND ${inTime}`;
-  return `CREATE FUNCTION semel.swap(fresh json, held json, ended json, taken json, told json,
+  const has = (kind: keyof typeof kinds) => `${kinds[kind]} = ANY (kind_list)`;
+  const is = (kind: keyof typeof kinds) => `a.kind = ${kinds[kind]}`;
+  return `CREATE FUNCTION semel.swap(${listParameters},
   now_ms bigint, floor bigint, spoilt bigint[])
 RETURNS bigint[] LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
-  made bigint[];
   swapped bigint[] := '{}';
+  late bigint[];
 BEGIN
   -- New: nothing may be there, in either table.
-  IF fresh IS NOT NULL THEN
+  IF ${has('fresh')} THEN
     WITH made AS (
       INSERT INTO semel.open (${names})
-      SELECT ${values('a')} FROM json_to_recordset(fresh) AS a (${written})
-      WHERE ${inTime} AND a.fence > swap.floor
-        AND NOT EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
+      SELECT ${values('a')} FROM ${asked}
+      WHERE ${is('fresh')} AND ${inTime} AND a.fence > swap.floor
       ON CONFLICT DO NOTHING RETURNING revision
     )
-    SELECT coalesce(array_agg(m.revision), '{}') INTO made FROM made m;
+    SELECT coalesce(array_agg(m.revision), '{}') INTO swapped FROM made m;
     -- Whoever waited for a record to leave the one table finds it in the other, by a statement that starts only now.
-    WITH late AS (
-      DELETE FROM semel.open o USING json_to_recordset(fresh) AS a (namespace text, key text, revision bigint)
-      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision
-        AND EXISTS (SELECT FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key)
-      RETURNING o.revision
-    )
-    SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(made) AS m
-    WHERE NOT m IN (SELECT l.revision FROM late l);
+    SELECT array_agg(a.revision) INTO late
+    FROM ${listed('kind', 'namespace', 'key', 'revision')}
+    JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key
+    WHERE ${is('fresh')};
+    IF late IS NOT NULL THEN
+      DELETE FROM semel.open o USING ${listed('namespace', 'key', 'revision')}
+      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision AND a.revision = ANY (late);
+      SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(swapped) AS m WHERE NOT m = ANY (late);
+    END IF;
   END IF;
   -- Open, and stays so.
-  IF held IS NOT NULL THEN
+  IF ${has('held')} THEN
     WITH written AS (
       UPDATE semel.open o SET ${settings('a')}
-      FROM json_to_recordset(held) AS a (${written}) WHERE ${seen('o')} RETURNING o.revision
+      FROM ${asked} WHERE ${is('held')} AND ${seen('o')} RETURNING o.revision
     )
     SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
   -- Open, and ends.
-  IF ended IS NOT NULL THEN
+  IF ${has('ended')} THEN
     WITH gone AS (
-      DELETE FROM semel.open o USING json_to_recordset(ended) AS a (${written}) WHERE ${seen('o')} RETURNING a.*
+      DELETE FROM semel.open o USING ${asked}
+      WHERE ${is('ended')} AND ${seen('o')} RETURNING a.*
     ), written AS (
       INSERT INTO semel.closed (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
     )
     SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
   -- Closed, and taken up again.
-  IF taken IS NOT NULL THEN
+  IF ${has('taken')} THEN
     WITH gone AS (
-      DELETE FROM semel.closed c USING json_to_recordset(taken) AS a (${written}) WHERE ${seen('c')} RETURNING a.*
+      DELETE FROM semel.closed c USING ${asked}
+      WHERE ${is('taken')} AND ${seen('c')} RETURNING a.*
     ), written AS (
       INSERT INTO semel.open (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
     )
     SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
   -- Closed, and stays so.
-  IF told IS NOT NULL THEN
+  IF ${has('told')} THEN
     WITH written AS (
       UPDATE semel.closed c SET ${settings('a')}
-      FROM json_to_recordset(told) AS a (${written}) WHERE ${seen('c')} RETURNING c.revision
+      FROM ${asked} WHERE ${is('told')} AND ${seen('c')} RETURNING c.revision
     )
     SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
@@ -131,34 +172,15 @@ END $$`;
  * has lost to.
  */
 export function exchangeFunction(): string {
-  const lists = ['fresh', 'held', 'ended', 'taken', 'told'];
-  const count = lists.map((list) => `coalesce(json_array_length(${list}), 0)`).join(' + ');
-  const one = (list: string) =>
-    lists.map((other) => (other === list ? 'json_build_array(item)' : 'NULL')).join(', ');
-  const oneByOne = lists
-    .map(
-      (list) => `
-      FOR item IN SELECT json_array_elements(${list}) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(${one(list)}, now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;`,
-    )
-    .join('');
-  const keys = (list: string) =>
-    `SELECT * FROM json_to_recordset(${list}) AS x (n integer, namespace text, key text, revision bigint)`;
-  return `CREATE FUNCTION semel.exchange(fresh json, held json, ended json, taken json, told json, looked json, noted json,
-  beside json, writer integer)
+  const one = lists.map((list) => `${list}[i:i]`).join(', ');
+  return `CREATE FUNCTION semel.exchange(${listParameters}, writes integer, one_by_one boolean,
+  noted json, beside json, writer integer)
 RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   now_ms bigint := semel.now_ms();
   known semel.meta;
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
-  expected integer := ${count};
-  item json;
 BEGIN
   ${admission}
 
@@ -175,23 +197,32 @@ BEGIN
       WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
 
-  IF expected > 0 THEN
+  IF writes > 0 THEN
     -- A pooler may have given us a session of somebody who does not care.
     IF current_setting('synchronous_commit') = 'off' THEN
       PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    BEGIN
+    IF NOT one_by_one THEN
       PERFORM set_config('lock_timeout', '50ms', true);
-      swapped := semel.swap(fresh, held, ended, taken, told, now_ms, known.floor, spoilt);
-    EXCEPTION WHEN lock_not_available THEN
+      swapped := semel.swap(${lists.join(', ')},
+        now_ms, known.floor, spoilt);
+    ELSE
       -- Somebody's open transaction holds one of these records: the others do not wait for it.
-      PERFORM set_config('lock_timeout', '10ms', true);${oneByOne}
-    END;
+      PERFORM set_config('lock_timeout', '10ms', true);
+      FOR i IN 1..cardinality(kind_list) LOOP
+        BEGIN
+          swapped := swapped || semel.swap(${one},
+            now_ms, known.floor, spoilt);
+        EXCEPTION WHEN lock_not_available THEN
+          NULL;
+        END;
+      END LOOP;
+    END IF;
     -- A fence that was removed while this waited for the one who removed it must not be given again.
-    IF fresh IS NOT NULL AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
+    IF ${kinds.fresh} = ANY (kind_list) AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
       SELECT * INTO known FROM semel.meta WHERE one;
-      IF EXISTS (SELECT FROM json_to_recordset(fresh) AS a (revision bigint, fence bigint)
-                 WHERE a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
+      IF EXISTS (SELECT FROM ${listed('kind', 'revision', 'fence')}
+                 WHERE a.kind = ${kinds.fresh} AND a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
         RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
       END IF;
     END IF;
@@ -208,13 +239,10 @@ BEGIN
   now := now_ms;
   floor := known.floor;
   done := array_to_json(swapped)::text;
-  IF cardinality(swapped) < expected THEN
+  IF cardinality(swapped) < cardinality(kind_list) THEN
     SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
-      FROM (${['looked', ...lists].map(keys).join('\n        UNION ALL ')}) AS a,
-      LATERAL ${eitherTable} AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
-  ELSIF looked IS NOT NULL THEN
-    SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
-      FROM (${keys('looked')}) AS a, LATERAL ${eitherTable} AS r;
+      FROM (SELECT row_number() OVER () AS n, * FROM ${listed('kind', 'namespace', 'key', 'revision')}) AS a,
+      LATERAL ${eitherTable} AS r WHERE a.kind = ${kinds.looked} OR NOT a.revision = ANY (swapped);
   END IF;
   RETURN NEXT;
 END $$`;

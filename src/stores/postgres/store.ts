@@ -3,17 +3,19 @@
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { fullAddress } from '../../store/address.ts';
-import type { FarBackend, Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
+import type { FarBackend, Found, Removal, Swap, Swapped, Write } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
 import { inTime } from '../../store/in-time.ts';
 import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
-import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
+import type { Row, Store, StoreEvent, StoreFacts } from '../../store/store.ts';
+import { arrayOf, type Value } from './array.ts';
 import { type Connection, connectionOf, type PostgresClient } from './client.ts';
-import { isConflict, judge, sqlStateOf } from './failure.ts';
+import { isConflict, isLockTimeout, judge, sqlStateOf } from './failure.ts';
+import { askedColumns, kinds } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresRaw } from './raw.ts';
-import { columns, decode, itemOf, type Selected } from './rows.ts';
+import { columns, decode, itemOf, type Selected, writtenOf } from './rows.ts';
 import { schemaVersion, within } from './schema.ts';
 import { migrationOf } from './upkeep.ts';
 import { connect, placeOf, usualSchema } from './url.ts';
@@ -38,6 +40,18 @@ export interface PostgresStoreOptions {
 /** Tries of one statement when transactions stand in each other's way. */
 const mostTries = 5;
 
+/** Lists are a text first, whatever a driver would make of one: the server reads it. */
+const exchangeParameters = [
+  ...askedColumns.map(([, type]) => `text::${type}[]`),
+  'integer',
+  'boolean',
+  'text::json',
+  'text::json',
+  'integer',
+]
+  .map((type, index) => `$${index + 1}::${type}`)
+  .join(', ');
+
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { clock = systemClock, random = systemRandom } = options;
   const { backend, raw, migration } = postgresBackend(options, clock, random);
@@ -55,9 +69,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   const sql = (text: string) => within(schema, text);
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
-    exchange:
-      sql(`SELECT now, floor, done, seen FROM semel.exchange($1::text::json, $2::text::json, $3::text::json,
-      $4::text::json, $5::text::json, $6::text::json, $7::text::json, $8::text::json, $9::integer)`),
+    exchange: sql(`SELECT now, floor, done, seen FROM semel.exchange(${exchangeParameters})`),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
     // take the place of what may go now.
@@ -98,17 +110,20 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       return Number(row?.now);
     },
     async exchange(swaps) {
-      const [row] = await query(texts.exchange, [...listsOf(swaps), schemaVersion], exchangeName);
+      const asked = askedOf(swaps);
+      const [row] = await unlocked((oneByOne) =>
+        query(texts.exchange, valuesOf(swaps, asked, oneByOne), exchangeName),
+      );
       const done = new Set(JSON.parse(row?.done as string) as number[]);
-      const found = foundIn(swaps, row?.seen as string | null);
-      return {
-        now: Number(row?.now),
-        floor: Number(row?.floor),
-        answers: swaps.map(({ write }, n): Swapped => {
-          const isDone = write !== undefined && (write.row === undefined || done.has(write.revision));
-          return isDone ? { done: true } : { done: false, found: found.get(n) };
-        }),
-      };
+      const answers = swaps.map(({ write }): Swapped => {
+        const isDone = write !== undefined && (write.row === undefined || done.has(write.revision));
+        return isDone ? swapDone : nothingFound;
+      });
+      for (const [place, ...values] of JSON.parse((row?.seen as string | null) ?? '[]') as Seen[]) {
+        const { n, namespace, key } = asked[place - 1] as Asked;
+        answers[n] = { done: false, found: foundIn(namespace, key, values) };
+      }
+      return { now: Number(row?.now), floor: Number(row?.floor), answers };
     },
     list: (asked) => listRows(query, schema, asked),
     async due(limit) {
@@ -116,10 +131,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       const found = JSON.parse((row?.found as string | null) ?? '[]') as [string, string, ...Selected][];
       return {
         now: Number(row?.now),
-        found: found.map(([namespace, key, ...values]): Found => {
-          const selected = values as unknown as Selected;
-          return { row: decode(namespace, key, selected), revision: selected[0] };
-        }),
+        found: found.map(([namespace, key, ...values]) => foundIn(namespace, key, values)),
       };
     },
     async remove(removals) {
@@ -203,59 +215,88 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   }
 }
 
+/** All at once; where one record is locked, once more so that it holds up no other. */
+async function unlocked<T>(exchange: (oneByOne: boolean) => Promise<T>): Promise<T> {
+  try {
+    return await exchange(false);
+  } catch (error) {
+    if (!isLockTimeout(error)) throw error;
+    return exchange(true);
+  }
+}
+
 /** A name that Postgres would cut off might meet another. */
 function nameOf(name: string): string | undefined {
   return name.length > 63 ? undefined : name;
 }
 
-/** As the function takes them: new, open and still so, ended, taken up again, closed and still so; then the rest. */
-function listsOf(swaps: readonly Swap[]): (string | null)[] {
-  const [fresh, held, ended, taken, told]: [Asked[], Asked[], Asked[], Asked[], Asked[]] = [
-    [],
-    [],
-    [],
-    [],
-    [],
-  ];
-  const looked: object[] = [];
-  for (const [n, { namespace, key, write }] of swaps.entries()) {
-    if (write === undefined) looked.push({ n, namespace, key });
-    else if (write.row !== undefined) {
-      const { before, row, revision, at, until } = write;
-      const asked = { n, namespace, key, old: before?.revision, revision, at, until, ...itemOf(row) };
-      if (before === undefined) fresh.push(asked);
-      else if (isOpen(before.row.status)) (isOpen(row.status) ? held : ended).push(asked);
-      else (isOpen(row.status) ? taken : told).push(asked);
-    }
-  }
-  const lists = [
-    ...[fresh, held, ended, taken, told].map((list) => list.sort(byKey)),
-    looked,
-    swaps.flatMap(notedOf),
-    swaps.flatMap(besideOf),
-  ];
-  return lists.map((list) => (list.length === 0 ? null : JSON.stringify(list)));
-}
-
+/** What the function is asked about one record. */
 interface Asked {
+  /** Of the swap. */
+  readonly n: number;
+  readonly kind: number;
   readonly namespace: string;
   readonly key: string;
+  readonly write: Write | undefined;
 }
 
-/** All who write many at once do so in one order. */
-function byKey(a: Asked, b: Asked): number {
+/** All who write many at once do so in one order: by kind, then by key. */
+function askedOf(swaps: readonly Swap[]): readonly Asked[] {
+  const asked: Asked[] = [];
+  for (let n = 0; n < swaps.length; n += 1) {
+    const { namespace, key, write } = swaps[n] as Swap;
+    if (write === undefined) asked.push({ n, kind: kinds.looked, namespace, key, write });
+    else if (write.row !== undefined)
+      asked.push({ n, kind: kindOf(write, write.row), namespace, key, write });
+  }
+  return asked.sort(inOrder);
+}
+
+function kindOf({ before }: Write, row: Row): number {
+  if (before === undefined) return kinds.fresh;
+  if (isOpen(before.row.status)) return isOpen(row.status) ? kinds.held : kinds.ended;
+  return isOpen(row.status) ? kinds.taken : kinds.told;
+}
+
+function inOrder(a: Asked, b: Asked): number {
+  if (a.kind !== b.kind) return a.kind - b.kind;
   if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1;
   return a.key < b.key ? -1 : 1;
 }
 
-function notedOf({ write }: Swap): object[] {
-  if (write === undefined) return [];
+/** As the function takes them. */
+function valuesOf(swaps: readonly Swap[], asked: readonly Asked[], oneByOne: boolean): unknown[] {
+  const lists = askedColumns.map((): Value[] => []);
+  let writes = 0;
+  for (const { kind, namespace, key, write } of asked) {
+    const written = write === undefined ? nothingWritten : writtenOf(write);
+    if (write !== undefined) writes += 1;
+    lists[0]?.push(kind);
+    lists[1]?.push(namespace);
+    lists[2]?.push(key);
+    for (let column = 3; column < lists.length; column += 1) lists[column]?.push(written[column - 3] ?? null);
+  }
+  const noted = swaps.flatMap(notedOf);
+  const beside = swaps.flatMap(besideOf);
+  return [...lists.map(arrayOf), writes, oneByOne, jsonOf(noted), jsonOf(beside), schemaVersion];
+}
+
+const nothingWritten: readonly Value[] = [];
+
+function jsonOf(list: readonly object[]): string | null {
+  return list.length === 0 ? null : JSON.stringify(list);
+}
+
+const none: readonly object[] = [];
+
+function notedOf({ write }: Swap): readonly object[] {
+  if (write === undefined || write.events.length === 0) return none;
   const revision = write.row === undefined ? null : write.revision;
   return write.events.map((event, i) => ({ i, revision, at: event.at, ...eventOf(event) }));
 }
 
-function besideOf({ namespace, key, write }: Swap): object[] {
-  if (write === undefined) return [];
+function besideOf({ namespace, key, write }: Swap): readonly object[] {
+  if (write === undefined || write.beside.length === 0) return none;
   const [first] = [key, ...write.beside.map((other) => other.key)].sort();
   return write.beside.map((other) => ({
     revision: write.revision,
@@ -278,13 +319,12 @@ function removalOf({ before, row, revision, events }: Removal): object {
   return { ...about, revision, ...itemOf(row), types };
 }
 
-function foundIn(swaps: readonly Swap[], seen: string | null): ReadonlyMap<number, Found> {
-  const rows = JSON.parse(seen ?? '[]') as [number, ...Selected][];
-  return new Map(
-    rows.map(([n, ...values]) => {
-      const { namespace, key } = swaps[n] as Swap;
-      const selected = values as unknown as Selected;
-      return [n, { row: decode(namespace, key, selected), revision: selected[0] }];
-    }),
-  );
+const swapDone: Swapped = { done: true };
+const nothingFound: Swapped = { done: false, found: undefined };
+
+/** A record that was read, and its place in what was asked, from 1. */
+type Seen = [place: number, ...Selected];
+
+function foundIn(namespace: string, key: string, selected: Selected): Found {
+  return { row: decode(namespace, key, selected), revision: selected[0] };
 }
