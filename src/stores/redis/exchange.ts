@@ -1,6 +1,7 @@
-// What is asked of single records: looks, swaps and removals, each one script or one GET, all of a batch at once.
+// What is asked about records: looks, swaps and removals. The swaps of a batch are one script per bucket, and all is sent
+// at once.
 
-import type { Found, Removal, Swap, Swapped } from '../../store/far-backend.ts';
+import type { Found, Removal, Swap, Swapped, Write } from '../../store/far-backend.ts';
 import type { StoreEvent } from '../../store/store.ts';
 import type { Connection, Reply } from './client.ts';
 import { replyCodeOf } from './failure.ts';
@@ -15,10 +16,13 @@ export interface Exchanged {
   readonly answers: readonly Swapped[];
 }
 
-/** What a script answers about one key. */
-interface Answer {
-  readonly now: number;
-  readonly swapped: Swapped;
+/** A swap, and where in Redis it is about. */
+interface Placed extends Swap {
+  readonly bucket: number;
+  readonly name: string;
+  readonly record: string;
+  /** Its place in what was asked. */
+  readonly n: number;
 }
 
 export interface Exchange {
@@ -36,82 +40,66 @@ export function exchanger(): Exchange {
     known: Incarnation,
     swaps: readonly Swap[],
   ): Promise<Exchanged> {
-    // Asked first: by a later time a record could be judged that was renewed in between.
-    const time = reached.isCluster || swaps.every(({ write }) => write) ? undefined : readTime(reached);
-    const answers = await Promise.all(swaps.map((one) => answerOf(one, reached, known, time)));
-    return {
-      now: Math.min(...answers.map(({ now }) => now)),
-      floor,
-      answers: answers.map(({ swapped }) => swapped),
-    };
+    const placed = swaps.map((one, n) => placeOf(known, one, n));
+    const moot = reached.isCluster ? await mootOf(reached, known, placed) : nothing;
+    const looks: Placed[] = [];
+    const byBucket = new Map<number, Placed[]>();
+    for (const one of placed) {
+      const together = byBucket.get(one.bucket);
+      if (one.write === undefined || moot.has(one)) looks.push(one);
+      else if (together === undefined) byBucket.set(one.bucket, [one]);
+      else together.push(one);
+    }
+    const answers = new Array<Swapped>(swaps.length);
+    const nows = await Promise.all([
+      lookAt(reached, looks, answers),
+      ...[...byBucket.values()].map((some) => swapIn(reached, known, some, answers)),
+    ]);
+    return { now: Math.min(...nows), floor, answers };
   }
 
-  async function answerOf(
-    { namespace, key, write }: Swap,
-    { isCluster, send: ask }: Connection,
+  /** All of one bucket, by one script. Answers the time. */
+  async function swapIn(
+    { isCluster, send }: Connection,
     { names, of, saw }: Incarnation,
-    time: Promise<number> | undefined,
-  ): Promise<Answer> {
-    const bucket = names.bucketOf(namespace, key);
-    const name = nameOf(namespace, key);
-    const record = names.record(bucket, name);
-    const glance = async (there: string) => {
-      if (time === undefined) return (await runBy(ask, look, [there], [])) as [number, string | null];
-      // Together: when the connection ends both fail, and one that nobody waits for would end the program.
-      return (await Promise.all([time, ask(there, ['get', there])])) as [number, string | null];
-    };
-    if (write === undefined) {
-      const [now, value] = await glance(record);
-      return { now, swapped: { done: false, found: found(namespace, key, value) } };
-    }
-    const others = write.beside.map((other) => ({ ...other, bucket: names.bucketOf(namespace, other.key) }));
-    const apart = others.filter((other) => isCluster && other.bucket !== bucket);
-    const beside = others.filter((other) => !apart.includes(other));
-    for (const other of apart) {
-      const [, value] = await glance(names.record(other.bucket, nameOf(namespace, other.key)));
-      if (found(namespace, other.key, value)?.revision === other.revision) continue;
-      const [now, present] = await glance(record);
-      return { now, swapped: { done: false, found: found(namespace, key, present) } };
-    }
-    const { before, row, revision, events, at, until } = write;
-    const slot = row === undefined ? '' : short(dueSlot(row));
+    placed: readonly Placed[],
+    answers: Swapped[],
+  ): Promise<number> {
+    const [{ bucket }] = placed as [Placed, ...Placed[]];
     const { id, seq } = of(bucket);
-    const [done, now, lowest, latest, value] = (await runBy(
-      ask,
-      swap,
-      [
-        record,
-        names.meta(bucket),
-        names.slots(bucket),
-        names.namespaces(bucket),
-        names.due(bucket, slot),
-        names.events(bucket, name),
-        ...beside.map((other) => names.record(other.bucket, nameOf(namespace, other.key))),
-      ],
-      [
-        id,
-        String(seq),
-        String(layoutVersion),
+    const keys = [names.slots(bucket), names.meta(bucket), names.namespaces(bucket)];
+    const args = [id, String(seq), String(layoutVersion), String(names.nameStart(bucket))];
+    for (const { namespace, name, record, write } of placed) {
+      const { before, row, revision, events, at, until, beside } = write as Write;
+      const slot = row === undefined ? '' : short(dueSlot(row));
+      keys.push(record, names.due(bucket, slot), names.events(bucket, name));
+      args.push(
         short(before?.revision),
         short(revision),
         String(at),
         String(until),
         String(row?.fence ?? 0),
         slot,
-        String(names.nameStart(bucket)),
         namespace,
         row === undefined ? '' : pack(row),
         String(events.length),
         ...events.map(noted),
-        ...beside.map((other) => short(other.revision)),
-      ],
-    )) as [number, number, string, number | string, string | null];
+      );
+      const near = beside.filter(({ key }) => !isCluster || names.bucketOf(namespace, key) === bucket);
+      args.push(String(near.length));
+      for (const other of near) {
+        keys.push(names.record(bucket, nameOf(namespace, other.key)));
+        args.push(short(other.revision));
+      }
+    }
+    const [now, lowest, latest, ...values] = (await runBy(send, swap, keys, args)) as SwapReply;
     saw(bucket, Number(latest));
     floor = Math.max(floor, Number(lowest));
-    return {
-      now,
-      swapped: done === 1 ? { done: true } : { done: false, found: found(namespace, key, value) },
-    };
+    for (const [index, { n, namespace, key }] of placed.entries()) {
+      const value = values[index];
+      answers[n] = value === 1 ? swapDone : notDone(namespace, key, value);
+    }
+    return now;
   }
 
   async function removeOne(
@@ -152,6 +140,77 @@ export function exchanger(): Exchange {
   }
 }
 
+type SwapReply = [now: number, floor: string, seq: number | string, ...values: (number | string)[]];
+
+const swapDone: Swapped = { done: true };
+const nothing: ReadonlySet<Placed> = new Set();
+
+function placeOf({ names }: Incarnation, { namespace, key, write }: Swap, n: number): Placed {
+  const bucket = names.bucketOf(namespace, key);
+  const name = nameOf(namespace, key);
+  return { namespace, key, write, bucket, name, record: names.record(bucket, name), n };
+}
+
+/** Those that depend on records of other buckets, which no script of theirs may read, and which are no longer as they were. */
+async function mootOf(
+  reached: Connection,
+  { names }: Incarnation,
+  placed: readonly Placed[],
+): Promise<ReadonlySet<Placed>> {
+  const moot = new Set<Placed>();
+  const others = placed.flatMap((one) =>
+    (one.write?.beside ?? []).map((other) => ({
+      one,
+      other,
+      bucket: names.bucketOf(one.namespace, other.key),
+    })),
+  );
+  await Promise.all(
+    others
+      .filter(({ one, bucket }) => bucket !== one.bucket)
+      .map(async ({ one, other, bucket }) => {
+        const record = names.record(bucket, nameOf(one.namespace, other.key));
+        const [, value] = (await runBy(reached.send, look, [record], [])) as LookReply;
+        if (found(one.namespace, other.key, value)?.revision !== other.revision) moot.add(one);
+      }),
+  );
+  return moot;
+}
+
+type LookReply = [now: number, value: string | null];
+
+/** Answers the time; never one that is later than a look: a record could be judged by it that was renewed in between. */
+async function lookAt(
+  { isCluster, send }: Connection,
+  placed: readonly Placed[],
+  answers: Swapped[],
+): Promise<number> {
+  const [first] = placed;
+  if (first === undefined) return Number.POSITIVE_INFINITY;
+  if (!isCluster) {
+    // Together: when the connection ends both fail, and one that nobody waits for would end the program.
+    const [time, values] = await Promise.all([
+      send('', ['time']) as Promise<[string, string]>,
+      send(first.record, ['mget', ...placed.map(({ record }) => record)]) as Promise<(string | null)[]>,
+    ]);
+    for (const [index, { n, namespace, key }] of placed.entries())
+      answers[n] = notDone(namespace, key, values[index]);
+    return Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+  }
+  const nows = await Promise.all(
+    placed.map(async ({ n, namespace, key, record }) => {
+      const [now, value] = (await runBy(send, look, [record], [])) as LookReply;
+      answers[n] = notDone(namespace, key, value);
+      return now;
+    }),
+  );
+  return Math.min(...nows);
+}
+
+function notDone(namespace: string, key: string, value: string | number | null | undefined): Swapped {
+  return { done: false, found: typeof value === 'string' ? unpack(namespace, key, value) : undefined };
+}
+
 /** By its digest, which every server knows after the first time, until it is started anew. */
 export async function runBy(
   send: Connection['send'],
@@ -167,11 +226,6 @@ export async function runBy(
     if (replyCodeOf(error) !== 'NOSCRIPT') throw error;
     return send(first, ['eval', script.text, ...about]);
   }
-}
-
-async function readTime({ send }: Connection): Promise<number> {
-  const [seconds, micros] = (await send('', ['time'])) as [string, string];
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
 }
 
 function found(namespace: string, key: string, value: string | null | undefined): Found | undefined {

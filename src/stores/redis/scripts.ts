@@ -34,23 +34,26 @@ if found then revision, filed = string.match(found, '^([^\\n]*)\\n([^\\n]*)\\n')
 
 // In a due list names are shortened by what they have in common with the list's first line, which holds a name after a
 // byte that no entry starts with. Nothing is cut within a character, so that every driver can read it as text.
-const filing = `local function entryOf(list, name)
-  local first = redis.call('LINDEX', list, 0)
-  if not first then
-    first = string.char(127) .. name
-    redis.call('RPUSH', list, first)
-  end
+const filing = `local function entryOf(first, name)
   local n = 0
   while n < 126 and n < #name and string.byte(first, n + 2) == string.byte(name, n + 1) do n = n + 1 end
   while n > 0 and n < #name and string.byte(name, n + 1) >= 128 and string.byte(name, n + 1) < 192 do n = n - 1 end
   return string.char(n) .. string.sub(name, n + 1)
 end
+local firsts = {}
 local function put(list, slots, slot, name)
-  redis.call('RPUSH', list, entryOf(list, name))
-  redis.call('ZADD', slots, tonumber(slot, 36), slot)
+  local first = firsts[list] or redis.call('LINDEX', list, 0)
+  if not first then
+    first = string.char(127) .. name
+    redis.call('RPUSH', list, first)
+    redis.call('ZADD', slots, tonumber(slot, 36), slot)
+  end
+  firsts[list] = first
+  redis.call('RPUSH', list, entryOf(first, name))
 end
 local function drop(list, slots, slot, name)
-  if redis.call('EXISTS', list) == 1 then redis.call('LREM', list, 1, entryOf(list, name)) end
+  local first = redis.call('LINDEX', list, 0)
+  if first then redis.call('LREM', list, 1, entryOf(first, name)) end
   if redis.call('LLEN', list) <= 1 then
     redis.call('DEL', list)
     redis.call('ZREM', slots, slot)
@@ -62,32 +65,55 @@ end
 export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[1])}`);
 
 /**
- * KEYS: record, meta, slots, namespaces, due list, events, then other records beside.
- * ARGV: id, seen, writer, old, new, at, until, fence, due slot, start of name, namespace, row, count of events, those
- * events, then the revisions of the others. The name is filed for retention before the record is written.
+ * Many swaps in one bucket, one after the other; what is read of the ledger itself is read once.
+ * KEYS: slots, meta, namespaces; then of each record: record, due list, events, other records beside.
+ * ARGV: id, seen, writer, start of names; then of each: old, new, at, until, fence, due slot, namespace, row, count of
+ * events, those events, count of others beside, their revisions. A name is filed for retention before its record is
+ * written. Answers now, floor, seq; then of each: 1 where it is done, else what is there, or 0.
  */
-export const swap: Script = script(`${filing}${clock}${sentinel}${parse}
-if revision == ARGV[5] then return {1, now, meta[3], meta[2]} end
-local row, events = ARGV[12], tonumber(ARGV[13])
-local may = revision == ARGV[4] and now >= tonumber(ARGV[6]) and now < tonumber(ARGV[7])
-  and (found or row == '' or tonumber(ARGV[8]) > tonumber(meta[3]))
-for i = 7, #KEYS do
-  local other = redis.call('GET', KEYS[i])
-  local was = other and string.match(other, '^[^\\n]*') or ''
-  may = may and was == ARGV[7 + events + i]
-end
-if not may then return {0, now, meta[3], meta[2], found} end
-if row ~= '' then
-  local slot = ARGV[9]
-  if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
-    put(KEYS[5], KEYS[3], slot, string.sub(KEYS[1], tonumber(ARGV[10])))
-    filed = slot
+export const swap: Script = script(`${filing}${clock}${sentinel}
+local floor, named, written, answers = tonumber(meta[3]), {}, 0, {now, meta[3], meta[2]}
+local k, a = 3, 4
+while k < #KEYS do
+  local record, new, slot, row = KEYS[k + 1], ARGV[a + 2], ARGV[a + 6], ARGV[a + 8]
+  local due, list, namespace = KEYS[k + 2], KEYS[k + 3], ARGV[a + 7]
+  local events = tonumber(ARGV[a + 9])
+  local found = redis.call('GET', record)
+  local revision, filed = '', ''
+  if found then revision, filed = string.match(found, '^([^\\n]*)\\n([^\\n]*)\\n') end
+  local may = revision == ARGV[a + 1] and now >= tonumber(ARGV[a + 3]) and now < tonumber(ARGV[a + 4])
+    and (found or row == '' or tonumber(ARGV[a + 5]) > floor)
+  local first = a + 9
+  k, a = k + 3, first + events + 1
+  local beside = tonumber(ARGV[a])
+  for i = 1, beside do
+    local other = redis.call('GET', KEYS[k + i])
+    may = may and (other and string.match(other, '^[^\\n]*') or '') == ARGV[a + i]
   end
-  if not found then redis.call('SADD', KEYS[4], ARGV[11]) end
-  redis.call('SET', KEYS[1], ARGV[5] .. '\\n' .. filed .. '\\n' .. row)
+  k, a = k + beside, a + beside
+  local answer = found or 0
+  if revision == new then
+    answer = 1
+  elseif may then
+    if row ~= '' then
+      if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
+        put(due, KEYS[1], slot, string.sub(record, tonumber(ARGV[4])))
+        filed = slot
+      end
+      if not found and not named[namespace] then
+        redis.call('SADD', KEYS[3], namespace)
+        named[namespace] = true
+      end
+      redis.call('SET', record, new .. '\\n' .. filed .. '\\n' .. row)
+    end
+    for i = 1, events do redis.call('RPUSH', list, ARGV[first + i]) end
+    written = written + 1
+    answer = 1
+  end
+  answers[#answers + 1] = answer
 end
-for i = 1, events do redis.call('RPUSH', KEYS[6], ARGV[13 + i]) end
-return {1, now, meta[3], redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
+if written > 0 then answers[3] = redis.call('HINCRBY', KEYS[2], 'seq', written) end
+return answers`);
 
 /**
  * KEYS: record, meta, slots, due list, events. ARGV: id, seen, writer, old, new, fence, slot, start of name, row (empty:

@@ -1,4 +1,4 @@
-// The store in Redis. Every swap is one script on one key, all of a batch sent together; what a script may write it
+// The store in Redis. The swaps of a batch are one script per bucket; what a script may write it
 // compares first, with the revision that was seen, the time that was meant and the ledger that is known.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
