@@ -1,6 +1,19 @@
 // The door of semel/testing: what users and the authors of stores test with.
 
 export {
+  type AdapterCase,
+  type AdapterHarness,
+  type AgentReport,
+  type AgentRun,
+  adapterContract,
+  contractPolicies,
+  type Effects,
+  type Means,
+  type Script,
+  type ScriptedCall,
+  whyAbsent,
+} from './adapter-contract/index.ts';
+export {
   type CheckedRecord,
   check as checkLogs,
   type EffectEntry,

@@ -17,7 +17,8 @@ import { beforeAll, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
 
-const below = ['core', 'store', 'stores', 'providers', 'ledger', 'runner', 'outbox', 'adapters', 'mcp'];
+const below = ['core', 'store', 'stores', 'providers', 'ledger', 'runner', 'outbox'];
+const agents = ['guard', 'adapters', 'mcp'];
 
 const directions: Record<string, string[]> = {
   core: [],
@@ -27,13 +28,14 @@ const directions: Record<string, string[]> = {
   ledger: ['core', 'store'],
   runner: ['core', 'store', 'ledger'],
   outbox: ['core', 'ledger', 'runner'],
-  adapters: ['core', 'ledger', 'runner'],
-  mcp: ['core', 'ledger', 'runner'],
   semel: below,
+  guard: ['core', 'providers', 'runner', 'semel'],
+  adapters: ['core', 'semel', 'guard'],
+  mcp: ['core', 'semel', 'guard'],
   jobs: [...below, 'semel'],
-  server: [...below, 'semel', 'jobs'],
-  cli: [...below, 'semel', 'jobs', 'server'],
-  testing: [...below, 'semel', 'jobs', 'server', 'cli'],
+  server: [...below, 'semel', 'jobs', ...agents],
+  cli: [...below, 'semel', 'jobs', ...agents, 'server'],
+  testing: [...below, 'semel', 'jobs', ...agents, 'server', 'cli'],
 };
 
 const openByFile = ['core', 'store'];

@@ -1,0 +1,94 @@
+// Wraps a tool set of the AI SDK: the name of a tool is its key there. `execute` goes through the ledger; all other
+// fields stay, and `toModelOutput` tells the model what the code need not know.
+
+import { SemelError } from '../../core/errors.ts';
+import {
+  type Answer,
+  type Guard,
+  guardOf,
+  guardOfTool,
+  guessFrom,
+  isSemelTool,
+  type Policy,
+} from '../../guard/index.ts';
+import type { Semel } from '../../semel/index.ts';
+import { type ModelLines, modelLines, toModelOutput } from './model-output.ts';
+import { streamed } from './streamed.ts';
+import type { AiTool, AnyFunction, AnyTool, ExecuteOptions, Guarded, Policies } from './tool-set.ts';
+
+export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
+  semel: Semel,
+  tools: Tools,
+  policies: Policies<Tools> = {} as Policies<Tools>,
+): Guarded<Tools> {
+  for (const name of Object.keys(policies)) if (!(name in tools)) throw strange(name, Object.keys(tools));
+  const lines = modelLines();
+  const guarded = Object.entries(tools).map(([name, tool]) => [
+    name,
+    isSemelTool(tool)
+      ? { ...ownTool(tool), ...wrapped({}, guardOfTool(semel, tool), itself, lines) }
+      : guardedTool(semel, name, tool as AiTool, policyOf(policies, name), lines),
+  ]);
+  return Object.fromEntries(guarded);
+}
+
+function guardedTool(
+  semel: Semel,
+  name: string,
+  tool: AiTool,
+  policy: Policy | undefined,
+  lines: ModelLines,
+): AiTool {
+  const { execute, inputSchema, description } = tool;
+  // The client or the provider runs it.
+  if (execute === undefined) return tool;
+  const guarding = guardOf(semel, name, policy, { schema: inputSchema, description });
+  return guarding === undefined ? tool : { ...tool, ...wrapped(tool, guarding, execute.bind(tool), lines) };
+}
+
+function wrapped(tool: AiTool, guarding: Guard, execute: AnyFunction, lines: ModelLines): AiTool {
+  const call = async (
+    input: unknown,
+    options: ExecuteOptions,
+    run: (args: unknown) => unknown,
+  ): Promise<unknown> => {
+    const { toolCallId, abortSignal: signal, messages } = options;
+    const identity = () => guessFrom(messages, isUser);
+    const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, run);
+    if (!answer.ok) return answer.error;
+    if (answer.line !== undefined && toolCallId !== undefined) lines.set(toolCallId, answer.line);
+    return answer.value;
+  };
+  return {
+    execute: streamed(execute, call),
+    toModelOutput: (asked: never) => toModelOutput(tool.toModelOutput?.bind(tool), lines, asked),
+  };
+}
+
+function policyOf(policies: object, name: string): Policy | undefined {
+  return Object.hasOwn(policies, name) ? (policies as Record<string, Policy>)[name] : undefined;
+}
+
+function ownTool(tool: { readonly input: unknown; readonly description: unknown }): AiTool {
+  const { description, input } = tool;
+  if (input === undefined)
+    throw new SemelError('CONTRACT_INVALID', 'A tool without `input` has no schema for a model.', {
+      path: 'input',
+      next: 'Give the tool an `input`, a zod object for example.',
+    });
+  return { description, inputSchema: input };
+}
+
+/** Its guard runs it. */
+const itself: AnyFunction = () => undefined;
+
+function isUser(message: unknown): boolean {
+  return (message as { role?: unknown } | null)?.role === 'user';
+}
+
+function strange(name: string, tools: readonly string[]): SemelError {
+  return new SemelError('CONTRACT_INVALID', `There is a policy for \`${name}\`, and no such tool.`, {
+    path: name,
+    next: `The tools are ${tools.join(', ')}.`,
+  });
+}

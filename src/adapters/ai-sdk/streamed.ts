@@ -1,0 +1,79 @@
+// A tool may be a generator: what it yields is shown while it works, and its last word is the result. Only that is kept;
+// a replay is the result alone.
+
+import type { AnyFunction, ExecuteOptions } from './tool-set.ts';
+
+export type Calling = (
+  input: unknown,
+  options: ExecuteOptions,
+  run: (args: unknown) => unknown,
+) => Promise<unknown>;
+
+export function streamed(execute: AnyFunction, call: Calling): AnyFunction {
+  if (!isGenerator(execute))
+    return (input: unknown, options: ExecuteOptions = {}) =>
+      call(input, options, async (args) => last(await execute(args, options)));
+  return async function* (input: unknown, options: ExecuteOptions = {}) {
+    const parts = channel();
+    const calling = call(input, options, (args) => last(execute(args, options), parts.put));
+    calling.then(parts.end, parts.end);
+    let shown: unknown = nothing;
+    for await (const part of parts) {
+      shown = part;
+      yield part;
+    }
+    const value = await calling;
+    if (!Object.is(value, shown)) yield value;
+  };
+}
+
+const nothing: unique symbol = Symbol('nothing');
+
+/** The bound form keeps the kind of its function. */
+function isGenerator(execute: AnyFunction): boolean {
+  return Object.prototype.toString.call(execute) === '[object AsyncGeneratorFunction]';
+}
+
+async function last(result: unknown, see: (part: unknown) => void = () => undefined): Promise<unknown> {
+  if (!isIterable(result)) return result;
+  let value: unknown;
+  for await (const part of result) {
+    see(part);
+    value = part;
+  }
+  return value;
+}
+
+function isIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+interface Channel extends AsyncIterable<unknown> {
+  put(part: unknown): void;
+  end(): void;
+}
+
+function channel(): Channel {
+  const parts: unknown[] = [];
+  let isOver = false;
+  let wake = () => {};
+  return {
+    put(part) {
+      parts.push(part);
+      wake();
+    },
+    end() {
+      isOver = true;
+      wake();
+    },
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        while (parts.length > 0) yield parts.shift();
+        if (isOver) return;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+  };
+}

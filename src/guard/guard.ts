@@ -1,0 +1,146 @@
+// A call that a framework makes of its tool goes through the ledger. What the framework knows of the call is passed in;
+// what it does to run the tool is passed in too, and runs at most once.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ErrorValue } from '../core/errors.ts';
+import type { Per } from '../core/period.ts';
+import { NotLanded } from '../core/signals.ts';
+import type { AttemptContext } from '../runner/index.ts';
+import { type Ambient, ambient, type CallOptions, type Semel, type ToolFunction } from '../semel/index.ts';
+import { type Policy, refuseKeys, termsOf } from './policy.ts';
+import { lineFor } from './told.ts';
+
+/** What a framework knows of one call of a tool. */
+export interface Asked {
+  readonly args: unknown;
+  readonly toolCallId?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Who asks, where the program did not say: the framework's own ids, or a guess that is marked as weak. */
+  readonly identity?: () => Ambient;
+}
+
+/** For the code: `value`, as it was at first. For the model: the line beside it, or the error. */
+export type Answer =
+  | { readonly ok: true; readonly value: unknown; readonly line: string | undefined }
+  | { readonly ok: false; readonly error: ErrorValue };
+
+/** How the framework runs the tool itself. */
+export type Execute = (args: unknown, ctx: AttemptContext) => unknown;
+
+export interface Guard {
+  readonly name: string;
+  /** Throws what `passes` lets through, and nothing else. */
+  call(asked: Asked, execute: Execute): Promise<Answer>;
+}
+
+export interface GuardOptions {
+  /** Control flow of the framework (a suspension, an interrupt) is no failure: the claim is given back, and it passes. */
+  readonly passes?: (error: unknown) => boolean;
+  /** What the model sees of the tool: there must be no key in it. */
+  readonly schema?: unknown;
+  readonly description?: unknown;
+}
+
+interface Running {
+  readonly execute: Execute;
+  readonly ctx: AttemptContext | undefined;
+}
+
+const running = new AsyncLocalStorage<Running>();
+
+/** The attempt whose tool is running now: its key for the provider, its fetch, its signal. */
+export function currentAttempt(): AttemptContext | undefined {
+  return running.getStore()?.ctx;
+}
+
+/** Undefined: a read runs freely, and needs no guard. */
+export function guardOf(
+  semel: Semel,
+  name: string,
+  policy: Policy | undefined,
+  { passes = never, schema, description }: GuardOptions = {},
+): Guard | undefined {
+  const { definition, byCall } = termsOf(name, policy);
+  if (definition.effect === 'read') return undefined;
+  refuseKeys(name, schema, description);
+  const run = (args: unknown, ctx: AttemptContext) => {
+    const execute = running.getStore()?.execute;
+    if (execute === undefined) throw new NotLanded('Only its framework can run it.');
+    return running.run({ execute, ctx }, async () => {
+      try {
+        return await execute(args, ctx);
+      } catch (error) {
+        throw passes(error) ? new Suspended(error) : error;
+      }
+    });
+  };
+  const tool = semel.tool({ ...definition, run } as never) as ToolFunction<unknown, unknown>;
+  return {
+    name: definition.name,
+    call: (asked, execute) =>
+      running.run({ execute, ctx: undefined }, () => callOf(semel, tool, asked, byCall)),
+  };
+}
+
+/** A tool that `semel.tool` made runs itself. */
+export function guardOfTool(semel: Semel, tool: ToolFunction<never, unknown>): Guard {
+  const { contract, input, description } = tool;
+  refuseKeys(contract.name, input, description);
+  const own = tool as ToolFunction<unknown, unknown>;
+  return { name: contract.name, call: (asked) => callOf(semel, own, asked, false) };
+}
+
+export function isSemelTool(tool: unknown): tool is ToolFunction<never, unknown> {
+  return typeof tool === 'function' && 'contract' in tool && 'try' in tool;
+}
+
+async function callOf(
+  semel: Semel,
+  tool: ToolFunction<unknown, unknown>,
+  { args, toolCallId, signal, identity }: Asked,
+  byCall: boolean,
+): Promise<Answer> {
+  const options: CallOptions = {
+    ...(toolCallId === undefined ? {} : { toolCallId }),
+    ...(signal === undefined ? {} : { signal }),
+    ...(byCall && toolCallId !== undefined ? { again: `call ${toolCallId}` } : {}),
+  };
+  const known = identity === undefined ? undefined : unsaid(tool.contract.per, identity);
+  const asking = () => tool.try(args, options);
+  const result = await (known === undefined ? asking() : semel.within(known, asking));
+  if (result.ok) return { ok: true, value: result.value, line: lineFor(result.receipt) };
+  const suspended = suspendedIn(result.error);
+  if (suspended !== undefined) throw suspended.cause;
+  // It is done: only the ledger could not be told. Nobody may do it again for that.
+  if (result.error.code === 'UNRECORDED')
+    return { ok: true, value: result.error.value, line: result.error.message };
+  return { ok: false, error: result.error.toJSON() };
+}
+
+/** What the program has said stands; a framework is asked only for what the period needs and nobody said. */
+function unsaid(per: Per, identity: () => Ambient): Ambient | undefined {
+  if (per !== 'turn' && per !== 'conversation') return undefined;
+  const said = ambient();
+  if (said.conversation !== undefined && (said.turn !== undefined || per === 'conversation'))
+    return undefined;
+  const { conversation, turn, weak } = identity();
+  return {
+    ...(said.conversation === undefined && conversation !== undefined ? { conversation } : {}),
+    ...(said.turn === undefined
+      ? { ...(turn === undefined ? {} : { turn }), ...(weak === true ? { weak } : {}) }
+      : {}),
+  };
+}
+
+class Suspended extends NotLanded {
+  constructor(cause: unknown) {
+    super('It was suspended by its framework.', { cause });
+  }
+}
+
+function suspendedIn(error: unknown): Suspended | undefined {
+  for (let each = error; each instanceof Error; each = each.cause) if (each instanceof Suspended) return each;
+  return undefined;
+}
+
+const never = () => false;

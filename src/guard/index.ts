@@ -1,0 +1,16 @@
+// One call of a framework's tool, guarded: what every adapter and the MCP proxy stand on.
+
+export {
+  type Answer,
+  type Asked,
+  currentAttempt,
+  type Execute,
+  type Guard,
+  type GuardOptions,
+  guardOf,
+  guardOfTool,
+  isSemelTool,
+} from './guard.ts';
+export { guessFrom } from './guess.ts';
+export { type Policy, type PolicyTerms, refuseKeys } from './policy.ts';
+export { isToolError, lineFor } from './told.ts';

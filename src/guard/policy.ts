@@ -1,0 +1,105 @@
+// What is said of a tool that exists already, and how it becomes a contract. A tool of an agent is bounded by the turn
+// unless it is said otherwise; what cannot be undone must say it.
+
+import type { ContractDefinition } from '../core/contract.ts';
+import { SemelError } from '../core/errors.ts';
+import type { Normaliser } from '../core/identity.ts';
+import type { Per } from '../core/period.ts';
+import type { Effect } from '../core/words.ts';
+import type { Path, ToolDefinition } from '../semel/index.ts';
+
+type Fields<Input> = readonly Path<Input>[];
+
+/** How the effect of one tool may be repeated. The fields are those of `semel.tool`. */
+export interface PolicyTerms<Input = unknown>
+  extends Omit<
+      ContractDefinition,
+      'name' | 'identity' | 'content' | 'volatile' | 'normalize' | 'redact' | 'effect' | 'per'
+    >,
+    Pick<ToolDefinition<Input, unknown>, 'verify' | 'classify'> {
+  readonly effect: Effect;
+  /** What bounds one intent. @default 'turn'; an irreversible effect has to say it */
+  readonly per?: Per;
+  readonly identity?: Fields<Input>;
+  readonly content?: Fields<Input>;
+  readonly volatile?: Fields<Input>;
+  readonly normalize?: { readonly [P in Path<Input>]?: Normaliser };
+  readonly redact?: Fields<Input>;
+  /**
+   * `by-call`: identical calls of one turn are all meant, each once by its tool_call_id. A model that plans anew gives
+   * new ids, and then it is done again.
+   */
+  readonly repeat?: 'by-call';
+  /** The name of the contract. @default the name of the tool */
+  readonly name?: string;
+}
+
+/** The effect class alone, where nothing else has to be said. */
+export type Policy<Input = unknown> = Effect | PolicyTerms<Input>;
+
+export interface Terms {
+  readonly definition: Omit<ToolDefinition<unknown, unknown>, 'run'>;
+  readonly byCall: boolean;
+}
+
+export function termsOf(tool: string, policy: Policy | undefined): Terms {
+  if (policy === undefined)
+    refuse(
+      tool,
+      `${tool} has no policy, so nobody knows how often it may run.`,
+      "Add it: 'read', or { effect: 'write-non-idempotent', content: ['body'] }, for example.",
+    );
+  const terms = typeof policy === 'string' ? { effect: policy } : policy;
+  if (typeof terms !== 'object' || terms === null)
+    refuse(tool, `${tool}: its policy is no object.`, "Write { effect: 'write-non-idempotent' }.");
+  const { repeat, ...said } = terms as PolicyTerms;
+  if (repeat !== undefined && repeat !== 'by-call')
+    refuse(
+      tool,
+      `${tool}: \`repeat\` is ${JSON.stringify(repeat)}.`,
+      "Write repeat: 'by-call', or leave it out.",
+    );
+  if (said.effect === 'irreversible' && said.per === undefined)
+    refuse(
+      tool,
+      `${tool}: what cannot be undone has to say what bounds one intent.`,
+      "Add `per`: 'ever', 'conversation', 'turn', day('Europe/Paris'), …",
+    );
+  return {
+    definition: { name: tool, per: 'turn', ...said } as Terms['definition'],
+    byCall: repeat === 'by-call',
+  };
+}
+
+const keyLike = /^(x[-_])?idempoten(cy|t)[-_]?(key|id|token)$/i;
+const keyInWords = /idempoten(cy|t)[ _-]?(key|id|token)/i;
+
+/** A key that a model can vary is none: it would word it anew with every plan. */
+export function refuseKeys(tool: string, schema: unknown, description: unknown): void {
+  const field = fieldNames(schema).find((name) => keyLike.test(name));
+  if (field !== undefined)
+    refuse(
+      tool,
+      `${tool}: the model would supply the key, as \`${field}\`.`,
+      'Take it out of the schema: semel makes the key.',
+    );
+  if (typeof description === 'string' && keyInWords.test(description))
+    refuse(
+      tool,
+      `${tool}: its description speaks to the model of a key.`,
+      'Take it out of the description: semel makes the key.',
+    );
+}
+
+/** Of zod, of JSON Schema, of what frameworks wrap around it. */
+function fieldNames(schema: unknown): readonly string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const { shape, properties, jsonSchema } = schema as Record<string, unknown>;
+  if (typeof properties === 'object' && properties !== null) return Object.keys(properties);
+  if (typeof jsonSchema === 'object' && jsonSchema !== null) return fieldNames(jsonSchema);
+  return typeof shape === 'object' && shape !== null ? Object.keys(shape) : [];
+}
+
+function refuse(path: string, happened: string, next: string): never {
+  throw new SemelError('CONTRACT_INVALID', happened, { path, next });
+}
