@@ -10,6 +10,7 @@ export const commands: Readonly<Record<CommandName, () => Promise<{ default: Com
   pick: () => import('./pick.ts'),
   recent: () => import('./recent.ts'),
   seed: () => import('./seed.ts'),
+  mcp: () => import('./mcp.ts'),
   ls: () => import('./ls.ts'),
   show: () => import('./show.ts'),
   doubt: () => import('./doubt.ts'),

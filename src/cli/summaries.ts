@@ -7,6 +7,7 @@ export const summaries = {
   pick: { group: 'Guard', line: 'inside a run: a choice that every attempt of the slot makes alike' },
   recent: { group: 'Guard', line: 'what was done lately, for a prompt' },
   seed: { group: 'Guard', line: 'slot, date, seed, picks and recent work of this run' },
+  mcp: { group: 'Guard', line: 'guard the tools of any MCP server, for any client' },
   ls: { group: 'See', line: 'list records' },
   show: { group: 'See', line: 'one record: attempts, timeline, evidence' },
   doubt: { group: 'See', line: 'what is in doubt and needs a decision' },

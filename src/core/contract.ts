@@ -59,6 +59,8 @@ export interface ContractDefinition {
   readonly normalize?: Readonly<Record<string, Normaliser | undefined>>;
   readonly window?: Duration;
   readonly failureWindow?: Duration;
+  /** The window of a record whose turn was only guessed. @default `window` */
+  readonly weakWindow?: Duration;
   readonly lease?: Duration;
   readonly timeout?: Duration | 'none';
   readonly ifBusy?: IfBusy;
@@ -106,6 +108,8 @@ export interface Contract {
   readonly normalize: Readonly<Record<string, Normaliser>>;
   readonly windowMs: number;
   readonly failureWindowMs: number;
+  /** Null: as the window. */
+  readonly weakWindowMs: number | null;
   readonly leaseMs: number;
   readonly timeoutMs: number;
   readonly ifBusy: IfBusy;
@@ -175,6 +179,11 @@ export function defineContract(
     ? Math.min(durationMs(definition.failureWindow ?? '1h', 'failureWindow'), windowMs)
     : 0;
 
+  const weakWindowMs =
+    remembered && definition.weakWindow !== undefined
+      ? Math.min(positive(durationMs(definition.weakWindow, 'weakWindow'), 'weakWindow', name), windowMs)
+      : null;
+
   return {
     name,
     version: checkVersion(name, definition.version ?? '1'),
@@ -184,6 +193,7 @@ export function defineContract(
     normalize: checkNormalisers(name, definition.normalize ?? {}),
     windowMs,
     failureWindowMs,
+    weakWindowMs,
     leaseMs,
     timeoutMs,
     ifBusy: oneOf(name, 'ifBusy', definition.ifBusy ?? defaults.ifBusy ?? 'wait', ['wait', 'fail', 'skip']),

@@ -14,6 +14,8 @@ import { lineFor } from './told.ts';
 export interface Asked {
   readonly args: unknown;
   readonly toolCallId?: string | undefined;
+  /** The caller's own key, scoped to the caller. */
+  readonly key?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Who asks, where the program did not say: the framework's own ids, or a guess that is marked as weak. */
   readonly identity?: () => Ambient;
@@ -97,12 +99,13 @@ export function isSemelTool(tool: unknown): tool is ToolFunction<never, unknown>
 async function callOf(
   semel: Semel,
   tool: ToolFunction<unknown, unknown>,
-  { args, toolCallId, signal, identity }: Asked,
+  { args, toolCallId, key, signal, identity }: Asked,
   byCall: boolean,
 ): Promise<Answer> {
   const options: CallOptions = {
     ...(toolCallId === undefined ? {} : { toolCallId }),
     ...(signal === undefined ? {} : { signal }),
+    ...(key === undefined ? {} : { key }),
     ...(byCall && toolCallId !== undefined ? { again: `call ${toolCallId}` } : {}),
   };
   const known = identity === undefined ? undefined : unsaid(tool.contract.per, identity);

@@ -77,6 +77,8 @@ function driftFrom(call: Call, verdict: Lost): { readonly drift?: readonly strin
 function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string): ClaimRequest {
   const { contract } = call.tool;
   const { conversation, turn, toolCallId, run } = call.identity;
+  const weakMs = call.identity.weak === true ? contract.weakWindowMs : null;
+  const windowMs = weakMs ?? contract.windowMs;
   return {
     namespace: call.namespace,
     key: call.key,
@@ -95,8 +97,8 @@ function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string)
     effect: contract.effect,
     keyed: contract.rerunWithinMs !== null,
     retention: {
-      windowMs: contract.windowMs,
-      failureWindowMs: contract.failureWindowMs,
+      windowMs,
+      failureWindowMs: Math.min(contract.failureWindowMs, windowMs),
       keep: contract.per === 'ever' && contract.windowMs > 0,
       periodEndsAt: call.periodEndsAt,
     },

@@ -261,6 +261,7 @@ export const toolFields: ReadonlySet<string> = fieldsOf<AnyDefinition>({
   per: true,
   window: true,
   failureWindow: true,
+  weakWindow: true,
   lease: true,
   timeout: true,
   ifBusy: true,

@@ -1,0 +1,222 @@
+// `semel mcp`: a proxy in front of any MCP server, whose tools then land once. Its words only; what it does is in src/mcp.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { SemelError } from '../core/errors.ts';
+import { shortDigest } from '../core/key.ts';
+import {
+  inspected,
+  type PolicyFile,
+  proxyHttp,
+  proxyStdio,
+  readPolicyFile,
+  starterFile,
+  toolCalls,
+  toolsOf,
+} from '../mcp/index.ts';
+import type { Ambient } from '../semel/index.ts';
+import { command, type ValuesOf } from './command.ts';
+import { flagReader } from './flag-values.ts';
+import { ledgerFor } from './ledger.ts';
+import { complain, print, printAside, printJson, table } from './print.ts';
+import { usageError } from './usage.ts';
+
+const flags = {
+  policy: {
+    type: 'string',
+    value: '<file>',
+    help: 'what each tool may do (default: by the hints of each tool)',
+  },
+  name: {
+    type: 'string',
+    value: '<name>',
+    help: 'what the server is called in the ledger (default: from its command)',
+  },
+  conversation: { type: 'string', value: '<id>', help: 'the conversation of calls that name none' },
+  turn: { type: 'string', value: '<id>', help: 'the turn of calls that name none, with --conversation' },
+  http: { type: 'string', value: '<url>', help: 'the server is there, and talks streamable HTTP' },
+  listen: {
+    type: 'string',
+    value: '<port>',
+    help: 'with --http: listen here, on this machine only, or on <host>:<port>',
+  },
+  'allow-origin': {
+    type: 'string',
+    multiple: true,
+    value: '<origin>',
+    help: 'with --listen: pages of this origin may call',
+  },
+  grace: {
+    type: 'string',
+    value: '<duration>',
+    help: 'wait so long for begun calls when the client leaves (default: 30s)',
+  },
+  inspect: { type: 'boolean', help: 'list the tools and what holds for each, and end' },
+  write: { type: 'string', value: '<file>', help: 'with --inspect: write a policy file to start from' },
+} as const;
+
+export default command({
+  name: 'mcp',
+  takes: '[options] -- <server command>',
+  about: `Stands between any MCP client and any MCP server. A tools/call that was made before is answered from the ledger, also
+after a restart and for another client; one that may have landed is held. Everything else passes byte for byte. The
+exit code is that of the server. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
+others run once for the same arguments: in a turn where the call or --conversation names one, else in ten minutes.`,
+  flags,
+  examples: [
+    'semel mcp -- npx -y @modelcontextprotocol/server-memory',
+    'semel mcp --inspect --write semel.policy.json -- npx -y my-server',
+    'semel mcp --policy semel.policy.json --conversation support-7 -- npx -y my-server',
+    'semel mcp --http https://mcp.example.com/mcp --listen 8970',
+  ],
+  async run({ values, positionals, rest }) {
+    if (positionals.length > 0)
+      throw usageError('mcp', `What is ${positionals[0]}? The server's command stands after \`--\``);
+    const policies = policiesOf(values.policy);
+    const [program, ...args] = rest ?? [];
+    if (values.inspect === true) return inspect(program, args, policies, values);
+    if (values.write !== undefined) throw usageError('mcp', '--write needs --inspect');
+    if ((program === undefined) === (values.http === undefined))
+      throw usageError('mcp', 'Name the server: a command after `--`, or a URL by --http');
+    const identity = identityOf(values);
+    const server = values.name ?? serverName(values.http ?? program ?? '', args);
+    const semel = ledgerFor(values, { make: true, onWarning: heard });
+    try {
+      const calls = toolCalls({ semel, server, policies });
+      if (program !== undefined)
+        return await proxyStdio({
+          command: program,
+          args,
+          calls,
+          caller: { scope: 'stdio', identity },
+          input: process.stdin,
+          output: process.stdout,
+          graceMs: flagReader('mcp', values).duration('grace', 30_000),
+        }).catch((error: NodeJS.ErrnoException) => {
+          complain(`${program} could not be started: ${error.message}`);
+          return error.code === 'ENOENT' ? 127 : 126;
+        });
+      return await serveHttp(values, identity, calls);
+    } finally {
+      process.stdin.pause();
+      await semel.close();
+    }
+  },
+});
+
+type Values = ValuesOf<typeof flags> & { readonly json: boolean | undefined };
+
+async function serveHttp(
+  values: Values,
+  identity: Ambient,
+  calls: ReturnType<typeof toolCalls>,
+): Promise<number> {
+  const { http = '', listen } = values;
+  if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))
+    throw usageError('mcp', `${http} is no http URL`);
+  const [, host = '127.0.0.1', port] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? '') ?? [];
+  if (port === undefined) throw usageError('mcp', '--http needs --listen <port>');
+  const proxy = await proxyHttp({
+    upstream: new URL(http),
+    host: host.replace(/^\[|\]$/g, ''),
+    port: Number(port),
+    calls,
+    identity,
+    origins: values['allow-origin'] ?? [],
+  });
+  printAside(`semel: listening on ${proxy.url}`);
+  await new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+  });
+  await proxy.close();
+  return 0;
+}
+
+async function inspect(
+  program: string | undefined,
+  args: readonly string[],
+  policies: PolicyFile,
+  { write, json }: Values,
+): Promise<number> {
+  if (program === undefined) throw usageError('mcp', '--inspect needs the server: a command after `--`');
+  const tools = await toolsOf(program, args, 60_000).catch((error: Error) => {
+    throw new SemelError('FAILED', `${program} could not be asked: ${error.message}`, {
+      next: 'Start it by hand to see what is wrong with it.',
+    });
+  });
+  const rows = inspected(tools, policies);
+  if (json === true)
+    printJson(rows.map(({ tool, policy, errors, source }) => ({ tool: tool.name, policy, errors, source })));
+  else {
+    print(
+      ...table(
+        ['tool', 'effect', 'because of', 'per'],
+        rows.map(({ tool, policy, source }) => {
+          const terms = typeof policy === 'string' ? { effect: policy } : policy;
+          const per = 'per' in terms && terms.per !== undefined ? JSON.stringify(terms.per) : 'turn';
+          const isRemembered = terms.effect !== 'read' && terms.effect !== 'write-idempotent';
+          return [tool.name, terms.effect, reasons[source], isRemembered ? per : '-'];
+        }),
+      ),
+    );
+  }
+  if (write === undefined) return 0;
+  const text = `${JSON.stringify(starterFile(tools), null, 2)}\n`;
+  try {
+    writeFileSync(write, text, { flag: 'wx' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    throw usageError('mcp', `${write} is there already: it is not overwritten`);
+  }
+  printAside(`semel: wrote ${write}: check each tool, then pass it by --policy.`);
+  return 0;
+}
+
+const reasons = {
+  file: 'the policy file',
+  readOnlyHint: 'its readOnlyHint',
+  idempotentHint: 'its idempotentHint',
+  default: 'no hint: with care',
+} as const;
+
+function policiesOf(path: string | undefined): PolicyFile {
+  if (path === undefined) return { version: 1 };
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw usageError('mcp', `${path} could not be read: ${(error as Error).message}`);
+  }
+  return readPolicyFile(text, path);
+}
+
+function identityOf({ conversation, turn }: Values): Ambient {
+  if (conversation === undefined && turn !== undefined)
+    throw usageError('mcp', '--turn needs --conversation');
+  return { ...(conversation === undefined ? {} : { conversation }), ...(turn === undefined ? {} : { turn }) };
+}
+
+/** By its package or file, and a few characters that tell two uses of one apart: other args may be another place. */
+function serverName(program: string, args: readonly string[]): string {
+  const words = [program, ...args].filter((word) => !word.startsWith('-'));
+  const isRunner = /^(npx|npm|pnpm|bunx|uvx|node|python3?|deno|bun|docker)$/.test(basename(words[0] ?? ''));
+  const named = URL.canParse(program)
+    ? new URL(program).hostname
+    : basename((isRunner ? words[1] : words[0]) ?? '');
+  const plain = named
+    .replace(/@[^@]*$/, '')
+    .replace(/\.(m|c)?[jt]s$/, '')
+    .replace(/[^A-Za-z0-9._-]/g, '-');
+  return `${plain.slice(0, 24) || 'server'}-${shortDigest('server', JSON.stringify([program, ...args])).slice(0, 4)}`;
+}
+
+/** A proxy guesses often, and its reader knows why. */
+function heard(warning: string): void {
+  const [name] = warning.split(':');
+  complain(
+    warning.includes('the turn was guessed')
+      ? `${name}: nobody says which conversation its calls are of, so equal ones count as one for ten minutes. ` +
+          'Pass --conversation, or let the client send dev.semel/conversation and dev.semel/turn in _meta.'
+      : warning,
+  );
+}

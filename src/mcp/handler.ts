@@ -1,0 +1,76 @@
+// The handler of one tool in an MCP server of your own, version 1 or 2 of the SDK:
+// `server.registerTool('charge', config, guard(semel, 'charge', policy, handler))`.
+
+import type { Effect } from '../core/words.ts';
+import { guardOf, type PolicyTerms } from '../guard/index.ts';
+import type { Ambient, Semel } from '../semel/index.ts';
+import { fieldsOf, type ToolCall, type ToolResult } from './messages.ts';
+import type { ErrorMeaning } from './policies.ts';
+import { isUnfinished, toolGuard } from './tool-calls.ts';
+
+export { currentAttempt, isToolError, type Policy, type PolicyTerms } from '../guard/index.ts';
+export type { ErrorMeaning } from './policies.ts';
+
+/** The terms of a tool, and what a result of it means that is marked as an error. */
+export interface HandlerTerms<Args> extends PolicyTerms<Args> {
+  /** @default 'in-doubt': nobody knows whether it landed */
+  readonly errors?: ErrorMeaning;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what the SDK passes besides the args differs from version to version.
+type Handler<Args> = (args: Args, extra: any) => unknown;
+
+/** A handler whose effect lands once; of the same type as the one that is given. */
+export function guard<Args, Guarded extends Handler<Args>>(
+  semel: Semel,
+  name: string,
+  policy: Effect | HandlerTerms<Args>,
+  handler: Guarded & Handler<Args>,
+): Guarded {
+  const { errors = 'in-doubt', ...terms } = typeof policy === 'string' ? { effect: policy } : policy;
+  const guarding = guardOf(semel, name, terms as never, { passes: isUnfinished });
+  if (guarding === undefined) return handler;
+  const { answer } = toolGuard(semel, guarding, errors);
+  const guarded = async (...given: unknown[]): Promise<unknown> => {
+    // Without a schema the SDK passes no args.
+    const [args, extra] = given.length > 1 ? given : [{}, given[0]];
+    const call = callOf(name, args, extra);
+    const reply = await answer(call, { scope: scopeOf(extra), identity: identityOf(extra) }, async () => ({
+      jsonrpc: '2.0',
+      id: call.id,
+      result: (await (handler as (...all: unknown[]) => unknown)(...given)) as ToolResult,
+    }));
+    if ('error' in reply) throw new Error(reply.error.message);
+    return reply.result;
+  };
+  return guarded as unknown as Guarded;
+}
+
+/** Version 2 has its facts one level deeper. */
+function factsOf(extra: unknown): Readonly<Record<string, unknown>> {
+  const { mcpReq, ...rest } = fieldsOf(extra);
+  return { ...rest, ...fieldsOf(mcpReq) };
+}
+
+function callOf(name: string, args: unknown, extra: unknown): ToolCall {
+  const { _meta, inputResponses } = factsOf(extra);
+  const params = {
+    name,
+    arguments: args,
+    _meta: fieldsOf(_meta),
+    ...(inputResponses === undefined ? {} : { inputResponses }),
+  };
+  return { jsonrpc: '2.0', id: 0, method: 'tools/call', params };
+}
+
+function scopeOf(extra: unknown): string {
+  const { authInfo, http } = factsOf(extra);
+  const { clientId } = fieldsOf(authInfo ?? fieldsOf(http).authInfo);
+  return typeof clientId === 'string' ? clientId.slice(0, 100) : 'local';
+}
+
+/** A session is a conversation for as long as it lasts. */
+function identityOf(extra: unknown): Ambient {
+  const { sessionId } = factsOf(extra);
+  return typeof sessionId === 'string' ? { conversation: sessionId } : {};
+}
