@@ -4,9 +4,9 @@ import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { redisStore } from '../src/stores/redis/index.ts';
 import { startRedis } from '../test/servers/redis.ts';
-import { benchOn, callers, inParallel, next, result, timesAsync } from './calls.ts';
-import { type Figure, measure } from './measure.ts';
-import type { Section } from './report.ts';
+import { type Args, benchOn, callers, inParallel, next, result, settleAll, timesAsync } from './calls.ts';
+import { type Figure, measure, rateOf } from './measure.ts';
+import type { Ratio, Section } from './report.ts';
 
 export interface RedisSizes {
   readonly rounds: number;
@@ -56,7 +56,7 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
   await inParallel(8, async (caller, n) => {
     const index = caller * 8 + n;
     if (index >= known.length) return;
-    await bench.send(known[index] as never);
+    await bench.send(known[index] as Args);
     await raws[0]?.execute(rawKnown[index] as string, text);
   });
 
@@ -82,16 +82,17 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
     })),
     {
       name: `semel: ${callers} callers`,
-      run: () => inParallel(100, (caller, n) => bench.send(known[(caller * 100 + n) % 1000] as never)),
+      run: () => inParallel(100, (caller, n) => bench.send(known[(caller * 100 + n) % 1000] as Args)),
     },
   ]);
   await bench.close();
+  const counted = await counters(server.url, io);
   const bytes = await bytesPerRecord(server.url, io);
   io.disconnect();
   await node.close();
 
   const best = (figures: readonly Figure[], who: string) =>
-    Math.max(...raws.map(({ name }) => rate(figures, `${name}: ${who}`)));
+    Math.max(...raws.map(({ name }) => rateOf(figures, `${name}: ${who}`)));
   const many = `${callers} callers`;
   return [
     {
@@ -100,12 +101,12 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
       ratios: [
         {
           what: `${many} / the best raw client`,
-          value: rate(first, `semel: ${many}`) / best(first, many),
+          value: rateOf(first, `semel: ${many}`) / best(first, many),
           goal: { direction: 'at least', value: 0.8 },
         },
         {
           what: 'one caller / the best raw client',
-          value: rate(first, 'semel: one caller') / best(first, 'one caller'),
+          value: rateOf(first, 'semel: one caller') / best(first, 'one caller'),
         },
       ],
     },
@@ -115,11 +116,12 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
       ratios: [
         {
           what: `${many} / the best raw client`,
-          value: rate(replay, `semel: ${many}`) / best(replay, many),
+          value: rateOf(replay, `semel: ${many}`) / best(replay, many),
           goal: { direction: 'at least', value: 0.8 },
         },
       ],
     },
+    { title: 'Redis: commands', figures: [], ratios: counted },
     {
       title: 'Redis: size',
       figures: [],
@@ -134,8 +136,36 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
   ];
 }
 
-function rate(figures: readonly Figure[], name: string): number {
-  return figures.find((figure) => figure.name === name)?.perSecond ?? Number.NaN;
+/** Exact, whatever the machine: what the server says that it was asked, and what its scripts did then. */
+async function counters(url: string, io: Redis): Promise<readonly Ratio[]> {
+  const bench = benchOn(redisStore({ url, prefix: 'counted' }), { cache: false });
+  const args = Array.from({ length: callers }, next);
+  await settleAll(bench, args);
+  const perCall = async (what: string, calls: () => Promise<number>): Promise<Ratio> => {
+    await io.config('RESETSTAT');
+    const made = await calls();
+    const stats = await io.info('commandstats');
+    const commands = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
+      .map(([, name = '', times]) => ({ name, each: Number(times) / made }))
+      .filter(({ name }) => !name.startsWith('config') && name !== 'info');
+    const list = commands.map(({ name, each }) => `${name} ${each.toPrecision(2)}`).join(', ');
+    return {
+      what: `commands per ${what}, those of scripts too (${list})`,
+      value: commands.reduce((sum, { each }) => sum + each, 0),
+    };
+  };
+  const counted = [
+    await perCall('first execution, one caller', () => timesAsync(100, () => bench.send(next()))),
+    await perCall(`first execution, ${callers} callers`, () =>
+      inParallel(40, (caller) => bench.send(next(), caller)),
+    ),
+    await perCall('replay, one caller', () => timesAsync(100, () => bench.send(args[0] as Args))),
+    await perCall(`replay, ${callers} callers`, () =>
+      inParallel(40, (caller) => bench.send(args[caller] as Args)),
+    ),
+  ];
+  await bench.close();
+  return counted;
 }
 
 /** By what the server says that it uses, before and after. */

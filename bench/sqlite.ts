@@ -4,7 +4,17 @@ import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { type Bare, bare } from './bare.ts';
-import { type Args, type Bench, callers, inParallel, next, result, staggered, timesAsync } from './calls.ts';
+import {
+  type Args,
+  type Bench,
+  callers,
+  inParallel,
+  next,
+  result,
+  settleAll,
+  staggered,
+  timesAsync,
+} from './calls.ts';
 import { ledgerAt } from './counted-sqlite.ts';
 import { ledgerFolder } from './ledger-folder.ts';
 import { measure, p99, rateOf } from './measure.ts';
@@ -89,7 +99,7 @@ async function executing(folder: Folder, limit: Bare, rounds: number): Promise<S
 async function counters(folder: Folder): Promise<readonly Ratio[]> {
   const bench = ledgerAt(folder.path('counted.db'), { cache: false, everyStatement: true });
   const args = next();
-  await bench.send(args);
+  await settleAll(bench, [args]);
   const perCall = async (calls: () => Promise<number>) => {
     const before = { ...bench.counts };
     const made = await calls();
