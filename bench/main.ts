@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { cli } from './cli.ts';
 import { keys } from './keys.ts';
 import { postgres } from './postgres.ts';
+import { processes } from './processes.ts';
 import { redis } from './redis.ts';
 import { print, type Section, writeEvidence } from './report.ts';
 import { sqlite } from './sqlite.ts';
@@ -34,6 +35,11 @@ const parts: readonly Part[] = [
     name: 'sqlite',
     what: 'semel on SQLite, beside node:sqlite alone; staggered effects; a large ledger',
     run: () => sqlite({ rounds, few: 10_000, many }),
+  },
+  {
+    name: 'processes',
+    what: '8 processes on one SQLite file, beside one',
+    run: () => processes(rounds),
   },
   {
     name: 'postgres',
