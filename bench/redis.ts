@@ -1,54 +1,22 @@
 // semel on Redis at equal durability (AOF, fsync always), against two commands by hand through the drivers.
 
-import { Redis } from 'ioredis';
-import { createClient } from 'redis';
+import type { Redis } from 'ioredis';
 import { redisStore } from '../src/stores/redis/index.ts';
 import { startRedis } from '../test/servers/redis.ts';
 import { type Args, benchOn, callers, inParallel, next, result, settleAll, timesAsync } from './calls.ts';
 import { type Figure, measure, rateOf } from './measure.ts';
+import { rawKey, rawRedis } from './raw-redis.ts';
 import type { Ratio, Section } from './report.ts';
 
 export interface RedisSizes {
   readonly rounds: number;
 }
 
-interface Raw {
-  readonly name: string;
-  execute(key: string, text: string): Promise<unknown>;
-  read(key: string): Promise<string | null>;
-}
-
-let keys = 0;
-const rawKey = () => {
-  keys += 1;
-  return `raw:email.send/2026-06-19/${String(keys).padStart(32, '0')}`;
-};
-
 export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]> {
   await using server = await startRedis({ persistence: 'always' });
   if (server === undefined) return [];
-  const io = new Redis(server.url, { enableAutoPipelining: true });
-  const node = createClient({ url: server.url });
-  await node.connect();
-  const claim = '{"status":"running","token":"b7e1c0ffee5678ab","args":{"lead":"l-000000001","n":1}}';
-  const raws: readonly Raw[] = [
-    {
-      name: 'ioredis',
-      async execute(key, text) {
-        await io.set(key, claim, 'PX', 86_400_000, 'NX');
-        await io.set(key, text, 'PX', 86_400_000);
-      },
-      read: (key) => io.get(key),
-    },
-    {
-      name: 'redis',
-      async execute(key, text) {
-        await node.set(key, claim, { expiration: { type: 'PX', value: 86_400_000 }, condition: 'NX' });
-        await node.set(key, text, { expiration: { type: 'PX', value: 86_400_000 } });
-      },
-      read: (key) => node.get(key),
-    },
-  ];
+  await using raws = await rawRedis(server.url);
+  const { io } = raws;
   const bench = benchOn(redisStore({ url: server.url }), { cache: false });
   const text = JSON.stringify(result);
   const known = Array.from({ length: 1000 }, next);
@@ -57,23 +25,23 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
     const index = caller * 8 + n;
     if (index >= known.length) return;
     await bench.send(known[index] as Args);
-    await raws[0]?.execute(rawKnown[index] as string, text);
+    await raws.clients[0]?.execute(rawKnown[index] as string, text);
   });
 
   const first = await measure(rounds, [
-    ...raws.map((raw) => ({
+    ...raws.clients.map((raw) => ({
       name: `${raw.name}: ${callers} callers`,
       run: () => inParallel(40, () => raw.execute(rawKey(), text)),
     })),
     { name: `semel: ${callers} callers`, run: () => inParallel(40, (caller) => bench.send(next(), caller)) },
-    ...raws.map((raw) => ({
+    ...raws.clients.map((raw) => ({
       name: `${raw.name}: one caller`,
       run: () => timesAsync(300, () => raw.execute(rawKey(), text)),
     })),
     { name: 'semel: one caller', run: () => timesAsync(300, () => bench.send(next())) },
   ]);
   const replay = await measure(rounds, [
-    ...raws.map((raw) => ({
+    ...raws.clients.map((raw) => ({
       name: `${raw.name}: ${callers} callers`,
       run: () =>
         inParallel(100, async (caller, n) =>
@@ -88,11 +56,9 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
   await bench.close();
   const counted = await counters(server.url, io);
   const bytes = await bytesPerRecord(server.url, io);
-  io.disconnect();
-  await node.close();
 
   const best = (figures: readonly Figure[], who: string) =>
-    Math.max(...raws.map(({ name }) => rateOf(figures, `${name}: ${who}`)));
+    Math.max(...raws.clients.map(({ name }) => rateOf(figures, `${name}: ${who}`)));
   const many = `${callers} callers`;
   return [
     {
