@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { cli } from './cli.ts';
 import { keys } from './keys.ts';
+import { peers } from './peers.ts';
 import { postgres } from './postgres.ts';
 import { processes } from './processes.ts';
 import { redis } from './redis.ts';
@@ -51,6 +52,12 @@ const parts: readonly Part[] = [
     what: 'semel on Redis, beside ioredis and redis by hand',
     run: () => redis({ rounds }),
   },
+  {
+    name: 'peers',
+    what: 'semel beside powertools, node-idempotency and DBOS, installed by npm ci in bench/peers',
+    byName: true,
+    run: () => peers(rounds),
+  },
   { name: 'cli', what: 'starting a guarded command, beside node -e and flock', run: () => cli(rounds) },
 ];
 
@@ -74,7 +81,7 @@ function help(): string {
   );
   return `npm run bench [-- part …] [--rows N] [--rounds N] [--evidence]
 
-Parts, of which any may be named (default: all):
+Parts, of which any may be named:
 ${lines.join('\n')}
 
   --rows N     rows of the large ledgers of sqlite and postgres: 60000, 60k, 1m, 10m (default 1m)
