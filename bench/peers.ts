@@ -25,9 +25,10 @@ interface Candidate {
   /** A call that is new, and one that was made before. */
   readonly first: (args: Args, caller: number) => Promise<unknown>;
   readonly again: (args: Args) => Promise<unknown>;
+  readonly calls: Calls;
 }
 
-/** Calls per round, of one caller and of each of many. */
+/** New ones per round, of one caller and of each of many; three times as many replays. The slow make fewer. */
 interface Calls {
   readonly one: number;
   readonly each: number;
@@ -62,6 +63,7 @@ async function onRedis(rounds: number): Promise<readonly Section[]> {
   await using caching = await powertools(server.url, effect, 2 * many);
   await using requests = await nodeIdempotency(server.url, effect);
   const bench = benchOn(redisStore({ url: server.url }), { cache: false });
+  const calls = { one: 300, each: 40 };
   const sections = await compared(
     'Redis, appendfsync always',
     [
@@ -71,12 +73,12 @@ async function onRedis(rounds: number): Promise<readonly Section[]> {
           kind: 'limit',
           first: (args) => execute(`${name}:${rawKeyOf(args)}`, text),
           again: async (args) => JSON.parse((await read(`${name}:${rawKeyOf(args)}`)) ?? 'null'),
+          calls,
         }),
       ),
-      ...[plain, caching, requests].map(peerOf),
-      semelOf(bench),
+      ...[plain, caching, requests].map((peer) => peerOf(peer, calls)),
+      semelOf(bench, calls),
     ],
-    { one: 200, each: 20 },
     rounds,
   );
   await bench.close();
@@ -100,11 +102,11 @@ async function onPostgres(rounds: number): Promise<readonly Section[]> {
         kind: 'limit',
         first: (args) => raw.execute(rawKeyOf(args), text),
         again: (args) => raw.read(rawKeyOf(args)),
+        calls: { one: 300, each: 16 },
       },
-      peerOf(workflows),
-      semelOf(bench),
+      peerOf(workflows, { one: 60, each: 4 }),
+      semelOf(bench, { one: 300, each: 40 }),
     ],
-    { one: 60, each: 4 },
     rounds,
   );
   await bench.close();
@@ -112,25 +114,18 @@ async function onPostgres(rounds: number): Promise<readonly Section[]> {
   return sections;
 }
 
-const peerOf = ({ name, send }: Peer): Candidate => ({
-  name,
-  kind: 'peer',
-  first: (args) => send(args),
-  again: send,
-});
+function peerOf({ name, send }: Peer, calls: Calls): Candidate {
+  return { name, kind: 'peer', first: (args) => send(args), again: send, calls };
+}
 
-const semelOf = ({ send }: Bench): Candidate => ({
-  name: 'semel',
-  kind: 'semel',
-  first: send,
-  again: (args) => send(args),
-});
+function semelOf({ send }: Bench, calls: Calls): Candidate {
+  return { name: 'semel', kind: 'semel', first: send, again: (args) => send(args), calls };
+}
 
 /** First executions and replays of all of them, in turn. */
 async function compared(
   title: string,
   candidates: readonly Candidate[],
-  { one, each }: Calls,
   rounds: number,
 ): Promise<readonly Section[]> {
   const known = Array.from({ length: 512 }, next);
@@ -143,28 +138,28 @@ async function compared(
     ...candidates.map(
       (candidate): Contestant => ({
         name: `${candidate.name}: one caller`,
-        run: () => timesAsync(one, () => candidate.first(next(), 0)),
+        run: () => timesAsync(candidate.calls.one, () => candidate.first(next(), 0)),
       }),
     ),
     ...candidates.map(
       (candidate): Contestant => ({
         name: `${candidate.name}: ${crowd}`,
-        run: () => inParallel(each, (caller) => candidate.first(next(), caller)),
+        run: () => inParallel(candidate.calls.each, (caller) => candidate.first(next(), caller)),
       }),
     ),
   ]);
   const before = executions;
   const replay = await measure(rounds, [
     ...candidates.map(
-      ({ name, again }): Contestant => ({
+      ({ name, again, calls }): Contestant => ({
         name: `${name}: one caller`,
-        run: () => timesAsync(one * 3, (n) => again(nth(n))),
+        run: () => timesAsync(3 * calls.one, (n) => again(nth(n))),
       }),
     ),
     ...candidates.map(
-      ({ name, again }): Contestant => ({
+      ({ name, again, calls }): Contestant => ({
         name: `${name}: ${crowd}`,
-        run: () => inParallel(each * 3, (caller, n) => again(nth(caller + n * callers))),
+        run: () => inParallel(3 * calls.each, (caller, n) => again(nth(caller + n * callers))),
       }),
     ),
   ]);
@@ -179,7 +174,11 @@ async function compared(
     );
   return [
     { title: `Peers on ${title}: first executions`, figures: first, ratios: against(first) },
-    { title: `Peers on ${title}: replays`, figures: replay, ratios: against(replay) },
+    {
+      title: `Peers on ${title}: replays, semel without its cache`,
+      figures: replay,
+      ratios: against(replay),
+    },
   ];
 }
 
