@@ -70,3 +70,12 @@ export async function timesAsync(count: number, work: (n: number) => Promise<unk
 
 /** Between 1 and 20 ms, as effects that talk to the world take. */
 export const staggered = (): number => 1 + Math.random() * 19;
+
+/**
+ * Makes these calls, makes them again, and waits for the note that the first replay of a key leaves off the path: later
+ * replays write nothing for a minute, and can be counted.
+ */
+export async function settleAll(bench: Bench, calls: readonly Args[]): Promise<void> {
+  for (let time = 0; time < 2; time += 1) await Promise.all(calls.map((args) => bench.send(args)));
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+}

@@ -3,8 +3,12 @@
 
 export interface Contestant {
   readonly name: string;
-  /** Does its work and answers how many operations that was. */
-  readonly run: (round: number) => Promise<number> | number;
+  /** Does its work and answers how many operations that was, or the rate itself where another program took the time. */
+  readonly run: (round: number) => Promise<number | OwnRate> | number;
+}
+
+export interface OwnRate {
+  readonly perSecond: number;
 }
 
 export interface Figure {
@@ -27,9 +31,9 @@ export async function measure(
     );
     for (const { name, run } of order) {
       const startedAt = process.hrtime.bigint();
-      const operations = await run(round);
+      const answer = await run(round);
       const seconds = Number(process.hrtime.bigint() - startedAt) / 1e9;
-      rates.get(name)?.push(operations / seconds);
+      rates.get(name)?.push(typeof answer === 'number' ? answer / seconds : answer.perSecond);
     }
   }
   return contestants.map(({ name }) => {
@@ -48,4 +52,15 @@ export function median(sorted: readonly number[]): number {
   return sorted.length % 2 === 1
     ? (sorted[middle] as number)
     : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+}
+
+/** By its whole name. */
+export function rateOf(figures: readonly Figure[], name: string): number {
+  return figures.find((figure) => figure.name === name)?.perSecond ?? Number.NaN;
+}
+
+/** The time that 99 of 100 did not exceed. */
+export function p99(times: readonly number[]): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted[Math.ceil(sorted.length * 0.99) - 1] ?? Number.NaN;
 }

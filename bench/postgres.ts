@@ -4,8 +4,22 @@ import pg from 'pg';
 import { postgresStore } from '../src/stores/postgres/index.ts';
 import { claimRequest } from '../src/testing/store-contract/attempt.ts';
 import { startPostgres } from '../test/servers/postgres.ts';
-import { type Bench, benchOn, callers, inParallel, next, result, staggered, timesAsync } from './calls.ts';
-import { type Figure, measure } from './measure.ts';
+import {
+  type Args,
+  type Bench,
+  benchOn,
+  callers,
+  inParallel,
+  next,
+  result,
+  settleAll,
+  staggered,
+  timesAsync,
+} from './calls.ts';
+import { ledgerIn } from './counted-postgres.ts';
+import { ledgerFolder } from './ledger-folder.ts';
+import { type Figure, measure, p99, rateOf } from './measure.ts';
+import { isPgbench, pgbench } from './pgbench.ts';
 import { rawPostgres } from './raw-postgres.ts';
 import type { Section } from './report.ts';
 
@@ -22,7 +36,10 @@ const rawKey = () => {
 };
 
 export async function postgres({ rounds, many }: PostgresSizes): Promise<readonly Section[]> {
-  await using server = await startPostgres({ settings: { shared_buffers: '512MB', max_wal_size: '4GB' } });
+  using folder = ledgerFolder();
+  await using server = await startPostgres({
+    settings: { shared_buffers: '512MB', max_wal_size: '4GB', max_connections: '200' },
+  });
   const admin = new pg.Client({ connectionString: server.url });
   await admin.connect();
   const raw = await rawPostgres(server.url);
@@ -33,7 +50,7 @@ export async function postgres({ rounds, many }: PostgresSizes): Promise<readonl
   await inParallel(8, async (caller, n) => {
     const index = caller * 8 + n;
     if (index >= known.length) return;
-    await bench.send(known[index] as never);
+    await bench.send(known[index] as Args);
     await raw.execute(rawKnown[index] as string, text);
   });
 
@@ -42,17 +59,18 @@ export async function postgres({ rounds, many }: PostgresSizes): Promise<readonl
     { name: 'semel: one caller', run: () => timesAsync(300, () => bench.send(next())) },
     { name: `pg: ${callers} callers`, run: () => inParallel(16, () => raw.execute(rawKey(), text)) },
     { name: `semel: ${callers} callers`, run: () => inParallel(60, (caller) => bench.send(next(), caller)) },
+    ...(await pgbench(server.url, folder.path)),
   ]);
   const replay = await measure(rounds, [
     { name: 'pg: one caller', run: () => timesAsync(1000, (n) => raw.read(rawKnown[n % 1000] as string)) },
-    { name: 'semel: one caller', run: () => timesAsync(1000, (n) => bench.send(known[n % 1000] as never)) },
+    { name: 'semel: one caller', run: () => timesAsync(1000, (n) => bench.send(known[n % 1000] as Args)) },
     {
       name: `pg: ${callers} callers`,
       run: () => inParallel(60, (caller, n) => raw.read(rawKnown[(caller * 60 + n) % 1000] as string)),
     },
     {
       name: `semel: ${callers} callers`,
-      run: () => inParallel(300, (caller, n) => bench.send(known[(caller * 300 + n) % 1000] as never)),
+      run: () => inParallel(300, (caller, n) => bench.send(known[(caller * 300 + n) % 1000] as Args)),
     },
   ]);
   await bench.close();
@@ -63,7 +81,7 @@ export async function postgres({ rounds, many }: PostgresSizes): Promise<readonl
   await admin.end();
 
   const ratio = (figures: readonly Figure[], who: string) =>
-    rate(figures, `semel: ${who}`) / rate(figures, `pg: ${who}`);
+    rateOf(figures, `semel: ${who}`) / rateOf(figures, `pg: ${who}`);
   return [
     {
       title: 'Postgres: first executions',
@@ -79,6 +97,7 @@ export async function postgres({ rounds, many }: PostgresSizes): Promise<readonl
           value: ratio(first, 'one caller'),
           goal: { direction: 'at least', value: 0.8 },
         },
+        ...againstPgbench(first),
         ...counted,
       ],
     },
@@ -99,35 +118,44 @@ export async function postgres({ rounds, many }: PostgresSizes): Promise<readonl
   ];
 }
 
-function rate(figures: readonly Figure[], name: string): number {
-  return figures.find((figure) => figure.name === name)?.perSecond ?? Number.NaN;
+/** Against the best that pgbench did, with whatever number of clients. */
+function againstPgbench(first: readonly Figure[]): Section['ratios'] {
+  const rates = first.filter(({ name }) => isPgbench(name)).map(({ perSecond }) => perSecond);
+  if (rates.length === 0) return [];
+  return [
+    {
+      what: `${callers} callers / the best of pgbench`,
+      value: rateOf(first, `semel: ${callers} callers`) / Math.max(...rates),
+      goal: { direction: 'at least', value: 4 },
+    },
+  ];
 }
 
 /** Exact, whatever the machine. */
 async function counters(url: string, admin: pg.Client): Promise<Section['ratios']> {
-  const pool = new pg.Pool({ connectionString: url, max: 3 });
-  let statements = 0;
-  const client = {
-    query: (text: string, values?: unknown[]) => {
-      statements += 1;
-      return pool.query(text, values);
-    },
-  };
-  const bench = benchOn(postgresStore({ client }), { cache: false });
+  const bench = ledgerIn(url, 'counted', { cache: false });
   const wal = async () => Number((await admin.query('SELECT wal_bytes FROM pg_stat_wal')).rows[0].wal_bytes);
-  await bench.send(next());
-  const [statementsBefore, walBefore] = [statements, await wal()];
-  const calls = await inParallel(40, (caller) => bench.send(next(), caller));
-  const perCall = (statements - statementsBefore) / calls;
+  const args = Array.from({ length: callers }, next);
+  await settleAll(bench, args);
+  const perCall = async (calls: () => Promise<number>) => {
+    const before = bench.counts.statements;
+    const made = await calls();
+    return (bench.counts.statements - before) / made;
+  };
+  const one = await perCall(() => timesAsync(100, () => bench.send(next())));
+  const oneReplay = await perCall(() => timesAsync(100, () => bench.send(args[0] as Args)));
+  const crowdReplay = await perCall(() => inParallel(40, (caller) => bench.send(args[caller] as Args)));
+  const walBefore = await wal();
+  const crowd = await perCall(() => inParallel(40, (caller) => bench.send(next(), caller)));
   await new Promise((resolve) => setTimeout(resolve, 1_500));
-  const bytes = ((await wal()) - walBefore) / calls;
+  const bytes = ((await wal()) - walBefore) / (40 * callers);
   await bench.close();
-  await pool.end();
+  const each = 'statements, each a transaction, per';
   return [
-    {
-      what: `statements, each a transaction, per first execution, ${callers} callers (exact)`,
-      value: perCall,
-    },
+    { what: `${each} first execution, one caller (exact)`, value: one },
+    { what: `${each} first execution, ${callers} callers (exact)`, value: crowd },
+    { what: `${each} replay, one caller (exact)`, value: oneReplay },
+    { what: `${each} replay, ${callers} callers (exact)`, value: crowdReplay },
     { what: 'bytes of log per first execution', value: bytes },
     await renewals(url, admin),
   ];
@@ -187,18 +215,18 @@ async function staggering(
     ratios: [
       {
         what: 'semel / no store',
-        value: rate(figures, 'semel') / rate(figures, 'no store'),
+        value: rateOf(figures, 'semel') / rateOf(figures, 'no store'),
         goal: { direction: 'at least', value: 0.75 },
       },
-      { what: 'pg by hand / no store', value: rate(figures, 'pg') / rate(figures, 'no store') },
+      { what: 'pg by hand / no store', value: rateOf(figures, 'pg') / rateOf(figures, 'no store') },
     ],
   };
 }
 
 async function growing(url: string, admin: pg.Client, rounds: number, many: number): Promise<Section> {
   const few = 10_000;
-  const small = benchOn(postgresStore({ url, schema: 'small' }), { cache: false });
-  const large = benchOn(postgresStore({ url, schema: 'large' }), { cache: false });
+  const small = ledgerIn(url, 'small', { cache: false });
+  const large = ledgerIn(url, 'large', { cache: false });
   const fill = (bench: Bench, rows: number) =>
     inParallel(Math.ceil(rows / callers), (caller) => bench.send(next(), caller));
   await fill(small, few);
@@ -210,9 +238,10 @@ async function growing(url: string, admin: pg.Client, rounds: number, many: numb
   await admin.query('VACUUM ANALYZE');
   const { rows } = await admin.query(`SELECT (pg_total_relation_size('large.open')
     + pg_total_relation_size('large.closed')) / (SELECT count(*) FROM large.closed) AS bytes`);
+  for (const { batchMs } of [small, large]) batchMs.length = 0;
   const figures = await measure(rounds, [
-    { name: `${few.toLocaleString('en-US')} rows`, run: () => fill(small, 2_000) },
-    { name: `${many.toLocaleString('en-US')} rows`, run: () => fill(large, 2_000) },
+    { name: `${few.toLocaleString('en-US')} rows`, run: () => fill(small, 6_000) },
+    { name: `${many.toLocaleString('en-US')} rows`, run: () => fill(large, 6_000) },
   ]);
   await small.close();
   await large.close();
@@ -224,6 +253,15 @@ async function growing(url: string, admin: pg.Client, rounds: number, many: numb
         what: 'large / small',
         value: (figures[1]?.perSecond ?? 0) / (figures[0]?.perSecond ?? 1),
         goal: { direction: 'at least', value: 0.8 },
+      },
+      {
+        what: `p99 of a batch in the large one, in ms (of ${large.batchMs.length})`,
+        value: p99(large.batchMs),
+        goal: { direction: 'at most', value: 10 },
+      },
+      {
+        what: `p99 of a batch in the small one, in ms (of ${small.batchMs.length})`,
+        value: p99(small.batchMs),
       },
       {
         what: 'bytes per record, with a 200-byte result',

@@ -8,8 +8,10 @@ export interface RawPostgres {
   close(): Promise<void>;
 }
 
+export const rawConnections = 16;
+
 export async function rawPostgres(url: string): Promise<RawPostgres> {
-  const pool = new pg.Pool({ connectionString: url, max: 16 });
+  const pool = new pg.Pool({ connectionString: url, max: rawConnections });
   await pool.query(`CREATE TABLE IF NOT EXISTS raw_records (key text PRIMARY KEY, status smallint NOT NULL,
     token text NOT NULL, lease timestamptz, args text, result text)`);
   return {

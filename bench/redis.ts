@@ -1,54 +1,22 @@
 // semel on Redis at equal durability (AOF, fsync always), against two commands by hand through the drivers.
 
-import { Redis } from 'ioredis';
-import { createClient } from 'redis';
+import type { Redis } from 'ioredis';
 import { redisStore } from '../src/stores/redis/index.ts';
 import { startRedis } from '../test/servers/redis.ts';
-import { benchOn, callers, inParallel, next, result, timesAsync } from './calls.ts';
-import { type Figure, measure } from './measure.ts';
-import type { Section } from './report.ts';
+import { type Args, benchOn, callers, inParallel, next, result, settleAll, timesAsync } from './calls.ts';
+import { type Figure, measure, rateOf } from './measure.ts';
+import { rawKey, rawRedis } from './raw-redis.ts';
+import type { Ratio, Section } from './report.ts';
 
 export interface RedisSizes {
   readonly rounds: number;
 }
 
-interface Raw {
-  readonly name: string;
-  execute(key: string, text: string): Promise<unknown>;
-  read(key: string): Promise<string | null>;
-}
-
-let keys = 0;
-const rawKey = () => {
-  keys += 1;
-  return `raw:email.send/2026-06-19/${String(keys).padStart(32, '0')}`;
-};
-
 export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]> {
   await using server = await startRedis({ persistence: 'always' });
   if (server === undefined) return [];
-  const io = new Redis(server.url, { enableAutoPipelining: true });
-  const node = createClient({ url: server.url });
-  await node.connect();
-  const claim = '{"status":"running","token":"b7e1c0ffee5678ab","args":{"lead":"l-000000001","n":1}}';
-  const raws: readonly Raw[] = [
-    {
-      name: 'ioredis',
-      async execute(key, text) {
-        await io.set(key, claim, 'PX', 86_400_000, 'NX');
-        await io.set(key, text, 'PX', 86_400_000);
-      },
-      read: (key) => io.get(key),
-    },
-    {
-      name: 'redis',
-      async execute(key, text) {
-        await node.set(key, claim, { expiration: { type: 'PX', value: 86_400_000 }, condition: 'NX' });
-        await node.set(key, text, { expiration: { type: 'PX', value: 86_400_000 } });
-      },
-      read: (key) => node.get(key),
-    },
-  ];
+  await using raws = await rawRedis(server.url);
+  const { io } = raws;
   const bench = benchOn(redisStore({ url: server.url }), { cache: false });
   const text = JSON.stringify(result);
   const known = Array.from({ length: 1000 }, next);
@@ -56,24 +24,24 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
   await inParallel(8, async (caller, n) => {
     const index = caller * 8 + n;
     if (index >= known.length) return;
-    await bench.send(known[index] as never);
-    await raws[0]?.execute(rawKnown[index] as string, text);
+    await bench.send(known[index] as Args);
+    await raws.clients[0]?.execute(rawKnown[index] as string, text);
   });
 
   const first = await measure(rounds, [
-    ...raws.map((raw) => ({
+    ...raws.clients.map((raw) => ({
       name: `${raw.name}: ${callers} callers`,
       run: () => inParallel(40, () => raw.execute(rawKey(), text)),
     })),
     { name: `semel: ${callers} callers`, run: () => inParallel(40, (caller) => bench.send(next(), caller)) },
-    ...raws.map((raw) => ({
+    ...raws.clients.map((raw) => ({
       name: `${raw.name}: one caller`,
       run: () => timesAsync(300, () => raw.execute(rawKey(), text)),
     })),
     { name: 'semel: one caller', run: () => timesAsync(300, () => bench.send(next())) },
   ]);
   const replay = await measure(rounds, [
-    ...raws.map((raw) => ({
+    ...raws.clients.map((raw) => ({
       name: `${raw.name}: ${callers} callers`,
       run: () =>
         inParallel(100, async (caller, n) =>
@@ -82,16 +50,15 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
     })),
     {
       name: `semel: ${callers} callers`,
-      run: () => inParallel(100, (caller, n) => bench.send(known[(caller * 100 + n) % 1000] as never)),
+      run: () => inParallel(100, (caller, n) => bench.send(known[(caller * 100 + n) % 1000] as Args)),
     },
   ]);
   await bench.close();
+  const counted = await counters(server.url, io);
   const bytes = await bytesPerRecord(server.url, io);
-  io.disconnect();
-  await node.close();
 
   const best = (figures: readonly Figure[], who: string) =>
-    Math.max(...raws.map(({ name }) => rate(figures, `${name}: ${who}`)));
+    Math.max(...raws.clients.map(({ name }) => rateOf(figures, `${name}: ${who}`)));
   const many = `${callers} callers`;
   return [
     {
@@ -100,12 +67,12 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
       ratios: [
         {
           what: `${many} / the best raw client`,
-          value: rate(first, `semel: ${many}`) / best(first, many),
+          value: rateOf(first, `semel: ${many}`) / best(first, many),
           goal: { direction: 'at least', value: 0.8 },
         },
         {
           what: 'one caller / the best raw client',
-          value: rate(first, 'semel: one caller') / best(first, 'one caller'),
+          value: rateOf(first, 'semel: one caller') / best(first, 'one caller'),
         },
       ],
     },
@@ -115,11 +82,12 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
       ratios: [
         {
           what: `${many} / the best raw client`,
-          value: rate(replay, `semel: ${many}`) / best(replay, many),
+          value: rateOf(replay, `semel: ${many}`) / best(replay, many),
           goal: { direction: 'at least', value: 0.8 },
         },
       ],
     },
+    { title: 'Redis: commands', figures: [], ratios: counted },
     {
       title: 'Redis: size',
       figures: [],
@@ -134,8 +102,36 @@ export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]>
   ];
 }
 
-function rate(figures: readonly Figure[], name: string): number {
-  return figures.find((figure) => figure.name === name)?.perSecond ?? Number.NaN;
+/** Exact, whatever the machine: what the server says that it was asked, and what its scripts did then. */
+async function counters(url: string, io: Redis): Promise<readonly Ratio[]> {
+  const bench = benchOn(redisStore({ url, prefix: 'counted' }), { cache: false });
+  const args = Array.from({ length: callers }, next);
+  await settleAll(bench, args);
+  const perCall = async (what: string, calls: () => Promise<number>): Promise<Ratio> => {
+    await io.config('RESETSTAT');
+    const made = await calls();
+    const stats = await io.info('commandstats');
+    const commands = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
+      .map(([, name = '', times]) => ({ name, each: Number(times) / made }))
+      .filter(({ name }) => !name.startsWith('config') && name !== 'info');
+    const list = commands.map(({ name, each }) => `${name} ${each.toPrecision(2)}`).join(', ');
+    return {
+      what: `commands per ${what}, those of scripts too (${list})`,
+      value: commands.reduce((sum, { each }) => sum + each, 0),
+    };
+  };
+  const counted = [
+    await perCall('first execution, one caller', () => timesAsync(100, () => bench.send(next()))),
+    await perCall(`first execution, ${callers} callers`, () =>
+      inParallel(40, (caller) => bench.send(next(), caller)),
+    ),
+    await perCall('replay, one caller', () => timesAsync(100, () => bench.send(args[0] as Args))),
+    await perCall(`replay, ${callers} callers`, () =>
+      inParallel(40, (caller) => bench.send(args[caller] as Args)),
+    ),
+  ];
+  await bench.close();
+  return counted;
 }
 
 /** By what the server says that it uses, before and after. */

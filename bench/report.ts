@@ -36,7 +36,7 @@ function markdown(sections: readonly Section[]): string {
       );
       const table =
         rates.length === 0 ? [] : ['| | per second | lowest–highest |', '|---|---:|---:|', ...rates, ''];
-      const goals = ratios.map((r) => `- ${r.what}: **${r.value.toFixed(2)}**${judged(r)}`);
+      const goals = ratios.map((r) => `- ${r.what}: **${shown(r.value)}**${judged(r)}`);
       return [`## ${title}`, '', ...table, ...goals, ''].join('\n');
     })
     .join('\n');
@@ -59,4 +59,9 @@ export function writeEvidence(sections: readonly Section[], command: string, rou
 
 function whole(value: number): string {
   return Math.round(value).toLocaleString('en-US');
+}
+
+/** Shares of a transaction would all be 0.02. */
+function shown(value: number): string {
+  return value > 0 && value < 0.1 ? value.toPrecision(2) : value.toFixed(2);
 }
