@@ -5,7 +5,7 @@ import type { ContractDefinition } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Normaliser } from '../core/identity.ts';
 import type { Per } from '../core/period.ts';
-import type { Effect } from '../core/words.ts';
+import { type Effect, isRepeatable } from '../core/words.ts';
 import type { Path, ToolDefinition } from '../semel/index.ts';
 
 type Fields<Input> = readonly Path<Input>[];
@@ -66,7 +66,11 @@ export function termsOf(tool: string, policy: Policy | undefined): Terms {
       "Add `per`: 'ever', 'conversation', 'turn', day('Europe/Paris'), …",
     );
   return {
-    definition: { name: tool, per: 'turn', ...said } as Terms['definition'],
+    definition: {
+      name: tool,
+      ...(isRepeatable(said.effect) ? {} : { per: 'turn' }),
+      ...said,
+    } as Terms['definition'],
     byCall: repeat === 'by-call',
   };
 }

@@ -1,6 +1,415 @@
-// The adapter for the AI SDK, against the real packages of versions 6 and 7 with their offline models.
-import { aiSdk6, aiSdk7 } from './ai-sdk-harness.ts';
+// The adapter for the AI SDK, against the real packages of versions 6 and 7 with their offline models. Names that start with
+// a number hold a fact about the SDK that the adapter depends on: `npm run facts` lists them.
+import * as ai7 from 'ai';
+import { MockLanguageModelV4, simulateReadableStream } from 'ai/test';
+import * as ai6 from 'ai6';
+import { MockLanguageModelV3 } from 'ai6/test';
+import { createSemel, type Semel } from 'semel';
+import { currentAttempt, guard, isToolError } from 'semel/ai-sdk';
+import { memoryStore } from 'semel/memory';
+import { afterEach, beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import { aiSdk6, aiSdk7, answerOf } from './ai-sdk-harness.ts';
 import { playContract } from './contract.ts';
 
 playContract('AI SDK 6', aiSdk6);
 playContract('AI SDK 7', aiSdk7);
+
+let semel: Semel;
+let warnings: string[];
+beforeEach(() => {
+  warnings = [];
+  semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: (text) => warnings.push(text) });
+});
+afterEach(() => semel.close({ grace: '1s' }));
+
+const inputSchema = z.object({ order: z.string(), amount: z.number() });
+const args = { order: 'o-17', amount: 4200 };
+const policy = { refund: { effect: 'irreversible', per: 'ever' } } as const;
+const refundCall = { tool: 'refund', args } as const;
+const asked = (toolCallId: string) => ({ toolCallId, messages: [], context: {} as never });
+const execute = (tool: { execute: unknown }, id: string, messages: unknown[] = []): Promise<unknown> =>
+  (tool.execute as (...all: unknown[]) => Promise<unknown>)(args, { ...asked(id), messages });
+const inTurn = <T>(work: () => T) => semel.within({ conversation: 'chat-7', turn: 'm-1' }, work);
+
+type Ai = typeof ai7;
+const versions: readonly (readonly [string, Ai, typeof MockLanguageModelV4])[] = [
+  ['6', ai6 as unknown as Ai, MockLanguageModelV3 as unknown as typeof MockLanguageModelV4],
+  ['7', ai7, MockLanguageModelV4],
+];
+
+/** A model that answers by a script, with and without streaming. */
+function scripted(Model: typeof MockLanguageModelV4, script: Parameters<typeof answerOf>[0]['script']) {
+  let step = 0;
+  const next = () => {
+    step += 1;
+    return answerOf({ script }, step);
+  };
+  return new Model({
+    doGenerate: (async () => next()) as never,
+    doStream: (async () => {
+      const { content, finishReason, usage } = next();
+      const parts = (content as readonly { type: string; text: string }[]).flatMap((part): object[] =>
+        part.type === 'text'
+          ? [
+              { type: 'text-start', id: '1' },
+              { type: 'text-delta', id: '1', delta: part.text },
+              { type: 'text-end', id: '1' },
+            ]
+          : [part],
+      );
+      const chunks = [
+        { type: 'stream-start', warnings: [] },
+        ...parts,
+        { type: 'finish', finishReason, usage },
+      ];
+      return { stream: simulateReadableStream({ chunks: chunks as never[] }) };
+    }) as never,
+  });
+}
+
+describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
+  const generate = (model: unknown, tools: unknown, more: object = {}) =>
+    ai.generateText({
+      model,
+      tools,
+      prompt: 'Refund order 17.',
+      stopWhen: ai.stepCountIs(5),
+      ...more,
+    } as never);
+
+  test('1.1 a tool is called without its name: its place in the set names it, so that one function can be two tools', async () => {
+    const done: string[] = [];
+    const seen: object[] = [];
+    const execute = (input: { order: string }, options: object) => {
+      seen.push(options);
+      done.push(input.order);
+      return 'ok';
+    };
+    const tools = guard(
+      semel,
+      { refund: { inputSchema, execute }, credit: { inputSchema, execute } },
+      { ...policy, credit: { effect: 'irreversible', per: 'ever' } },
+    );
+    const script = [[refundCall, { ...refundCall, tool: 'credit' as never }]];
+    await inTurn(() => generate(scripted(Model, script), tools));
+    await inTurn(() => generate(scripted(Model, script), tools));
+    expect(done).toEqual(['o-17', 'o-17']);
+    for (const options of seen) expect(options).not.toHaveProperty('toolName');
+  });
+
+  test('1.2 the key is made of what execute gets: input that was repaired is the input', async () => {
+    const done: unknown[] = [];
+    const tools = guard(
+      semel,
+      { refund: { inputSchema, execute: (input: unknown) => done.push(input) } },
+      policy,
+    );
+    const broken = [[{ tool: 'refund' as const, args: { order: 17, amount: 'all' } }]];
+    const repair = async ({ toolCall }: { toolCall: object }) => ({
+      ...toolCall,
+      input: JSON.stringify(args),
+    });
+    const more = { experimental_repairToolCall: repair, repairToolCall: repair };
+    await inTurn(() => generate(scripted(Model, broken), tools, more));
+    await inTurn(() => generate(scripted(Model, [[refundCall]]), tools));
+    expect(done).toEqual([args]);
+  });
+
+  test('1.3 a stream that dies after the call runs nothing; a caller who does it all again runs it once', async () => {
+    let done = 0;
+    const tools = guard(semel, { refund: { inputSchema, execute: () => ++done } }, policy);
+    const [call] = answerOf({ script: [[refundCall]] }, 1).content;
+    const dying = new Model({
+      doStream: (async () => ({
+        stream: new ReadableStream({
+          start(controller) {
+            controller.enqueue({ type: 'stream-start', warnings: [] });
+            controller.enqueue(call);
+            controller.error(new Error('connection reset'));
+          },
+        }),
+      })) as never,
+    });
+    await inTurn(async () => {
+      const { fullStream } = ai.streamText({
+        model: dying,
+        tools,
+        prompt: 'Refund.',
+        onError: () => {},
+      } as never);
+      for await (const _ of fullStream);
+    }).catch(() => undefined);
+    expect(done).toBe(0);
+    const lost = new Model({
+      doGenerate: (async (options: { prompt: readonly unknown[] }) => {
+        if (options.prompt.length > 1) throw new Error('overloaded');
+        return answerOf({ script: [[refundCall]] }, 1);
+      }) as never,
+    });
+    for (let tries = 0; tries < 3; tries += 1)
+      await expect(inTurn(() => generate(lost, tools, { maxRetries: 0 }))).rejects.toThrow('overloaded');
+    expect(done).toBe(1);
+  });
+
+  test('1.4 what the SDK reads of a tool is kept: approval, title, strictness, options of providers', () => {
+    const refund = {
+      title: 'Refund',
+      description: 'Refunds.',
+      inputSchema,
+      strict: true,
+      needsApproval: () => true,
+      providerOptions: { acme: { cache: true } },
+      onInputAvailable: () => {},
+      execute: () => 1,
+    };
+    const { refund: guarded } = guard(semel, { refund }, policy);
+    const { execute: _, toModelOutput: _m, ...kept } = guarded as typeof refund & { toModelOutput: unknown };
+    const { execute: _e, ...own } = refund;
+    expect(kept).toEqual(own);
+  });
+
+  test('1.5 a generator shows its parts while it works; its last word is kept, and a replay is that word alone', async () => {
+    let done = 0;
+    const execute = async function* () {
+      done += 1;
+      yield { state: 'asking the bank' };
+      yield { state: 'refunded', id: 're_1' };
+    };
+    const tools = guard(semel, { refund: { inputSchema, execute } }, policy);
+    const parts = async () => {
+      const { fullStream } = ai.streamText({
+        model: scripted(Model, [[refundCall]]),
+        tools,
+        prompt: 'Refund.',
+        stopWhen: ai.stepCountIs(3),
+      } as never);
+      const seen: [unknown, unknown][] = [];
+      for await (const part of fullStream)
+        if (part.type === 'tool-result') seen.push([part.output, part.preliminary === true]);
+      return seen;
+    };
+    expect(await inTurn(parts)).toEqual([
+      [{ state: 'asking the bank' }, true],
+      [{ state: 'refunded', id: 're_1' }, true],
+      [{ state: 'refunded', id: 're_1' }, false],
+    ]);
+    const again = await inTurn(parts);
+    expect(again.at(-1)).toEqual([{ state: 'refunded', id: 're_1' }, false]);
+    expect(JSON.stringify(again)).not.toContain('asking');
+    expect(done).toBe(1);
+  });
+
+  test('1.5 the code gets at first what it gets on a replay, also where JSON would lose something', async () => {
+    const at = new Date(0);
+    const value = { at, none: undefined, list: [1, undefined], big: 12n };
+    const tools = guard(semel, { refund: { inputSchema, execute: () => value } }, policy);
+    const call = (id: string) => inTurn(() => execute(tools.refund, id));
+    expect(await call('call_a')).toEqual(value);
+    expect(await call('call_b')).toEqual(value);
+  });
+
+  test('1.5 a tool’s own words for the model get the raw value, and the line stands after them', async () => {
+    const outputs: unknown[] = [];
+    const tools = guard(
+      semel,
+      {
+        refund: {
+          inputSchema,
+          execute: () => ({ id: 're_1' }),
+          toModelOutput: ({ output }: { output: unknown }) => {
+            outputs.push(output);
+            return { type: 'text', value: 'Refund re_1.' };
+          },
+        },
+      },
+      policy,
+    );
+    const model = scripted(Model, [[refundCall], [refundCall]]);
+    await inTurn(() => generate(model, tools));
+    expect(new Set(outputs.map((output) => JSON.stringify(output)))).toEqual(new Set(['{"id":"re_1"}']));
+    const prompt = JSON.stringify(model.doGenerateCalls.at(-1)?.prompt);
+    expect(prompt).toContain('"Refund re_1."');
+    expect(prompt).toMatch(/Refund re_1\.\\n\\nAlready done on .* nothing was sent again\./);
+  });
+
+  test('1.5 tools that the client or the provider runs pass as they are, and a read too', () => {
+    const ask = { inputSchema, description: 'The page asks the user.' };
+    const search = { type: 'provider', id: 'acme.search', args: {}, inputSchema } as const;
+    const look = { inputSchema, execute: () => 1 };
+    const tools = guard(semel, { ask, search, look }, { look: 'read' });
+    expect(tools).toEqual({ ask, search, look });
+    expect(tools.look).toBe(look);
+  });
+
+  test('1.5 a tool is called as a method of itself', async () => {
+    const refund = {
+      inputSchema,
+      bank: 'acme',
+      execute(this: { bank: string }) {
+        return this.bank;
+      },
+    };
+    const tools = guard(semel, { refund }, policy);
+    expect(await inTurn(() => execute(tools.refund, 'c'))).toBe('acme');
+  });
+
+  test('a run that is streamed goes through the ledger too, also when it is read elsewhere', async () => {
+    let done = 0;
+    const tools = guard(semel, { refund: { inputSchema, execute: () => ++done } }, policy);
+    const started = () =>
+      inTurn(() =>
+        ai.streamText({
+          model: scripted(Model, [[refundCall]]),
+          tools,
+          prompt: 'x',
+          stopWhen: ai.stepCountIs(3),
+        } as never),
+      );
+    for (const { fullStream } of [started(), started()]) for await (const _ of fullStream);
+    expect(done).toBe(1);
+  });
+
+  test('a tool that semel.tool made drops in, with its schema and description', async () => {
+    let done = 0;
+    const refund = semel.tool({
+      name: 'refund',
+      description: 'Refunds an order.',
+      effect: 'irreversible',
+      per: 'ever',
+      input: inputSchema,
+      run: ({ amount }) => {
+        done += 1;
+        return { refunded: amount };
+      },
+    });
+    const tools = guard(semel, { refund });
+    const model = scripted(Model, [[refundCall], [refundCall]]);
+    const { steps } = await inTurn(() => generate(model, tools));
+    expect(steps.flatMap((step) => step.toolResults.map(({ output }) => output))).toEqual([
+      { refunded: 4200 },
+      { refunded: 4200 },
+    ]);
+    expect(done).toBe(1);
+    expect(JSON.stringify(model.doGenerateCalls[0]?.tools)).toContain('Refunds an order.');
+  });
+});
+
+test('what is said is told, and a guess is said to be one', async () => {
+  const tools = guard(semel, { mail: { inputSchema, execute: () => 1 } }, { mail: 'write-non-idempotent' });
+  expect(await execute(tools.mail, 'c', [{ role: 'user', content: 'hi' }])).toBe(1);
+  expect(warnings.join()).toMatch(/mail: the turn was guessed/);
+});
+
+test('without any message there is nothing to guess from: the model is told, and nothing runs', async () => {
+  let done = 0;
+  const tools = guard(
+    semel,
+    { mail: { inputSchema, execute: () => ++done } },
+    { mail: 'write-non-idempotent' },
+  );
+  const output = await execute(tools.mail, 'c');
+  expect(isToolError(output) && output.code).toBe('NO_IDENTITY');
+  expect(done).toBe(0);
+});
+
+test('what cannot be undone is not bounded by a guessed turn', async () => {
+  const tools = guard(
+    semel,
+    { refund: { inputSchema, execute: () => 1 } },
+    { refund: { effect: 'irreversible', per: 'turn' } },
+  );
+  const output = await execute(tools.refund, 'c', [{ role: 'user', content: 'hi' }]);
+  expect(isToolError(output) && output.code).toBe('NO_IDENTITY');
+});
+
+test('repeat by-call: identical calls that are meant run each once, by their ids', async () => {
+  let done = 0;
+  const tools = guard(
+    semel,
+    { roll: { inputSchema, execute: () => ++done } },
+    { roll: { effect: 'write-non-idempotent', repeat: 'by-call' } },
+  );
+  const call = (id: string) => inTurn(() => execute(tools.roll, id));
+  expect([await call('call_a'), await call('call_b'), await call('call_a')]).toEqual([1, 2, 1]);
+});
+
+test('inside a tool the attempt is at hand: its key is the same for a retry', async () => {
+  const keys: (string | undefined)[] = [];
+  const tools = guard(
+    semel,
+    { refund: { inputSchema, execute: () => keys.push(currentAttempt()?.key) } },
+    { refund: { effect: 'write-idempotent' } },
+  );
+  await execute(tools.refund, 'a');
+  expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
+  expect(currentAttempt()).toBeUndefined();
+});
+
+describe('what is refused when the tools are made', () => {
+  const refund = { inputSchema, execute: () => 1 };
+  test.each<[string, () => unknown, RegExp]>([
+    ['a tool without a policy', () => guard(semel, { refund }, {} as never), /refund has no policy.*Add it/s],
+    [
+      'a policy without a tool',
+      () => guard(semel, { refund }, { ...policy, refnud: 'read' } as never),
+      /`refnud`.*tools are refund/s,
+    ],
+    ['an unknown effect', () => guard(semel, { refund }, { refund: 'write' } as never), /no effect class/],
+    [
+      'an irreversible effect without a period',
+      () => guard(semel, { refund }, { refund: 'irreversible' }),
+      /Add `per`/,
+    ],
+    [
+      'a key in the schema',
+      () =>
+        guard(
+          semel,
+          { refund: { ...refund, inputSchema: inputSchema.extend({ idempotencyKey: z.string() }) } },
+          policy as never,
+        ),
+      /the model would supply the key, as `idempotencyKey`/,
+    ],
+    [
+      'a key in the description',
+      () => guard(semel, { refund: { ...refund, description: 'Pass a fresh idempotency key.' } }, policy),
+      /description speaks to the model of a key/,
+    ],
+    [
+      'a field that is none',
+      () =>
+        guard(semel, { refund }, { refund: { effect: 'irreversible', per: 'ever', windwo: '1h' } } as never),
+      /windwo/,
+    ],
+  ])('%s', (_what, make, message) => {
+    expect(make).toThrowError(message);
+  });
+});
+
+test('types: the policy knows the fields of the input, and the tools stay what they are', () => {
+  const refund = ai7.tool({ inputSchema, execute: async ({ amount }) => ({ ok: amount }) });
+  const search = ai7.tool({ inputSchema: z.object({ query: z.string() }), execute: async () => ['hit'] });
+  const tools = guard(
+    semel,
+    { refund, search },
+    { refund: { effect: 'irreversible', per: 'ever', content: ['order'] }, search: 'read' },
+  );
+  expectTypeOf(tools.refund).toEqualTypeOf<typeof refund>();
+  const typed = () => {
+    // @ts-expect-error: `reason` is no field of the input.
+    guard(semel, { refund }, { refund: { effect: 'irreversible', per: 'ever', content: ['reason'] } });
+    // @ts-expect-error: search has no policy.
+    guard(semel, { refund, search }, { refund: 'read' });
+    const six = ai6.tool({ inputSchema, execute: async ({ amount }) => ({ ok: amount }) });
+    guard(semel, { six }, { six: { effect: 'irreversible', per: 'ever', content: ['order'] } });
+    // @ts-expect-error: `reason` is no field of the input, in version 6 too.
+    guard(semel, { six }, { six: { effect: 'irreversible', per: 'ever', content: ['reason'] } });
+    return ai7.generateText({ model: {} as never, tools, prompt: '' });
+  };
+  type Output = Extract<
+    Awaited<ReturnType<typeof typed>>['toolResults'][number],
+    { toolName: 'refund' }
+  >['output'];
+  expectTypeOf<Output>().toEqualTypeOf<{ ok: number }>();
+});

@@ -30,13 +30,19 @@ export type ModelOutput =
   | { readonly type: 'content'; readonly value: readonly unknown[] };
 
 type InputOf<Tool> = Tool extends { execute?: infer Execute }
-  ? NonNullable<Execute> extends (input: infer Input, ...rest: never) => unknown
-    ? Input
-    : never
+  ? [NonNullable<Execute>] extends [never]
+    ? never
+    : NonNullable<Execute> extends (input: infer Input, ...rest: never) => unknown
+      ? Input
+      : never
   : never;
 
-type NeedsPolicy<Tool> =
-  Tool extends ToolFunction<never, unknown> ? false : [InputOf<Tool>] extends [never] ? false : true;
+/** Not by the parts of a union: one tool of the AI SDK has a union of shapes. */
+type NeedsPolicy<Tool> = [Tool] extends [ToolFunction<never, unknown>]
+  ? false
+  : [InputOf<Tool>] extends [never]
+    ? false
+    : true;
 
 /** One policy for each tool that runs here, typed by its own input. */
 export type Policies<Tools> = {
