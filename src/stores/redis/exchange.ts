@@ -2,12 +2,11 @@
 // at once.
 
 import type { Found, Removal, Swap, Swapped, Write } from '../../store/far-backend.ts';
-import type { StoreEvent } from '../../store/store.ts';
 import type { Connection, Reply } from './client.ts';
 import { replyCodeOf } from './failure.ts';
 import type { Incarnation } from './incarnation.ts';
 import { nameOf } from './names.ts';
-import { dueSlot, type Filed, pack, packEvent, short, unpack } from './rows.ts';
+import { dueSlot, type Filed, pack, packNoted, short, unpack } from './rows.ts';
 import { layoutVersion, look, remove, type Script, swap } from './scripts.ts';
 
 export interface Exchanged {
@@ -83,7 +82,7 @@ export function exchanger(): Exchange {
         namespace,
         row === undefined ? '' : pack(row),
         String(events.length),
-        ...events.map(noted),
+        ...events.map(packNoted),
       );
       const near = beside.filter(({ key }) => !isCluster || names.bucketOf(namespace, key) === bucket);
       args.push(String(near.length));
@@ -230,9 +229,4 @@ export async function runBy(
 
 function found(namespace: string, key: string, value: string | null | undefined): Found | undefined {
   return value === null || value === undefined ? undefined : unpack(namespace, key, value);
-}
-
-function noted(event: StoreEvent): string {
-  const [type, rest] = packEvent(event);
-  return `${type}\n${event.at}\n${rest}`;
 }
