@@ -256,12 +256,19 @@ test('Redis: checked, and used again after a loss only when somebody accepts it'
   expect(checked).toMatchObject({ code: 0 });
   expect(checked.stdout).toMatch(/kind +redis/);
   expect(checked.stdout).toMatch(/durable write +[\d.]+ ms/);
+  expect(checked.stdout).not.toMatch(/^loss/m);
   expect((await semel('store', 'migrate')).stdout).toMatch(/no schema/);
   const asked = await semel('store', 'accept-loss');
   expect(asked.code).toBe(64);
   expect((await semel('store', 'accept-loss', '--yes', '-m', 'a disk\u0007 broke')).stdout).toMatch(
     /in use again/,
   );
+  // Who said so, and why, can be read by those who wonder later.
+  const said = (await semel('store', 'check')).stdout;
+  expect(said).toMatch(/^loss +accepted 20\d\d-.*Z by \S+: a disk\\u0007 broke$/m);
+  expect((await semel('store', 'check', '--json')).json<object>()).toMatchObject({
+    lossAccepted: { by: expect.any(String), note: 'a disk\u0007 broke' },
+  });
   expect(await semel('once', 'mail', '--key', 'a', '--', 'touch', 'twice')).toMatchObject({
     code: 0,
     stdout: 'sent\n',

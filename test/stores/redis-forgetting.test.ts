@@ -173,3 +173,17 @@ test('a ledger that forgets while it is filled is not opened', async (context) =
   await expect(store.raw?.finish('another')).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
   await expectClosed(world.store());
 });
+
+test('who accepted a loss, and why, is kept until the next one', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  await take(store);
+  expect((await store.raw?.about())?.lossAccepted).toBeUndefined();
+  await world.store().acceptLoss({ by: 'ada', note: 'the disk broke' });
+  const { at } = (await store.raw?.about())?.lossAccepted ?? {};
+  expect((await store.raw?.about())?.lossAccepted).toEqual({ at, by: 'ada', note: 'the disk broke' });
+  expect(at).toBeGreaterThan(1_700_000_000_000);
+  await world.store().acceptLoss();
+  expect((await store.raw?.about())?.lossAccepted).toMatchObject({ by: undefined, note: undefined });
+});
