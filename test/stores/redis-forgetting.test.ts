@@ -148,6 +148,7 @@ test('a moved ledger and one of newer programs are refused', async (context) => 
   expect((await refusal(take(store, { key: 'mail.send/=2' }))).message).toContain('newer versions');
   await world.client.hset('semel{0}meta', 'closed', 'MOVED postgres://elsewhere');
   expect((await refusal(take(store, { key: 'mail.send/=2' }))).code).toBe('STORE_MOVED');
+  expect((await refusal(store.read('shop', 'mail.send/=2'))).code).toBe('STORE_MOVED');
   expect((await refusal(world.store().open())).code).toBe('STORE_MOVED');
 });
 
