@@ -210,11 +210,11 @@ export function redisRaw(options: RedisRawOptions): Raw {
         const [now, ...values] = (await run(read, keys, [])) as [number, ...(string | null | string[])[]];
         const time = { ...clockAt(now), wall: now, steady: true };
         for (const [index, name] of some.entries()) {
-          const [value, events] = values.slice(2 * index) as [string | null, string[]];
-          if (value === null) continue;
+          const value = values[2 * index];
+          if (typeof value !== 'string') continue;
           const parts = partsOf(name);
-          const history = events.map((event) => unpackEvent(...parts, event));
-          records.set(name, rawOf(unpack(...parts, value).row, history, time));
+          const events = (values[2 * index + 1] as string[]).map((event) => unpackEvent(...parts, event));
+          records.set(name, rawOf(unpack(...parts, value).row, events, time));
         }
       }),
     );
