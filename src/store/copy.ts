@@ -43,6 +43,10 @@ const mostTries = 5;
 
 /** What a copy would do, and whether it may; changes nothing. */
 export function plan(there: About, here: About | undefined): 'copy' | 'go on' | 'done' {
+  if (there.incarnation === '')
+    throw new SemelError('STORE_UNAVAILABLE', `There is no ledger at ${there.address}.`, {
+      next: 'Name the one that is in use.',
+    });
   if (here === undefined) {
     if (there.movedTo !== null) throw moved(there.address, there.movedTo);
     return 'copy';

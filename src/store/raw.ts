@@ -49,6 +49,10 @@ export interface About extends Standing {
   readonly bytes: number | undefined;
   /** The store's wall clock in milliseconds. */
   readonly now: number;
+  /** When a person accepted last that it had forgotten something, and what that person said. */
+  readonly lossAccepted?:
+    | { readonly at: number; readonly by: string | undefined; readonly note: string | undefined }
+    | undefined;
 }
 
 export interface Name {

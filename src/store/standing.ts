@@ -4,7 +4,7 @@
 import { SemelError } from '../core/errors.ts';
 
 export interface Standing {
-  /** No two ledgers have the same. */
+  /** No two ledgers have the same; empty: there is none yet. */
   readonly incarnation: string;
   /** Where it is now, without a password; null: here. */
   readonly movedTo: string | null;

@@ -255,15 +255,51 @@ test('Redis: checked, and used again after a loss only when somebody accepts it'
   const checked = await semel('store', 'check');
   expect(checked).toMatchObject({ code: 0 });
   expect(checked.stdout).toMatch(/kind +redis/);
+  expect(checked.stdout).toMatch(/durable write +[\d.]+ ms/);
+  expect(checked.stdout).not.toMatch(/^loss/m);
   expect((await semel('store', 'migrate')).stdout).toMatch(/no schema/);
-  expect(await semel('store', 'copy', '--from', redis.url, '--to', here.storeAt('x.db'))).toMatchObject({
-    code: 64,
-  });
   const asked = await semel('store', 'accept-loss');
   expect(asked.code).toBe(64);
-  expect((await semel('store', 'accept-loss', '--yes')).stdout).toMatch(/in use again/);
+  expect((await semel('store', 'accept-loss', '--yes', '-m', 'a disk\u0007 broke')).stdout).toMatch(
+    /in use again/,
+  );
+  // Who said so, and why, can be read by those who wonder later.
+  const said = (await semel('store', 'check')).stdout;
+  expect(said).toMatch(/^loss +accepted 20\d\d-.*Z by \S+: a disk\\u0007 broke$/m);
+  expect((await semel('store', 'check', '--json')).json<object>()).toMatchObject({
+    lossAccepted: { by: expect.any(String), note: 'a disk\u0007 broke' },
+  });
   expect(await semel('once', 'mail', '--key', 'a', '--', 'touch', 'twice')).toMatchObject({
     code: 0,
     stdout: 'sent\n',
   });
+});
+
+test('a ledger moves from a file to Redis and back', async () => {
+  await using redis = await startRedis();
+  if (redis === undefined) return;
+  const here = placeWithDriver();
+  const { semel, store, storeAt } = here;
+  const [url, back] = [`${redis.url}?prefix=shop`, storeAt('back.db')];
+  await semel('once', 'mail', '--key', 'a', '--', 'echo', 'sent');
+  const none = await semel('store', 'copy', '--from', url, '--to', back);
+  expect(none.code).toBe(69);
+  expect(none.stderr).toContain(`There is no ledger at ${url}`);
+  const dry = await semel('store', 'copy', '--from', store, '--to', url, '--dry-run');
+  expect(dry.stdout).toMatch(/Would copy 1 records \(0 open\) of .* to a ledger that would be made/);
+
+  const moved = await semel('store', 'copy', '--from', store, '--to', url);
+  expect(moved).toMatchObject({ code: 0 });
+  expect(moved.stdout).toContain(`SEMEL_STORE='${url}'`);
+  const there = here.with({ env: { SEMEL_STORE: url } });
+  const replayed = { code: 0, stdout: 'sent\n' };
+  expect(await there.semel('once', 'mail', '--key', 'a', '--', 'touch', 'twice')).toMatchObject(replayed);
+
+  expect(await semel('store', 'copy', '--from', url, '--to', back)).toMatchObject({ code: 0 });
+  const refused = await there.semel('once', 'mail', '--key', 'b', '--', 'touch', 'twice');
+  expect(refused.code).toBe(69);
+  expect(refused.stderr).toContain(`has moved to ${back}`);
+  const last = here.with({ env: { SEMEL_STORE: back } });
+  expect(await last.semel('once', 'mail', '--key', 'a', '--', 'touch', 'twice')).toMatchObject(replayed);
+  expect(here.lines('twice')).toEqual([]);
 });

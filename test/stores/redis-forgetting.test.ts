@@ -146,7 +146,45 @@ test('a moved ledger and one of newer programs are refused', async (context) => 
   await take(store);
   await world.client.hset('semel{0}meta', 'writer', '99');
   expect((await refusal(take(store, { key: 'mail.send/=2' }))).message).toContain('newer versions');
-  await world.client.hset('semel{0}meta', 'moved', 'postgres://elsewhere');
+  await world.client.hset('semel{0}meta', 'closed', 'MOVED postgres://elsewhere');
   expect((await refusal(take(store, { key: 'mail.send/=2' }))).code).toBe('STORE_MOVED');
+  expect((await refusal(store.read('shop', 'mail.send/=2'))).code).toBe('STORE_MOVED');
   expect((await refusal(world.store().open())).code).toBe('STORE_MOVED');
+});
+
+test('a seal that was forgotten is noticed by the copy', async (context) => {
+  await using world = await scene({ persistence: 'none', settings: { dbfilename: 'dump.rdb' } });
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  await take(store);
+  await world.client.save();
+  await store.raw?.seal('elsewhere');
+  await world.server.kill();
+  await world.server.restart();
+  await expect(store.raw?.about()).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
+});
+
+test('a ledger that forgets while it is filled is not opened', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  await store.raw?.fill('another');
+  await world.client.flushall();
+  await expect(store.raw?.write('another', { floor: 1 })).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
+  await expect(store.raw?.finish('another')).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
+  await expectClosed(world.store());
+});
+
+test('who accepted a loss, and why, is kept until the next one', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  await take(store);
+  expect((await store.raw?.about())?.lossAccepted).toBeUndefined();
+  await world.store().acceptLoss({ by: 'ada', note: 'the disk broke' });
+  const { at } = (await store.raw?.about())?.lossAccepted ?? {};
+  expect((await store.raw?.about())?.lossAccepted).toEqual({ at, by: 'ada', note: 'the disk broke' });
+  expect(at).toBeGreaterThan(1_700_000_000_000);
+  await world.store().acceptLoss();
+  expect((await store.raw?.about())?.lossAccepted).toMatchObject({ by: undefined, note: undefined });
 });

@@ -1,6 +1,7 @@
 // `semel store check`: what is true of a store, what is in it, and what it costs. Changes nothing.
 
 import { shownAddress } from '../../store/address.ts';
+import type { About } from '../../store/raw.ts';
 import type { Store } from '../../store/store.ts';
 import { storeFor } from '../ledger.ts';
 import { print, printable, printJson } from '../print.ts';
@@ -46,6 +47,7 @@ async function factsOf(store: Store) {
     ...(await countsIn(store)),
     bytes: about?.bytes,
     floor: about?.floor,
+    lossAccepted: about?.lossAccepted,
     roundTripMs: await median(() => store.read('default', 'semel.check/=none')),
     durableWriteMs: store.raw && (await median(store.raw.probe)),
   };
@@ -93,6 +95,7 @@ function linesOf(found: Awaited<ReturnType<typeof factsOf>>): readonly string[] 
     ['where', found.location],
     ['schema', found.schema === undefined ? undefined : `version ${found.schema}`],
     ['durable', found.durable ? 'yes' : `no: ${found.forgets}`],
+    ['loss', found.lossAccepted && acceptedText(found.lossAccepted)],
     ['clock', found.clockProblem ?? 'no problem'],
     ['access', found.warning],
     [
@@ -106,6 +109,11 @@ function linesOf(found: Awaited<ReturnType<typeof factsOf>>): readonly string[] 
   const told = lines.filter((line): line is [string, string] => line[1] !== undefined);
   const width = Math.max(...told.map(([name]) => name.length));
   return told.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+}
+
+function acceptedText({ at, by, note }: NonNullable<About['lossAccepted']>): string {
+  const who = by === undefined ? '' : ` by ${by}`;
+  return `accepted ${new Date(at).toISOString()}${who}${note === undefined ? '' : `: ${note}`}`;
 }
 
 function sizeText(bytes: number): string {

@@ -31,8 +31,10 @@ export async function copy(values: StoreValues): Promise<number> {
 
 async function rehearse(source: Raw, target: Store, values: StoreValues): Promise<number> {
   const there = await source.about();
-  const isNew = (await target.migration?.())?.from === 0;
-  const here = isNew ? undefined : await rawOf(target).about();
+  const isUnmade = (await target.migration?.())?.from === 0;
+  const found = isUnmade ? undefined : await rawOf(target).about();
+  const here = found?.incarnation === '' ? undefined : found;
+  const isNew = here === undefined;
   const step = plan(there, here);
   if (here !== undefined && step !== 'done')
     beginFilling(here, there.incarnation, here.records === 0, here.address);

@@ -2,10 +2,11 @@
 // that can have been given since, and then goes on as another incarnation.
 
 import type { Random } from '../../core/clock.ts';
-import type { Node, Reply } from './client.ts';
+import type { Node } from './client.ts';
 import { acceptAnew, bucketsOf, type Run } from './incarnation.ts';
 import { type Names, namesOf, partsOf } from './names.ts';
 import { pack, short, unpack } from './rows.ts';
+import { scan } from './scan.ts';
 import { close, lift, look } from './scripts.ts';
 
 export interface AcceptLossOptions {
@@ -14,6 +15,7 @@ export interface AcceptLossOptions {
   readonly prefix: string;
   readonly isCluster: boolean;
   readonly random: Random;
+  readonly said: { readonly by: string; readonly note: string | null };
 }
 
 export async function acceptLoss({
@@ -22,27 +24,18 @@ export async function acceptLoss({
   prefix,
   isCluster,
   random,
+  said,
 }: AcceptLossOptions): Promise<void> {
   const names = namesOf(prefix, await bucketsOf(run, prefix, isCluster));
   for (let bucket = 0; bucket < names.buckets; bucket += 1)
     await run(close, [names.slots(bucket), names.meta(bucket)], []);
-  for (const node of await nodes()) {
-    for (let cursor = '0'; ; ) {
-      const [next, keys] = (await node('scan', cursor, 'match', names.pattern(''), 'count', '1000')) as [
-        Reply,
-        readonly string[],
-      ];
-      await Promise.all(keys.map((key) => liftOne(run, names, key, random)));
-      cursor = String(next);
-      if (cursor === '0') break;
-    }
-  }
-  await acceptAnew(run, names, random);
+  for await (const some of scan(await nodes(), names))
+    await Promise.all(some.map((name) => liftOne(run, names, name, random)));
+  await acceptAnew(run, names, random, said);
 }
 
-async function liftOne(run: Run, names: Names, record: string, random: Random): Promise<void> {
-  const name = names.nameIn(record);
-  if (name === undefined) return;
+async function liftOne(run: Run, names: Names, name: string, random: Random): Promise<void> {
+  const record = names.record(names.bucketOf(...partsOf(name)), name);
   const [now, value] = (await run(look, [record], [])) as [number, string | null];
   if (value === null) return;
   const { row, revision } = unpack(...partsOf(name), value);

@@ -2,12 +2,11 @@
 // at once.
 
 import type { Found, Removal, Swap, Swapped, Write } from '../../store/far-backend.ts';
-import type { StoreEvent } from '../../store/store.ts';
 import type { Connection, Reply } from './client.ts';
 import { replyCodeOf } from './failure.ts';
 import type { Incarnation } from './incarnation.ts';
 import { nameOf } from './names.ts';
-import { dueSlot, type Filed, pack, packEvent, short, unpack } from './rows.ts';
+import { dueSlot, type Filed, pack, packNoted, short, unpack } from './rows.ts';
 import { layoutVersion, look, remove, type Script, swap } from './scripts.ts';
 
 export interface Exchanged {
@@ -52,7 +51,7 @@ export function exchanger(): Exchange {
     }
     const answers = new Array<Swapped>(swaps.length);
     const nows = await Promise.all([
-      lookAt(reached, looks, answers),
+      lookAt(reached, known, looks, answers),
       ...[...byBucket.values()].map((some) => swapIn(reached, known, some, answers)),
     ]);
     return { now: Math.min(...nows), floor, answers };
@@ -83,7 +82,7 @@ export function exchanger(): Exchange {
         namespace,
         row === undefined ? '' : pack(row),
         String(events.length),
-        ...events.map(noted),
+        ...events.map(packNoted),
       );
       const near = beside.filter(({ key }) => !isCluster || names.bucketOf(namespace, key) === bucket);
       args.push(String(near.length));
@@ -100,6 +99,39 @@ export function exchanger(): Exchange {
       answers[n] = value === 1 ? swapDone : notDone(namespace, key, value);
     }
     return now;
+  }
+
+  /** Answers the time; never one that is later than a look: a record could be judged by it that was renewed in between. */
+  async function lookAt(
+    { isCluster, send }: Connection,
+    { names }: Incarnation,
+    placed: readonly Placed[],
+    answers: Swapped[],
+  ): Promise<number> {
+    const [first] = placed;
+    if (first === undefined) return Number.POSITIVE_INFINITY;
+    if (!isCluster) {
+      // Together: when the connection ends all fail, and one that nobody waits for would end the program.
+      const [time, [lowest, closed], values] = (await Promise.all([
+        send('', ['time']),
+        send(names.meta(0), ['hmget', names.meta(0), 'floor', 'closed']),
+        send(first.record, ['mget', ...placed.map(({ record }) => record)]),
+      ])) as [[string, string], [string | null, string | null], (string | null)[]];
+      if (closed !== null) throw new Error(`SEMEL${closed}`);
+      floor = Math.max(floor, Number(lowest));
+      for (const [index, { n, namespace, key }] of placed.entries())
+        answers[n] = notDone(namespace, key, values[index]);
+      return Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+    }
+    // The floor is that of the last write: to be told of it each look would have to be told by itself.
+    const nows = await Promise.all(
+      placed.map(async ({ n, namespace, key, record }) => {
+        const [now, value] = (await runBy(send, look, [record], [])) as LookReply;
+        answers[n] = notDone(namespace, key, value);
+        return now;
+      }),
+    );
+    return Math.min(...nows);
   }
 
   async function removeOne(
@@ -179,34 +211,6 @@ async function mootOf(
 
 type LookReply = [now: number, value: string | null];
 
-/** Answers the time; never one that is later than a look: a record could be judged by it that was renewed in between. */
-async function lookAt(
-  { isCluster, send }: Connection,
-  placed: readonly Placed[],
-  answers: Swapped[],
-): Promise<number> {
-  const [first] = placed;
-  if (first === undefined) return Number.POSITIVE_INFINITY;
-  if (!isCluster) {
-    // Together: when the connection ends both fail, and one that nobody waits for would end the program.
-    const [time, values] = await Promise.all([
-      send('', ['time']) as Promise<[string, string]>,
-      send(first.record, ['mget', ...placed.map(({ record }) => record)]) as Promise<(string | null)[]>,
-    ]);
-    for (const [index, { n, namespace, key }] of placed.entries())
-      answers[n] = notDone(namespace, key, values[index]);
-    return Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
-  }
-  const nows = await Promise.all(
-    placed.map(async ({ n, namespace, key, record }) => {
-      const [now, value] = (await runBy(send, look, [record], [])) as LookReply;
-      answers[n] = notDone(namespace, key, value);
-      return now;
-    }),
-  );
-  return Math.min(...nows);
-}
-
 function notDone(namespace: string, key: string, value: string | number | null | undefined): Swapped {
   return { done: false, found: typeof value === 'string' ? unpack(namespace, key, value) : undefined };
 }
@@ -230,9 +234,4 @@ export async function runBy(
 
 function found(namespace: string, key: string, value: string | null | undefined): Found | undefined {
   return value === null || value === undefined ? undefined : unpack(namespace, key, value);
-}
-
-function noted(event: StoreEvent): string {
-  const [type, rest] = packEvent(event);
-  return `${type}\n${event.at}\n${rest}`;
 }

@@ -1,6 +1,7 @@
 // What an error of Redis or of the way to it means for the caller: try later, ask a person, or it was the piece.
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
+import { isFilling, moved, notFilling } from '../../store/standing.ts';
 
 export interface Judgement {
   readonly error: unknown;
@@ -20,7 +21,7 @@ export function hasForgotten(error: unknown): boolean {
 }
 
 type Told = readonly [
-  code: 'STORE_UNAVAILABLE' | 'STORE_UNSAFE' | 'STORE_MOVED',
+  code: 'STORE_UNAVAILABLE' | 'STORE_UNSAFE',
   happened: (where: string, cause: string) => string,
   details: ErrorDetails,
 ];
@@ -35,11 +36,6 @@ const byCode: Readonly<Record<string, Told>> = {
     {
       next: 'Nothing was run. Restore it if you can; else look what may be missing, and run `semel store accept-loss`.',
     },
-  ],
-  SEMELMOVED: [
-    'STORE_MOVED',
-    (where, cause) => `The ledger in Redis at ${where} was moved to ${cause.replace(/^.*SEMELMOVED ?/, '')}.`,
-    {},
   ],
   SEMELOLD: [
     'STORE_UNSAFE',
@@ -105,10 +101,27 @@ const byCode: Readonly<Record<string, Told>> = {
   ],
 };
 
-export function judge(error: unknown, where: string): Judgement {
+/** How its standing tells of it: "the ledger …". */
+export function ledgerAt(where: string): string {
+  return `in Redis at ${where}`;
+}
+
+function closedBy(code: string | undefined, where: string, cause: string): SemelError | undefined {
+  if (code === 'SEMELMOVED') return moved(where, cause.replace(/^.*?SEMELMOVED ?/, ''));
+  if (code === 'SEMELFILLING') return isFilling(where);
+  return code === 'SEMELNOTFILLING' ? notFilling(where) : undefined;
+}
+
+/**
+ * In a cluster one bucket may be closed already and another not yet: whoever asked about the other is told by itself, or
+ * claims would be left there that nobody runs.
+ */
+export function judge(error: unknown, where: string, isCluster = false): Judgement {
   if (isSemelError(error)) return { error, concernsAll: true };
   const cause = error instanceof Error ? error.message || String(error) : String(error);
   const code = replyCodeOf(error);
+  const refused = closedBy(code, ledgerAt(where), cause);
+  if (refused !== undefined) return { error: refused, concernsAll: !isCluster };
   const told = code === undefined ? undefined : (byCode[code] ?? (code === 'ASK' ? byCode.MOVED : undefined));
   if (told !== undefined) {
     const [kind, happened, details] = told;

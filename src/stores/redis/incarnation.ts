@@ -4,7 +4,8 @@
 import type { Random } from '../../core/clock.ts';
 import type { Reply } from './client.ts';
 import { clusterBuckets, type Names, namesOf } from './names.ts';
-import { accept, begin, layoutVersion, type Script } from './scripts.ts';
+import { accept, begin, descriptionFields, layoutVersion, type Script } from './scripts.ts';
+import { catchUp, latestOf } from './standing.ts';
 
 export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<Reply>;
 
@@ -20,42 +21,87 @@ export interface Incarnation {
   saw(bucket: number, seq: number): void;
 }
 
-interface BucketMeta {
+export interface BucketMeta {
   readonly id: string | null;
   readonly seq: number;
   readonly lost: string | null;
-  readonly moved: string | null;
   readonly writer: number;
   readonly buckets: number;
+  readonly floor: number;
+  /** Why it refuses its users: `MOVED` and where to, or `FILLING`; null: it does not. */
+  readonly closed: string | null;
+  /** The incarnation of the ledger that it is or was filled from. */
+  readonly from: string | null;
+  /** Counts the changes of the standing. */
+  readonly turn: number;
+  /** When a person has accepted a loss last; null: never. */
   readonly accepted: string | null;
+  readonly acceptedBy: string | null;
+  readonly acceptedWhy: string | null;
 }
 
-interface LedgerOptions {
+export interface LedgerOptions {
   readonly prefix: string;
   readonly isCluster: boolean;
   readonly random: Random;
 }
 
+/** A ledger as it was found. */
+export interface Inspected {
+  readonly metas: readonly BucketMeta[];
+  readonly known: Incarnation;
+}
+
 /** What is known from before, if anything, stands: another ledger is taken up only where a person has accepted it. */
 export async function identify(run: Run, options: LedgerOptions, before?: Incarnation): Promise<Incarnation> {
-  const { names, metas } = await metasOf(run, options, before === undefined);
-  const known = metas.map((meta, bucket) => {
+  return (await inspect(run, options, before, 'users')).known;
+}
+
+/** Whoever moves the ledger may come also while it is closed to its users. */
+export async function inspect(
+  run: Run,
+  options: LedgerOptions,
+  before: Incarnation | undefined,
+  who: 'users' | 'whoever',
+): Promise<Inspected> {
+  const found = checked(await metasOf(run, options, before === undefined), before);
+  const { closed } = latestOf(found.metas);
+  if (who === 'users' && closed !== null) throw new Error(`SEMEL${closed}`);
+  if (found.metas.some(({ writer }) => writer > layoutVersion)) throw new Error('SEMELOLD');
+  return (await catchUp(run, found)) ? inspect(run, options, found.known, who) : found;
+}
+
+/** Undefined: there is none, and none is begun. */
+export async function inspectIfAny(
+  run: Run,
+  options: LedgerOptions,
+  before: Incarnation | undefined,
+): Promise<Inspected | undefined> {
+  const { id, lost } = await describe(run, namesOf(options.prefix, 1), 0, '', 'look');
+  const isNone = before === undefined && id === null && lost === null;
+  return isNone ? undefined : inspect(run, options, before, 'whoever');
+}
+
+function checked(
+  { names, metas }: { names: Names; metas: readonly BucketMeta[] },
+  before: Incarnation | undefined,
+): Inspected {
+  const seen = metas.map((meta, bucket) => {
     const was = before?.of(bucket);
     const isKnown = was === undefined || was.id === meta.id || meta.accepted !== null;
     if (meta.lost !== null || meta.id === null || !isKnown) throw new Error('SEMELFORGOT');
     if (was?.id === meta.id && meta.seq < was.seq) throw new Error('SEMELFORGOT');
-    if (meta.moved !== null) throw new Error(`SEMELMOVED ${meta.moved}`);
-    if (meta.writer > layoutVersion) throw new Error('SEMELOLD');
     return { id: meta.id, seq: meta.seq };
   });
-  return {
+  const known: Incarnation = {
     names,
-    of: (bucket) => known[bucket] as Known,
+    of: (bucket) => seen[bucket] as Known,
     saw(bucket, seq) {
-      const one = known[bucket] as Known;
+      const one = seen[bucket] as Known;
       if (seq > one.seq) one.seq = seq;
     },
   };
+  return { metas, known };
 }
 
 /**
@@ -68,17 +114,17 @@ async function metasOf(
   mayBegin: boolean,
 ): Promise<{ names: Names; metas: readonly BucketMeta[] }> {
   const id = random.token();
-  const first = await describe(run, namesOf(prefix, 1), 0, id, false, true);
+  const first = await describe(run, namesOf(prefix, 1), 0, id, 'look');
   const buckets = first.buckets || (isCluster ? clusterBuckets : 1);
   const names = namesOf(prefix, buckets);
   const isNew = first.id === null && first.lost === null && mayBegin;
   const rest = await Promise.all(
-    Array.from({ length: buckets - 1 }, (_, n) => describe(run, names, n + 1, id, isNew, false)),
+    Array.from({ length: buckets - 1 }, (_, n) => describe(run, names, n + 1, id, isNew ? 'new' : 'old')),
   );
   const isUsed = rest.some(({ seq, lost }) => seq > 0 || lost !== null);
   const head =
     first.id === null && first.lost === null
-      ? await describe(run, names, 0, id, isNew && !isUsed, false)
+      ? await describe(run, names, 0, id, isNew && !isUsed ? 'new' : 'old')
       : first;
   return { names, metas: [head, ...rest] };
 }
@@ -88,34 +134,38 @@ async function describe(
   names: Names,
   bucket: number,
   id: string,
-  mayBegin: boolean,
-  onlyLook: boolean,
+  how: 'new' | 'old' | 'look',
 ): Promise<BucketMeta> {
   const keys = [names.slots(bucket), names.meta(bucket), names.namespaces(bucket)];
-  const word = onlyLook ? 'look' : mayBegin ? 'new' : 'old';
-  const args = [id, String(names.buckets), String(layoutVersion), word];
+  const args = [id, String(names.buckets), String(layoutVersion), how];
   const reply = (await run(begin, keys, args)) as readonly (string | null)[];
-  const [found = null, seq, lost = null, moved = null, writer, count, accepted = null] = reply;
+  const found = Object.fromEntries(
+    descriptionFields.map((field, index) => [field, reply[index] ?? null]),
+  ) as Record<(typeof descriptionFields)[number], string | null>;
   return {
-    id: found,
-    seq: Number(seq ?? 0),
-    lost,
-    moved,
-    writer: Number(writer ?? 0),
-    buckets: Number(count ?? 0),
-    accepted,
+    ...found,
+    seq: Number(found.seq),
+    writer: Number(found.writer),
+    buckets: Number(found.buckets),
+    floor: Number(found.floor),
+    turn: Number(found.turn),
   };
 }
 
 /** As it was laid out, or would be if it were new. */
 export async function bucketsOf(run: Run, prefix: string, isCluster: boolean): Promise<number> {
-  const { buckets } = await describe(run, namesOf(prefix, 1), 0, '', false, true);
+  const { buckets } = await describe(run, namesOf(prefix, 1), 0, '', 'look');
   return buckets || (isCluster ? clusterBuckets : 1);
 }
 
 /** Opens the ledger again, as another: those who knew it take it up. */
-export async function acceptAnew(run: Run, names: Names, random: Random): Promise<void> {
-  const args = [random.token(), String(names.buckets), String(layoutVersion)];
+export async function acceptAnew(
+  run: Run,
+  names: Names,
+  random: Random,
+  { by, note }: { readonly by: string; readonly note: string | null },
+): Promise<void> {
+  const args = [random.token(), String(names.buckets), String(layoutVersion), by, note ?? ''];
   // The first last: until then nobody can open it.
   for (let bucket = names.buckets - 1; bucket >= 0; bucket -= 1)
     await run(accept, [names.slots(bucket), names.meta(bucket)], args);

@@ -4,8 +4,9 @@
 import type { Clock } from '../../core/clock.ts';
 import { isInDoubt } from '../../store/rules/state.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
-import type { Node, Reply } from './client.ts';
+import type { Node } from './client.ts';
 import { type Names, nameOf, partsOf } from './names.ts';
+import { scan } from './scan.ts';
 
 export interface Scanned {
   nodes(): Promise<readonly Node[]>;
@@ -28,7 +29,6 @@ interface Snapshot {
   readonly until: number;
 }
 
-const scanCount = '2000';
 /** Read at once where only some of the rows may match. */
 const chunk = 200;
 /** A scan that takes long serves the next pages too, for so many times as long as it took. */
@@ -67,31 +67,17 @@ export function lister(ledger: Scanned): ListRows {
     const start = starts.reduce((longest, one) => (one.length > longest.length ? one : longest));
     const about = nameOf(namespace, start);
     const isKnown = after !== undefined && last?.about === about && ledger.clock.mono() < last.until;
-    const keys = isKnown && last !== undefined ? last.keys : await scan(about);
+    const keys = isKnown && last !== undefined ? last.keys : await keysUnder(about);
     return keys.filter(
       (key) => (after === undefined || key > after) && starts.every((one) => key.startsWith(one)),
     );
   }
 
-  async function scan(about: string): Promise<readonly string[]> {
+  async function keysUnder(about: string): Promise<readonly string[]> {
     const startedAt = ledger.clock.mono();
     const found = new Set<string>();
-    const names = ledger.names();
-    const pattern = names.pattern(about);
-    for (const node of await ledger.nodes()) {
-      for (let cursor = '0'; ; ) {
-        const [next, keys] = (await node('scan', cursor, 'match', pattern, 'count', scanCount)) as [
-          Reply,
-          readonly string[],
-        ];
-        for (const key of keys) {
-          const name = names.nameIn(key);
-          if (name?.startsWith(about)) found.add(partsOf(name)[1]);
-        }
-        cursor = String(next);
-        if (cursor === '0') break;
-      }
-    }
+    for await (const names of scan(await ledger.nodes(), ledger.names(), about))
+      for (const name of names) found.add(partsOf(name)[1]);
     const keys = [...found].sort();
     const tookMs = ledger.clock.mono() - startedAt;
     last = tookMs < longScanMs ? undefined : { about, keys, until: ledger.clock.mono() + worth * tookMs };

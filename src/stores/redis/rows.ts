@@ -102,6 +102,11 @@ export function packEvent(event: Omit<StoreEvent, 'at'>): [type: string, rest: s
   return [event.type, `${event.generation}\n${event.fence}\n${JSON.stringify(event.detail)}`];
 }
 
+export function packNoted(event: StoreEvent): string {
+  const [type, rest] = packEvent(event);
+  return `${type}\n${event.at}\n${rest}`;
+}
+
 export function unpackEvent(namespace: string, key: string, packed: string): StoreEvent {
   const [type, at, generation, fence] = packed.split('\n', 4) as [StoreEvent['type'], string, string, string];
   const start = type.length + at.length + generation.length + fence.length + 4;

@@ -17,13 +17,17 @@ local now = t[1] * 1000 + math.floor(t[2] / 1000)
 
 // A ledger that is not the one the caller knows, or that is behind what the caller has seen, has forgotten. That it has
 // is written down, for whoever comes new; but another ledger at this address is not ours to mark.
-const sentinel = `local meta = redis.call('HMGET', KEYS[2], 'id', 'seq', 'floor', 'lost', 'moved', 'writer')
+const sameLedger = `local meta = redis.call('HMGET', KEYS[2], 'id', 'seq', 'floor', 'lost', 'closed', 'writer')
 local isOther = meta[1] and meta[1] ~= ARGV[1]
 if meta[4] or not meta[1] or isOther or tonumber(meta[2]) < tonumber(ARGV[2]) then
   if not meta[4] and not isOther then redis.call('HSET', KEYS[2], 'lost', ARGV[1]) end
   return redis.error_reply('SEMELFORGOT')
 end
-if meta[5] then return redis.error_reply('SEMELMOVED ' .. meta[5]) end
+`;
+
+// Why a ledger is closed to its users is written as the word that they are answered with: whatever the reason, there is
+// one field to look at.
+const sentinel = `${sameLedger}if meta[5] then return redis.error_reply('SEMEL' .. meta[5]) end
 if tonumber(ARGV[3]) < tonumber(meta[6]) then return redis.error_reply('SEMELOLD') end
 `;
 
@@ -151,13 +155,28 @@ end
 drop(KEYS[2], KEYS[4], ARGV[2], name)
 return 1`);
 
-/** KEYS: record, events. ARGV: for each event its type, and the rest after its instant. */
-export const append: Script = script(`${clock}
+/** KEYS: record, meta, events. ARGV: id, seen, writer; for each event its type, and the rest after its instant. */
+export const append: Script = script(`${clock}${sentinel}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-for i = 1, #ARGV, 2 do
-  redis.call('RPUSH', KEYS[2], ARGV[i] .. '\\n' .. string.format('%.0f', now) .. '\\n' .. ARGV[i + 1])
+for i = 4, #ARGV, 2 do
+  redis.call('RPUSH', KEYS[3], ARGV[i] .. '\\n' .. string.format('%.0f', now) .. '\\n' .. ARGV[i + 1])
 end
-return #ARGV / 2`);
+return 1`);
+
+export const descriptionFields = [
+  'id',
+  'seq',
+  'lost',
+  'writer',
+  'buckets',
+  'floor',
+  'closed',
+  'from',
+  'turn',
+  'accepted',
+  'acceptedBy',
+  'acceptedWhy',
+] as const;
 
 /**
  * A bucket of a new ledger, or what is there. What has records and no description has lost it.
@@ -172,7 +191,7 @@ if ARGV[4] ~= 'look' and redis.call('HEXISTS', KEYS[2], 'id') == 0 and redis.cal
     redis.call('HSET', KEYS[2], 'lost', 'unknown')
   end
 end
-return redis.call('HMGET', KEYS[2], 'id', 'seq', 'lost', 'moved', 'writer', 'buckets', 'accepted')`);
+return redis.call('HMGET', KEYS[2], ${descriptionFields.map((field) => `'${field}'`).join(', ')})`);
 
 /** Nobody writes until a person has accepted what is lost. KEYS: slots, meta. */
 export const close: Script = script("redis.call('HSET', KEYS[2], 'lost', 'unknown') return 1");
@@ -183,17 +202,94 @@ if revision ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2] .. '\\n' .. filed .. '\\n' .. ARGV[3])
 return 1`);
 
-/** A person accepts what is lost: the bucket goes on as another. KEYS: slots, meta. ARGV: id, count of buckets, version. */
+/**
+ * A person accepts what is lost: the bucket goes on as another. KEYS: slots, meta. ARGV: id, count of buckets, version, who,
+ * why.
+ */
 export const accept: Script = script(`${clock}
 local least = now * 1000
 local floor = redis.call('HGET', KEYS[2], 'floor')
 if floor and tonumber(floor) > least then least = tonumber(floor) end
 redis.call('HDEL', KEYS[2], 'lost')
 redis.call('HSET', KEYS[2], 'id', ARGV[1], 'seq', 0, 'floor', string.format('%.0f', least), 'buckets', ARGV[2],
-  'writer', ARGV[3], 'accepted', string.format('%.0f', now))
+  'writer', ARGV[3], 'accepted', string.format('%.0f', now), 'acceptedBy', ARGV[4], 'acceptedWhy', ARGV[5])
 return 1`);
 
-export const scripts: readonly Script[] = [look, swap, remove, file, append, begin, close, lift, accept];
+/**
+ * Another standing, if the bucket has not heard of this change or a later one. KEYS: slots, meta. ARGV: id, seen, writer,
+ * turn, closed, from, the count of writes that it must still have (empty: any). Answers 1 where it is done, 0 where it was
+ * late, -1 where somebody wrote meanwhile; and seq.
+ */
+export const stand: Script = script(`${sameLedger}
+if tonumber(redis.call('HGET', KEYS[2], 'turn') or 0) >= tonumber(ARGV[4]) then return {0, meta[2]} end
+if ARGV[7] ~= '' and ARGV[7] ~= meta[2] then return {-1, meta[2]} end
+redis.call('HDEL', KEYS[2], 'closed', 'from')
+if ARGV[5] ~= '' then redis.call('HSET', KEYS[2], 'closed', ARGV[5]) end
+if ARGV[6] ~= '' then redis.call('HSET', KEYS[2], 'from', ARGV[6]) end
+redis.call('HSET', KEYS[2], 'turn', ARGV[4])
+return {1, redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
+
+/** As they lie there, each with its history. KEYS: of each: record, events. Answers now; of each: record, events. */
+export const read: Script = script(`${clock}
+local answers = {now}
+for i = 1, #KEYS, 2 do
+  answers[i + 1] = redis.call('GET', KEYS[i])
+  answers[i + 2] = redis.call('LRANGE', KEYS[i + 1], 0, -1)
+end
+return answers`);
+
+/** KEYS: records. Answers the code of each one's status, in a row; `-`: it is gone. */
+export const statuses: Script = script(`local found = {}
+for i, record in ipairs(KEYS) do
+  found[i] = string.match(redis.call('GETRANGE', record, 0, 63), '^[^\\n]*\\n[^\\n]*\\n[^,]*,(%w)') or '-'
+end
+return table.concat(found)`);
+
+/**
+ * Records of another ledger replace what is here, by whoever fills it; what is gone there goes here, and retention finds
+ * by itself that it is.
+ * KEYS: slots, meta, namespaces; of each that comes: record, due list, events; of each that goes: record, events.
+ * ARGV: id, seen, writer, from, floor, start of names, count of those that come; of each: revision, due slot, namespace,
+ * row, count of events, those events.
+ */
+export const refill: Script = script(`${filing}${sameLedger}
+if meta[5] ~= 'FILLING' or redis.call('HGET', KEYS[2], 'from') ~= ARGV[4] then
+  return redis.error_reply('SEMELNOTFILLING')
+end
+if tonumber(ARGV[5]) > tonumber(meta[3]) then redis.call('HSET', KEYS[2], 'floor', ARGV[5]) end
+local k, a = 3, 7
+for n = 1, tonumber(ARGV[7]) do
+  local record, list, slot, events = KEYS[k + 1], KEYS[k + 3], ARGV[a + 2], tonumber(ARGV[a + 5])
+  local found = redis.call('GET', record)
+  local filed = found and string.match(found, '^[^\\n]*\\n([^\\n]*)\\n') or ''
+  if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
+    put(KEYS[k + 2], KEYS[1], slot, string.sub(record, tonumber(ARGV[6])))
+    filed = slot
+  end
+  redis.call('SADD', KEYS[3], ARGV[a + 3])
+  redis.call('SET', record, ARGV[a + 1] .. '\\n' .. filed .. '\\n' .. ARGV[a + 4])
+  redis.call('DEL', list)
+  for i = 1, events do redis.call('RPUSH', list, ARGV[a + 5 + i]) end
+  k, a = k + 3, a + 5 + events
+end
+for i = k + 1, #KEYS do redis.call('DEL', KEYS[i]) end
+return redis.call('HINCRBY', KEYS[2], 'seq', 1)`);
+
+export const scripts: readonly Script[] = [
+  look,
+  swap,
+  remove,
+  file,
+  append,
+  begin,
+  close,
+  lift,
+  accept,
+  stand,
+  read,
+  statuses,
+  refill,
+];
 
 function script(text: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') };

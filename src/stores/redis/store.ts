@@ -2,21 +2,23 @@
 // compares first, with the revision that was seen, the time that was meant and the ledger that is known.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
-import { fullAddress } from '../../store/address.ts';
+import { fullAddress, shownAddress } from '../../store/address.ts';
 import type { FarBackend, Swap } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
+import type { Raw } from '../../store/raw.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
-import { connectionOf, type RedisClient, type Reply } from './client.ts';
+import { connectionOf, type Node, type RedisClient, type Reply } from './client.ts';
 import { dueIn, slotsDue } from './due.ts';
 import { type Exchanged, exchanger, runBy } from './exchange.ts';
 import { hasForgotten, judge } from './failure.ts';
 import { type Incarnation, identify } from './incarnation.ts';
 import { lister } from './list.ts';
-import { checkPrefix, nameOf } from './names.ts';
-import { checkServers } from './open.ts';
+import { checkPrefix, nameOf, partsOf } from './names.ts';
+import { checkServers, type ServerFacts } from './open.ts';
+import { redisRaw } from './raw.ts';
 import { type Filed, packEvent, unpackEvent } from './rows.ts';
-import { append, look, type Script } from './scripts.ts';
+import { append, layoutVersion, look, type Script } from './scripts.ts';
 import { connect, placeOf } from './url.ts';
 import { wayTo } from './way.ts';
 
@@ -38,22 +40,23 @@ export interface RedisStoreOptions {
 export interface RedisStore extends Store {
   /**
    * For a person, after the ledger has forgotten: opens it again with what is there. Reads every record, because none
-   * may give out a fence that may have been given before.
+   * may give out a fence that may have been given before. Who said so, and why, is kept.
    */
-  acceptLoss(): Promise<void>;
+  acceptLoss(said?: { readonly by: string; readonly note: string | null }): Promise<void>;
 }
 
 export function redisStore(options: RedisStoreOptions): RedisStore {
   const { clock = systemClock, random = systemRandom } = options;
-  const ledger = redisBackend(options, clock, random);
-  return { ...farStore(ledger.backend, { clock, random }), acceptLoss: ledger.acceptLoss };
+  const { backend, raw, acceptLoss: accept } = redisBackend(options, clock, random);
+  return { ...farStore(backend, { clock, random }), raw, acceptLoss: accept };
 }
 
-function redisBackend(
-  options: RedisStoreOptions,
-  clock: Clock,
-  random: Random,
-): { backend: FarBackend; acceptLoss(): Promise<void> } {
+interface RedisBackend extends Pick<RedisStore, 'acceptLoss'> {
+  readonly backend: FarBackend;
+  readonly raw: Raw;
+}
+
+function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random): RedisBackend {
   const prefix = checkPrefix(options.prefix ?? 'semel');
   const where = placeOf(options.url, prefix);
   const timeoutMs = options.timeoutMs ?? 10_000;
@@ -67,6 +70,7 @@ function redisBackend(
     timeoutMs,
   });
   const { connection } = way;
+  const address = fullAddress(options.url, { prefix: options.prefix, durability: options.durability });
   let incarnation: Incarnation | undefined;
   let identifying: Promise<Incarnation> | undefined;
   const records = exchanger();
@@ -74,12 +78,7 @@ function redisBackend(
   const listRows = lister({
     clock,
     names: () => known().names,
-    nodes: async () =>
-      (await (await connection()).nodes()).map(
-        (node) =>
-          (...command) =>
-            way.ask(() => node(...command)),
-      ),
+    nodes,
     async rows(namespace, keys) {
       const { now, answers } = await exchange(keys.map((key) => ({ namespace, key, write: undefined })));
       const rows = answers.map((answer) => (answer.done ? undefined : answer.found?.row));
@@ -90,17 +89,12 @@ function redisBackend(
   return {
     backend: {
       async open() {
-        const facts = await way.ask((reached) =>
-          checkServers(reached, { where, acceptLoss: options.durability === 'accept-loss' }),
-        );
+        const facts = await factsOfServers();
         await identified();
         return {
           kind: 'redis',
           location: `${where} (Redis ${facts.version})`,
-          address: fullAddress(options.url, {
-            prefix: options.prefix,
-            durability: options.durability,
-          }),
+          address,
           forgets: facts.forgets,
           clockProblem: undefined,
         };
@@ -124,7 +118,7 @@ function redisBackend(
           );
           return done.filter((isDone) => isDone).length;
         }),
-      append: appendEvents,
+      append: (events) => asKnown(() => appendEvents(events)),
       async history(namespace, key) {
         const { names } = known();
         const list = names.events(names.bucketOf(namespace, key), nameOf(namespace, key));
@@ -142,18 +136,45 @@ function redisBackend(
         return [...new Set(sets.flat())].sort();
       },
       close: way.end,
-      judge: (error) => judge(error, where),
+      judge: (error) => judge(error, where, (incarnation?.names.buckets ?? 1) > 1),
     },
-    async acceptLoss() {
+    raw: redisRaw({
+      run,
+      send,
+      nodes,
+      async open() {
+        await factsOfServers();
+        return (await connection()).isCluster;
+      },
+      prefix,
+      where,
+      address: shownAddress(address ?? where),
+      random,
+    }),
+    async acceptLoss(said = { by: '', note: null }) {
       try {
-        const reached = await connection();
-        await acceptLoss({ run, nodes: reached.nodes, prefix, isCluster: reached.isCluster, random });
+        const { isCluster } = await connection();
+        await acceptLoss({ run, nodes, prefix, isCluster, random, said });
         incarnation = undefined;
       } catch (error) {
         throw judge(error, where).error;
       }
     },
   };
+
+  function factsOfServers(): Promise<ServerFacts> {
+    const acceptLoss = options.durability === 'accept-loss';
+    return way.ask((reached) => checkServers(reached, { where, acceptLoss }));
+  }
+
+  async function nodes(): Promise<readonly Node[]> {
+    const asked = await (await connection()).nodes();
+    return asked.map(
+      (node) =>
+        (...command) =>
+          way.ask(() => node(...command)),
+    );
+  }
 
   function exchange(swaps: readonly Swap[]): Promise<Exchanged> {
     return way.ask((reached) => records.exchange(reached, known(), swaps));
@@ -200,18 +221,20 @@ function redisBackend(
   }
 
   async function appendEvents(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void> {
-    const { names } = known();
-    const byRecord = new Map<string, { keys: readonly string[]; args: string[] }>();
-    for (const event of events) {
-      const name = nameOf(event.namespace, event.key);
-      const bucket = names.bucketOf(event.namespace, event.key);
-      const one = byRecord.get(name) ?? {
-        keys: [names.record(bucket, name), names.events(bucket, name)],
-        args: [],
-      };
-      one.args.push(...packEvent(event));
-      byRecord.set(name, one);
-    }
-    await Promise.all([...byRecord.values()].map(({ keys, args }) => run(append, keys, args)));
+    const { names, of } = known();
+    const byRecord = Map.groupBy(events, ({ namespace, key }) => nameOf(namespace, key));
+    // Also where there is nothing to write, whether one may is asked.
+    if (byRecord.size === 0) byRecord.set(nameOf('', ''), []);
+    await Promise.all(
+      [...byRecord].map(([name, some]) => {
+        const bucket = names.bucketOf(...partsOf(name));
+        const { id, seq } = of(bucket);
+        return run(
+          append,
+          [names.record(bucket, name), names.meta(bucket), names.events(bucket, name)],
+          [id, String(seq), String(layoutVersion), ...some.flatMap(packEvent)],
+        );
+      }),
+    );
   }
 }

@@ -21,11 +21,6 @@ export interface Ledger {
   open(): Promise<Store>;
   advance(ms: number): Promise<void>;
   end(): Promise<void>;
-  /**
-   * Whoever only looks is not told of the floor, so that a record which has expired goes on above its own fence and
-   * not above that of another key. Both are right, but no longer alike: such a store is not asked to prune.
-   */
-  readonly hearsOfFloorLate?: boolean;
 }
 
 /** Undefined: not to be had on this machine. */
@@ -103,7 +98,6 @@ export const ledgers: Record<string, () => Promise<Ledger | undefined>> = {
     const ledger = await movableRedis(server.url, 'ioredis');
     let time: MovableTime;
     return {
-      hearsOfFloorLate: true,
       async begin() {
         time = movableTime();
         ledger.setClock(time.time().wall);

@@ -29,7 +29,7 @@ export async function difference(
       const pauseMs = chance.pick(pauses);
       if (pauseMs > 0) await Promise.all([ledger.advance(pauseMs), reference.advance(pauseMs)]);
       const store = chance.pick(stores);
-      const { what, play, heard } = nextOf(chance, folk, ledger);
+      const { what, play, heard } = nextOf(chance, folk);
       const [told, due] = [await answerOf(play, store), await answerOf(play, model)];
       heard?.(due);
       if (!isDeepStrictEqual(told, due)) return shown(seed, nth, what, told, due);
@@ -48,9 +48,9 @@ interface Turn {
   heard?(answer: unknown): void;
 }
 
-function nextOf(chance: Chance, folk: ReturnType<typeof people>, { hearsOfFloorLate }: Ledger): Turn {
+function nextOf(chance: Chance, folk: ReturnType<typeof people>): Turn {
   const kind = chance.below(100);
-  if (kind < 5 && !hearsOfFloorLate) return { what: 'prune', play: (store) => store.prune(100) };
+  if (kind < 5) return { what: 'prune', play: (store) => store.prune(100) };
   if (kind < 7) return { what: 'countExpired', play: (store) => store.countExpired() };
   if (kind < 11) {
     const query = {
