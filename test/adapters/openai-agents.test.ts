@@ -65,6 +65,7 @@ describe('who asks', () => {
     await resumeTwice(tool(guard(semel, approved(effect), policy)));
     await resumeTwice(guard(semel, tool(approved(effect)), policy));
     expect(runs).toEqual(['call_1']);
+    expect((await semel.records.list()).items).toMatchObject([{ toolCallId: 'call_1' }]);
   });
 
   test('3.1 the conversation of a run does not reach its tools, so per turn there has to be a within()', async () => {

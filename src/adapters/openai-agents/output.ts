@@ -19,12 +19,17 @@ function withLine(value: unknown, line: string): unknown {
   if (value === undefined) return line;
   if (typeof value === 'string') return `${value}\n\n${line}`;
   if (isPlain(value) && !('type' in value) && !('text' in value)) {
-    const text = `${JSON.stringify(value)}\n\n${line}`;
+    const text = `${jsonOf(value)}\n\n${line}`;
     return Object.defineProperties({ ...value }, { type: { value: 'text' }, text: { value: text } });
   }
   const parts = Array.isArray(value) ? value : [value];
   if (parts.length > 0 && parts.every(isPart)) return [...parts, said];
-  return [{ type: 'text', text: JSON.stringify(value) }, said];
+  return [{ type: 'text', text: jsonOf(value) }, said];
+}
+
+/** A bigint is the one kind of value that JSON refuses. */
+function jsonOf(value: unknown): string {
+  return JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each));
 }
 
 function isPlain(value: unknown): value is object {
