@@ -50,6 +50,13 @@ async function check(semel: Semel, client: Anthropic): Promise<void> {
   const messages: Anthropic.MessageParam[] = [];
   const reply = await client.messages.create({ ...settings, messages, tools: [guard(semel, own)] });
   messages.push({ role: 'user', content: await toolResults(tools, reply.content) });
+  const byHand = {
+    name: 'note',
+    input_schema: { type: 'object' as const },
+    run: (_: { text: string }) => ({}),
+  };
+  const [made] = guard(semel, { byHand }, { byHand: { effect: 'write-non-idempotent', content: ['text'] } });
+  await client.messages.create({ ...settings, messages, tools: [made!] });
 }
 
 test('types are checked by the compiler', () => {

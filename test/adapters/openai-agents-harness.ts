@@ -98,7 +98,7 @@ export async function play(
   const model = modelOf(script);
   const agent = new Agent({ name: 'clerk', model, tools: tools as never });
   const result = await run(agent, question, over);
-  return { result, outputs: outputsOf(result.newItems), prompt: promptOf(model) };
+  return { agent, result, outputs: outputsOf(result.newItems), prompt: promptOf(model) };
 }
 
 type Made = 'before' | 'after';

@@ -138,6 +138,27 @@ describe('what a wrapper keeps', () => {
     },
   );
 
+  test('3.2 an approval sees the checked args, of a finished tool what the model wrote; a rejected call claims nothing', async () => {
+    const seen: unknown[] = [];
+    const asking = {
+      ...options,
+      parameters: z.object({ order: z.string(), amount: z.coerce.number() }),
+      needsApproval: async (_context: unknown, input: { amount: number }) => {
+        seen.push(input.amount);
+        return true;
+      },
+      execute: effect,
+    };
+    const once = { effect: 'irreversible', per: 'ever' } as const;
+    const call = { tool: 'refund', args: { order: 'o-17', amount: '42' } };
+    const { agent, result } = await play([tool(guard(semel, asking, once))], [[call]]);
+    for (const each of result.interruptions) result.state.reject(each);
+    await run(agent, result.state);
+    await play([guard(semel, tool(asking), once)], [[call]]);
+    expect(new Set(seen)).toEqual(new Set([42, '42']));
+    expect([runs, await records()]).toEqual([[], []]);
+  });
+
   test('3.2 hooks hear of a replay as of any call, and of the value alone', async () => {
     const heard: unknown[] = [];
     const agent = new Agent({

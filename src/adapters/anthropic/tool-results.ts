@@ -26,7 +26,7 @@ export interface ToolResultsOptions {
 /** Runs the calls among the blocks of a reply, all at once; it throws nothing. Empty: there was no call. */
 export function toolResults(
   tools: readonly object[],
-  blocks: readonly { readonly type: string }[],
+  blocks: readonly (ToolUse | { readonly type: string })[],
   options: ToolResultsOptions = {},
 ): Promise<ToolResult[]> {
   const calls = blocks.filter((block): block is ToolUse => block.type === 'tool_use');
