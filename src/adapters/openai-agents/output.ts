@@ -15,7 +15,8 @@ export function outputOf(answer: Answer, outputSchema: unknown): unknown {
 }
 
 function withLine(value: unknown, line: string): unknown {
-  const said = { type: 'text', text: line };
+  // Chat Completions joins the parts without a space.
+  const said = { type: 'text', text: `\n\n${line}` };
   if (value === undefined) return line;
   if (typeof value === 'string') return `${value}\n\n${line}`;
   if (isPlain(value) && !('type' in value) && !('text' in value)) {
