@@ -12,5 +12,7 @@ export {
   isSemelTool,
 } from './guard.ts';
 export { guessFrom } from './guess.ts';
+export { jsonSchemaOf } from './json-schema.ts';
+export { policyReader } from './policies.ts';
 export { type Policy, type PolicyTerms, refuseKeys } from './policy.ts';
 export { isToolError, lineFor } from './told.ts';

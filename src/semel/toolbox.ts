@@ -226,6 +226,8 @@ function paced(calling: Result | Promise<Result>): Result | Promise<Result> {
   answers += 1;
   if (answers < answersAtOnce) return calling;
   answers = 0;
+  // Refused before that turn, it would be a rejection that nobody handles, and end the process.
+  if (calling instanceof Promise) calling.catch(() => undefined);
   return new Promise((resolve) => nextTurn(() => resolve(calling)));
 }
 

@@ -9,6 +9,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 const harnesses: readonly (readonly [string, string, string])[] = [
   ['AI SDK 6', './ai-sdk-harness.ts', 'aiSdk6'],
   ['AI SDK 7', './ai-sdk-harness.ts', 'aiSdk7'],
+  ['OpenAI Agents', './openai-agents-harness.ts', 'beforeTool'],
+  ['Anthropic', './anthropic-harness.ts', 'ownLoop'],
 ];
 
 let folder: string;

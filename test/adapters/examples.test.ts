@@ -1,15 +1,25 @@
-// Each example of a framework runs offline, and tells what it should.
-import { spawnSync } from 'node:child_process';
+// The examples with agents run offline, and land one refund.
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const root = join(import.meta.dirname, '../..');
-
-test.each(['ai-sdk'])('examples/%s.ts: the whole run is made three times, one effect lands', (name) => {
-  const { stdout, stderr } = spawnSync(process.execPath, [join(root, `examples/${name}.ts`)], {
+const told = (name: string) =>
+  execFileSync(process.execPath, [join(import.meta.dirname, `../../examples/${name}.ts`)], {
     encoding: 'utf8',
   });
-  expect(stdout, stderr).toMatch(/run 1: .* refunds at the bank: 1\n/);
-  expect(stdout).toMatch(/run 3: .* refunds at the bank: 1\n/);
-  expect(stdout).toMatch(/the model was told: Already done; nothing was sent again\./);
+
+test('examples/ai-sdk.ts: the whole run is made three times, one refund lands', () => {
+  const story = told('ai-sdk');
+  expect(story).toMatch(/run 1: .* refunds at the bank: 1\n/);
+  expect(story).toMatch(/run 3: .* refunds at the bank: 1\n/);
+  expect(story).toMatch(/the model was told: Already done; nothing was sent again\./);
+});
+
+test.each(['openai-agents', 'anthropic'])('examples/%s.ts asks three times, and one refund lands', (name) => {
+  const story = told(name);
+  expect(story.match(/the model reads: .*re_1/g)).toHaveLength(3);
+  expect(story.match(/Already done on .* nothing was sent again/g)).toHaveLength(2);
+  expect(story.match(/as first worded: your `reason` was not used/g)).toHaveLength(1);
+  const [, bank = ''] = story.split('What the bank saw');
+  expect(bank.trim().split(/\s*\n\s*/)).toEqual(['o-17 42', 'effects: 1']);
 });

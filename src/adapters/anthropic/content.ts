@@ -1,0 +1,42 @@
+// What a model is given of a call. There is one channel, blocks: the value comes first, as it was, and a line where
+// nothing was done again is a block of its own, so that a program can tell them apart.
+
+import type { Answer } from '../../guard/index.ts';
+import type { Content, Outcome } from './runnable-tool.ts';
+
+export function outcomeOf(answer: Answer): Outcome {
+  if (!answer.ok) return { content: JSON.stringify(answer.error), isError: true };
+  const { value, line } = answer;
+  const content = contentOf(value);
+  return { content: line === undefined ? content : withLine(content, line), isError: false };
+}
+
+/** The SDK takes a text or blocks, and nothing else. */
+export function contentOf(value: unknown): Content {
+  if (typeof value === 'string' || isBlocks(value)) return value;
+  return value === undefined ? '' : JSON.stringify(value, plain);
+}
+
+/** The one kind of value that JSON refuses. */
+function plain(_field: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value;
+}
+
+/** For what was thrown: an error of the SDK that brings its own content keeps it. */
+export function contentOfError(error: unknown): Content {
+  if (!(error instanceof Error)) return `Error: ${error}`;
+  if (error.name === 'ToolError' && 'content' in error) return contentOf(error.content);
+  return `Error: ${error.message}`;
+}
+
+function withLine(content: Content, line: string): Content {
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  // The API takes no empty text.
+  return [...blocks.filter(({ text }) => text !== ''), { type: 'text', text: line }];
+}
+
+const kinds: readonly unknown[] = ['text', 'image', 'document', 'search_result', 'tool_reference'];
+
+function isBlocks(value: unknown): value is Content & object {
+  return Array.isArray(value) && value.length > 0 && value.every((block) => kinds.includes(block?.type));
+}

@@ -1,0 +1,99 @@
+// Guards tools of the Anthropic SDK: `run` goes through the ledger, all other fields stay. It makes no difference who
+// calls it: the tool runner, also early while the reply still streams, a session, or a loop of one's own.
+
+import {
+  type Guard,
+  guardOf,
+  guardOfTool,
+  guessFrom,
+  isSemelTool,
+  jsonSchemaOf,
+  type Policy,
+  policyReader,
+} from '../../guard/index.ts';
+import type { Semel, ToolFunction } from '../../semel/index.ts';
+import { outcomeOf } from './content.ts';
+import {
+  type AnyTool,
+  type Guarded,
+  type GuardedTool,
+  type InputOf,
+  type OwnTool,
+  outcome,
+  type Policies,
+  type RunContext,
+  type RunnableTool,
+} from './runnable-tool.ts';
+
+/** What `betaZodTool` or `betaTool` made. */
+export function guard<Tool extends RunnableTool>(
+  semel: Semel,
+  tool: Tool,
+  policy: Policy<InputOf<Tool>>,
+): Tool;
+/** What `semel.tool` made. */
+export function guard<Input>(semel: Semel, tool: ToolFunction<Input, unknown>): OwnTool<Input>;
+/** Several, by name: what a request takes as its `tools`. */
+export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
+  semel: Semel,
+  tools: Tools,
+  policies: Policies<Tools>,
+): Guarded<Tools[keyof Tools]>[];
+export function guard(semel: Semel, tool: object, policy?: unknown): unknown {
+  if (isSemelTool(tool) || isRunnable(tool)) return guarded(semel, tool, policy as Policy);
+  const policyOf = policyReader(tool, policy ?? {});
+  return Object.entries(tool).map(([name, each]) => guarded(semel, each, policyOf(name)));
+}
+
+function guarded(semel: Semel, tool: AnyTool, policy: Policy | undefined): object {
+  if (isSemelTool(tool)) return ownTool(semel, tool);
+  // A definition alone: the provider of the model runs it, or nobody.
+  if (!isRunnable(tool)) return tool;
+  const { name, input_schema: schema, description } = tool;
+  const guarding = guardOf(semel, name, policy, { schema, description });
+  return guarding === undefined ? tool : throughLedger(tool, guarding);
+}
+
+function ownTool(semel: Semel, tool: ToolFunction<never, unknown>): GuardedTool {
+  const guarding = guardOfTool(semel, tool);
+  const shape = {
+    type: 'custom',
+    name: guarding.name,
+    description: tool.description ?? '',
+    input_schema: jsonSchemaOf(tool),
+    parse: (content: unknown) => content,
+    // Its guard runs it.
+    run: () => undefined,
+  };
+  return throughLedger(shape, guarding);
+}
+
+function throughLedger(tool: RunnableTool, guarding: Guard): GuardedTool {
+  const ask: GuardedTool[typeof outcome] = async (args, context = {}) => {
+    const { toolUse, signal, messages } = context;
+    const answer = await guarding.call(
+      {
+        args,
+        toolCallId: toolUse?.id,
+        signal: signal ?? undefined,
+        identity: () => guessFrom(messages, isUser),
+      },
+      (given) => tool.run(given, context),
+    );
+    return outcomeOf(answer);
+  };
+  const run = async (args: unknown, context?: RunContext) => (await ask(args, context)).content;
+  return { ...tool, run, [outcome]: ask };
+}
+
+function isRunnable(tool: object): tool is RunnableTool {
+  const { name, run } = tool as Partial<RunnableTool>;
+  return typeof name === 'string' && typeof run === 'function';
+}
+
+/** What tools answered comes under the same role, and is no word of the user. */
+function isUser(message: unknown): boolean {
+  const { role, content } = (message ?? {}) as { role?: unknown; content?: unknown };
+  const isAnswer = Array.isArray(content) && content.some((block) => block?.type === 'tool_result');
+  return role === 'user' && !isAnswer;
+}

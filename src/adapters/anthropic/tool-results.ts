@@ -1,0 +1,61 @@
+// For those who write the loop over `client.messages.create` themselves: the calls of a reply in, their results out.
+
+import { contentOf, contentOfError } from './content.ts';
+import { type Any, type GuardedTool, type Outcome, outcome, type RunContext } from './runnable-tool.ts';
+
+export interface ToolUse {
+  readonly type: 'tool_use';
+  readonly id: string;
+  readonly name: string;
+  readonly input: unknown;
+}
+
+export interface ToolResult {
+  type: 'tool_result';
+  tool_use_id: string;
+  content: string | Any[];
+  is_error?: true;
+}
+
+export interface ToolResultsOptions {
+  readonly signal?: AbortSignal;
+  /** What was said so far: who asks is guessed from it where `semel.within` does not say it. */
+  readonly messages?: readonly unknown[];
+}
+
+/** Runs the calls among the blocks of a reply, all at once; it throws nothing. Empty: there was no call. */
+export function toolResults(
+  tools: readonly object[],
+  blocks: readonly (ToolUse | { readonly type: string })[],
+  options: ToolResultsOptions = {},
+): Promise<ToolResult[]> {
+  const calls = blocks.filter((block): block is ToolUse => block.type === 'tool_use');
+  return Promise.all(
+    calls.map(async (call) => {
+      const { content, isError } = await outcomeFor(tools as readonly Tool[], call, options);
+      const result: ToolResult = { type: 'tool_result', tool_use_id: call.id, content };
+      return isError ? { ...result, is_error: true as const } : result;
+    }),
+  );
+}
+
+type Tool = Partial<GuardedTool>;
+
+async function outcomeFor(
+  tools: readonly Tool[],
+  call: ToolUse,
+  options: ToolResultsOptions,
+): Promise<Outcome> {
+  const tool = tools.find(({ name, run }) => name === call.name && run !== undefined);
+  if (tool?.run === undefined) return { content: `Error: Tool '${call.name}' not found`, isError: true };
+  const context: RunContext = { ...options, toolUse: call };
+  try {
+    const args = tool.parse === undefined ? call.input : tool.parse(call.input);
+    const ask = tool[outcome];
+    return ask === undefined
+      ? { content: contentOf(await tool.run(args, context)), isError: false }
+      : await ask(args, context);
+  } catch (error) {
+    return { content: contentOfError(error), isError: true };
+  }
+}
