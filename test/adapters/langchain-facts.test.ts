@@ -1,6 +1,13 @@
 // What LangChain and LangGraph do to calls of tools, seen in the real packages, and that an effect lands once through it.
 // The numbers are those of the list that the adapter was built from.
-import { Command, interrupt, MemorySaver, NodeInterrupt, ParentCommand } from '@langchain/langgraph';
+import {
+  Command,
+  GraphBubbleUp,
+  interrupt,
+  MemorySaver,
+  NodeInterrupt,
+  ParentCommand,
+} from '@langchain/langgraph';
 import {
   type AgentMiddleware,
   createAgent,
@@ -10,7 +17,7 @@ import {
   tool,
   toolRetryMiddleware,
 } from 'langchain';
-import { createSemel, type Semel } from 'semel';
+import { createSemel, Rejected, type Semel } from 'semel';
 import { memoryStore } from 'semel/memory';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -307,20 +314,36 @@ describe('4.4 pitfalls', () => {
     },
   );
 
-  test.each([new NodeInterrupt('Wait.'), new ParentCommand(new Command({ goto: 'elsewhere' }))])(
-    '4.4 $name is control flow: it passes as it is, and nothing is in doubt',
-    async (signal) => {
-      const mail = guard(
-        semel,
-        mailTool(() => {
-          throw signal;
-        }),
-        { ...policy, per: 'ever' },
-      );
-      await expect(mail.invoke({ to: 'ada' })).rejects.toBe(signal);
-      expect((await semel.records.list()).items.map(({ status }) => status)).toEqual(['released']);
+  test.each(guarded)(
+    '4.4 two identical calls at once are interrupted each for itself, so that each can be resumed; the effect is one (guarded %s)',
+    async (guarding) => {
+      const mail = mailTool(() => interrupt('May it?'));
+      const { agent } = stage(guarding, { script: [[to('ada'), to('ada')]], mail });
+      const paused = await agent.invoke(says('Write to Ada.'), thread('t'));
+      const ids = (paused as { __interrupt__?: { id: string }[] }).__interrupt__?.map(({ id }) => id) ?? [];
+      expect(new Set(ids).size).toBe(2);
+      const resume = Object.fromEntries(ids.map((id) => [id, true]));
+      const { messages } = await agent.invoke(new Command({ resume }), thread('t'));
+      expect(sent).toEqual(['ada']);
+      expect(toolMessages(messages).map(resultOf)).toEqual([{ number: 1 }, { number: 1 }]);
     },
   );
+
+  test.each([
+    new NodeInterrupt('Wait.'),
+    new ParentCommand(new Command({ goto: 'elsewhere' })),
+    Object.assign(new GraphBubbleUp('Drained.'), { name: 'GraphDrained' }),
+  ])('4.4 $name is control flow: it passes as it is, and nothing is in doubt', async (signal) => {
+    const mail = guard(
+      semel,
+      mailTool(() => {
+        throw signal;
+      }),
+      { ...policy, per: 'ever' },
+    );
+    await expect(mail.invoke({ to: 'ada' })).rejects.toBe(signal);
+    expect((await semel.records.list()).items.map(({ status }) => status)).toEqual(['released']);
+  });
 
   /** Between the retry and the tool: what it needs afterwards fails twice. */
   const flaky = () => {
@@ -435,6 +458,7 @@ describe('4.4 pitfalls', () => {
       const mail = tool(
         ({ to }: { to: string }) => {
           sent.push(to);
+          if (to === 'nobody') throw new Rejected('There is no such address.');
           return [`Sent to ${to}.`, { id: 'm-1', at: new Date(0) }];
         },
         {
@@ -444,14 +468,17 @@ describe('4.4 pitfalls', () => {
           responseFormat: 'content_and_artifact',
         },
       );
-      const { agent } = stage(guarding, { script: [[to('ada')], [to('ada')]], mail: mail as never });
+      const script = [[to('ada')], [to('ada')], [to('nobody')]];
+      const { agent } = stage(guarding, { script, mail: mail as never });
       const { messages } = await agent.invoke(says('Write.'), thread('t'));
-      const [first, second] = toolMessages(messages) as [ToolMessage, ToolMessage];
-      expect(sent).toEqual(['ada']);
+      const [first, second, third] = toolMessages(messages) as [ToolMessage, ToolMessage, ToolMessage];
+      expect(sent).toEqual(['ada', 'nobody']);
       expect(first.content).toBe('Sent to ada.');
       expect(second.content).toMatch(/^Sent to ada\.\n\nAlready done on/);
       expect(resultOf(second)).toEqual({ id: 'm-1', at: new Date(0) });
       expect(second.artifact).toEqual(first.artifact);
+      expect(third).toMatchObject({ status: 'error', artifact: { code: 'FAILED' } });
+      expect(JSON.parse(third.text)).toEqual(third.artifact);
     },
   );
 });
