@@ -97,6 +97,8 @@ describe('a guarded tool', () => {
     );
     expect(resultOf(second)).toEqual({ id: 're-1' });
     expect(await refund.func(args)).toEqual({ id: 're-1' });
+    const { _call } = refund as unknown as { _call(given: typeof args): Promise<unknown> };
+    expect(await _call(args)).toEqual({ id: 're-1' });
     const [third] = await refund.batch([callOf('call_3')]);
     expect((third as ToolMessage).tool_call_id).toBe('call_3');
     expect(done).toHaveLength(1);
@@ -422,7 +424,7 @@ describe('the middleware', () => {
 });
 
 describe('a tool that semel made', () => {
-  const input = z.object({ order: z.string().transform((order) => order.toUpperCase()), amount: z.number() });
+  const input = z.object({ order: z.string().transform((order) => `${order}!`), amount: z.number() });
   const made = () =>
     semel.tool({
       ...ever,
@@ -440,8 +442,8 @@ describe('a tool that semel made', () => {
     const one = { name: 'orders_refund', args };
     const agent = createAgent({ model: new ScriptedModel([[one], [one]]), tools: [refund] });
     const { messages } = await agent.invoke(question);
-    expect(toolMessages(messages).map(resultOf)).toEqual([{ id: 're-O-17' }, { id: 're-O-17' }]);
-    expect(done).toEqual([{ order: 'O-17', amount: 4200 }]);
+    expect(toolMessages(messages).map(resultOf)).toEqual([{ id: 're-o-17!' }, { id: 're-o-17!' }]);
+    expect(done).toEqual([{ order: 'o-17!', amount: 4200 }]);
   });
 
   test('needs a schema that LangChain can read', () => {

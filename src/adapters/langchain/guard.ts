@@ -73,7 +73,7 @@ export function wrapped(tool: LangChainTool, guarding: Guard, argsOf: ArgsOf = p
 function twice(name: string): SemelError {
   return new SemelError('CONTRACT_INVALID', `${name} is guarded already.`, {
     path: name,
-    next: 'Guard it once: a call inside of its own call would wait for itself.',
+    next: 'Guard it once: of two policies only the first would count.',
   });
 }
 
