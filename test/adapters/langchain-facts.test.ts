@@ -193,6 +193,22 @@ describe('4.1 a call that is made again from a checkpoint', () => {
     },
   );
 
+  test.each([...guarded, 'not at all'] as const)(
+    '4.1 is the same intent where the run is made again on its thread before it was answered; after the answer it is another (guarded %s)',
+    async (guarding) => {
+      const script = [[to('ada')], [to('ada')], [], [to('ada')], []];
+      const { middleware } = crashAfter('ada');
+      const { agent } = stage(guarding, { script, outside: [middleware] });
+      await expect(agent.invoke(says('Write to Ada.'), thread('t'))).rejects.toThrow('The process died.');
+      const { messages } = await agent.invoke(says('Write to Ada.'), thread('t'));
+      expect(messages.filter(({ type }) => type === 'human')).toHaveLength(2);
+      expect(sent).toHaveLength(guarding === 'not at all' ? 2 : 1);
+      await agent.invoke(says('Write to Ada.'), thread('t'));
+      expect(sent).toHaveLength(guarding === 'not at all' ? 3 : 2);
+      expect(warnings.join('\n')).not.toMatch(/guessed/);
+    },
+  );
+
   test('4.1 is seen by wrapToolCall without executionInfo: the guard stands at the tool and reads thread and message there', async () => {
     let seen: string[] = [];
     const look = createMiddleware({

@@ -349,6 +349,27 @@ describe('who asks', () => {
     expect(record?.conversation).toBe('t');
   });
 
+  test('a thread that nobody keeps: an id of the program’s own is the turn, a random one is not', async () => {
+    const run = (id?: string) =>
+      createAgent({
+        model: new ScriptedModel([[call]]),
+        tools: [guard(semel, refundTool(), perTurn)],
+      }).invoke(
+        { messages: [{ role: 'user', content: 'Refund it.', ...(id === undefined ? {} : { id }) }] },
+        { configurable: { thread_id: 't' } },
+      );
+    await run('m-1');
+    await run('m-1');
+    expect(done).toHaveLength(1);
+    expect(warnings.join('\n')).not.toMatch(/guessed/);
+    await run('m-2');
+    expect(done).toHaveLength(2);
+    await run();
+    await run();
+    expect(done).toHaveLength(3);
+    expect(warnings.join('\n')).toMatch(/refund: the turn was guessed/);
+  });
+
   test('what the program says stands before the thread', async () => {
     const refund = guard(semel, refundTool(), perTurn);
     for (const thread_id of ['one', 'two'])

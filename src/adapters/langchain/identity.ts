@@ -8,19 +8,40 @@ interface Message {
   readonly id?: unknown;
   readonly type?: unknown;
   readonly content?: unknown;
+  readonly tool_calls?: readonly unknown[];
 }
 
 export function whoAsks({ state, configurable = {} }: CallConfig): Ambient {
   const messages = messagesOf(state);
-  const { thread_id: thread, checkpoint_ns: place } = configurable;
+  const { thread_id: thread, checkpoint_ns: place, __pregel_checkpointer: checkpointer } = configurable;
   const conversation = thread === undefined || thread === null ? undefined : String(thread);
-  const id = messages.findLast(isHuman)?.id;
-  // Without a thread nobody keeps the id: a new run has a new one. An agent inside a tool gets its question anew with
-  // every plan of the one outside.
-  if (conversation !== undefined && typeof id === 'string' && !isNested(place))
-    return { conversation, turn: id };
+  const id = asked(messages)?.id;
+  // Where nothing is kept, a message without an id gets another one in each run. An agent inside a tool gets its question
+  // anew with every plan of the one outside.
+  const isKept =
+    typeof id === 'string' && !isNested(place) && (checkpointer !== undefined || !random.test(id));
+  if (conversation !== undefined && isKept) return { conversation, turn: id };
   const guess = guessFrom(messages.map(words), isHuman);
   return conversation === undefined ? guess : { ...guess, conversation };
+}
+
+/** As LangGraph makes them. */
+const random = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i;
+
+/** The user's last message. The same words once more before they were answered are a run that is tried again. */
+function asked(messages: readonly Message[]): Message | undefined {
+  let last: Message | undefined;
+  for (const message of messages.toReversed()) {
+    if (last !== undefined && isAnswer(message)) break;
+    if (!isHuman(message)) continue;
+    if (last !== undefined && JSON.stringify(message.content) !== JSON.stringify(last.content)) break;
+    last = message;
+  }
+  return last;
+}
+
+function isAnswer({ type, tool_calls: calls = [] }: Message): boolean {
+  return type === 'ai' && calls.length === 0;
 }
 
 function messagesOf(state: unknown): readonly Message[] {
