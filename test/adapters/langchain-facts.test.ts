@@ -209,6 +209,17 @@ describe('4.1 a call that is made again from a checkpoint', () => {
     },
   );
 
+  test.each(guarded)(
+    '4.1 is another intent where the user says something else before the answer (guarded %s)',
+    async (guarding) => {
+      const { middleware } = crashAfter('ada');
+      const { agent } = stage(guarding, { script: [[to('ada')], [to('ada')]], outside: [middleware] });
+      await expect(agent.invoke(says('Write to Ada.'), thread('t'))).rejects.toThrow('The process died.');
+      await agent.invoke(says('Write to her twice.'), thread('t'));
+      expect(sent).toEqual(['ada', 'ada']);
+    },
+  );
+
   test('4.1 is seen by wrapToolCall without executionInfo: the guard stands at the tool and reads thread and message there', async () => {
     let seen: string[] = [];
     const look = createMiddleware({
