@@ -79,8 +79,23 @@ export function guardOf(
   const tool = semel.tool({ ...definition, run } as never) as ToolFunction<unknown, unknown>;
   return {
     name: definition.name,
-    call: (asked, execute) =>
-      running.run({ execute, ctx: undefined }, () => callOf(semel, tool, asked, byCall)),
+    async call(asked, execute) {
+      for (;;) {
+        let isOwn = false;
+        const own: Execute = (args, ctx) => {
+          isOwn = true;
+          return execute(args, ctx);
+        };
+        try {
+          return await running.run({ execute: own, ctx: undefined }, () =>
+            callOf(semel, tool, asked, byCall),
+          );
+        } catch (error) {
+          // Another call of the same intent was suspended, and its framework resumes that one: this one asks for itself.
+          if (isOwn) throw error;
+        }
+      }
+    },
   };
 }
 

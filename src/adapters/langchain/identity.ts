@@ -1,0 +1,72 @@
+// Who asks, where the program did not say: the thread and the user's last message, as LangGraph keeps them.
+
+import { guessFrom } from '../../guard/index.ts';
+import type { Ambient } from '../../semel/index.ts';
+import type { CallConfig } from './tool-shape.ts';
+
+interface Message {
+  readonly id?: unknown;
+  readonly type?: unknown;
+  readonly content?: unknown;
+  readonly tool_calls?: readonly unknown[];
+}
+
+export function whoAsks({ state, configurable = {} }: CallConfig): Ambient {
+  const messages = messagesOf(state);
+  const { thread_id: thread, checkpoint_ns: place, __pregel_checkpointer: checkpointer } = configurable;
+  const conversation = thread === undefined || thread === null ? undefined : String(thread);
+  const id = asked(messages)?.id;
+  // Where nothing is kept, a message without an id gets another one in each run. An agent inside a tool gets its question
+  // anew with every plan of the one outside.
+  const isKept =
+    typeof id === 'string' && !isNested(place) && (checkpointer !== undefined || !random.test(id));
+  if (conversation !== undefined && isKept) return { conversation, turn: id };
+  const guess = guessFrom(messages.map(words), isHuman);
+  return conversation === undefined ? guess : { ...guess, conversation };
+}
+
+/** As LangGraph makes them. */
+const random = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i;
+
+/** The user's last message. The same words once more before they were answered are a run that is tried again. */
+function asked(messages: readonly Message[]): Message | undefined {
+  let last: Message | undefined;
+  for (const message of messages.toReversed()) {
+    if (last !== undefined && isAnswer(message)) break;
+    if (!isHuman(message)) continue;
+    if (last !== undefined && JSON.stringify(message.content) !== JSON.stringify(last.content)) break;
+    last = message;
+  }
+  return last;
+}
+
+function isAnswer({ type, tool_calls: calls = [] }: Message): boolean {
+  return type === 'ai' && calls.length === 0;
+}
+
+function messagesOf(state: unknown): readonly Message[] {
+  const messages = Array.isArray(state) ? state : (state as { messages?: unknown } | undefined)?.messages;
+  return Array.isArray(messages) ? messages : [];
+}
+
+function isHuman(message: unknown): boolean {
+  return (message as Message | null)?.type === 'human';
+}
+
+/** Ids are made anew when the same words are said in another run. */
+function words({ type, content }: Message): Message {
+  return { type, content };
+}
+
+/** Each graph on the way down adds its part. */
+function isNested(place: unknown): boolean {
+  return typeof place === 'string' && place.includes('|');
+}
+
+const passing: ReadonlySet<unknown> = new Set(['GraphInterrupt', 'NodeInterrupt', 'ParentCommand']);
+
+/** Control flow of LangGraph: an interrupt, a command to the graph outside. */
+export function isControlFlow(error: unknown): boolean {
+  const { is_bubble_up, name } = (error ?? {}) as { is_bubble_up?: unknown; name?: unknown };
+  return is_bubble_up === true || passing.has(name);
+}

@@ -1,0 +1,77 @@
+// Guards every tool of an agent. The tool of each call is handed on guarded, so that a retry further inside meets the
+// ledger too; only a middleware inside that brings another tool could pass it by, and `inOrder` refuses that.
+
+import { SemelError } from '../../core/errors.ts';
+import { type Guard, guardOf, type Policy, refuseKeys } from '../../guard/index.ts';
+import type { Semel } from '../../semel/index.ts';
+import { isGuarded, wrapped } from './guard.ts';
+import { isControlFlow } from './identity.ts';
+import { type AnyFunction, type AnyTool, checkTool } from './tool-shape.ts';
+
+export interface GuardMiddleware {
+  name: string;
+  wrapToolCall: AnyFunction;
+}
+
+interface Request {
+  readonly toolCall: { readonly name: string };
+  readonly tool: AnyTool | undefined;
+}
+
+const guards = new WeakSet<object>();
+
+export function guardMiddleware(semel: Semel, policies: Readonly<Record<string, Policy>>): GuardMiddleware {
+  const known = new Map<string, Guard | undefined>();
+  for (const [name, policy] of Object.entries(policies))
+    known.set(name, guardOf(semel, name, policy, { passes: isControlFlow }));
+  const tools = new WeakMap<AnyTool, AnyTool>();
+  const guardedOf = (tool: AnyTool): AnyTool => {
+    const { name } = tool;
+    if (isGuarded(tool)) return tool;
+    // Says that there is no policy.
+    if (!known.has(name)) guardOf(semel, name, undefined);
+    const guarding = known.get(name);
+    if (guarding === undefined) return tool;
+    const bare = checkTool(tool);
+    refuseKeys(name, bare.schema, bare.description);
+    return wrapped(bare, guarding);
+  };
+  const middleware: GuardMiddleware = {
+    name: 'semel',
+    wrapToolCall(request: Request, handler: AnyFunction) {
+      const { tool, toolCall } = request;
+      if (tool === undefined) return handler({ ...request, tool: stranger(toolCall.name) });
+      const guarded = tools.get(tool) ?? guardedOf(tool);
+      tools.set(tool, guarded);
+      return handler({ ...request, tool: guarded });
+    },
+  };
+  guards.add(middleware);
+  return middleware;
+}
+
+/** Stands where the agent has no such tool: one that a middleware further inside brings would not be guarded. */
+function stranger(name: string): AnyTool {
+  const text = `There is no tool ${name} here, and nothing was run.`;
+  return { name, schema: undefined, invoke: async () => text };
+}
+
+/** The list as it is, if the guard stands inside of all that touch calls of tools. */
+export function inOrder<const List extends readonly object[]>(list: List): List {
+  const first = list.findIndex((each) => guards.has(each));
+  if (first < 0)
+    throw new SemelError('CONTRACT_INVALID', 'There is no guard among the middleware.', {
+      path: 'middleware',
+      next: 'Add guardMiddleware(semel, policies) as the last one.',
+    });
+  const inside = list
+    .slice(first + 1)
+    .find((each) => 'wrapToolCall' in each && each.wrapToolCall !== undefined);
+  if (inside === undefined) return list;
+  const { name = 'another' } = inside as { name?: string };
+  throw new SemelError(
+    'CONTRACT_INVALID',
+    `${name} is listed after the guard, so it is inside of it: what it retries or replaces would run unguarded.`,
+    { path: 'middleware', next: 'List the guard last.' },
+  );
+}

@@ -1,0 +1,26 @@
+// A tool that `semel.tool` made, as a tool of LangChain. LangChain's own `tool` makes it, so that nothing is imported.
+
+import { SemelError } from '../../core/errors.ts';
+import { guardOfTool } from '../../guard/index.ts';
+import type { Semel, ToolFunction } from '../../semel/index.ts';
+import { wrapped } from './guard.ts';
+import { type AnyFunction, checkTool } from './tool-shape.ts';
+
+export function toolFrom<Factory extends AnyFunction>(
+  semel: Semel,
+  made: ToolFunction<never, unknown>,
+  tool: Factory,
+): ReturnType<Factory> {
+  const { contract, description, input: schema } = made;
+  if (schema === undefined || !('_zod' in schema || '_def' in schema))
+    throw new SemelError('CONTRACT_INVALID', `${contract.name} has no schema that LangChain can read.`, {
+      path: 'input',
+      next: 'Give the tool a zod object as its `input`.',
+    });
+  // Models take no dots in the name of a tool.
+  const name = contract.name.replaceAll(/[^\w-]/g, '_');
+  const bare = checkTool(tool(() => undefined, { name, description, schema }));
+  // Its own `input` reads the args, and must see them as the model wrote them.
+  const guarded = wrapped(bare, guardOfTool(semel, made), (args, { toolCall }) => toolCall?.args ?? args);
+  return guarded as unknown as ReturnType<Factory>;
+}
