@@ -2,9 +2,9 @@
 // and needs no network; the bank is a list that semel does not read, so it shows what really landed.
 
 import { AIMessage, createAgent, fakeModel, ToolMessage, tool } from 'langchain';
+import { createSemel } from 'semel';
+import { guard, resultOf } from 'semel/langchain';
 import { z } from 'zod';
-import { guard, resultOf } from '../src/adapters/langchain/index.ts';
-import { createSemel } from '../src/index.ts';
 
 const bank: string[] = [];
 

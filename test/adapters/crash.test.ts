@@ -10,6 +10,7 @@ const harnesses: readonly (readonly [string, string, string])[] = [
   ['AI SDK 6', './ai-sdk-harness.ts', 'aiSdk6'],
   ['AI SDK 7', './ai-sdk-harness.ts', 'aiSdk7'],
   ['OpenAI Agents', './openai-agents-harness.ts', 'beforeTool'],
+  ['LangChain', './langchain-harness.ts', 'langchainByTool'],
   ['Anthropic', './anthropic-harness.ts', 'ownLoop'],
 ];
 

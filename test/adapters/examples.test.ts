@@ -1,12 +1,24 @@
 // The examples with agents run offline, and land one refund.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 
-const told = (name: string) =>
-  execFileSync(process.execPath, [join(import.meta.dirname, `../../examples/${name}.ts`)], {
+function told(name: string): string {
+  const preload = pathToFileURL(join(import.meta.dirname, '../docs/semel-from-source.ts'));
+  return execFileSync(process.execPath, [join(import.meta.dirname, `../../examples/${name}.ts`)], {
     encoding: 'utf8',
+    env: { ...process.env, NODE_OPTIONS: `--import=${preload}` },
   });
+}
+
+test('examples/langchain.ts makes one refund in two runs, and tells the model of the second call', () => {
+  const [, failed = '', again = '', bank = ''] = told('langchain').split(/^(?:\d\. .*|What the bank saw)$/m);
+  expect(failed.trim()).toBe('the run failed: 503: the model is overloaded');
+  expect(again).toContain('the program gets of call_2: {"id":"re_1"}');
+  expect(again).toMatch(/Already done on .*; nothing was sent again\. .* your `reason` was not used\./);
+  expect(bank.trim().split(/\s*\n\s*/)).toEqual(['o-17 4200', 'refunds: 1']);
+});
 
 test('examples/ai-sdk.ts: the whole run is made three times, one refund lands', () => {
   const story = told('ai-sdk');
