@@ -60,10 +60,17 @@ export interface Place extends Runner {
   readonly word: string;
 }
 
+const folders: string[] = [];
+
+// Here and not in `place`: what is registered while a test runs is not called.
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
 /** Removed when the tests of the file have ended. */
 export function place(more: Readonly<Record<string, string>> = {}): Place {
   const folder = mkdtempSync(join(tmpdir(), 'semel-cli-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  folders.push(folder);
   const path = (name: string) => join(folder, name);
   const storeAt = (name: string) => `sqlite:${path(name)}`;
   const store = storeAt('ledger.db');
