@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { incidents } from './index.ts';
 import { page } from './page.ts';
 import { play } from './stage.ts';
+import { whyPage } from './why.ts';
 
 for (const incident of incidents) {
   describe.concurrent(incident.title, () => {
@@ -25,6 +26,8 @@ for (const incident of incidents) {
   });
 }
 
-test('docs/incidents.md is what these incidents say: npm run incidents writes it', () => {
-  expect(readFileSync(new URL('../../docs/incidents.md', import.meta.url), 'utf8')).toBe(page(incidents));
+test('docs/incidents.md and docs/why.md are what these incidents say: npm run incidents writes them', () => {
+  const written = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+  expect(written('incidents.md')).toBe(page(incidents));
+  expect(written('why.md')).toBe(whyPage());
 });
