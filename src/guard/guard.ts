@@ -92,7 +92,7 @@ export function guardOf(
           );
         } catch (error) {
           // Another call of the same intent was suspended, and its framework resumes that one: this one asks for itself.
-          if (isOwn) throw error;
+          if (isOwn || !passes(error)) throw error;
         }
       }
     },
