@@ -22,7 +22,15 @@ describe.each(storeNames)('a short storm on %s', (store) => {
       for (let round = 1; round <= 3; round += 1) {
         const seed = Math.floor(Math.random() * 2 ** 32);
         const faults = faultsOf[store];
-        const report = await storm({ store, seed, workers: 8, faults, maxMs: 60_000, faultEveryMs: 120 });
+        const report = await storm({
+          store,
+          seed,
+          workers: 8,
+          faults,
+          maxMs: 60_000,
+          leastEffects: 1_300,
+          faultEveryMs: 120,
+        });
         const { logs: _logs, violations, notOnce, ...counts } = report;
         console.log(JSON.stringify({ store, seed, ...counts }));
         expect(violations.map(formatViolation).join('\n\n')).toBe('');

@@ -33,6 +33,8 @@ export interface StormOptions {
   /** The storm is over when it has done so many of each, or so long. */
   readonly faults: FaultCounts;
   readonly maxMs: number;
+  /** It goes on after its last fault until so much has landed. */
+  readonly leastEffects?: number;
   /** Mean time between two faults. */
   readonly faultEveryMs: number;
   readonly onProgress?: (progress: Progress) => void;
@@ -74,7 +76,7 @@ export async function storm(options: StormOptions): Promise<StormReport> {
   const crew = startCrew({
     size: options.workers,
     chance,
-    job: { ledger: ledger.address, url: server.url, lanes: 4, since },
+    job: { ledger: ledger.address, url: server.url, lanes: 12, since },
     logOf: (worker) => scratch.path(`${worker}.work.jsonl`),
     clockOf:
       (options.faults.workerClock ?? 0) === 0
@@ -93,7 +95,8 @@ export async function storm(options: StormOptions): Promise<StormReport> {
 
   try {
     const passedMs = () => monotonicMs() - since;
-    const isOver = () => faults.isDone || passedMs() >= options.maxMs;
+    const isEnough = () => faults.isDone && server.effects().length >= (options.leastEffects ?? 0);
+    const isOver = () => isEnough() || passedMs() >= options.maxMs;
     const looking = (async () => {
       while (!isOver()) {
         decided += await person.look();
@@ -105,7 +108,7 @@ export async function storm(options: StormOptions): Promise<StormReport> {
     })();
     while (!isOver()) {
       await delay(chance.between(0, 2 * options.faultEveryMs));
-      await faults.next();
+      if (!faults.isDone) await faults.next();
     }
     await looking;
     const died = await crew.finish();

@@ -22,8 +22,8 @@ export const verifyAfterMs = 6_000;
 export const terms = { lease: leaseMs, timeout: timeoutMs, verifyAfter: verifyAfterMs };
 
 /** The intents that are called for right now: the window moves on, and everybody meets inside it. */
-export const intentsPerSecond = 12;
-export const intentsAtOnce = 12;
+export const intentsPerSecond = 80;
+export const intentsAtOnce = 60;
 
 export function contractOfIntent(nth: number): LineName {
   return contracts[nth % contracts.length] as LineName;
