@@ -24,7 +24,7 @@ const paypal = {
   inFlight: { status: 409, code: 'PREVIOUS_REQUEST_IN_PROGRESS' },
   errors: 'current state',
   hosts: ['api-m.paypal.com', 'api-m.sandbox.paypal.com', 'api.paypal.com', 'api.sandbox.paypal.com'],
-  source: 'https://developer.paypal.com/reference/guidelines/idempotency',
+  source: 'https://github.com/paypal/paypal-rest-api-specifications',
   checkedAt: month,
   verified: true,
 } as const;

@@ -35,6 +35,7 @@ const official = new Set([
   'github.com/XeroAPI',
   'github.com/discord',
   'github.com/microsoft',
+  'github.com/paypal',
   'github.com/plaid',
   'github.com/square',
   'google.aip.dev',
