@@ -36,7 +36,7 @@ export function handoffToEnvironment(handoff: string): { readonly SEMEL_CONTEXT:
 }
 
 export function handoffFromEnvironment(env: Environment): string {
-  return received(handoffVariable, env[handoffVariable]);
+  return received(handoffVariable, env?.[handoffVariable]);
 }
 
 function received(where: string, value: unknown): string {

@@ -37,6 +37,8 @@ export interface Api {
   readonly effects: string[];
   /** So many requests from now on are done, and their answers are lost. */
   lose(count: number): void;
+  /** So many requests from now on are done, and never answered. */
+  hang(count: number): void;
   /** The next requests get these instead. */
   answer(...replies: Reply[]): void;
 }
@@ -63,6 +65,7 @@ export async function api({ keyOf, windowMs, now = Date.now, mismatch, done }: A
   const kept = new Map<string, Kept>();
   const scripted: Reply[] = [];
   let losing = 0;
+  let hanging = 0;
 
   const server = createServer((request, response) => {
     let body = '';
@@ -74,9 +77,12 @@ export async function api({ keyOf, windowMs, now = Date.now, mismatch, done }: A
       const key = keyOf?.(request, body);
       requests.push({ path, key, body, headers: request.headers });
       const reply = scripted.shift() ?? work(request, `${path} ${body}`, key);
-      if (losing === 0) return send(response, reply);
-      losing -= 1;
-      request.socket.destroy();
+      if (hanging > 0) {
+        hanging -= 1;
+      } else if (losing > 0) {
+        losing -= 1;
+        request.socket.destroy();
+      } else send(response, reply);
     });
   });
 
@@ -102,6 +108,9 @@ export async function api({ keyOf, windowMs, now = Date.now, mismatch, done }: A
     effects,
     lose(count) {
       losing = count;
+    },
+    hang(count) {
+      hanging = count;
     },
     answer: (...replies) => void scripted.push(...replies),
   };

@@ -2,9 +2,11 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Provider } from 'semel';
 import { expect, test } from 'vitest';
 import type { KeyAnswer, ProviderRow } from '../../src/providers/index.ts';
 import * as door from '../../src/providers/index.ts';
+import { firstNames, readPage } from '../docs/page.ts';
 
 const page = join(import.meta.dirname, '../../docs/providers.md');
 const table = /(?<=<!-- rows -->\n\n)[\s\S]*?(?=\n\n<!-- end -->)/;
@@ -62,4 +64,26 @@ test('docs/providers.md has every row as it is', () => {
       text.replace(table, () => expected),
     );
   expect(table.exec(readFileSync(page, 'utf8'))?.[0]).toBe(expected);
+});
+
+/** The compiler sees to it that this list has every field, and no other. */
+const fields: Record<keyof Provider, true> = {
+  name: true,
+  window: true,
+  hosts: true,
+  header: true,
+  bodyField: true,
+  queryField: true,
+  sentBy: true,
+  format: true,
+  sdkKey: true,
+  replaysErrors: true,
+  verified: true,
+  classify: true,
+};
+
+test('and every field of a provider', () => {
+  expect(firstNames(readPage('docs/providers.md'), 'A row of your own').sort()).toEqual(
+    Object.keys(fields).sort(),
+  );
 });

@@ -67,6 +67,35 @@ describe('a lost answer', () => {
     await semel.close();
   });
 
+  test('that never comes is given up by the SDK, and asked for again under the same key', async () => {
+    const at = await charges();
+    const semel = quick();
+    const tool = refundTool(semel, at, {}, { ...none, timeout: 100 });
+    at.hang(1);
+    expect(code(await tool.try({ charge: 'ch_1' }))).toBe('IN_DOUBT');
+    expect(await tool({ charge: 'ch_1' })).toBe('re_1');
+    expect(at.effects).toHaveLength(1);
+    await semel.close();
+  });
+
+  test('and a tool that words its request anew each time: the key is refused, and it stays in doubt', async () => {
+    const at = await charges();
+    const semel = quick();
+    let words = 0;
+    const tool = semel.tool({
+      ...contract,
+      provider: providerOf(at),
+      run: ({ charge }: Refund, ctx) =>
+        clientOf(at, ctx.fetch, none).refunds.create({ charge, metadata: { words: ++words } }),
+    });
+    at.lose(1);
+    expect(code(await tool.try({ charge: 'ch_1' }))).toBe('IN_DOUBT');
+    expect(code(await tool.try({ charge: 'ch_1' }))).toBe('IN_DOUBT');
+    expect(at.effects).toHaveLength(1);
+    expect(at.requests).toHaveLength(2);
+    await semel.close();
+  });
+
   test('is asked for again by the SDK itself, under the same key too', async () => {
     const at = await charges();
     const semel = quick();
