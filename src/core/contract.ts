@@ -18,6 +18,19 @@ export interface Provider {
   readonly format?: (uuid: string) => string;
   /** The header that `ctx.fetch` puts the key into. @default 'Idempotency-Key' */
   readonly header?: string;
+  /** Instead of a header: the field of the JSON body. */
+  readonly bodyField?: string;
+  /** Instead of a header: the parameter of the query. */
+  readonly queryField?: string;
+  /**
+   * Who puts the key where it belongs: `ctx.fetch`, or the tool itself (an id that the client chooses, an argument,
+   * a Message-ID), or nobody, because it honours none. @default 'fetch'
+   */
+  readonly sentBy?: 'fetch' | 'tool' | 'nobody';
+  /** Keys that its own SDK makes up afresh for each call: `ctx.fetch` puts ours in their place. */
+  readonly sdkKey?: RegExp;
+  /** False: nobody has read this in its own documentation. Then its window counts as nothing. @default true */
+  readonly verified?: boolean;
   /** The hosts that may see the key; `ctx.fetch` never sends it to strangers, and needs to know them. */
   readonly hosts?: readonly string[];
   /** It answers a key with its stored error: after a verdict "not landed" a new key is needed. */
@@ -117,7 +130,7 @@ export interface Contract {
   readonly retry: { readonly tries: number; readonly backoffMs: number; readonly maxBackoffMs: number };
   readonly maxAttempts: number;
   readonly provider: Provider | undefined;
-  /** A re-run with the provider's key counts only this long after the first dispatch. */
+  /** A re-run with the provider's key counts only this long after the first dispatch; null: no key is trusted. */
   readonly rerunWithinMs: number | null;
   readonly verifyAfterMs: number;
   readonly tailMs: number;
@@ -251,16 +264,28 @@ function providerWindow(
 ): number | null {
   if (provider === undefined) return null;
   checkProvider(name, provider);
-  const rememberedMs = durationMs(provider.window, 'provider.window');
+  const statedMs = durationMs(provider.window, 'provider.window');
+  // It promises nothing, so nothing is missing.
+  if (provider.sentBy === 'nobody') return null;
+  const rememberedMs = provider.verified === false ? 0 : statedMs;
   if (!isRepeatable(effect) && rememberedMs < windowMs && !hasVerify) {
     refuse(
       'provider',
-      `${name}: ${provider.name} remembers a key for ${formatDuration(rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
-      'Add `verify`, or shorten `window`.',
+      `${name}: ${memoryOf(provider, rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
+      provider.verified === false
+        ? 'Add `verify`; or, if you have read it yourself, pass { ...provider, verified: true }.'
+        : 'Add `verify`, or shorten `window`.',
     );
   }
+  if (rememberedMs === 0) return null;
   const marginMs = (Number.isFinite(timeoutMs) ? timeoutMs : 0) + inTheNetworkMs;
   return Math.max(0, rememberedMs - marginMs);
+}
+
+function memoryOf({ name, verified }: Provider, rememberedMs: number): string {
+  if (verified === false) return `how long ${name} remembers a key is not verified and counts as nothing`;
+  if (rememberedMs === 0) return `${name} does not say how long it remembers a key`;
+  return `${name} remembers a key for ${formatDuration(rememberedMs)}`;
 }
 
 function checkProvider(name: string, provider: Provider): void {
@@ -276,6 +301,15 @@ function checkProvider(name: string, provider: Provider): void {
     const shown = JSON.stringify(host);
     refuse('provider.hosts', `${name}: ${shown} is no host.`, "Write it as in hosts: ['api.example.com'].");
   }
+  const { header, bodyField, queryField, sentBy = 'fetch' } = provider;
+  oneOf(name, 'provider.sentBy', sentBy, ['fetch', 'tool', 'nobody']);
+  const places = [header, bodyField, queryField].filter((place) => place !== undefined);
+  if (places.length > (sentBy === 'fetch' ? 1 : 0) || places.includes(''))
+    refuse(
+      'provider',
+      `${name}: a key goes to one place.`,
+      "Name one of `header`, `bodyField` and `queryField`; none with sentBy: 'tool' or 'nobody'.",
+    );
 }
 
 const providerFields = fieldsOf<Provider>({
@@ -283,6 +317,11 @@ const providerFields = fieldsOf<Provider>({
   window: true,
   hosts: true,
   header: true,
+  bodyField: true,
+  queryField: true,
+  sentBy: true,
+  sdkKey: true,
+  verified: true,
   format: true,
   replaysErrors: true,
   classify: true,

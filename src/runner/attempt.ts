@@ -8,7 +8,7 @@ import type { Ledger } from '../ledger/index.ts';
 import type { Held, Refusal, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, contextFor, type RequestLog } from './context.ts';
-import { rerunWithin } from './doubt.ts';
+import { mayRepeat, rerunWithin } from './doubt.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { timedOut } from './refusals.ts';
 import { createStop, type Stop } from './stop.ts';
@@ -193,6 +193,7 @@ export function startAttempt({
         recordKey: held.key,
         keyFence: () => attempt.record.keyFence,
         provider: contract.provider,
+        mayRepeat: mayRepeat(call, claimed),
         fence: held.fence,
         attempt: attempt.record.attempts,
         stop,

@@ -5,6 +5,8 @@ import { fateOfError, fateOfStatus, type RequestFate } from '../core/classify.ts
 import type { Provider } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import { providerKey } from '../core/key.ts';
+import { MaybeLanded } from '../core/signals.ts';
+import { keyMadeUp, madeUp, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
 
 export interface AttemptContext<Prepared = unknown> {
@@ -42,6 +44,8 @@ interface ContextSource {
   readonly recordKey: string;
   readonly keyFence: () => number | string;
   readonly provider: Provider | undefined;
+  /** Whether the same request may be sent once more: its class is harmless, or its key is trusted. */
+  readonly mayRepeat: boolean;
   readonly fence: number;
   readonly attempt: number;
   readonly stop: Stop;
@@ -58,6 +62,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   const format = provider?.format ?? ((uuid: string) => uuid);
   const keyFor = (part?: string) => format(providerKey(namespace, recordKey, source.keyFence(), part));
   const fates: RequestFate[] = [];
+  const sent: Sent[] = [];
   const crossings = new Set<Promise<void>>();
   let isOver = false;
 
@@ -81,7 +86,11 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     // Its number is taken before anything is waited for: requests made at once keep their keys on a retry.
     const nth = fates.length;
     fates.push('not sent');
-    const request = withKey(new Request(input, init), nth);
+    const given = new Request(input, init);
+    const own = numbered(keyMadeUp(provider, given) ?? wordsOf(given, input, init));
+    const request = await withKey(provider, given, () =>
+      keyFor(own.number === 1 ? undefined : `#${own.number}`),
+    );
     source.stop.throwIfAsked();
     await cross();
     // Until it is known what became of it, nobody knows.
@@ -94,8 +103,21 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     } catch (error) {
       fates[nth] = fateOfError(error);
       throw error;
+    } finally {
+      own.fate = fates[nth];
     }
     return follow(response, again, signal);
+  }
+
+  /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
+  function numbered(mark: string | undefined): Sent {
+    const earlier = sent.findLast((each) => each.mark === mark && isSentAgain(each));
+    if (provider !== undefined && !source.mayRepeat && earlier?.fate === 'ambiguous')
+      throw sentBlindly(provider);
+    const number = earlier?.number ?? Math.max(0, ...sent.map((each) => each.number)) + 1;
+    const own: Sent = { mark, number, fate: undefined };
+    sent.push(own);
+    return own;
   }
 
   /** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
@@ -108,18 +130,6 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
       return fetch(new Request(target, request), { signal });
     }
     return fetch(target, { signal });
-  }
-
-  function withKey(request: Request, nth: number): Request {
-    if (provider === undefined) return request;
-    const header = provider.header ?? 'Idempotency-Key';
-    if (request.headers.has(header)) return request;
-    if (provider.hosts === undefined) throw hostsMissing(provider);
-    if (!mayKnowKey(provider.hosts, request.url)) throw strangeHost(provider, request.url);
-    const headers = new Headers(request.headers);
-    headers.set(header, nth === 0 ? keyFor() : keyFor(`#${nth + 1}`));
-    // `fetch` would carry the key along to wherever it is sent.
-    return new Request(request, { headers, redirect: 'manual' });
   }
 
   function joined(given: AbortSignal | undefined): AbortSignal {
@@ -154,11 +164,32 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   return { ctx, log };
 }
 
-/** A key is a capability to replay an answer: it goes to the provider's own hosts only. */
-function mayKnowKey(hosts: readonly string[], url: string): boolean {
-  const { host, hostname } = new URL(url);
-  return hosts.some(
-    (allowed) => allowed === host || allowed === hostname || hostname.endsWith(`.${allowed}`),
+/** One request of a try. */
+interface Sent {
+  /** What tells it from the others; undefined: it cannot be told. */
+  readonly mark: string | undefined;
+  readonly number: number;
+  /** Once it has ended. */
+  fate: RequestFate | undefined;
+}
+
+/** Two that are alike and under way at once, or after one that was answered, are two on purpose. */
+function isSentAgain({ mark, fate }: Sent): boolean {
+  if (mark === undefined) return false;
+  return mark.startsWith(madeUp) || fate === 'ambiguous' || fate === 'denied' || fate === 'not sent';
+}
+
+/** A body that is no text is not read for this. */
+function wordsOf({ method, url }: Request, input: unknown, init?: RequestInit): string | undefined {
+  const body = init?.body ?? (input instanceof Request ? input.body : undefined) ?? '';
+  if (typeof body !== 'string' && !(body instanceof URLSearchParams)) return undefined;
+  return `${method} ${url}\n${body}`;
+}
+
+function sentBlindly({ name }: Provider): MaybeLanded {
+  return new MaybeLanded(
+    `${name}: this request went out already and may have landed. No key of it is trusted, so it is not sent again; ` +
+      'switch off the retries of the SDK.',
   );
 }
 
@@ -167,29 +198,4 @@ function straggler(): SemelError {
     next: 'Await every request inside `run`.',
     retriable: false,
   });
-}
-
-/** Sent without a key, it would be sent again as if it had one. */
-function strangeHost({ name }: Provider, url: string): SemelError {
-  const { host } = new URL(url);
-  return new SemelError(
-    'CONTRACT_INVALID',
-    `${host} is no host of the provider ${name}, so it would get no key.`,
-    {
-      path: 'provider.hosts',
-      next: 'Give that request a tool of its own, name the host, or send `ctx.keyFor(…)` yourself.',
-    },
-  );
-}
-
-/** Sent without a key, it would be sent again as if it had one. */
-function hostsMissing({ name }: Provider): SemelError {
-  return new SemelError(
-    'CONTRACT_INVALID',
-    `The provider ${name} does not say which hosts may get its key.`,
-    {
-      path: 'provider.hosts',
-      next: "Name them, like hosts: ['api.example.com']; or send `ctx.key` yourself.",
-    },
-  );
 }

@@ -19,8 +19,7 @@ export function waysOut(call: Call, record: StoredRecord): readonly ClaimFor[] {
 
 function mayRerun(call: Call, record: StoredRecord): boolean {
   const { contract } = call.tool;
-  if (isRepeatable(stricter(contract.effect, record.effect))) return true;
-  if (contract.onDoubt === 'rerun') return true;
+  if (mayAlwaysRerun(call, record)) return true;
   // What the provider may have seen must be sent again as it was: not without its args, nor by other code.
   const canRepeatExactly =
     record.args !== null &&
@@ -31,9 +30,16 @@ function mayRerun(call: Call, record: StoredRecord): boolean {
 
 /** How long after the first dispatch a re-run counts; null where it may always be done. */
 export function rerunWithin(call: Call, record: StoredRecord): number | null {
-  const { contract } = call.tool;
-  const always = isRepeatable(stricter(contract.effect, record.effect)) || contract.onDoubt === 'rerun';
-  return always ? null : contract.rerunWithinMs;
+  return mayAlwaysRerun(call, record) ? null : call.tool.contract.rerunWithinMs;
+}
+
+/** Whether one request may be sent once more inside an attempt: never where a re-run would have to be refused. */
+export function mayRepeat(call: Call, record: StoredRecord): boolean {
+  return mayAlwaysRerun(call, record) || call.tool.contract.rerunWithinMs !== null;
+}
+
+function mayAlwaysRerun({ tool: { contract } }: Call, record: StoredRecord): boolean {
+  return isRepeatable(stricter(contract.effect, record.effect)) || contract.onDoubt === 'rerun';
 }
 
 /** Asks the tool whether it landed. A throw or no answer in time decides nothing. */

@@ -1,6 +1,6 @@
 // Runs the effect, as often as the contract allows, always under the same key, and says what it all meant.
 
-import { type Classified, classify, type Ending, join } from '../core/classify.ts';
+import { type Classified, classify, type Ending, join, type RequestFate } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import type { Contract } from '../core/contract.ts';
 import { isRepeatable, stricter } from '../core/words.ts';
@@ -70,23 +70,28 @@ async function runOnce(attempt: Attempt): Promise<Try> {
   }
 }
 
-export function meaningOf(
-  attempt: Attempt,
-  thrown: unknown,
-  fates: Parameters<typeof classify>[0]['requests'],
-): Ending {
+export function meaningOf(attempt: Attempt, thrown: unknown, fates: readonly RequestFate[]): Ending {
   const { tool } = attempt.call;
   return classify({
     error: thrown,
     dispatched: attempt.record.dispatched,
     repeatable: isRepeatable(stricter(tool.contract.effect, attempt.record.effect)),
-    classified: classifiedBy(tool, thrown),
+    classified: classifiedBy(tool, thrown, fates),
     requests: fates,
   });
 }
 
-export function classifiedBy(tool: Tool, thrown: unknown): Classified | undefined {
-  return ask(tool.classify, thrown) ?? ask(tool.contract.provider?.classify, thrown);
+export function classifiedBy(
+  tool: Tool,
+  thrown: unknown,
+  fates: readonly RequestFate[] = [],
+): Classified | undefined {
+  const word = ask(tool.classify, thrown);
+  if (word !== undefined) return word;
+  // The provider knows the last request by its error; of the ones before it says nothing.
+  const isOpen = fates.slice(0, -1).some((fate) => fate === 'landed' || fate === 'ambiguous');
+  const known = ask(tool.contract.provider?.classify, thrown);
+  return isOpen && (known === 'notLanded' || known === 'rejected') ? undefined : known;
 }
 
 /** A classifier that throws has not recognised the error. */

@@ -125,6 +125,8 @@ export function bare(call: Call, { keyFence, cross, note }: Outside): BareRun {
     recordKey: call.key,
     keyFence: () => keyFence,
     provider: call.tool.contract.provider,
+    // Without a claim nothing is held back.
+    mayRepeat: true,
     fence: 0,
     attempt: 1,
     stop,

@@ -32,6 +32,7 @@ const directions: Record<string, string[]> = {
   guard: ['core', 'providers', 'runner', 'semel'],
   adapters: ['core', 'semel', 'guard'],
   mcp: ['core', 'semel', 'guard'],
+  identity: ['core', 'semel'],
   jobs: [...below, 'semel'],
   server: [...below, 'semel', 'jobs', ...agents],
   cli: [...below, 'semel', 'jobs', ...agents, 'server'],

@@ -90,11 +90,12 @@ function denial({ subject: { definition, contract } }: Scene): string {
 
 function keyNotHonoured({ subject: { contract }, watch }: Scene): string {
   const provider = contract.provider;
-  const header = provider?.header ?? 'Idempotency-Key';
+  const { header = 'Idempotency-Key', bodyField, queryField } = provider ?? {};
+  const place = bodyField ?? queryField ?? header;
   const reads = (name: string) => watch.runs.some(({ read }) => read.has(name));
   if (reads('key') || reads('keyFor'))
-    return `\`run\` reads \`ctx.key\`, and the same key made two effects: send it as ${provider?.name} wants it (${header}); if it does not honour keys, replace \`provider\` by \`verify\`.`;
-  return `\`run\` does not pass \`ctx.key\` on: send it to ${provider?.name} (${header}), or use \`ctx.fetch\`.`;
+    return `\`run\` reads \`ctx.key\`, and the same key made two effects: send it as ${provider?.name} wants it (${place}); if it does not honour keys, replace \`provider\` by \`verify\`.`;
+  return `\`run\` does not pass \`ctx.key\` on: send it to ${provider?.name} (${place}), or use \`ctx.fetch\`.`;
 }
 
 /** Two calls of one intent, and their keys differ. */

@@ -1,0 +1,53 @@
+// A hand-off on its way to another process: what `semel.handoff()` gave, as a header, in the `_meta` of MCP, or in an
+// environment. The reader gives it to `semel.within`, which refuses what is damaged.
+
+import { SemelError } from '../core/errors.ts';
+import { type HeadersLike, headerOf } from './headers.ts';
+import { needed } from './named.ts';
+import type { Environment } from './schedules.ts';
+
+export const handoffHeader = 'Semel-Context';
+export const handoffMeta = 'dev.semel/context';
+export const handoffVariable = 'SEMEL_CONTEXT';
+
+export function handoffToHeaders(handoff: string): { readonly 'Semel-Context': string } {
+  return { [handoffHeader]: checked(handoff) };
+}
+
+export function handoffFromHeaders(headers: HeadersLike): string {
+  return received(handoffHeader, headerOf('hand-off', headers, handoffHeader));
+}
+
+/** For `_meta` of a request; what is in it already stays. */
+export function handoffToMeta<Meta extends object>(
+  handoff: string,
+  meta?: Meta,
+): Meta & { readonly 'dev.semel/context': string } {
+  return { ...(meta as Meta), [handoffMeta]: checked(handoff) };
+}
+
+export function handoffFromMeta(meta: Readonly<Record<string, unknown>> | undefined): string {
+  return received(handoffMeta, meta?.[handoffMeta]);
+}
+
+/** For the environment of a child. A child that uses semel takes it by itself. */
+export function handoffToEnvironment(handoff: string): { readonly SEMEL_CONTEXT: string } {
+  return { [handoffVariable]: checked(handoff) };
+}
+
+export function handoffFromEnvironment(env: Environment): string {
+  return received(handoffVariable, env?.[handoffVariable]);
+}
+
+function received(where: string, value: unknown): string {
+  const text = typeof value === 'string' ? value : undefined;
+  return needed('hand-off', where, text, 'Let the sender write it there, from `semel.handoff()`.');
+}
+
+/** Anything else could carry a line break into a header. */
+function checked(handoff: string): string {
+  if (/^semel\d+\.[\w-]+\.[\w-]+$/.test(handoff)) return handoff;
+  throw new SemelError('NO_IDENTITY', 'This is no hand-off of semel.', {
+    next: 'Pass what `semel.handoff()` gave, unchanged.',
+  });
+}

@@ -1,0 +1,37 @@
+// The door `semel/identity`: who is asking, from what an engine tells, and on its way to another process. Pure
+// functions of plain input: no engine is imported.
+
+export {
+  handoffFromEnvironment,
+  handoffFromHeaders,
+  handoffFromMeta,
+  handoffHeader,
+  handoffMeta,
+  handoffToEnvironment,
+  handoffToHeaders,
+  handoffToMeta,
+  handoffVariable,
+} from './handoff.ts';
+export type { HeadersLike } from './headers.ts';
+export type { RunIdentity, TurnIdentity } from './named.ts';
+export { type BullJob, fromBullMQ, fromQStash, fromSqs, type SqsMessage } from './queues.ts';
+export {
+  type CronJobNames,
+  type Environment,
+  fromCloudScheduler,
+  fromGitHubActions,
+  fromKubernetesCronJob,
+} from './schedules.ts';
+export {
+  type DbosPlace,
+  fromDbos,
+  fromInngest,
+  fromRestate,
+  fromTemporal,
+  fromTrigger,
+  type InngestContext,
+  type RestateRequest,
+  type StepOption,
+  type TemporalInfo,
+  type TriggerContext,
+} from './workflows.ts';

@@ -1,0 +1,26 @@
+// OpenAI. It documents no key, and its SDK tries again by itself: `ctx.fetch` does not let it, where that could double.
+
+import { type Answer, inCauses } from './answer.ts';
+import { defineRow } from './row.ts';
+
+export const openaiRow = defineRow({
+  name: 'openai',
+  covers: 'the API behind the package `openai`',
+  key: 'none',
+  verify: 'Retrieve by the id that an answer named; where none came, only lists of what is stored help.',
+  note: 'Its SDK sends no key, and tries twice more unless `maxRetries` is 0.',
+  hosts: ['api.openai.com'],
+  sdk: openaiError,
+  source: 'https://platform.openai.com/docs/api-reference',
+  checkedAt: '2026-11-16',
+  verified: false,
+});
+
+/** `APIError` and what is derived from it. SDKs that look alike have no `param`. */
+function openaiError(error: object): Answer | undefined {
+  return inCauses(error, (each) => {
+    if (!('requestID' in each && 'param' in each && 'status' in each)) return undefined;
+    const { status, code, type } = each as Record<string, unknown>;
+    return { status: typeof status === 'number' ? status : undefined, words: [code, type] };
+  });
+}

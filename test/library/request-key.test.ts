@@ -1,0 +1,270 @@
+// Where ctx.fetch puts the key, who may see it, and what happens when an SDK sends a request again by itself.
+
+import type { AttemptContext, Provider } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { quick, type Target, target } from './support.ts';
+
+type Run = (ctx: AttemptContext) => unknown;
+
+const server = await target();
+const base = { name: 'pay', window: '48h', hosts: [server.host] } as const;
+
+async function ended(run: Run, provider: Provider, more: object = {}) {
+  const semel = quick();
+  const contract = { name: 'charge', effect: 'write-non-idempotent', per: 'ever', provider } as const;
+  const tool = semel.tool({ ...contract, ...more, run: (_: object, ctx) => run(ctx) });
+  const from = server.requests.length;
+  const result = await tool.try({});
+  const { items } = await semel.records.list();
+  await semel.close();
+  const problem = result.ok ? '' : `${result.error.message} ${result.error.cause}`;
+  return { result, problem, status: items[0]?.status, requests: server.requests.slice(from) };
+}
+
+const post = (
+  ctx: AttemptContext,
+  body: string | null,
+  url = `${server.url}/a?x=1%202`,
+  init: RequestInit = {},
+) => ctx.fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json' }, ...init });
+
+describe('a field of the JSON body', () => {
+  const provider = { ...base, bodyField: 'idempotency_key' };
+
+  test.each([
+    ['{"amount":12345678901234567890,"note":"a } b"}', ',"amount":12345678901234567890,"note":"a } b"}'],
+    [' { } ', ' } '],
+    ['{\n  "a": 1\n}', ',\n  "a": 1\n}'],
+  ])('is put into %j, and all else stays as it is', async (body, rest) => {
+    const { requests } = await ended(async (ctx) => {
+      await post(ctx, body);
+      await post(ctx, '{"second":true}');
+    }, provider);
+    const [first, second] = requests;
+    const { idempotency_key: key } = JSON.parse(first!.body);
+    expect(key).toMatch(/^[0-9a-f-]{36}$/);
+    expect(first!.body).toContain(`{"idempotency_key":"${key}"${rest}`);
+    expect(first!.key).toBeUndefined();
+    expect(JSON.parse(second!.body).idempotency_key).not.toBe(key);
+  });
+
+  test('is left alone where the tool has named one', async () => {
+    const { requests, result } = await ended(async (ctx) => {
+      const key = ctx.keyFor('refund');
+      await post(ctx, JSON.stringify({ idempotency_key: key }));
+      return key;
+    }, provider);
+    expect(JSON.parse(requests[0]!.body)).toEqual({ idempotency_key: result.ok && result.value });
+  });
+
+  test.each([['a=1'], ['[1]'], ['null'], [''], [null]])('%j is refused before it is sent', async (body) => {
+    const { requests, problem, status } = await ended((ctx) => post(ctx, body), provider, {
+      dispatch: 'explicit',
+    });
+    expect(problem).toMatch(/`idempotency_key` of a JSON object, and this request has none/);
+    expect({ requests, status }).toEqual({ requests: [], status: 'released' });
+  });
+
+  test('takes a Request, and a length that was counted without the key', async () => {
+    const { requests } = await ended(
+      (ctx) =>
+        ctx.fetch(
+          new Request(server.url, { method: 'POST', body: '{"a":1}', headers: { 'content-length': '7' } }),
+        ),
+      provider,
+    );
+    expect(JSON.parse(requests[0]!.body)).toMatchObject({ a: 1, idempotency_key: expect.any(String) });
+  });
+});
+
+describe('a parameter of the query', () => {
+  const provider = { ...base, queryField: 'requestid' };
+
+  test('is added, and all else stays as it is', async () => {
+    const { requests, result } = await ended(async (ctx) => {
+      await post(ctx, 'x');
+      await post(ctx, 'y', server.url);
+      return [ctx.key, ctx.keyFor('#2')];
+    }, provider);
+    const keys = result.ok ? (result.value as string[]) : [];
+    expect(requests.map(({ path }) => path)).toEqual([
+      `/a?x=1%202&requestid=${keys[0]}`,
+      `/?requestid=${keys[1]}`,
+    ]);
+    expect(requests.map(({ body }) => body)).toEqual(['x', 'y']);
+  });
+
+  test('is left alone where the tool has named one', async () => {
+    const { requests } = await ended((ctx) => post(ctx, 'x', `${server.url}/?requestid=mine`), provider);
+    expect(requests[0]!.path).toBe('/?requestid=mine');
+  });
+});
+
+describe('strangers', () => {
+  const places: Provider[] = [base, { ...base, bodyField: 'k' }, { ...base, queryField: 'k' }];
+
+  test.each(places)('get no request that would carry a key: %o', async (provider) => {
+    const stranger = await target();
+    const { problem } = await ended((ctx) => post(ctx, '{}', `${stranger.url}/b`), provider);
+    expect(problem).toMatch(/is no host of the provider pay/);
+    expect(stranger.requests).toEqual([]);
+  });
+
+  test.each(places)('are not reached by a redirect: %o', async (provider) => {
+    const stranger = await target();
+    const redirecting = await leadingTo(stranger);
+    const { result } = await ended(async (ctx) => (await post(ctx, '{}', redirecting.url)).status, {
+      ...provider,
+      hosts: [redirecting.host],
+    });
+    expect(result).toMatchObject({ ok: true, value: 307 });
+    expect(stranger.requests).toEqual([]);
+  });
+
+  test('are not reached by a redirect with a key that the tool has named either', async () => {
+    const stranger = await target();
+    const redirecting = await leadingTo(stranger);
+    const provider = { ...base, hosts: [redirecting.host] };
+    await ended(
+      (ctx) => post(ctx, '{}', redirecting.url, { headers: { 'Idempotency-Key': ctx.keyFor('refund') } }),
+      provider,
+    );
+    expect(redirecting.requests).toHaveLength(1);
+    expect(stranger.requests).toEqual([]);
+  });
+});
+
+describe('sent by the tool, or by nobody', () => {
+  test.each(['tool', 'nobody'] as const)('%s: ctx.fetch adds nothing and needs no hosts', async (sentBy) => {
+    const { requests, result } = await ended((ctx) => post(ctx, '{"a":1}').then(() => 1), {
+      name: 'x',
+      window: sentBy === 'tool' ? '48h' : 0,
+      sentBy,
+    });
+    expect(result.ok).toBe(true);
+    expect(requests).toMatchObject([{ body: '{"a":1}', key: undefined, path: '/a?x=1%202' }]);
+  });
+});
+
+describe('an SDK that sends again by itself', () => {
+  test('a request that may have landed keeps its key; the next one has its own', async () => {
+    const flaky = await target((request, response) => {
+      if (flaky.requests.length === 1) return void request.socket.destroy();
+      response.end('{}');
+    });
+    const run: Run = async (ctx) => {
+      await post(ctx, '{"a":1}', flaky.url).catch(() => post(ctx, '{"a":1}', flaky.url));
+      await post(ctx, '{"b":1}', flaky.url);
+    };
+    const { result } = await ended(run, { ...base, hosts: [flaky.host] });
+    expect(result.ok).toBe(true);
+    const [a, again, b] = flaky.requests.map(({ key }) => key);
+    expect(again).toBe(a);
+    expect(b).not.toBe(a);
+  });
+
+  test('two that are alike on purpose have two keys: at once, and one after the other', async () => {
+    const { requests } = await ended(async (ctx) => {
+      await Promise.all([post(ctx, '{}'), post(ctx, '{}')]);
+      await post(ctx, '{}');
+    }, base);
+    expect(new Set(requests.map(({ key }) => key)).size).toBe(3);
+  });
+
+  test('a key that the SDK made up is replaced by ours, and tells its retries apart from a second call', async () => {
+    const provider = { ...base, sdkKey: /^sdk-retry-/ };
+    const withOwn = (ctx: AttemptContext, key: string) =>
+      post(ctx, '{}', server.url, { headers: { 'Idempotency-Key': key } });
+    const { requests, result } = await ended(async (ctx) => {
+      await withOwn(ctx, 'sdk-retry-1');
+      await withOwn(ctx, 'sdk-retry-1');
+      await withOwn(ctx, 'sdk-retry-2');
+      await withOwn(ctx, 'mine');
+      return ctx.key;
+    }, provider);
+    const [first, again, second, mine] = requests.map(({ key }) => key);
+    expect(first).toBe(result.ok && result.value);
+    expect(again).toBe(first);
+    expect(second).not.toBe(first);
+    expect([first, second]).not.toContain('sdk-retry-1');
+    expect(mine).toBe('mine');
+  });
+
+  test.each([
+    ['that honours no key', { sentBy: 'nobody', window: 0 } as const],
+    ['that is not verified', { verified: false } as const],
+  ])('a provider %s gets a request that may have landed no second time', async (_, more) => {
+    const deaf = await target((request) => void request.socket.destroy());
+    const run: Run = (ctx) => post(ctx, '{}', deaf.url).catch(() => post(ctx, '{}', deaf.url));
+    const provider = { ...base, hosts: [deaf.host], ...more };
+    const verify = () => ({ verdict: 'unsure', because: 'nobody knows' });
+    const { status, problem } = await ended(run, provider, { verify });
+    expect(deaf.requests).toHaveLength(1);
+    expect(status).toBe('unknown');
+    expect(problem).toMatch(/No key of it is trusted, so it is not sent again/);
+  });
+
+  test('where a second effect is harmless it may', async () => {
+    const deaf = await target((request) => void request.socket.destroy());
+    const run: Run = (ctx) => post(ctx, '{}', deaf.url).catch(() => post(ctx, '{}', deaf.url));
+    await ended(run, { name: 'x', window: 0, sentBy: 'nobody' }, { effect: 'write-idempotent' });
+    expect(deaf.requests).toHaveLength(2);
+  });
+});
+
+describe('what a provider says of an error', () => {
+  const provider = { ...base, classify: () => 'rejected' as const };
+
+  test('decides where it was the only request', async () => {
+    const { status } = await ended(async (ctx) => {
+      await post(ctx, '{}', `${server.url}/status/500`);
+      throw new Error('declined');
+    }, provider);
+    expect(status).toBe('failed');
+  });
+
+  test.each(['/status/200', '/status/500'])('does not speak for a request before it: %s', async (path) => {
+    const { status } = await ended(async (ctx) => {
+      await post(ctx, '{"a":1}', `${server.url}${path}`);
+      await post(ctx, '{"b":1}', `${server.url}/status/402`);
+      throw new Error('declined');
+    }, provider);
+    expect(status).toBe('unknown');
+  });
+});
+
+describe('a contract refuses', () => {
+  const tool = (provider: object) => () =>
+    quick().tool({
+      name: 'charge',
+      effect: 'write-non-idempotent',
+      per: 'ever',
+      provider: provider as Provider,
+      run: () => 1,
+    });
+
+  test.each([
+    [
+      { ...base, verified: false },
+      /how long pay remembers a key is not verified and counts as nothing.*verified: true/,
+    ],
+    [{ ...base, window: 0 }, /pay does not say how long it remembers a key/],
+    [{ ...base, header: 'A', bodyField: 'b' }, /a key goes to one place/],
+    [{ ...base, bodyField: '' }, /a key goes to one place/],
+    [{ ...base, sentBy: 'tool', queryField: 'q' }, /a key goes to one place/],
+    [{ ...base, sentBy: 'me' }, /is no `provider.sentBy`/],
+  ])('%o', (provider, message) => {
+    expect(tool(provider)).toThrow(message);
+  });
+
+  test('nothing of a provider that says that it honours no key', () => {
+    expect(tool({ name: 'x', window: 0, sentBy: 'nobody' })).not.toThrow();
+  });
+});
+
+function leadingTo(stranger: Target): Promise<Target> {
+  return target((_, response) => {
+    response.writeHead(307, { location: `${stranger.url}/caught` });
+    response.end();
+  });
+}

@@ -1,0 +1,89 @@
+// The table of docs/providers.md is the registry. To write it: UPDATE_PROVIDERS=1 npx vitest run test/providers/page
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Provider } from 'semel';
+import { expect, test } from 'vitest';
+import type { KeyAnswer, ProviderRow } from '../../src/providers/index.ts';
+import * as door from '../../src/providers/index.ts';
+import { firstNames, readPage } from '../docs/page.ts';
+
+const page = join(import.meta.dirname, '../../docs/providers.md');
+const table = /(?<=<!-- rows -->\n\n)[\s\S]*?(?=\n\n<!-- end -->)/;
+
+const importNames = new Map(
+  Object.entries(door).flatMap(([name, value]) =>
+    typeof value === 'object' && 'name' in value ? [[value.name, name] as const] : [],
+  ),
+);
+
+function rowOf(row: ProviderRow): string {
+  const cells = [
+    `\`${importNames.get(row.name) ?? 'smtp(domain)'}\``,
+    row.covers,
+    placeOf(row),
+    windowOf(row),
+    answerOf(row.inFlight),
+    answerOf(row.mismatch),
+    row.errors ?? '–',
+    [row.verify, row.note].filter((text) => text !== undefined).join(' '),
+    `[${row.verified ? row.checkedAt : 'not verified'}](${row.source})`,
+  ];
+  return `| ${cells.join(' | ')} |`;
+}
+
+function placeOf({ key }: ProviderRow): string {
+  if (key === 'none') return 'no key';
+  if ('tool' in key) return `the tool: ${key.tool}`;
+  if ('header' in key) return `header \`${key.header}\``;
+  return 'bodyField' in key ? `body \`${key.bodyField}\`` : `query \`${key.queryField}\``;
+}
+
+function windowOf({ key, window, verified }: ProviderRow): string {
+  if (key === 'none') return '–';
+  if (window === undefined) return 'not said';
+  return verified ? String(window) : `${window}?`;
+}
+
+function answerOf(answer: KeyAnswer | undefined): string {
+  if (answer === undefined) return '–';
+  const { status, code } = answer;
+  return [status, code && `\`${code}\``].filter((part) => part !== undefined).join(' ');
+}
+
+test('docs/providers.md has every row as it is', () => {
+  const head = [
+    '| import | what it covers | where the key goes | window | in flight | another request | after an error | how to find what landed | read |',
+    '|---|---|---|---|---|---|---|---|---|',
+  ];
+  const expected = [...head, ...door.providers.map(rowOf)].join('\n');
+  const text = readFileSync(page, 'utf8');
+  if (process.env.UPDATE_PROVIDERS)
+    writeFileSync(
+      page,
+      text.replace(table, () => expected),
+    );
+  expect(table.exec(readFileSync(page, 'utf8'))?.[0]).toBe(expected);
+});
+
+/** The compiler sees to it that this list has every field, and no other. */
+const fields: Record<keyof Provider, true> = {
+  name: true,
+  window: true,
+  hosts: true,
+  header: true,
+  bodyField: true,
+  queryField: true,
+  sentBy: true,
+  format: true,
+  sdkKey: true,
+  replaysErrors: true,
+  verified: true,
+  classify: true,
+};
+
+test('and every field of a provider', () => {
+  expect(firstNames(readPage('docs/providers.md'), 'A row of your own').sort()).toEqual(
+    Object.keys(fields).sort(),
+  );
+});
