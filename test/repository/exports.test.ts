@@ -45,7 +45,7 @@ test('what is written to be imported has a door', () => {
   const forUsers = [
     'index.ts',
     '{stores,adapters}/*/index.ts',
-    '{outbox,server,testing}/index.ts',
+    '{outbox,identity,providers,server,testing}/index.ts',
     'mcp/handler.ts',
   ];
   const written = globSync(forUsers, { cwd: join(root, 'src') }).map((file) => `./src/${file}`);
