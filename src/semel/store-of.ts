@@ -121,7 +121,9 @@ function later(make: () => Promise<Store>): Store {
     prune: async (limit) => (await store()).prune(limit),
     countExpired: async () => (await store()).countExpired(),
     close: async () => {
-      if (made !== undefined) await (await made).close();
+      // What could not be made was told to whoever asked; here it would hide that error behind a second one.
+      await made?.catch(() => {});
+      await present?.close();
     },
   };
 }

@@ -137,3 +137,11 @@ test('`await using` closes', async () => {
   }
   await expect(tool({ other: 1 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
 });
+
+test('a store that could not be made is told once: the end of a block does not hide why', async () => {
+  const block = async () => {
+    await using semel = createSemel({ store: 'postgres://localhost/a?schema=No-Name', namespace: 'shop' });
+    await semel.open();
+  };
+  await expect(block()).rejects.toMatchObject({ name: 'SemelError', code: 'CONTRACT_INVALID' });
+});

@@ -118,6 +118,13 @@ describe('clients', () => {
     expect(error.message).toContain('127.0.0.1:1/shop, schema semel');
     expect(JSON.stringify(error) + error.message).not.toContain('secret');
   });
+
+  test('a password is wanted and there is none: no use in waiting', async () => {
+    const said = 'SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string';
+    const error = await refusal({ client: { query: async () => Promise.reject(new Error(said)) } as never });
+    expect([error.code, error.retriable]).toEqual(['STORE_UNAVAILABLE', false]);
+    expect(error.message).toMatch(/wants a password .*PGPASSWORD/);
+  });
 });
 
 describe('refusals', () => {

@@ -192,6 +192,8 @@ describe('failures are told apart', () => {
     'BUSY Redis is busy running a script.': ['STORE_UNAVAILABLE', true, /script/],
     'MOVED 3999 127.0.0.1:6381': ['STORE_UNSAFE', false, /cluster client/],
     'Connection is closed.': ['STORE_UNAVAILABLE', true, /does not answer/],
+    'The client is closed': ['STORE_UNAVAILABLE', true, /await client\.connect\(\)/],
+    'The client is offline': ['STORE_UNAVAILABLE', true, /Call again when Redis answers/],
   };
   for (const [message, [code, retriable, sentence]] of Object.entries(failing)) {
     test(message, async () => {

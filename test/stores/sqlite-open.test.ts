@@ -24,7 +24,7 @@ import { DatabaseSync } from 'node:sqlite';
 import Database from 'better-sqlite3';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { isSemelError, type SemelError } from '../../src/core/errors.ts';
-import { createSemel } from '../../src/index.ts';
+import { createSemel, type Semel } from '../../src/index.ts';
 import { defaultPath, type SqliteLike, sqliteStore } from '../../src/stores/sqlite/index.ts';
 import { lose, take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { newFolder, newPath } from './sqlite-folder.ts';
@@ -456,6 +456,23 @@ describe('refused as a file, and left as it was', () => {
     const error = await refusal({ path });
     expect(error.code).toBe('STORE_MOVED');
     expect(error.message).toContain('has moved to postgres://ledger');
+  });
+
+  test('a ledger that was moved answers no replay either, neither at once nor after the first call', async () => {
+    const path = newPath();
+    const sent = (semel: Semel) =>
+      semel.once('mail', { to: 'ann' }, () => 'sent').catch((error) => error.code);
+    await using before = createSemel({ store: `sqlite:${path}`, namespace: 'shop', cache: false });
+    expect(await sent(before)).toBe('sent');
+    const database = new DatabaseSync(path);
+    database.exec("UPDATE meta SET moved_to = 'postgres://ledger'");
+    database.close();
+
+    await using after = createSemel({ store: `sqlite:${path}`, namespace: 'shop', cache: false });
+    expect([await sent(after), await sent(after)]).toEqual(['STORE_MOVED', 'STORE_MOVED']);
+    // Who was there before learns it by a write.
+    await before.once('mail', { to: 'bob' }, () => 'sent').catch(() => {});
+    expect(await sent(before)).toBe('STORE_MOVED');
   });
 
   test('a ledger that has lost its description', async () => {

@@ -54,6 +54,8 @@ export type Parsed<Parameters> = Parameters extends StandardSchema ? SchemaOutpu
 export interface TypedOptions<Parameters> {
   readonly parameters: Parameters;
   readonly execute: (input: Parsed<Parameters>, context?: Any, details?: Any) => unknown;
+  /** Whatever else `tool` takes. Without it the compiler would blame `name` for a mistake in the policy. */
+  readonly [option: string]: Any;
 }
 
 /** They stay what they are; a result may be an error now. */

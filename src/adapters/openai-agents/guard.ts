@@ -24,18 +24,18 @@ export function guard<Tool extends FunctionTool>(
 ): Tool;
 /** What `semel.tool` made. */
 export function guard<Value>(semel: Semel, tool: ToolFunction<never, Value>): OwnTool<Value>;
-/** What `tool({…})` takes: `tool(guard(semel, {…}, policy))`. */
-export function guard<Parameters, const Options>(
-  semel: Semel,
-  options: Options & TypedOptions<Parameters>,
-  policy: Policy<Parsed<Parameters>>,
-): GuardedOptions<Parameters, Options>;
 /** Several, by name: what an agent takes as its `tools`. */
 export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
   semel: Semel,
   tools: Tools,
   policies: Policies<Tools>,
 ): Guarded<Tools[keyof Tools]>[];
+/** What `tool({…})` takes: `tool(guard(semel, {…}, policy))`. */
+export function guard<Parameters, const Options>(
+  semel: Semel,
+  options: Options & TypedOptions<Parameters>,
+  policy: Policy<Parsed<Parameters>>,
+): GuardedOptions<Parameters, Options>;
 export function guard(semel: Semel, tool: object, policy?: unknown): unknown {
   if (isTool(tool)) return guarded(semel, tool, policy as Policy);
   if (isOptions(tool)) return guardedOptions(semel, tool, policy as Policy);

@@ -121,7 +121,9 @@ function teller(): (progress: Progress) => void {
     if (looked < total && performance.now() - toldAt < everyMs) return;
     toldAt = performance.now();
     printAside(
-      `${step}: ${looked} of ${total} records, ${written} ${step === 'removed' ? 'gone since' : 'copied'}`,
+      step === 'removed'
+        ? `pruned meanwhile: ${written} of ${total} records`
+        : `${step}: ${looked} of ${total} records, ${written} copied`,
     );
   };
 }

@@ -61,6 +61,12 @@ export function judge(error: unknown, where: string): Judgement {
     return told('STORE_UNSAFE', `The connection to ${where} is not at isolation level read committed.`, {
       next: isolationNext,
     });
+  // `pg` says so by itself, before it asks: the server wants a password and there is none.
+  if (state === undefined && /^SASL: .*password must be/.test(cause))
+    return told('STORE_UNAVAILABLE', `Postgres at ${where} wants a password (${cause}).`, {
+      next: 'Nothing was run. Give one in the URL, the client, PGPASSWORD or ~/.pgpass.',
+      retriable: false,
+    });
   if (state === undefined || unreachable.test(state))
     return told('STORE_UNAVAILABLE', `Postgres at ${where} does not answer (${cause}).`, {
       next: 'Nothing was run. Call again when the database answers.',

@@ -132,7 +132,7 @@ export function judge(error: unknown, where: string, isCluster = false): Judgeme
     };
   }
   if (code === undefined) {
-    const next = /client is (closed|offline)/i.test(cause)
+    const next = /client is closed/i.test(cause)
       ? 'Nothing was run. Call `await client.connect()` first, or again.'
       : 'Nothing was run. Call again when Redis answers.';
     return {

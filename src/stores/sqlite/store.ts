@@ -98,12 +98,11 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       if (closing !== undefined) return Promise.reject(isClosed(path));
       return queue.add(urgency, work) as Promise<T>;
     },
-    peek: (namespace, key) =>
-      reading(({ records, memory }) => {
-        const row = records.get(namespace, key);
-        memory.set(namespace, key, row);
-        return { row, time: time.now() };
-      }),
+    peek(namespace, key) {
+      // A glance does not open it: a ledger that has moved elsewhere answers no replay.
+      if (!isAdmitted) throw isClosed(path);
+      return peek(namespace, key);
+    },
     list: (query) =>
       reading(({ records, scopes }) => {
         const now = time.now();
@@ -120,6 +119,7 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
   const raw: RawBackend = {
     ...backend,
     open: begin,
+    peek,
     where: () => session?.connection.path ?? path,
     async transact(work) {
       await ready();
@@ -164,6 +164,14 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
 
   function begin(): Promise<StoreFacts> {
     return closing === undefined ? ready() : Promise.reject(isClosed(path));
+  }
+
+  function peek(namespace: string, key: string): ReturnType<Backend['peek']> {
+    return reading(({ records, memory }) => {
+      const row = records.get(namespace, key);
+      memory.set(namespace, key, row);
+      return { row, time: time.now() };
+    });
   }
 
   function admit(): void {
@@ -232,7 +240,11 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       refuseReplaced(connection);
       const facts = descriptionOf(current);
       const refused = who === 'users' ? refusalOf(facts, path) : undefined;
-      if (refused !== undefined) throw refused;
+      if (refused !== undefined) {
+        // Not to be glanced at either: who moved it decides there from now on.
+        isAdmitted = false;
+        throw refused;
+      }
       refuseNewer(facts.schema, schemaVersion, path);
       // Read now: whoever waited for the lock judges by the time at which it got it.
       const now = time.nowBy(facts.anchor);
