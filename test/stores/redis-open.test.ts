@@ -228,6 +228,21 @@ describe('failures are told apart', () => {
     expect([theirs.status, ours.status]).toEqual(['rejected', 'fulfilled']);
   });
 
+  test('a record that cannot be read fails alone, and so does a look at it', async () => {
+    const prefix = newPrefix();
+    const store = redisStore({ client, prefix });
+    await store.open();
+    await client.set(`${prefix}{0}r:shop\0mail.send/=odd`, 'x');
+    const keys = ['mail.send/=before', 'mail.send/=odd', 'mail.send/=after'];
+    const answers = await Promise.allSettled(keys.map((key) => take(store, { key })));
+    const looks = await Promise.allSettled(keys.map((key) => store.read('shop', key)));
+    for (const all of [answers, looks]) {
+      expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+      expect(all[1]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retriable: false } });
+      expect(String((all[1] as PromiseRejectedResult).reason)).toContain('mail.send/=odd');
+    }
+  });
+
   test('scripts that the server forgot are sent again', async () => {
     const store = redisStore({ client, prefix: newPrefix() });
     const holder = await take(store);
