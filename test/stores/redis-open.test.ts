@@ -103,6 +103,28 @@ describe('clients', () => {
     });
   }
 
+  test('a pool whose commands overtake each other does not take a living holder for dead', async () => {
+    const prefix = newPrefix();
+    const leaseMs = 300;
+    const holder = await take(redisStore({ client, prefix }), { leaseMs });
+    let isLate = false;
+    const pool = {
+      totalClients: 2,
+      execute() {},
+      async sendCommand([name, ...args]: string[]) {
+        if (isLate && name === 'time') {
+          await holder.renew(60_000);
+          await new Promise((resolve) => setTimeout(resolve, 2 * leaseMs));
+        }
+        return client.call(name as string, ...args);
+      },
+    };
+    const store = redisStore({ client: pool, prefix });
+    await store.open();
+    isLate = true;
+    expect(await store.read(holder.namespace, holder.key)).toMatchObject({ lapsed: false });
+  });
+
   test('a client that was never connected is told from a server that is away', async () => {
     const error = await refusal({ client: createClient({ url: server.url }) });
     expect(error.code).toBe('STORE_UNAVAILABLE');
