@@ -19,12 +19,15 @@ export interface RecordCache {
   get(namespace: string, key: string, mono: number): StoredRecord | undefined;
   /** Its age is counted from when it was asked for: the answer may have come late. */
   put(record: StoredRecord, askedAt: number): void;
-  drop(namespace: string, key: string): void;
+  /** Nothing that was asked for before now is kept any more: its answer may tell of what was. */
+  drop(namespace: string, key: string, mono: number): void;
 }
 
 export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
   const entries = keyMap<Entry>();
   let bytes = 0;
+  /** The last act: rare enough to be remembered for all keys at once. */
+  let droppedAt = Number.NEGATIVE_INFINITY;
 
   function remove(namespace: string, key: string): void {
     const entry = entries.get(namespace, key);
@@ -45,7 +48,7 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
       if (record.status !== 'succeeded' && record.status !== 'failed') return;
       const livesMs =
         record.expiresAt === null ? maxAgeMs : Math.min(maxAgeMs, record.expiresAt - record.readAt);
-      if (livesMs <= 0 || maxBytes === 0) return;
+      if (livesMs <= 0 || maxBytes === 0 || askedAt <= droppedAt) return;
       const { namespace, key } = record;
       remove(namespace, key);
       const size = 500 + (record.result?.text?.length ?? 0) + (record.args?.length ?? 0);
@@ -57,6 +60,9 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
         if (bytes <= maxBytes) return;
       }
     },
-    drop: remove,
+    drop(namespace, key, mono) {
+      droppedAt = mono;
+      remove(namespace, key);
+    },
   };
 }

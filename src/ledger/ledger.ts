@@ -133,10 +133,11 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       return answer;
     },
     async resolve(request) {
-      cache.drop(request.namespace, request.key);
-      const answer = await ask(() => store.resolve(request));
-      // A replay that was under way may have put it back.
-      cache.drop(request.namespace, request.key);
+      cache.drop(request.namespace, request.key, clock.mono());
+      const answer = await ask(() => store.resolve(request)).finally(() => {
+        // A replay that was under way may have put it back, or may still do so.
+        cache.drop(request.namespace, request.key, clock.mono());
+      });
       if (answer.ok)
         events.emit('resolved', { ...about(answer.record), act: request.act.type, by: request.by });
       return answer;

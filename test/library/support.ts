@@ -131,6 +131,8 @@ export interface FlakyStore extends Store {
   repair(): void;
   /** Called before each method that is not broken. */
   before: ((method: Method) => void | Promise<void>) | undefined;
+  /** Called when it is done, before its answer is given. */
+  after: ((method: Method) => void | Promise<void>) | undefined;
   readonly calls: Method[];
 }
 
@@ -144,13 +146,16 @@ export function flaky(inner: Store): FlakyStore {
       calls.push(method);
       if (broken.has(method)) throw new Error('connection lost');
       await store.before?.(method);
-      return (inner[method] as (...args: unknown[]) => unknown)(...args);
+      const answer = await (inner[method] as (...args: unknown[]) => unknown)(...args);
+      await store.after?.(method);
+      return answer;
     };
   }
   const store: FlakyStore = {
     ...(wrapped as unknown as Store),
     calls,
     before: undefined,
+    after: undefined,
     break(...methods) {
       for (const method of methods.length === 0 ? (Object.keys(inner) as Method[]) : methods)
         broken.add(method);

@@ -275,6 +275,23 @@ describe('the cache of this process', () => {
     await forgetting;
     expect(await tool({})).toBe(2);
   });
+
+  test('nor does one whose answer is heard only after it was forgotten', async () => {
+    const made = rig({ cache: {} });
+    let ran = 0;
+    const tool = made.semel.tool({ name: 'post', effect: 'irreversible', per: 'ever', run: () => ++ran });
+    const { key } = (await tool.try({})).receipt;
+    await made.clock.advance(6_000);
+    const held = Promise.withResolvers<void>();
+    made.store.after = (method) => (method === 'claim' ? held.promise : undefined);
+    const replaying = tool({});
+    await rest();
+    await made.semel.records.forget(key);
+    made.store.after = undefined;
+    held.resolve();
+    expect(await replaying).toBe(1);
+    expect(await tool({})).toBe(2);
+  });
 });
 
 describe('the clock of the system', () => {

@@ -129,6 +129,19 @@ test('a record that the database does not take fails alone', async () => {
   await store.close();
 });
 
+test('a record that cannot be read fails alone', async () => {
+  const [store, other] = await Promise.all([open(), open()]);
+  const keys = ['before', 'odd', 'after'].map((name) => `mail.send/=unread ${name}`);
+  await take(other, { key: keys[1] as string });
+  await sql(`UPDATE semel.open SET more = '{' WHERE key = '${keys[1]}'`);
+  const answers = await Promise.allSettled(keys.map((key) => take(store, { key })));
+  expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(answers[1]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retriable: false } });
+  expect(String((answers[1] as PromiseRejectedResult).reason)).toContain(keys[1]);
+  await sql(`DELETE FROM semel.open WHERE key = '${keys[1]}'`);
+  await Promise.all([store.close(), other.close()]);
+});
+
 test('batches that overlap never wait for each other in a circle', async () => {
   const stores = await Promise.all(Array.from({ length: 4 }, open));
   const keys = Array.from({ length: 60 }, (_, n) => `mail.send/=overlap ${n}`);

@@ -109,6 +109,26 @@ test('put back to an earlier state', async (context) => {
   expect(next.generation).toBe(first.generation);
 });
 
+test('what a script wrote before it broke off can be forgotten as little', async (context) => {
+  await using world = await scene({ persistence: 'none', settings: { dbfilename: 'dump.rdb' } });
+  if (world === undefined) return context.skip('there is no Redis');
+  const store = world.store();
+  await take(store);
+  await world.client.lpush('semel{0}r:shop\0mail.send/=theirs', 'x');
+  await world.client.save();
+  const folder = world.server.dataFolder;
+  copyFileSync(join(folder, 'dump.rdb'), join(folder, 'old.rdb'));
+  const [ours, theirs] = await Promise.allSettled([
+    take(store, { key: 'mail.send/=ours' }),
+    take(store, { key: 'mail.send/=theirs' }),
+  ]);
+  expect([ours.status, theirs.status]).toEqual(['fulfilled', 'rejected']);
+  await world.server.kill();
+  copyFileSync(join(folder, 'old.rdb'), join(folder, 'dump.rdb'));
+  await world.server.restart();
+  await expectClosed(store);
+});
+
 test('its description was deleted beside its records', async (context) => {
   await using world = await scene();
   if (world === undefined) return context.skip('there is no Redis');

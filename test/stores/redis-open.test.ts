@@ -103,6 +103,28 @@ describe('clients', () => {
     });
   }
 
+  test('a pool whose commands overtake each other does not take a living holder for dead', async () => {
+    const prefix = newPrefix();
+    const leaseMs = 300;
+    const holder = await take(redisStore({ client, prefix }), { leaseMs });
+    let isLate = false;
+    const pool = {
+      totalClients: 2,
+      execute() {},
+      async sendCommand([name, ...args]: string[]) {
+        if (isLate && name === 'time') {
+          await holder.renew(60_000);
+          await new Promise((resolve) => setTimeout(resolve, 2 * leaseMs));
+        }
+        return client.call(name as string, ...args);
+      },
+    };
+    const store = redisStore({ client: pool, prefix });
+    await store.open();
+    isLate = true;
+    expect(await store.read(holder.namespace, holder.key)).toMatchObject({ lapsed: false });
+  });
+
   test('a client that was never connected is told from a server that is away', async () => {
     const error = await refusal({ client: createClient({ url: server.url }) });
     expect(error.code).toBe('STORE_UNAVAILABLE');
@@ -228,6 +250,21 @@ describe('failures are told apart', () => {
       take(store, { key: 'mail.send/=ours' }),
     ]);
     expect([theirs.status, ours.status]).toEqual(['rejected', 'fulfilled']);
+  });
+
+  test('a record that cannot be read fails alone, and so does a look at it', async () => {
+    const prefix = newPrefix();
+    const store = redisStore({ client, prefix });
+    await store.open();
+    await client.set(`${prefix}{0}r:shop\0mail.send/=odd`, 'x');
+    const keys = ['mail.send/=before', 'mail.send/=odd', 'mail.send/=after'];
+    const answers = await Promise.allSettled(keys.map((key) => take(store, { key })));
+    const looks = await Promise.allSettled(keys.map((key) => store.read('shop', key)));
+    for (const all of [answers, looks]) {
+      expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+      expect(all[1]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retriable: false } });
+      expect(String((all[1] as PromiseRejectedResult).reason)).toContain('mail.send/=odd');
+    }
   });
 
   test('scripts that the server forgot are sent again', async () => {

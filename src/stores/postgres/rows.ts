@@ -87,9 +87,15 @@ export type Selected = [revision: number, ...Columns];
 export const columns: string = `r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
   r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more`;
 
+/** One that semel did not write is told as an error of Postgres would be: it concerns nobody but who asks for it. */
 export function decode(namespace: string, key: string, [, ...values]: Selected): Row {
   const copy = [...values] as unknown as Columns;
   const expires = copy[8];
   if (expires !== null) copy[8] = expires - copy[6];
-  return rowOf(namespace, key, copy);
+  try {
+    return rowOf(namespace, key, copy);
+  } catch (cause) {
+    const what = `record ${JSON.stringify(key)} in ${JSON.stringify(namespace)} cannot be read`;
+    throw Object.assign(new Error(what, { cause }), { code: 'SM007' });
+  }
 }

@@ -72,16 +72,17 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     exchange: sql(`SELECT now, floor, done, seen FROM semel.exchange(${exchangeParameters})`),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
-    // take the place of what may go now.
+    // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
+    // \u is made harmless, also where its backslash is itself an escaped one.
     due: sql(`SELECT t.now, (
       SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text FROM (
         (SELECT * FROM semel.closed c WHERE c.expires <= t.now ORDER BY c.expires LIMIT $1)
-        UNION ALL (SELECT * FROM semel.open o WHERE o.status = ${statusCode('running')}
-          AND o.flags & ${dispatchedFlag} = 0 AND o.more::json ->> 'doubtSince' IS NULL
-          AND o.more::json ->> 'news' IS NULL
-          AND (o.more::json -> 'lease' ->> 1)::bigint <= t.now
-          AND o.created + coalesce((o.more::json ->> 'updated')::bigint, 0)
-            + coalesce((o.more::json ->> 'failureWindow')::bigint, 0) <= t.now LIMIT $1)
+        UNION ALL (SELECT o.* FROM semel.open o, LATERAL (SELECT replace(o.more, chr(92) || 'u', '//')::json AS more) m
+          WHERE o.status = ${statusCode('running')} AND o.flags & ${dispatchedFlag} = 0
+          AND m.more ->> 'doubtSince' IS NULL AND m.more ->> 'news' IS NULL
+          AND (m.more -> 'lease' ->> 1)::bigint <= t.now
+          AND o.created + coalesce((m.more ->> 'updated')::bigint, 0)
+            + coalesce((m.more ->> 'failureWindow')::bigint, 0) <= t.now LIMIT $1)
         LIMIT $1) AS r) AS found
       FROM (SELECT semel.now_ms() AS now) AS t`),
     append: sql('SELECT semel.append($1::text::json, $2::integer)'),

@@ -40,6 +40,8 @@ export type Node = (...command: readonly string[]) => Promise<Reply>;
 
 export interface Connection {
   readonly isCluster: boolean;
+  /** What is sent first is done first: not where each command may take another connection. */
+  readonly isInOrder: boolean;
   /** In a cluster, to the server that has this key. */
   send(key: string, command: readonly string[]): Promise<Reply>;
   /** Every server that takes writes. */
@@ -61,6 +63,7 @@ function waysOf(client: RedisClient): Omit<Connection, 'end'> {
   if (isNodeRedisCluster(client)) {
     return {
       isCluster: true,
+      isInOrder: false,
       send: async (key, command) => plain(await client.sendCommand(key, false, [...command])),
       nodes: () =>
         Promise.all(
@@ -72,6 +75,7 @@ function waysOf(client: RedisClient): Omit<Connection, 'end'> {
   if (isIoRedisCluster(client)) {
     return {
       isCluster: true,
+      isInOrder: false,
       send: (_key, command) => node(...command),
       async nodes() {
         // Before its first command it knows of none.
@@ -80,7 +84,12 @@ function waysOf(client: RedisClient): Omit<Connection, 'end'> {
       },
     };
   }
-  return { isCluster: false, send: (_key, command) => node(...command), nodes: async () => [node] };
+  return {
+    isCluster: false,
+    isInOrder: !isNodeRedisPool(client),
+    send: (_key, command) => node(...command),
+    nodes: async () => [node],
+  };
 }
 
 function nodeOf(client: object): Node {
@@ -98,6 +107,10 @@ function isIoRedisCluster(client: object): client is IoRedisClusterLike {
 
 function isNodeRedisCluster(client: object): client is NodeRedisClusterLike {
   return has(client, 'sendCommand') && has(client, 'nodeClient');
+}
+
+function isNodeRedisPool(client: object): boolean {
+  return has(client, 'sendCommand') && has(client, 'execute') && 'totalClients' in client;
 }
 
 function has(value: object, method: string): boolean {

@@ -103,7 +103,7 @@ export function exchanger(): Exchange {
 
   /** Answers the time; never one that is later than a look: a record could be judged by it that was renewed in between. */
   async function lookAt(
-    { isCluster, send }: Connection,
+    { isCluster, isInOrder, send }: Connection,
     { names }: Incarnation,
     placed: readonly Placed[],
     answers: Swapped[],
@@ -111,9 +111,11 @@ export function exchanger(): Exchange {
     const [first] = placed;
     if (first === undefined) return Number.POSITIVE_INFINITY;
     if (!isCluster) {
+      const asked = send('', ['time']);
+      if (!isInOrder) await asked;
       // Together: when the connection ends all fail, and one that nobody waits for would end the program.
       const [time, [lowest, closed], values] = (await Promise.all([
-        send('', ['time']),
+        asked,
         send(names.meta(0), ['hmget', names.meta(0), 'floor', 'closed']),
         send(first.record, ['mget', ...placed.map(({ record }) => record)]),
       ])) as [[string, string], [string | null, string | null], (string | null)[]];

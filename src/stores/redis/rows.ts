@@ -39,7 +39,16 @@ export function pack(row: Row): string {
   return `${head.replace(/,+$/, '')}\n${[tokenIn(token), version, owner].map(escaped).join()}\n${texts.join('')}`;
 }
 
+/** One that semel did not write is told as an error of Redis would be: it concerns nobody but who asks for it. */
 export function unpack(namespace: string, key: string, packed: string): Filed {
+  try {
+    return unpacked(namespace, key, packed);
+  } catch (cause) {
+    throw new Error(`UNREADABLE record ${JSON.stringify(key)} in ${JSON.stringify(namespace)}`, { cause });
+  }
+}
+
+function unpacked(namespace: string, key: string, packed: string): Filed {
   const [revision, slot, head, names] = packed.split('\n', 4) as [string, string, string, string];
   const [created, status, flags, fence, settled = null, expires = null, ...lengths] = head
     .split(',')

@@ -73,10 +73,11 @@ export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[
  * KEYS: slots, meta, namespaces; then of each record: record, due list, events, other records beside.
  * ARGV: id, seen, writer, start of names; then of each: old, new, at, until, fence, due slot, namespace, row, count of
  * events, those events, count of others beside, their revisions. A name is filed for retention before its record is
- * written. Answers now, floor, seq; then of each: 1 where it is done, else what is there, or 0.
+ * written, and that something is written is counted before it is: what stands when a script breaks off is confirmed by
+ * whoever asks again. Answers now, floor, seq; then of each: 1 where it is done, else what is there, or 0.
  */
 export const swap: Script = script(`${filing}${clock}${sentinel}
-local floor, named, written, answers = tonumber(meta[3]), {}, 0, {now, meta[3], meta[2]}
+local floor, named, isCounted, answers = tonumber(meta[3]), {}, false, {now, meta[3], meta[2]}
 local k, a = 3, 4
 while k < #KEYS do
   local record, new, slot, row = KEYS[k + 1], ARGV[a + 2], ARGV[a + 6], ARGV[a + 8]
@@ -99,6 +100,10 @@ while k < #KEYS do
   if revision == new then
     answer = 1
   elseif may then
+    if not isCounted then
+      answers[3] = redis.call('HINCRBY', KEYS[2], 'seq', 1)
+      isCounted = true
+    end
     if row ~= '' then
       if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
         put(due, KEYS[1], slot, string.sub(record, tonumber(ARGV[4])))
@@ -111,12 +116,10 @@ while k < #KEYS do
       redis.call('SET', record, new .. '\\n' .. filed .. '\\n' .. row)
     end
     for i = 1, events do redis.call('RPUSH', list, ARGV[first + i]) end
-    written = written + 1
     answer = 1
   end
   answers[#answers + 1] = answer
 end
-if written > 0 then answers[3] = redis.call('HINCRBY', KEYS[2], 'seq', written) end
 return answers`);
 
 /**

@@ -34,6 +34,16 @@ export const retentionCases = [
     assert.equal(await scene.store.prune(1), 0);
   }),
 
+  behaviour('whatever was said of an attempt, retention finds its way', ['time'], async (scene) => {
+    const odd = { code: 'ODD', message: 'a\0b, half \ud800 a pair, \\u0000 and \\\0', retriable: true };
+    await (await scene.take({ retention: none })).settle('released', { error: odd });
+    await scene.take({ retention: none });
+    await scene.take({ key: 'mail.send/=plain', retention: none });
+    await scene.lapse();
+    assert.equal(await scene.store.prune(10), 2);
+    assert.ok(await gone(scene));
+  }),
+
   behaviour('a success answers until its window is over, pruned or not', ['time'], async (scene) => {
     const first = await scene.take({ fingerprint: 'a' });
     await first.succeed();
