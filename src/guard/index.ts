@@ -12,5 +12,5 @@ export {
   isSemelTool,
 } from './guard.ts';
 export { guessFrom } from './guess.ts';
-export { type Policy, type PolicyTerms, refuseKeys } from './policy.ts';
+export { type Policy, type PolicyTerms, refuseKeys, termsOf } from './policy.ts';
 export { isToolError, lineFor } from './told.ts';
