@@ -34,7 +34,8 @@ export function stock(
     appendFileSync(effects, `${name} ${to} ${body}\n`);
     return { content: [{ type: 'text', text: `${name} ${n}` }], structuredContent: { to, n } };
   };
-  const add = (name: string, config: object, handler: (args: never, extra: never) => unknown) =>
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  const add = (name: string, config: object, handler: (args: any, extra: any) => unknown) =>
     register(name, { inputSchema, ...config }, wrap(name, handler));
   add('send', { outputSchema }, (args) => act('send', args));
   add('look', { annotations: { readOnlyHint: true } }, (args) => act('look', args));
