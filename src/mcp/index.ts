@@ -1,6 +1,7 @@
 // The proxy in front of an MCP server, for the command. `semel/mcp`, for a server of one's own, is handler.ts.
 
 export { metaNames } from './asked.ts';
+export { type Exported, exportedPolicies } from './exported.ts';
 export { type HttpProxy, proxyHttp } from './http.ts';
 export { type Inspected, inspected, starterFile, toolsOf } from './inspect.ts';
 export { longestLine } from './lines.ts';

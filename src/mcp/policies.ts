@@ -121,11 +121,13 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
     if (per !== undefined) at(`${path}.per`, () => perOf(per));
     at(path, () => {
       const terms = policyFor({ name: tool }, file as unknown as PolicyFile).policy;
-      defineContract(termsOf('tool', terms).definition, { hasVerify: false, hasPrepare: false });
+      defineContract(termsOf(anyTool, terms).definition, { hasVerify: false, hasPrepare: false });
     });
   }
   return file as unknown as PolicyFile;
 }
+
+const anyTool = 'the-tool-of-a-file';
 
 /** Whoever finds a mistake knows its field; where that is in the file is known here. */
 function checkAt(name: string, path: string, check: () => void): void {
@@ -133,8 +135,9 @@ function checkAt(name: string, path: string, check: () => void): void {
     check();
   } catch (error) {
     if (!isSemelError(error)) throw error;
-    const field = error.path === undefined || error.path === 'tool' ? '' : error.path;
-    const inside = path.split('.').at(-1) === field ? '' : field;
+    const field = error.path === undefined || error.path === anyTool ? '' : error.path;
+    const last = path.split('.').at(-1) as string;
+    const inside = field === last || field.startsWith(`${last}.`) ? '' : field;
     const place = [path, inside].filter((part) => part !== '').join('.');
     const happened = error.happened.replace(/^[^:]*: /, '').replace(/\.$/, '');
     throw refusal(name, place, `is wrong: ${happened}`, error.correctiveAction);

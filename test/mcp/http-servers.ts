@@ -46,7 +46,7 @@ export function startV2(shop: Omit<ShopOptions, 'isRaw'>): Promise<string> {
     return server;
   });
   const node = toNodeHandler(handler);
-  return listening((request, response) => void node(request, response));
+  return listening((request, response) => void node(request as never, response));
 }
 
 export async function bodyOf(request: IncomingMessage): Promise<string> {

@@ -111,6 +111,13 @@ async function answer(line: string): Promise<void> {
     );
     write('not JSON at all\n');
     write('{"method":"notifications/odd" ,"params":{ "b":1 ,"a":2 },"jsonrpc":"2.0"}\n');
+  } else if (method === 'initialize') {
+    const result = {
+      protocolVersion: '2025-06-18',
+      capabilities: { tools: {} },
+      serverInfo: { name: 'fake', version: '1' },
+    };
+    write(`${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`);
   } else if (method === 'exit') process.exit(Number((params as unknown as { code: number }).code));
   else if (method === 'stderr') process.stderr.write('words of the server\n');
   else if (method === 'ping') write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{}}\n`);
