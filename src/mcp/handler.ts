@@ -17,35 +17,36 @@ export interface HandlerTerms<Args> extends PolicyTerms<Args> {
   readonly errors?: ErrorMeaning;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what the SDK passes besides the args differs from version to version.
-type Handler<Args> = (args: Args, extra: any) => unknown;
+/** What the SDK passes: args and extra, or extra alone where the tool has no schema. */
+type ArgsIn<Params extends readonly unknown[]> = Params extends readonly [infer Args, unknown]
+  ? Args
+  : unknown;
 
 /** A handler whose effect lands once; of the same type as the one that is given. */
-export function guard<Args, Guarded extends Handler<Args>>(
+export function guard<Params extends readonly unknown[], Result>(
   semel: Semel,
   name: string,
-  policy: Effect | HandlerTerms<Args>,
-  handler: Guarded & Handler<Args>,
-): Guarded {
+  policy: Effect | HandlerTerms<ArgsIn<NoInfer<Params>>>,
+  handler: (...given: Params) => Result | Promise<Result>,
+): (...given: Params) => Result | Promise<Result> {
   const { errors = 'in-doubt', ...terms } = typeof policy === 'string' ? { effect: policy } : policy;
   const usual = { weakWindow: usualWeakWindow, ...terms } as PolicyTerms;
   const guarding = guardOf(semel, name, usual, { passes: (error) => isUnfinished(error) || isVisit(error) });
   if (guarding === undefined) return handler;
   const { answer } = toolGuard(semel, guarding, errors);
-  const guarded = async (...given: unknown[]): Promise<unknown> => {
+  return async (...given: Params): Promise<Result> => {
     // Without a schema the SDK passes no args.
     const [args, extra] = given.length > 1 ? given : [{}, given[0]];
     const call = callOf(name, args, extra);
     const reply = await answer(call, { scope: scopeOf(extra), identity: {} }, async () => ({
       jsonrpc: '2.0',
       id: call.id,
-      result: ((await (handler as (...all: unknown[]) => unknown)(...given)) ?? {}) as ToolResult,
+      result: ((await handler(...given)) ?? {}) as ToolResult,
     }));
-    if ('result' in reply) return reply.result;
+    if ('result' in reply) return reply.result as Result;
     const { message: text, data } = reply.error;
-    return { content: [{ type: 'text', text }], isError: true, _meta: data };
+    return { content: [{ type: 'text', text }], isError: true, _meta: data } as Result;
   };
-  return guarded as unknown as Guarded;
 }
 
 /** First a page has to be visited: nothing was run, and the SDK tells the client by this error. */

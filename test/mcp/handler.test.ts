@@ -40,7 +40,7 @@ async function serverWith(
   const fields = { to: z.string(), body: z.string().optional() };
   if (version === 'v1') {
     const server = new McpServerV1(info);
-    server.registerTool('send', { inputSchema: fields }, guard(semel, 'send', terms, run as never));
+    server.registerTool('send', { inputSchema: fields }, guard(semel, 'send', terms as never, run as never));
     const [here, there] = MemoryV1.createLinkedPair();
     const client = new ClientV1(info);
     await Promise.all([server.connect(there), client.connect(here)]);
@@ -48,7 +48,11 @@ async function serverWith(
       (await client.callTool({ name: 'send', arguments: { ...args }, _meta })) as unknown as CallResult;
   }
   const server = new McpServerV2(info);
-  server.registerTool('send', { inputSchema: z.object(fields) }, guard(semel, 'send', terms, run as never));
+  server.registerTool(
+    'send',
+    { inputSchema: z.object(fields) },
+    guard(semel, 'send', terms as never, run as never),
+  );
   const [here, there] = MemoryV2.createLinkedPair();
   const client = new ClientV2(info);
   await Promise.all([server.connect(there), client.connect(here)]);
