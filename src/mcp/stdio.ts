@@ -121,9 +121,9 @@ async function conversation(
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     call.isUnwanted = true;
   });
-  server.stdout.on('data', guarded(fromServer.read));
+  server.stdout.on('data', guarded(fromServer.read, output));
   server.stdout.once('end', fromServer.end);
-  input.on('data', guarded(fromClient.read));
+  input.on('data', guarded(fromClient.read, server.stdin));
   input.once('end', () => void leave());
   input.once('error', () => void leave());
 
@@ -131,14 +131,17 @@ async function conversation(
   await Promise.allSettled(answering);
   return code;
 
-  /** A message without end cannot be judged, and what follows it neither. */
-  function guarded(see: (chunk: Buffer) => void): (chunk: Buffer) => void {
+  /** A message without end cannot be judged, and what follows it neither. What came at once is passed on at once. */
+  function guarded(see: (chunk: Buffer) => void, sink: Writable): (chunk: Buffer) => void {
     return (chunk) => {
+      sink.cork();
       try {
         see(chunk);
       } catch (error) {
         process.stderr.write(`semel: ${(error as Error).message} The server is ended.\n`);
         server.kill();
+      } finally {
+        sink.uncork();
       }
     };
   }

@@ -1,5 +1,6 @@
 // The proxy is killed where it hurts: never two effects, and never a call that nobody knows of.
 
+import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../cli/place.ts';
 import { errorOf, isReplay, type ProxyPlace, proxyPlace, soon } from './proxy.ts';
@@ -51,7 +52,7 @@ describe('SIGKILL', () => {
     expect(here.effects()).toHaveLength(1);
   });
 
-  test('after the answer arrived, before it is recorded: in doubt, and one effect', async () => {
+  test('after the server answered, before that is read: in doubt, and one effect', async () => {
     const { here, client, next } = victim();
     void client.call('act-then-wait', { n: 1 }).catch(() => undefined);
     await eventually(() => here.effects().length > 0);
@@ -60,6 +61,23 @@ describe('SIGKILL', () => {
     here.open();
     await settle();
     await died(client);
+    expect(errorOf(await next().call('act-then-wait', { n: 1 }))?.code).toBe('IN_DOUBT');
+    expect(here.effects()).toHaveLength(1);
+  });
+
+  test('after it read the answer, while it records it: in doubt, and one effect', async () => {
+    const { here, client, next } = victim();
+    void client.call('act-then-wait', { n: 1 }).catch(() => undefined);
+    await eventually(() => here.effects().length > 0);
+    // The ledger is held by another writer: the answer is read, and cannot be written down.
+    const holder = new DatabaseSync(here.path('ledger.db'));
+    holder.exec('BEGIN IMMEDIATE');
+    here.open();
+    await settle();
+    expect(client.stdout()).toBe('');
+    await died(client);
+    holder.exec('ROLLBACK');
+    holder.close();
     expect(errorOf(await next().call('act-then-wait', { n: 1 }))?.code).toBe('IN_DOUBT');
     expect(here.effects()).toHaveLength(1);
   });

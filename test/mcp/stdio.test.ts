@@ -350,6 +350,17 @@ describe('a client that changes its mind', () => {
   });
 });
 
+test('a message without end ends the proxy, with a sentence, and nothing of it is passed on', async () => {
+  const here = proxyPlace();
+  const client = here.client();
+  await client.call('peek');
+  const before = here.received().length;
+  for (let n = 0; n < 66; n += 1) client.write(Buffer.alloc(1024 * 1024, 120));
+  expect((await client.ended).code).toBe(42);
+  expect(client.stderr()).toContain('longer than');
+  expect(here.received()).toHaveLength(before);
+});
+
 test('a server that dies in the middle of a call leaves it in doubt, and its exit code passes', async () => {
   const here = proxyPlace();
   const client = here.client();
