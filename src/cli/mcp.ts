@@ -212,7 +212,7 @@ function heard(warning: string): void {
   const [name] = warning.split(':');
   complain(
     warning.includes('the turn was guessed')
-      ? `${name}: nobody says which conversation its calls are of, so equal ones count as one for ten minutes. ` +
+      ? `${name}: nobody says which conversation its calls are of, so equal ones count as one for a while (usually ten minutes). ` +
           'Pass --conversation, or let the client send dev.semel/conversation and dev.semel/turn in _meta.'
       : warning,
   );

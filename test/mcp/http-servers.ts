@@ -7,13 +7,13 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { McpServer as McpServerV1 } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { createMcpHandler, McpServer as McpServerV2 } from '@modelcontextprotocol/server';
-import { afterAll } from 'vitest';
+import { atTheEnd } from '../cli/place.ts';
 import { type ShopOptions, stock } from './servers/shop.ts';
 
 export async function listening(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  afterAll(() => {
+  atTheEnd(() => {
     server.closeAllConnections();
     server.close();
   });

@@ -2,8 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach } from 'vitest';
-import { main, type Place, place } from '../cli/place.ts';
+import { atTheEnd, main, type Place, place } from '../cli/place.ts';
 import { type RawClient, rawClient } from './raw-client.ts';
 
 export const serverAt = (name: string) => join(import.meta.dirname, 'servers', name);
@@ -28,9 +27,8 @@ export interface ProxyPlace extends Place {
 export function proxyPlace(env: Readonly<Record<string, string>> = {}): ProxyPlace {
   const here = place(env);
   const clients: RawClient[] = [];
-  afterEach(async () => {
+  atTheEnd(() => {
     for (const { child } of clients) if (child.exitCode === null) child.kill('SIGKILL');
-    clients.length = 0;
   });
   const command = (options: readonly string[], server: readonly string[]) => [
     process.execPath,
