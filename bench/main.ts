@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { cli } from './cli.ts';
 import { keys } from './keys.ts';
+import { mcp } from './mcp.ts';
 import { peers } from './peers.ts';
 import { postgres } from './postgres.ts';
 import { processes } from './processes.ts';
@@ -59,6 +60,11 @@ const parts: readonly Part[] = [
     run: () => peers(rounds),
   },
   { name: 'cli', what: 'starting a guarded command, beside node -e and flock', run: () => cli(rounds) },
+  {
+    name: 'mcp',
+    what: 'messages and calls through semel mcp, beside the server alone',
+    run: () => mcp(rounds),
+  },
 ];
 
 const unknown = positionals.find((wanted) => !parts.some(({ name }) => name === wanted));

@@ -11,6 +11,7 @@ export const commands: Readonly<Record<CommandName, () => Promise<{ default: Com
   recent: () => import('./recent.ts'),
   seed: () => import('./seed.ts'),
   mcp: () => import('./mcp.ts'),
+  policy: () => import('./policy.ts'),
   ls: () => import('./ls.ts'),
   show: () => import('./show.ts'),
   doubt: () => import('./doubt.ts'),

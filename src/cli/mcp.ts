@@ -1,15 +1,15 @@
 // `semel mcp`: a proxy in front of any MCP server, whose tools then land once. Its words only; what it does is in src/mcp.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import {
   inspected,
+  longestLine,
   type PolicyFile,
   proxyHttp,
   proxyStdio,
-  readPolicyFile,
   starterFile,
   toolCalls,
   toolsOf,
@@ -18,6 +18,7 @@ import type { Ambient } from '../semel/index.ts';
 import { command, type ValuesOf } from './command.ts';
 import { flagReader } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
+import { policiesIn } from './policy-file.ts';
 import { complain, print, printAside, printJson, table } from './print.ts';
 import { usageError } from './usage.ts';
 
@@ -72,31 +73,32 @@ others run once for the same arguments: in a turn where the call or --conversati
   async run({ values, positionals, rest }) {
     if (positionals.length > 0)
       throw usageError('mcp', `What is ${positionals[0]}? The server's command stands after \`--\``);
-    const policies = policiesOf(values.policy);
+    const policies = values.policy === undefined ? noPolicies : policiesIn('mcp', values.policy);
     const [program, ...args] = rest ?? [];
     if (values.inspect === true) return inspect(program, args, policies, values);
     if (values.write !== undefined) throw usageError('mcp', '--write needs --inspect');
     if ((program === undefined) === (values.http === undefined))
       throw usageError('mcp', 'Name the server: a command after `--`, or a URL by --http');
     const identity = identityOf(values);
+    const graceMs = flagReader('mcp', values).duration('grace', 30_000);
     const server = values.name ?? serverName(values.http ?? program ?? '', args);
-    const semel = ledgerFor(values, { make: true, onWarning: heard });
+    const semel = ledgerFor(values, { make: true, onWarning: heard, limits: { argsBytes: longestLine } });
     try {
+      // A hand-off in the environment that cannot be read is told now, not with every call.
+      semel.within({}, () => undefined);
       const calls = toolCalls({ semel, server, policies });
-      if (program !== undefined)
-        return await proxyStdio({
-          command: program,
-          args,
-          calls,
-          caller: { scope: 'stdio', identity },
-          input: process.stdin,
-          output: process.stdout,
-          graceMs: flagReader('mcp', values).duration('grace', 30_000),
-        }).catch((error: NodeJS.ErrnoException) => {
+      if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
+      // A client that does not listen any more does not end what it has begun.
+      process.stdout.removeAllListeners('error');
+      const caller = { scope: 'stdio', identity };
+      const { stdin: input, stdout: output } = process;
+      return await proxyStdio({ command: program, args, calls, caller, input, output, graceMs }).catch(
+        (error: NodeJS.ErrnoException) => {
+          if (error.syscall?.startsWith('spawn') !== true) throw error;
           complain(`${program} could not be started: ${error.message}`);
           return error.code === 'ENOENT' ? 127 : 126;
-        });
-      return await serveHttp(values, identity, calls);
+        },
+      );
     } finally {
       process.stdin.pause();
       await semel.close();
@@ -104,16 +106,19 @@ others run once for the same arguments: in a turn where the call or --conversati
   },
 });
 
+const noPolicies: PolicyFile = { version: 1 };
+
 type Values = ValuesOf<typeof flags> & { readonly json: boolean | undefined };
 
 async function serveHttp(
   values: Values,
   identity: Ambient,
   calls: ReturnType<typeof toolCalls>,
+  graceMs: number,
 ): Promise<number> {
   const { http = '', listen } = values;
   if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))
-    throw usageError('mcp', `${http} is no http URL`);
+    throw usageError('mcp', '--http takes an http or https URL');
   const [, host = '127.0.0.1', port] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? '') ?? [];
   if (port === undefined) throw usageError('mcp', '--http needs --listen <port>');
   const proxy = await proxyHttp({
@@ -123,8 +128,11 @@ async function serveHttp(
     calls,
     identity,
     origins: values['allow-origin'] ?? [],
+    graceMs,
   });
   printAside(`semel: listening on ${proxy.url}`);
+  if (!/^http:\/\/(127\.|\[::1\])/.test(proxy.url))
+    complain('others than this machine can reach it: whoever does may call the server, if that lets them.');
   await new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
@@ -179,17 +187,6 @@ const reasons = {
   default: 'no hint: with care',
 } as const;
 
-function policiesOf(path: string | undefined): PolicyFile {
-  if (path === undefined) return { version: 1 };
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    throw usageError('mcp', `${path} could not be read: ${(error as Error).message}`);
-  }
-  return readPolicyFile(text, path);
-}
-
 function identityOf({ conversation, turn }: Values): Ambient {
   if (conversation === undefined && turn !== undefined)
     throw usageError('mcp', '--turn needs --conversation');
@@ -215,7 +212,7 @@ function heard(warning: string): void {
   const [name] = warning.split(':');
   complain(
     warning.includes('the turn was guessed')
-      ? `${name}: nobody says which conversation its calls are of, so equal ones count as one for ten minutes. ` +
+      ? `${name}: nobody says which conversation its calls are of, so equal ones count as one for a while (usually ten minutes). ` +
           'Pass --conversation, or let the client send dev.semel/conversation and dev.semel/turn in _meta.'
       : warning,
   );

@@ -8,6 +8,7 @@ export const summaries = {
   recent: { group: 'Guard', line: 'what was done lately, for a prompt' },
   seed: { group: 'Guard', line: 'slot, date, seed, picks and recent work of this run' },
   mcp: { group: 'Guard', line: 'guard the tools of any MCP server, for any client' },
+  policy: { group: 'Guard', line: 'make or check a policy file for semel mcp' },
   ls: { group: 'See', line: 'list records' },
   show: { group: 'See', line: 'one record: attempts, timeline, evidence' },
   doubt: { group: 'See', line: 'what is in doubt and needs a decision' },

@@ -8,7 +8,7 @@ import { NotLanded } from '../core/signals.ts';
 import type { AttemptContext } from '../runner/index.ts';
 import { type Ambient, ambient, type CallOptions, type Semel, type ToolFunction } from '../semel/index.ts';
 import { type Policy, refuseKeys, termsOf } from './policy.ts';
-import { lineFor } from './told.ts';
+import { lineFor, toldError, unrecordedLine } from './told.ts';
 
 /** What a framework knows of one call of a tool. */
 export interface Asked {
@@ -131,8 +131,8 @@ async function callOf(
   if (suspended !== undefined) throw suspended.cause;
   // It is done: only the ledger could not be told. Nobody may do it again for that.
   if (result.error.code === 'UNRECORDED')
-    return { ok: true, value: result.error.value, line: result.error.message };
-  return { ok: false, error: result.error.toJSON() };
+    return { ok: true, value: result.error.value, line: unrecordedLine };
+  return { ok: false, error: toldError(result.error, result.receipt) };
 }
 
 /** What the program has said stands; a framework is asked only for what the period needs and nobody said. */

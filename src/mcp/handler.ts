@@ -3,9 +3,9 @@
 
 import type { Effect } from '../core/words.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
-import type { Ambient, Semel } from '../semel/index.ts';
+import type { Semel } from '../semel/index.ts';
 import { fieldsOf, type ToolCall, type ToolResult } from './messages.ts';
-import type { ErrorMeaning } from './policies.ts';
+import { type ErrorMeaning, usualWeakWindow } from './policies.ts';
 import { isUnfinished, toolGuard } from './tool-calls.ts';
 
 export { currentAttempt, isToolError, type Policy, type PolicyTerms } from '../guard/index.ts';
@@ -17,33 +17,41 @@ export interface HandlerTerms<Args> extends PolicyTerms<Args> {
   readonly errors?: ErrorMeaning;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what the SDK passes besides the args differs from version to version.
-type Handler<Args> = (args: Args, extra: any) => unknown;
+/** What the SDK passes: args and extra, or extra alone where the tool has no schema. */
+type ArgsIn<Params extends readonly unknown[]> = Params extends readonly [infer Args, unknown]
+  ? Args
+  : unknown;
 
 /** A handler whose effect lands once; of the same type as the one that is given. */
-export function guard<Args, Guarded extends Handler<Args>>(
+export function guard<Params extends readonly unknown[], Result>(
   semel: Semel,
   name: string,
-  policy: Effect | HandlerTerms<Args>,
-  handler: Guarded & Handler<Args>,
-): Guarded {
+  policy: Effect | HandlerTerms<ArgsIn<NoInfer<Params>>>,
+  handler: (...given: Params) => Result | Promise<Result>,
+): (...given: Params) => Result | Promise<Result> {
   const { errors = 'in-doubt', ...terms } = typeof policy === 'string' ? { effect: policy } : policy;
-  const guarding = guardOf(semel, name, terms as never, { passes: isUnfinished });
+  const usual = { weakWindow: usualWeakWindow, ...terms } as PolicyTerms;
+  const guarding = guardOf(semel, name, usual, { passes: (error) => isUnfinished(error) || isVisit(error) });
   if (guarding === undefined) return handler;
   const { answer } = toolGuard(semel, guarding, errors);
-  const guarded = async (...given: unknown[]): Promise<unknown> => {
+  return async (...given: Params): Promise<Result> => {
     // Without a schema the SDK passes no args.
     const [args, extra] = given.length > 1 ? given : [{}, given[0]];
     const call = callOf(name, args, extra);
-    const reply = await answer(call, { scope: scopeOf(extra), identity: identityOf(extra) }, async () => ({
+    const reply = await answer(call, { scope: scopeOf(extra), identity: {} }, async () => ({
       jsonrpc: '2.0',
       id: call.id,
-      result: (await (handler as (...all: unknown[]) => unknown)(...given)) as ToolResult,
+      result: ((await handler(...given)) ?? {}) as ToolResult,
     }));
-    if ('error' in reply) throw new Error(reply.error.message);
-    return reply.result;
+    if ('result' in reply) return reply.result as Result;
+    const { message: text, data } = reply.error;
+    return { content: [{ type: 'text', text }], isError: true, _meta: data } as Result;
   };
-  return guarded as unknown as Guarded;
+}
+
+/** First a page has to be visited: nothing was run, and the SDK tells the client by this error. */
+function isVisit(error: unknown): boolean {
+  return fieldsOf(error).code === -32042;
 }
 
 /** Version 2 has its facts one level deeper. */
@@ -53,24 +61,21 @@ function factsOf(extra: unknown): Readonly<Record<string, unknown>> {
 }
 
 function callOf(name: string, args: unknown, extra: unknown): ToolCall {
-  const { _meta, inputResponses } = factsOf(extra);
+  const { _meta, inputResponses, requestState } = factsOf(extra);
+  const state: unknown = typeof requestState === 'function' ? requestState() : requestState;
   const params = {
     name,
     arguments: args,
     _meta: fieldsOf(_meta),
     ...(inputResponses === undefined ? {} : { inputResponses }),
+    ...(state === undefined ? {} : { requestState: state }),
   };
   return { jsonrpc: '2.0', id: 0, method: 'tools/call', params };
 }
 
+/** A session is no caller: a client that lost it comes back with another one, and asks for the same again. */
 function scopeOf(extra: unknown): string {
   const { authInfo, http } = factsOf(extra);
   const { clientId } = fieldsOf(authInfo ?? fieldsOf(http).authInfo);
   return typeof clientId === 'string' ? clientId.slice(0, 100) : 'local';
-}
-
-/** A session is a conversation for as long as it lasts. */
-function identityOf(extra: unknown): Ambient {
-  const { sessionId } = factsOf(extra);
-  return typeof sessionId === 'string' ? { conversation: sessionId } : {};
 }

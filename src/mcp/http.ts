@@ -1,30 +1,44 @@
 // The proxy in front of a server that talks streamable HTTP. A POST with a tools/call goes through the ledger; everything
 // else is passed on as it is. A client that hangs up does not end what it has begun.
 
-import { createServer, type IncomingMessage, request as plainRequest, type ServerResponse } from 'node:http';
-import { request as tlsRequest } from 'node:https';
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { fateOfError } from '../core/classify.ts';
 import { shortDigest } from '../core/key.ts';
-import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import type { Ambient } from '../semel/index.ts';
 import { eventReader } from './events.ts';
-import { longestLine } from './lines.ts';
+import { exchangeFor } from './exchange.ts';
 import {
   broken,
-  callsIn,
+  cancelledBy,
   fieldsOf,
+  type Id,
   idKey,
   isReply,
   isToolCall,
+  isUnanswerable,
   type ListedTool,
   parsed,
-  type Reply,
+  read,
+  refusal,
+  refusedBatch,
   type ToolCall,
-  toolsIn,
-  unbatched,
+  unanswerable,
+  unreadable,
 } from './messages.ts';
 import type { ToolCalls } from './tool-calls.ts';
+import { type ToolList, toolList } from './tool-list.ts';
+import {
+  bodyOf,
+  type Headers,
+  isEventStream,
+  isPlain,
+  isWelcome,
+  passed,
+  readable,
+  send,
+  sendJson,
+} from './wire.ts';
 
 export interface HttpOptions {
   readonly upstream: URL;
@@ -34,6 +48,8 @@ export interface HttpOptions {
   readonly identity: Ambient;
   /** Pages of these origins may call, besides those of this machine. */
   readonly origins: readonly string[];
+  /** How long begun calls are waited for at the end. */
+  readonly graceMs: number;
 }
 
 export interface HttpProxy {
@@ -42,16 +58,24 @@ export interface HttpProxy {
   close(): Promise<void>;
 }
 
-type Headers = IncomingMessage['headers'];
+/** The hand-off of who asks, where the client can set a header and no `_meta`. */
+const contextHeader = 'semel-context';
+
+/** A list may change without our hearing of it. */
+const listAgeMs = 60_000;
+const mostLists = 1_000;
 
 export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
-  const { upstream, calls, identity } = options;
-  const tools = new Map<string, ListedTool>();
+  const { upstream, calls, identity, origins, graceMs } = options;
+  /** A server may list other tools to another caller. */
+  const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
   const answering = new Set<Promise<void>>();
+  const inHand = new Set<string>();
   const server = createServer((request, response) => {
-    const work = serve(request, response).catch((error: unknown) => fail(response, 502, String(error)));
-    answering.add(work);
-    void work.finally(() => answering.delete(work));
+    response.on('error', () => undefined);
+    void serve(request, response).catch(() => {
+      sendJson(response, refusal(null, -32603, 'The server could not be reached.'), 502);
+    });
   });
   server.requestTimeout = 0;
   await new Promise<void>((resolve, reject) => {
@@ -63,107 +87,77 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}${upstream.pathname}`,
     async close() {
       server.close();
-      await Promise.allSettled(answering);
+      const { promise: patience, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, graceMs);
+      await Promise.race([Promise.allSettled(answering), patience]);
+      clearTimeout(timer);
       server.closeAllConnections();
     },
   };
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (!isWelcome(request, options.origins)) return fail(response, 403, 'This origin may not call.');
+    const { pathname } = new URL(request.url ?? '', upstream);
+    const refuse = (status: number, message: string) =>
+      sendJson(response, refusal(null, -32600, message), status);
+    if (!isWelcome(request, origins)) return refuse(403, 'This origin or host may not call.');
+    if (pathname !== upstream.pathname) return refuse(404, 'Only the server is here.');
     if (request.method !== 'POST') return passOn(request, response, undefined);
+    if (!isPlain(request.headers)) return refuse(415, 'Send the message as it is, not compressed.');
     const body = await bodyOf(request);
-    if (body === undefined) return fail(response, 413, 'The message is too long.');
-    const message = parsed(body.toString());
-    const batched = callsIn(message);
-    if (batched.length > 0)
-      return send(
-        response,
-        batched.map(({ id }) => unbatched(id)),
-      );
-    if (!isToolCall(message)) return passOn(request, response, body);
+    if (body === undefined) return refuse(413, 'The message is too long.');
+    const message = read(body);
+    if (message === undefined) return sendJson(response, unreadable(), 400);
+    const refused = refusedBatch(message);
+    if (refused !== undefined) return sendJson(response, refused);
+    if (isUnanswerable(message)) return sendJson(response, unanswerable(), 400);
     const scope = shortDigest('caller', request.headers.authorization ?? '');
-    const guard = calls.guardFor(await toolOf(message, request, scope));
+    const handOf = (id: Id) => `${scope} ${request.headers['mcp-session-id']} ${idKey(id)}`;
+    const cancelled = cancelledBy(message);
+    // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
+    if (cancelled !== undefined && inHand.has(handOf(cancelled))) return void response.writeHead(202).end();
+    if (!isToolCall(message)) return passOn(request, response, body);
+    const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     if (guard === undefined) return passOn(request, response, body);
-    const exchange = forwarding(request, response, body, message);
-    const reply = await guard
-      .answer(message, { scope, identity }, exchange.forward)
-      .catch((error: unknown) => broken(message.id, error));
-    exchange.finish(reply);
-  }
-
-  /** One call at the server: its other messages are passed on as they come, its answer is held back. */
-  function forwarding(request: IncomingMessage, response: ServerResponse, body: Buffer, call: ToolCall) {
-    let isStreaming = false;
-    let refused: (() => void) | undefined;
-    const forward = async (): Promise<Reply> => {
-      const answer = await ask(request, body, {}).catch((error: unknown) => {
-        throw fateOfError(error) === 'not sent' ? new NotLanded(String(error)) : error;
-      });
-      const { statusCode: status = 502, headers } = answer;
-      if (status < 200 || status > 299) {
-        const words = await bytesOf(answer);
-        refused = () => void response.writeHead(status, cleaned(headers)).end(words);
-        const happened = `The server answered ${status}.`;
-        throw isRefusal(status) ? new NotLanded(happened) : new MaybeLanded(happened);
-      }
-      if (!isEventStream(headers)) {
-        const reply = parsed((await bytesOf(answer)).toString());
-        if (!isReply(reply)) throw new MaybeLanded('The server did not answer the call.');
-        for (const [name, value] of Object.entries(kept(headers))) response.setHeader(name, value);
-        return reply;
-      }
-      isStreaming = true;
-      response.writeHead(200, cleaned(headers));
-      let reply: Reply | undefined;
-      const events = eventReader((event, data) => {
-        const message = data === undefined ? undefined : parsed(data);
-        if (isReply(message) && idKey(message.id) === idKey(call.id)) reply = message;
-        else response.write(event);
-      });
-      for await (const chunk of answer) events.read(chunk as Buffer);
-      if (reply === undefined) throw new MaybeLanded('The server ended its answer before the result.');
-      return reply;
-    };
-    const finish = (reply: Reply): void => {
-      if (refused !== undefined) refused();
-      else if (isStreaming) response.end(`event: message\ndata: ${JSON.stringify(reply)}\n\n`);
-      else send(response, reply);
-    };
-    return { forward, finish };
+    const exchange = exchangeFor(message, response, () =>
+      send(targetOf(request), { method: 'POST', headers: readable(request.headers), body }),
+    );
+    const context = request.headers[contextHeader];
+    const caller = { scope, identity: typeof context === 'string' ? context : identity };
+    inHand.add(handOf(message.id));
+    const work = guard
+      .answer(message, caller, exchange.forward)
+      .catch((error: unknown) => broken(message.id, error))
+      .then(exchange.finish)
+      .finally(() => inHand.delete(handOf(message.id)));
+    answering.add(work);
+    await work.finally(() => answering.delete(work));
   }
 
   /** As the server lists it to this caller. */
-  async function toolOf(call: ToolCall, request: IncomingMessage, scope: string): Promise<ListedTool> {
+  function listed(call: ToolCall, headers: Headers, scope: string): Promise<ListedTool | undefined> {
     const { name, _meta } = call.params;
     const { progressToken: _, ...meta } = fieldsOf(_meta);
-    const at = (tool: string) => `${scope}\0${tool}`;
-    for (let cursor: string | undefined; !tools.has(at(name)); ) {
-      const params = {
-        ...(cursor === undefined ? {} : { cursor }),
-        ...(_meta === undefined ? {} : { _meta: meta }),
-      };
-      const id = `semel-${Math.random().toString(36).slice(2)}`;
-      const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list', params }));
-      const listed = await list(request, body).catch(() => undefined);
-      const { tools: some, next } = toolsIn(listed);
-      for (const tool of some) tools.set(at(tool.name), tool);
-      if (next === undefined) break;
-      cursor = next;
-    }
-    return tools.get(at(name)) ?? { name };
+    return listOf(scope).find(name, async (page) => {
+      const params = { ...page, ...(_meta === undefined ? {} : { _meta: meta }) };
+      const message = { jsonrpc: '2.0', id: `semel-${randomUUID()}`, method: 'tools/list', params };
+      const own = Object.entries(headers).filter(([header]) => !header.startsWith('mcp-param-'));
+      const answer = await send(upstream, {
+        method: 'POST',
+        headers: readable(Object.fromEntries(own), { 'mcp-method': 'tools/list', 'mcp-name': undefined }),
+        body: Buffer.from(JSON.stringify(message)),
+      });
+      return replyIn(answer);
+    });
   }
 
-  async function list(request: IncomingMessage, body: Buffer): Promise<unknown> {
-    const answer = await ask(request, body, { 'mcp-method': 'tools/list', 'mcp-name': undefined });
-    const bytes = await bytesOf(answer);
-    if (!isEventStream(answer.headers)) return parsed(bytes.toString());
-    let found: unknown;
-    const events = eventReader((_event, data) => {
-      const message = data === undefined ? undefined : parsed(data);
-      if (isReply(message)) found = message;
-    });
-    events.read(bytes);
-    return found;
+  function listOf(scope: string): ToolList {
+    const known = lists.get(scope);
+    if (known !== undefined && known.until > Date.now()) return known.list;
+    const list = toolList();
+    lists.delete(scope);
+    lists.set(scope, { list, until: Date.now() + listAgeMs });
+    if (lists.size > mostLists) lists.delete(lists.keys().next().value as string);
+    return list;
   }
 
   async function passOn(
@@ -171,106 +165,31 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     response: ServerResponse,
     body: Buffer | undefined,
   ): Promise<void> {
-    const asking = ask(request, body, undefined, (upstreamRequest) =>
-      response.once('close', () => upstreamRequest.destroy()),
-    );
-    const answer = await asking;
-    response.writeHead(answer.statusCode ?? 502, cleaned(answer.headers, true));
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const { method, headers } = request;
+    const answer = await send(targetOf(request), { method, headers, body, signal: gone.signal });
+    response.writeHead(answer.statusCode ?? 502, passed(answer.headers));
     response.flushHeaders();
+    answer.on('error', () => response.destroy());
     answer.pipe(response);
-    await new Promise<void>((resolve) => response.once('close', resolve));
   }
 
-  function ask(
-    { method, headers, url = '' }: IncomingMessage,
-    body: Buffer | undefined,
-    over: Headers | undefined,
-    onStart: (request: { destroy(): void }) => void = () => undefined,
-  ): Promise<IncomingMessage> {
-    const start = upstream.protocol === 'https:' ? tlsRequest : plainRequest;
-    const { search } = new URL(url, upstream);
-    const target = new URL(`${upstream.pathname}${upstream.search || search}`, upstream);
-    const { host: _, connection: _c, 'content-length': _l, 'transfer-encoding': _t, ...passed } = headers;
-    const sent: Headers = {
-      ...passed,
-      ...(over === undefined ? {} : { 'accept-encoding': 'identity', ...over }),
-    };
-    if (body !== undefined) sent['content-length'] = String(body.length);
-    for (const name of Object.keys(sent)) if (sent[name] === undefined) delete sent[name];
-    return new Promise((resolve, reject) => {
-      const outgoing = start(target, { method, headers: sent }, resolve);
-      outgoing.once('error', reject);
-      onStart(outgoing);
-      outgoing.end(body);
-    });
+  function targetOf({ url = '' }: IncomingMessage): URL {
+    const target = new URL(upstream);
+    if (target.search === '') target.search = new URL(url, upstream).search;
+    return target;
   }
 }
 
-/** It was turned away before any tool was asked. */
-function isRefusal(status: number): boolean {
-  return status >= 400 && status < 500 && status !== 408 && status !== 409;
-}
-
-/** A page in a browser must not reach what is meant for this machine. */
-function isWelcome({ headers }: IncomingMessage, origins: readonly string[]): boolean {
-  const { origin } = headers;
-  if (origin === undefined || origins.includes(origin)) return true;
-  const host = URL.canParse(origin) ? new URL(origin).hostname : '';
-  return host === 'localhost' || host === '127.0.0.1' || host === '[::1]';
-}
-
-function isEventStream(headers: Headers): boolean {
-  return headers['content-type']?.startsWith('text/event-stream') === true;
-}
-
-const hopByHop = new Set([
-  'connection',
-  'keep-alive',
-  'transfer-encoding',
-  'upgrade',
-  'proxy-authenticate',
-  'te',
-  'trailer',
-]);
-
-function cleaned(headers: Headers, isWhole = false): Record<string, string | string[]> {
-  const passed = Object.entries(headers).filter(
-    ([name]) => !hopByHop.has(name) && (isWhole || name !== 'content-length'),
-  );
-  return Object.fromEntries(passed) as Record<string, string | string[]>;
-}
-
-/** Of an answer whose body is written anew. */
-function kept(headers: Headers): Record<string, string | string[]> {
-  const { 'content-type': _, 'content-encoding': _e, etag: _t, ...others } = cleaned(headers);
-  return others;
-}
-
-async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of request) {
-    size += (part as Buffer).length;
-    if (size > longestLine) return undefined;
-    parts.push(part as Buffer);
-  }
-  return Buffer.concat(parts);
-}
-
-async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  for await (const part of answer) parts.push(part as Buffer);
-  return Buffer.concat(parts);
-}
-
-function send(response: ServerResponse, body: unknown): void {
-  if (response.headersSent) return void response.end();
-  response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify(body));
-}
-
-function fail(response: ServerResponse, status: number, message: string): void {
-  if (response.headersSent) return void response.end();
-  response.writeHead(status, { 'content-type': 'application/json' });
-  response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32603, message }, id: null }));
+async function replyIn(answer: IncomingMessage): Promise<unknown> {
+  const bytes = (await bodyOf(answer)) ?? Buffer.alloc(0);
+  if (!isEventStream(answer.headers)) return parsed(bytes.toString());
+  let found: unknown;
+  const events = eventReader((_event, data) => {
+    const message = data === undefined ? undefined : parsed(data);
+    if (isReply(message)) found = message;
+  });
+  events.read(bytes);
+  return found;
 }

@@ -1,7 +1,10 @@
 // The proxy in front of an MCP server, for the command. `semel/mcp`, for a server of one's own, is handler.ts.
 
+export { metaNames } from './asked.ts';
+export { type Exported, exportedPolicies } from './exported.ts';
 export { type HttpProxy, proxyHttp } from './http.ts';
 export { type Inspected, inspected, starterFile, toolsOf } from './inspect.ts';
-export { type PolicyFile, readPolicyFile } from './policies.ts';
+export { longestLine } from './lines.ts';
+export { type FilePolicy, type PolicyFile, readPolicyFile } from './policies.ts';
 export { proxyStdio } from './stdio.ts';
-export { metaNames, toolCalls } from './tool-calls.ts';
+export { toolCalls } from './tool-calls.ts';

@@ -1,4 +1,6 @@
-// JSON-RPC as MCP speaks it, as far as the proxy reads it. What it does not understand it passes on.
+// JSON-RPC as MCP speaks it, as far as the proxy reads it.
+
+import { isUtf8 } from 'node:buffer';
 
 export type Id = string | number;
 
@@ -55,6 +57,25 @@ export function parsed(text: string): unknown {
   }
 }
 
+/** What a client sent; undefined: it cannot be read, so nobody can say that it is no call. */
+export function read(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) return undefined;
+  const text = bytes.toString();
+  const message = parsed(text);
+  if (!isToolCall(message) || !/[\d.eE]{16}|\d[eE]/.test(text)) return message;
+  // Numbers that JavaScript rounds are told apart by their digits: two ids must not become one call.
+  const { params } = JSON.parse(text, unrounded) as ToolCall;
+  return { ...message, params: { ...message.params, arguments: params.arguments } };
+}
+
+function unrounded(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
+  const isExact =
+    typeof value !== 'number' ||
+    Number.isSafeInteger(value) ||
+    (Number.isFinite(value) && !Number.isInteger(value));
+  return isExact ? value : `«${context?.source}»`;
+}
+
 export function isToolCall(message: unknown): message is ToolCall {
   const { method, id, params } = fieldsOf(message);
   return method === 'tools/call' && isId(id) && typeof fieldsOf(params).name === 'string';
@@ -89,26 +110,45 @@ export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
+/** One that would be rounded names another request. */
 function isId(id: unknown): id is Id {
-  return typeof id === 'string' || typeof id === 'number';
+  return (
+    typeof id === 'string' || (typeof id === 'number' && (Number.isSafeInteger(id) || !Number.isInteger(id)))
+  );
 }
 
 function isListed(tool: unknown): tool is ListedTool {
   return typeof fieldsOf(tool).name === 'string';
 }
 
-/** Of a batch, which one version of the protocol had: what is guarded is guarded one by one. */
-export function callsIn(message: unknown): readonly ToolCall[] {
-  return Array.isArray(message) ? message.filter(isToolCall) : [];
+/** A tools/call whose answer could not be told from others is not passed on: it would run without a guard. */
+export function isUnanswerable(message: unknown): boolean {
+  const { method, id } = fieldsOf(message);
+  return method === 'tools/call' && !isId(id);
 }
 
-export function unbatched(id: Id): Reply {
-  const message =
-    'A batch with a tools/call in it is not passed on: nothing was run. Send its calls one by one.';
-  return { jsonrpc: '2.0', id, error: { code: -32600, message } };
+/** What one version of the protocol had: what is guarded is guarded one by one. Undefined: there is no call in it. */
+export function refusedBatch(message: unknown): readonly Reply[] | undefined {
+  if (!Array.isArray(message)) return undefined;
+  if (!message.some((each) => fieldsOf(each).method === 'tools/call')) return undefined;
+  const requests = message.filter((each) => isId(fieldsOf(each).id) && fieldsOf(each).method !== undefined);
+  const why = 'A batch with a tools/call in it is not passed on: nothing was run. Send its calls one by one.';
+  return requests.map(({ id }) => refusal(id, -32600, why));
+}
+
+export function refusal(id: Id | null, code: number, message: string): Reply {
+  return { jsonrpc: '2.0', id: id as Id, error: { code, message } };
+}
+
+export function unreadable(): Reply {
+  return refusal(null, -32700, 'This is no JSON, so it was not passed on: it might be a call.');
+}
+
+export function unanswerable(): Reply {
+  return refusal(null, -32600, 'A tools/call without an id that can be answered is not passed on.');
 }
 
 export function broken(id: Id, cause: unknown): Reply {
   const why = cause instanceof Error ? cause.message : String(cause);
-  return { jsonrpc: '2.0', id, error: { code: -32603, message: `The proxy could not answer: ${why}` } };
+  return refusal(id, -32603, `The proxy could not answer: ${why}`);
 }

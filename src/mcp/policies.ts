@@ -1,13 +1,14 @@
 // What each tool of a server may do: as the policy file says, else by the hints of the tool itself, else with care.
 
-import type { Duration } from '../core/duration.ts';
-import { SemelError } from '../core/errors.ts';
+import { defineContract } from '../core/contract.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { isSemelError, SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import { checkKnown, fieldsOf as knownFields } from '../core/known-fields.ts';
 import { day, hour, minute, month, type Per, week } from '../core/period.ts';
 import { effects } from '../core/words.ts';
-import type { Policy, PolicyTerms } from '../guard/index.ts';
-import { fieldsOf, type ListedTool } from './messages.ts';
+import { type Policy, type PolicyTerms, termsOf } from '../guard/index.ts';
+import type { ListedTool } from './messages.ts';
 
 /** What a tool means by a result that is marked as an error. */
 export type ErrorMeaning = 'in-doubt' | 'refused' | 'not-landed';
@@ -60,14 +61,14 @@ export const usualWeakWindow: Duration = '10m';
 /** A tool may take long; its claim is renewed meanwhile. */
 const usualTimeout: Duration = '1h';
 
-const fileFields = knownFields<PolicyFile>({
+export const fileFields: ReadonlySet<string> = knownFields<PolicyFile>({
   $schema: true,
   version: true,
   weakWindow: true,
   hints: true,
   tools: true,
 });
-const toolFields = knownFields<FilePolicy>({
+export const toolFields: ReadonlySet<string> = knownFields<FilePolicy>({
   effect: true,
   stakes: true,
   identity: true,
@@ -84,48 +85,67 @@ const toolFields = knownFields<FilePolicy>({
   errors: true,
 });
 
+/** Every mistake is found now, and told with its place: a policy that is not understood guards nothing. */
 export function readPolicyFile(text: string, name: string): PolicyFile {
   let file: unknown;
   try {
     file = JSON.parse(text);
   } catch (cause) {
-    throw refusal(name, `${name} is no JSON: ${(cause as Error).message}.`, 'Correct it.');
+    throw refusal(name, '', `is no JSON: ${(cause as Error).message}`, 'Correct it.');
   }
-  if (typeof file !== 'object' || file === null || Array.isArray(file))
-    throw refusal(name, `${name} is no object.`, 'Write { "version": 1, "tools": { … } }.');
-  checkKnown(name, file, fileFields);
-  const { version, hints, tools } = file as PolicyFile;
-  if (version !== 1) throw refusal('version', `${name}: \`version\` is not 1.`, 'Write "version": 1.');
-  if (hints !== undefined && hints !== 'trust' && hints !== 'ignore')
-    throw refusal('hints', `${name}: \`hints\` is ${JSON.stringify(hints)}.`, 'Write "trust" or "ignore".');
-  if (tools !== undefined && (typeof tools !== 'object' || tools === null || Array.isArray(tools)))
-    throw refusal('tools', `${name}: \`tools\` is no object.`, 'Name each tool: { "send": "…" }.');
-  for (const [tool, policy] of Object.entries(tools ?? {})) checkTool(name, tool, policy);
-  return file as PolicyFile;
+  if (!isObject(file)) throw refusal(name, '', 'is no object', 'Write { "version": 1, "tools": { … } }.');
+  const at = (path: string, check: () => void) => checkAt(name, path, check);
+  at('', () => checkKnown(name, file, fileFields));
+  const { $schema, version, hints, weakWindow, tools = {} } = file as unknown as PolicyFile;
+  const oneOf = (path: string, value: unknown, allowed: readonly unknown[]) => {
+    if (allowed.includes(value)) return;
+    const next = `Write ${allowed.map((each) => JSON.stringify(each)).join(' or ')}.`;
+    throw refusal(name, path, `is ${JSON.stringify(value) ?? 'missing'}`, next);
+  };
+  oneOf('version', version, [1]);
+  if (hints !== undefined) oneOf('hints', hints, ['trust', 'ignore']);
+  if ($schema !== undefined && typeof $schema !== 'string')
+    throw refusal(name, '$schema', 'is no string', 'Write the place of the schema, or leave it out.');
+  if (weakWindow !== undefined) at('weakWindow', () => durationMs(weakWindow, 'weakWindow'));
+  if (!isObject(tools)) throw refusal(name, 'tools', 'is no object', 'Name each tool: { "send": "…" }.');
+  for (const [tool, policy] of Object.entries(tools)) {
+    const path = `tools.${tool}`;
+    const said = typeof policy === 'string' ? { effect: policy } : (policy as unknown);
+    if (!isObject(said)) throw refusal(name, path, 'is no policy', 'Write "read", or { "effect": "…" }.');
+    at(path, () => checkKnown(tool, said, toolFields));
+    const { effect, errors, stakes, repeat, per } = said as Partial<FilePolicy>;
+    oneOf(typeof policy === 'string' ? path : `${path}.effect`, effect, effects);
+    if (errors !== undefined) oneOf(`${path}.errors`, errors, errorMeanings);
+    if (stakes !== undefined) oneOf(`${path}.stakes`, stakes, ['normal', 'high']);
+    if (repeat !== undefined) oneOf(`${path}.repeat`, repeat, ['by-call']);
+    if (per !== undefined) at(`${path}.per`, () => perOf(per));
+    at(path, () => {
+      const terms = policyFor({ name: tool }, file as unknown as PolicyFile).policy;
+      defineContract(termsOf(anyTool, terms).definition, { hasVerify: false, hasPrepare: false });
+    });
+  }
+  return file as unknown as PolicyFile;
 }
 
-function checkTool(name: string, tool: string, policy: unknown): void {
-  const at = `tools.${tool}`;
-  const said = typeof policy === 'string' ? { effect: policy } : fieldsOf(policy);
-  const { effect, errors, per } = said as Partial<FilePolicy>;
-  if (typeof policy !== 'string') {
-    if (typeof policy !== 'object' || policy === null)
-      throw refusal(at, `${name}: \`${at}\` is no policy.`, 'Write "read", or { "effect": "…" }.');
-    checkKnown(`${name}, ${tool}`, policy, toolFields);
+const anyTool = 'the-tool-of-a-file';
+
+/** Whoever finds a mistake knows its field; where that is in the file is known here. */
+function checkAt(name: string, path: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    if (!isSemelError(error)) throw error;
+    const field = error.path === undefined || error.path === anyTool ? '' : error.path;
+    const last = path.split('.').at(-1) as string;
+    const inside = field === last || field.startsWith(`${last}.`) ? '' : field;
+    const place = [path, inside].filter((part) => part !== '').join('.');
+    const happened = error.happened.replace(/^[^:]*: /, '').replace(/\.$/, '');
+    throw refusal(name, place, `is wrong: ${happened}`, error.correctiveAction);
   }
-  if (!(effects as readonly unknown[]).includes(effect))
-    throw refusal(
-      at,
-      `${name}: ${tool} has ${effect === undefined ? 'no effect' : `the effect ${JSON.stringify(effect)}`}.`,
-      `Use one of ${effects.join(', ')}.`,
-    );
-  if (errors !== undefined && !errorMeanings.includes(errors))
-    throw refusal(
-      `${at}.errors`,
-      `${name}: \`errors\` of ${tool} is not known.`,
-      `Use one of ${errorMeanings.join(', ')}.`,
-    );
-  if (per !== undefined) perOf(per, `${at}.per`);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** What holds for a tool; the file first, and its own hints where they are believed. */
@@ -134,7 +154,7 @@ export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
     file.tools !== undefined && Object.hasOwn(file.tools, tool.name) ? file.tools[tool.name] : undefined;
   if (said !== undefined) {
     const { errors = 'in-doubt', per, ...terms } = typeof said === 'string' ? { effect: said } : said;
-    const policy = { ...terms, ...(per === undefined ? {} : { per: perOf(per, 'per') }) } as PolicyTerms;
+    const policy = { ...terms, ...(per === undefined ? {} : { per: perOf(per) }) } as PolicyTerms;
     return { policy: withUsual(policy, file), errors, source: 'file' };
   }
   const { readOnlyHint, idempotentHint } = tool.annotations ?? {};
@@ -158,13 +178,16 @@ function withUsual(policy: PolicyTerms, file: PolicyFile): PolicyTerms {
   return { weakWindow: file.weakWindow ?? usualWeakWindow, timeout: usualTimeout, ...policy };
 }
 
-const calendar = { minute, hour, day, week, month } as const;
+export const periods: readonly string[] = ['turn', 'conversation', 'run', 'ever'];
+export const calendar = { minute, hour, day, week, month } as const;
 
-function perOf(per: NonNullable<FilePolicy['per']>, path: string): Per {
-  if (typeof per === 'string') return per;
-  const [[unit, zone] = ['', ''], ...more] = Object.entries(fieldsOf(per));
+function perOf(per: NonNullable<FilePolicy['per']>): Per {
+  if (typeof per === 'string' && periods.includes(per)) return per;
+  const [[unit, zone] = ['', ''], ...more] = isObject(per) ? Object.entries(per) : [];
   if (more.length > 0 || !Object.hasOwn(calendar, unit) || typeof zone !== 'string')
-    throw refusal(path, `\`${path}\` is no period.`, 'Write "turn", "ever", or { "day": "Europe/Paris" }.');
+    throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(per)} is no period.`, {
+      next: `Write ${periods.map((each) => JSON.stringify(each)).join(', ')}, or { "day": "Europe/Paris" }.`,
+    });
   return calendar[unit as keyof typeof calendar](zone);
 }
 
@@ -176,6 +199,7 @@ export function contractName(server: string, tool: string): string {
   return `${plain.slice(0, 52)}-${shortDigest('tool', name).slice(0, 8)}`;
 }
 
-function refusal(path: string, happened: string, next: string): SemelError {
-  return new SemelError('CONTRACT_INVALID', happened, { path, next });
+function refusal(name: string, path: string, what: string, next: string): SemelError {
+  const subject = path === '' ? name : `${name}: \`${path}\``;
+  return new SemelError('CONTRACT_INVALID', `${subject} ${what}.`, { path: path || name, next });
 }

@@ -2,26 +2,33 @@
 // ledger; everything else is passed on byte for byte. A client that leaves does not end what it has begun.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
+import { NotLanded } from '../core/signals.ts';
+import type { Caller } from './asked.ts';
 import { lineReader } from './lines.ts';
 import {
   broken,
-  callsIn,
   cancelledBy,
   fieldsOf,
   type Id,
   idKey,
   isReply,
   isToolCall,
+  isUnanswerable,
   type ListedTool,
   parsed,
   type Reply,
+  read,
+  refusal,
+  refusedBatch,
   type ToolCall,
-  toolsIn,
-  unbatched,
+  unanswerable,
+  unreadable,
 } from './messages.ts';
-import type { Caller, ToolCalls } from './tool-calls.ts';
+import type { ToolCalls } from './tool-calls.ts';
+import { toolList } from './tool-list.ts';
 
 export interface StdioOptions {
   readonly command: string;
@@ -30,83 +37,93 @@ export interface StdioOptions {
   readonly caller: Caller;
   readonly input: Readable;
   readonly output: Writable;
-  readonly env?: NodeJS.ProcessEnv;
-  /** How long begun calls are waited for after the client has left. */
+  /** How long begun calls are waited for after the client has left, and then how long the server may take to end. */
   readonly graceMs: number;
 }
 
+type Server = ChildProcess & { readonly stdin: Writable; readonly stdout: Readable };
+
 const forwardedSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** Runs until the server has ended; answers its exit code. */
+/** Runs until the server has ended; answers its exit code. Throws where it cannot be started. */
 export async function proxyStdio(options: StdioOptions): Promise<number> {
-  const { command, args, env = process.env } = options;
-  const child = spawn(command, [...args], { stdio: ['pipe', 'pipe', 'inherit'], env });
+  const server = spawn(options.command, [...options.args], { stdio: ['pipe', 'pipe', 'inherit'] }) as Server;
   const signals = forwardedSignals.map((signal) => {
-    const pass = () => void child.kill(signal);
+    const pass = () => void server.kill(signal);
     process.on(signal, pass);
     return () => process.off(signal, pass);
   });
   try {
-    return await conversation(child as ChildProcess & { stdin: Writable; stdout: Readable }, options);
+    return await conversation(server, options);
   } finally {
     for (const stop of signals) stop();
   }
 }
 
 async function conversation(
-  server: ChildProcess & { stdin: Writable; stdout: Readable },
+  server: Server,
   { calls, caller, input, output, graceMs }: StdioOptions,
 ): Promise<number> {
-  const tools = new Map<string, ListedTool>();
+  const tools = toolList();
   /** Asked of the server by us, or for a call that is claimed. */
-  const awaited = new Map<string, (reply: Reply) => void>();
-  const lost = new Set<(error: Error) => void>();
+  const awaited = new Map<string, { tell(reply: Reply): void; lose(error: Error): void }>();
   const listing = new Set<string>();
+  /** The calls that are not answered yet, whether or not they have reached the server. */
+  const inHand = new Map<string, { isUnwanted: boolean }>();
   const answering = new Set<Promise<void>>();
-  const unwanted = new Set<string>();
+  /** Answers as they came: what is not changed is passed on byte for byte. */
+  const asTheyCame = new WeakMap<Reply, Buffer>();
+  const ownIds = `semel-${randomUUID()}`;
   let asked = 0;
   let isOver = false;
+  let isLeft = false;
 
+  const loseAll = (error: Error) => {
+    for (const { lose } of awaited.values()) lose(error);
+    awaited.clear();
+  };
   const ended = new Promise<number>((resolve, reject) => {
-    server.once('error', (error) => reject(error));
+    server.once('error', reject);
     server.once('close', (code, signal) => {
       isOver = true;
-      for (const tell of lost) tell(new Error('The server ended before it answered.'));
+      loseAll(new Error('The server ended before it answered.'));
       resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
     });
   });
-  server.stdin.on('error', () => undefined);
-  output.on('error', () => undefined);
+  server.stdin.on('error', loseAll);
+  output.on('error', () => void leave());
 
   const fromServer = lineReader((line) => {
-    if (line.includes('tools/list_changed')) tools.clear();
-    if (awaited.size === 0 && listing.size === 0) return void output.write(line);
+    if (line.includes('list_changed')) tools.forget();
+    if (awaited.size === 0 && listing.size === 0) return passTo(output, server.stdout, line);
     const message = parsed(line.toString());
-    if (!isReply(message)) return void output.write(line);
+    if (!isReply(message)) return passTo(output, server.stdout, line);
     const key = idKey(message.id);
-    if (listing.delete(key)) for (const tool of toolsIn(message).tools) tools.set(tool.name, tool);
-    const tell = awaited.get(key);
-    if (tell === undefined) return void output.write(line);
+    if (listing.delete(key)) tools.see(message);
+    const waiting = awaited.get(key);
+    if (waiting === undefined) return passTo(output, server.stdout, line);
     awaited.delete(key);
-    tell(message);
+    asTheyCame.set(message, line);
+    waiting.tell(message);
   });
   const fromClient = lineReader((line) => {
-    const message = line.includes('"method"') ? parsed(line.toString()) : undefined;
-    if (isToolCall(message))
-      return void track(answer(message, line).catch((error) => say(broken(message.id, error))));
-    const batched = callsIn(message);
-    for (const { id } of batched) say(unbatched(id));
-    if (batched.length > 0) return;
+    const message = read(line);
+    if (message === undefined && line.toString().trim() !== '') return say(unreadable());
+    if (isToolCall(message)) return track(answer(message, line));
+    const refused = refusedBatch(message);
+    if (refused !== undefined) return void output.write(`${JSON.stringify(refused)}\n`);
+    if (isUnanswerable(message)) return say(unanswerable());
     const { method, id } = fieldsOf(message);
     if (method === 'tools/list') listing.add(idKey(id as Id));
     const cancelled = cancelledBy(message);
+    const call = cancelled === undefined ? undefined : inHand.get(idKey(cancelled));
+    if (call === undefined) return passTo(server.stdin, input, line);
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
-    if (cancelled !== undefined && awaited.has(idKey(cancelled))) return void unwanted.add(idKey(cancelled));
-    server.stdin.write(line);
+    call.isUnwanted = true;
   });
-  server.stdout.on('data', fromServer.read);
+  server.stdout.on('data', guarded(fromServer.read, output));
   server.stdout.once('end', fromServer.end);
-  input.on('data', fromClient.read);
+  input.on('data', guarded(fromClient.read, server.stdin));
   input.once('end', () => void leave());
   input.once('error', () => void leave());
 
@@ -114,63 +131,94 @@ async function conversation(
   await Promise.allSettled(answering);
   return code;
 
+  /** A message without end cannot be judged, and what follows it neither. What came at once is passed on at once. */
+  function guarded(see: (chunk: Buffer) => void, sink: Writable): (chunk: Buffer) => void {
+    return (chunk) => {
+      sink.cork();
+      try {
+        see(chunk);
+      } catch (error) {
+        process.stderr.write(`semel: ${(error as Error).message} The server is ended.\n`);
+        server.kill();
+      } finally {
+        sink.uncork();
+      }
+    };
+  }
+
   function track(work: Promise<void>): void {
     answering.add(work);
     void work.finally(() => answering.delete(work));
   }
 
   async function answer(call: ToolCall, line: Buffer): Promise<void> {
-    const guard = calls.guardFor(await toolOf(call));
-    if (guard === undefined) return void server.stdin.write(line);
-    const reply = await guard.answer(call, caller, () => ask(call.id, line));
-    if (!unwanted.delete(idKey(call.id))) say(reply);
+    const key = idKey(call.id);
+    if (inHand.has(key)) return say(refusal(call.id, -32600, 'A call with this id is not answered yet.'));
+    const hand = { isUnwanted: false };
+    inHand.set(key, hand);
+    try {
+      const guard = await calls.guardFor(call.params.name, () => listed(call));
+      if (guard === undefined) return hand.isUnwanted ? undefined : passTo(server.stdin, input, line);
+      const forward = () => {
+        if (hand.isUnwanted) throw new NotLanded('It was cancelled before it was sent.');
+        return ask(call.id, line);
+      };
+      const reply = await guard.answer(call, caller, async () => forward());
+      if (!hand.isUnwanted) say(reply);
+    } catch (error) {
+      say(broken(call.id, error));
+    } finally {
+      inHand.delete(key);
+    }
   }
 
   function say(reply: Reply): void {
-    output.write(`${JSON.stringify(reply)}\n`);
+    output.write(asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`);
   }
 
   function ask(id: Id, line: Buffer | string): Promise<Reply> {
-    return new Promise((resolve, reject) => {
-      if (isOver) return reject(new Error('The server has ended.'));
-      const fail = (error: Error) => reject(error);
-      lost.add(fail);
-      awaited.set(idKey(id), (reply) => {
-        lost.delete(fail);
-        resolve(reply);
-      });
+    return new Promise((tell, lose) => {
+      if (isOver || server.stdin.destroyed) return lose(new NotLanded('The server has ended.'));
+      awaited.set(idKey(id), { tell, lose });
       server.stdin.write(line);
     });
   }
 
   /** As the server lists it: a client that knows the list from before does not ask for it again. */
-  async function toolOf({ params }: ToolCall): Promise<ListedTool> {
-    const known = tools.get(params.name);
-    if (known !== undefined) return known;
+  function listed({ params }: ToolCall): Promise<ListedTool | undefined> {
     const { progressToken: _, ...meta } = fieldsOf(params._meta);
-    for (let cursor: string | undefined; ; ) {
+    return tools.find(params.name, (page) => {
       asked += 1;
-      const id = `semel-${process.pid}-${asked}`;
-      const body = {
-        ...(cursor === undefined ? {} : { cursor }),
-        ...(params._meta === undefined ? {} : { _meta: meta }),
-      };
-      const request = { jsonrpc: '2.0', id, method: 'tools/list', params: body };
-      const reply = await ask(id, `${JSON.stringify(request)}\n`).catch(() => undefined);
-      const { tools: listed, next } = toolsIn(reply);
-      for (const tool of listed) tools.set(tool.name, tool);
-      if (next === undefined || tools.has(params.name)) break;
-      cursor = next;
-    }
-    // One that is not listed is treated with care, and not remembered.
-    return tools.get(params.name) ?? { name: params.name };
+      const id = `${ownIds}-${asked}`;
+      const body = { ...page, ...(params._meta === undefined ? {} : { _meta: meta }) };
+      return ask(id, `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list', params: body })}\n`);
+    });
   }
 
-  /** The client is gone. What it has begun is heard out, then the server is told. */
+  /** The client is gone. What it has begun is heard out, then the server is told; one that stays is ended. */
   async function leave(): Promise<void> {
+    if (isLeft) return;
+    isLeft = true;
     fromClient.end();
-    const patience = new Promise((resolve) => setTimeout(resolve, graceMs).unref());
+    const later = (work: () => void) => void setTimeout(work, graceMs).unref();
+    const { promise: patience, resolve } = Promise.withResolvers<void>();
+    later(resolve);
     await Promise.race([Promise.allSettled(answering), patience]);
     server.stdin.end();
+    later(() => {
+      server.kill('SIGTERM');
+      later(() => server.kill('SIGKILL'));
+    });
   }
+}
+
+/** Whoever reads slowly is waited for, so that nothing piles up here. */
+function passTo(sink: Writable, source: Readable, line: Buffer): void {
+  if (sink.destroyed || sink.write(line) || source.isPaused()) return;
+  source.pause();
+  const go = () => {
+    sink.off('drain', go).off('close', go);
+    source.resume();
+  };
+  sink.on('drain', go).on('close', go);
 }

@@ -2,10 +2,11 @@
 // again to whoever asks for the same.
 
 import { type ErrorValue, isSemelError } from '../core/errors.ts';
-import { shortDigest } from '../core/key.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
-import { type Answer, type Guard, guardOf } from '../guard/index.ts';
-import type { Ambient, Semel } from '../semel/index.ts';
+import { isRepeatable } from '../core/words.ts';
+import { type Answer, type Guard, guardOf, toldError } from '../guard/index.ts';
+import type { Semel } from '../semel/index.ts';
+import { askedBy, type Caller, identityOf, metaNames } from './asked.ts';
 import {
   fieldsOf,
   type ListedTool,
@@ -16,24 +17,6 @@ import {
 } from './messages.ts';
 import { contractName, type ErrorMeaning, type PolicyFile, policyFor } from './policies.ts';
 
-/** Our words in `_meta`, under a name that is ours. */
-export const metaNames = {
-  /** A hand-off, as `semel.handoff()` gives it. */
-  context: 'dev.semel/context',
-  conversation: 'dev.semel/conversation',
-  turn: 'dev.semel/turn',
-  key: 'dev.semel/idempotency-key',
-  replayed: 'dev.semel/replayed',
-  error: 'dev.semel/error',
-} as const;
-
-/** Where a call comes from, besides what it says itself. */
-export interface Caller {
-  /** Keys of one caller mean nothing to another. */
-  readonly scope: string;
-  readonly identity: Ambient;
-}
-
 export interface ToolCallsOptions {
   readonly semel: Semel;
   /** Which server this is: tools of two servers may have one name. */
@@ -42,8 +25,11 @@ export interface ToolCallsOptions {
 }
 
 export interface ToolCalls {
-  /** Undefined: it runs freely, and is passed on as it is. */
-  guardFor(tool: ListedTool): ToolGuard | undefined;
+  /**
+   * Undefined: it may be repeated, and is passed on as it is. `listed` is asked only where the policy file does not name
+   * the tool; one that is not listed is treated with care.
+   */
+  guardFor(name: string, listed: () => Promise<ListedTool | undefined>): Promise<ToolGuard | undefined>;
 }
 
 export interface ToolGuard {
@@ -52,15 +38,19 @@ export interface ToolGuard {
 }
 
 export function toolCalls({ semel, server, policies }: ToolCallsOptions): ToolCalls {
-  const guards = new Map<string, ToolGuard | undefined>();
+  const guards = new Map<string, ToolGuard>();
   return {
-    guardFor(tool) {
-      if (!guards.has(tool.name)) {
-        const { policy, errors } = policyFor(tool, policies);
-        const guard = guardOf(semel, contractName(server, tool.name), policy, { passes: isUnfinished });
-        guards.set(tool.name, guard && toolGuard(semel, guard, errors));
-      }
-      return guards.get(tool.name);
+    async guardFor(name, listed) {
+      const isNamed = policies.tools !== undefined && Object.hasOwn(policies.tools, name);
+      const { policy, errors } = policyFor(isNamed ? { name } : ((await listed()) ?? { name }), policies);
+      // Of what may be repeated nothing would be remembered. A hint of the server can change while we run.
+      if (isRepeatable(typeof policy === 'string' ? policy : policy.effect)) return undefined;
+      const known = guards.get(name);
+      if (known !== undefined) return known;
+      const guarding = guardOf(semel, contractName(server, name), policy, { passes: isUnfinished }) as Guard;
+      const guard = toolGuard(semel, guarding, errors);
+      guards.set(name, guard);
+      return guard;
     },
   };
 }
@@ -72,15 +62,16 @@ export function toolGuard(semel: Semel, guard: Guard, errors: ErrorMeaning): Too
       let said: Reply | undefined;
       const execute = async () => {
         said = await forward();
-        return resultOf(said, errors);
+        return resultOf(call, said, errors);
       };
-      const asked = { args: argsOf(call), key: keyOf(call, caller), toolCallId: toolCallIdOf(call) };
       try {
-        const answer = await semel.within(identityOf(call, caller), () => guard.call(asked, execute));
+        const answer = await semel.within(identityOf(call, caller), () =>
+          guard.call(askedBy(call, caller), execute),
+        );
         return told(call, answer, said);
       } catch (error) {
-        if (isUnfinished(error)) return { ...error.reply, id: call.id };
-        if (isSemelError(error)) return told(call, { ok: false, error: error.toJSON() }, undefined);
+        if (isUnfinished(error)) return error.reply;
+        if (isSemelError(error)) return told(call, { ok: false, error: toldError(error) }, undefined);
         throw error;
       }
     },
@@ -100,10 +91,10 @@ export function isUnfinished(error: unknown): error is Unfinished {
   return error instanceof Unfinished;
 }
 
-/** Bad request, unknown method, bad params: the server did not get as far as the tool. */
-const refusedCodes: readonly number[] = [-32600, -32601, -32602];
+/** Bad request, unknown method, bad params, first visit a page: the server did not get as far as the tool. */
+const refusedCodes: readonly number[] = [-32600, -32601, -32602, -32042];
 
-function resultOf(reply: Reply, errors: ErrorMeaning): ToolResult {
+function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeaning): ToolResult {
   if ('error' in reply) {
     const { code, message } = reply.error;
     throw refusedCodes.includes(code) ? new NotLanded(message) : new MaybeLanded(message);
@@ -113,16 +104,25 @@ function resultOf(reply: Reply, errors: ErrorMeaning): ToolResult {
   if (!isComplete || result.task !== undefined) throw new Unfinished(reply);
   if (result.isError !== true) return result;
   const words = textOf(result);
-  if (errors === 'refused') throw new Rejected(words);
-  throw errors === 'not-landed' ? new NotLanded(words) : new MaybeLanded(words);
+  if (errors === 'not-landed' || isTurnedAway(params.name, words)) throw new NotLanded(words);
+  throw errors === 'refused' ? new Rejected(words) : new MaybeLanded(words);
 }
 
-/** To whoever had it run, the server's own answer; to others what is known. */
-function told(call: ToolCall, answer: Answer, said: Reply | undefined): Reply {
-  const { id } = call;
+/** Servers of the SDK say so in a result, where others answer with an error: no handler has run. */
+function isTurnedAway(tool: string, words: string): boolean {
+  return (
+    /^(MCP error -32602: )?Input validation error: Invalid arguments for tool /.test(words) &&
+    words.includes(` for tool ${tool}: `)
+  );
+}
+
+/** To whoever had it run, the server's own answer, unchanged where it landed; to others what is known. */
+function told({ id }: ToolCall, answer: Answer, said: Reply | undefined): Reply {
   if (answer.ok) {
+    if (answer.line === undefined && said !== undefined) return said;
     const result = answer.value as ToolResult;
-    return { jsonrpc: '2.0', id, result: answer.line === undefined ? result : withLine(result, answer.line) };
+    const isReplayed = said === undefined;
+    return { jsonrpc: '2.0', id, result: withLine(result, answer.line, isReplayed) };
   }
   const { error } = answer;
   if (said !== undefined && 'error' in said)
@@ -133,8 +133,7 @@ function told(call: ToolCall, answer: Answer, said: Reply | undefined): Reply {
       id,
       result: marked(said.result, error, error.code === 'IN_DOUBT' ? inDoubtLine(error) : undefined),
     };
-  if (error.code === 'KEY_CONFLICT' && call.params.idempotencyKey !== undefined)
-    return { jsonrpc: '2.0', id, error: conflict(error) };
+  if (error.code === 'KEY_CONFLICT') return { jsonrpc: '2.0', id, error: conflict(error) };
   const text = JSON.stringify(error);
   return {
     jsonrpc: '2.0',
@@ -143,11 +142,12 @@ function told(call: ToolCall, answer: Answer, said: Reply | undefined): Reply {
   };
 }
 
-function withLine(result: ToolResult, line: string): ToolResult {
+function withLine(result: ToolResult, line: string | undefined, isReplayed: boolean): ToolResult {
+  const content = result.content ?? [];
   return {
     ...result,
-    content: [...(result.content ?? []), { type: 'text', text: line }],
-    _meta: { ...result._meta, [metaNames.replayed]: true },
+    content: line === undefined ? content : [...content, { type: 'text', text: line }],
+    ...(isReplayed ? { _meta: { ...result._meta, [metaNames.replayed]: true } } : {}),
   };
 }
 
@@ -176,43 +176,6 @@ function conflict(error: ErrorValue): RpcError {
     message: error.message,
     data: { type: 'idempotency_key_conflict', [metaNames.error]: error },
   };
-}
-
-/** A further round brings answers: it is an intent of its own, and a retry of it is the same one. */
-function argsOf({ params }: ToolCall): unknown {
-  const { arguments: args = {}, inputResponses, requestState } = params;
-  if (inputResponses === undefined && requestState === undefined) return args;
-  return { ...fieldsOf(args), '«round»': { inputResponses, requestState } };
-}
-
-function keyOf({ params }: ToolCall, { scope }: Caller): string | undefined {
-  const key = params.idempotencyKey ?? params._meta?.[metaNames.key];
-  if (typeof key !== 'string' || key === '') return undefined;
-  return `${scope}:${key.length <= 200 && !/\p{Cc}/u.test(key) ? key : shortDigest('key', key)}`;
-}
-
-/** Clients that tell which call of the model it is do so under names of their own. */
-function toolCallIdOf({ params }: ToolCall): string | undefined {
-  for (const [name, value] of Object.entries(params._meta ?? {}))
-    if (/tool_?(use|call)_?id$/i.test(name) && typeof value === 'string' && value.length <= 500) return value;
-  return undefined;
-}
-
-/** What the call says of itself, else what the proxy was told, else nothing: then it is like all others of its words. */
-function identityOf({ params }: ToolCall, caller: Caller): Ambient | string {
-  const {
-    [metaNames.context]: context,
-    [metaNames.conversation]: said,
-    [metaNames.turn]: turn,
-  } = params._meta ?? {};
-  if (typeof context === 'string') return context;
-  const { identity } = caller;
-  const conversation = typeof said === 'string' ? said : identity.conversation;
-  if (conversation === undefined)
-    return { conversation: `${caller.scope}:unplaced`, turn: 'unplaced', weak: true };
-  if (typeof turn === 'string') return { conversation, turn };
-  const known = said === undefined ? identity.turn : undefined;
-  return known === undefined ? { conversation, turn: 'unplaced', weak: true } : { conversation, turn: known };
 }
 
 function textOf({ content = [] }: ToolResult): string {

@@ -30,6 +30,13 @@ export const facts: readonly Fact[] = [
     fact: 'AI SDK: the workflow agent does not promise that an interrupted step runs once',
     absent: 'a sentence of its documentation; its runtime is a hosted service',
   },
+  { number: '2.1', fact: 'MCP: the protocol has no identity that survives a retry' },
+  { number: '2.2', fact: 'MCP: where a key of the caller is looked for, and where not' },
+  { number: '2.3', fact: 'MCP: a proxy passes on all but calls; closing a stream, a 401, a list, stderr' },
+  { number: '2.4', fact: 'MCP: with an output schema an error must be marked as one' },
+  { number: '2.5', fact: 'MCP: questions to the user are inside the claim, or rounds of their own' },
+  { number: '2.6', fact: 'MCP: duplicates that clients have made' },
+  { number: '2.7', fact: 'MCP: real clients and servers run offline' },
   {
     number: '3.1',
     fact: 'OpenAI Agents: the callId survives a resumed state; a tool is told no run, turn or conversation',

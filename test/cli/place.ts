@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 
 /** As it was built for this run of the tests (build.ts). */
 export const main = process.env.SEMEL_BUILT_COMMAND as string;
@@ -60,17 +60,19 @@ export interface Place extends Runner {
   readonly word: string;
 }
 
-const folders: string[] = [];
+/** At the end of the test that asks for it; outside of one, when the tests of the file have ended. */
+export function atTheEnd(work: () => void): void {
+  try {
+    onTestFinished(work);
+  } catch {
+    afterAll(work);
+  }
+}
 
-// Here and not in `place`: what is registered while a test runs is not called.
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
-
-/** Removed when the tests of the file have ended. */
+/** Removed at the end. */
 export function place(more: Readonly<Record<string, string>> = {}): Place {
   const folder = mkdtempSync(join(tmpdir(), 'semel-cli-'));
-  folders.push(folder);
+  atTheEnd(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   const path = (name: string) => join(folder, name);
   const storeAt = (name: string) => `sqlite:${path(name)}`;
   const store = storeAt('ledger.db');

@@ -136,6 +136,8 @@ const cases: readonly AdapterCase[] = [
           assert.match(prompt, /IN_DOUBT/);
           assert.match(prompt, /correctiveAction/);
           assert.doesNotMatch(prompt, invitation);
+          // A model that has a shell could decide its own doubt; and what a model reads, its provider reads.
+          assert.doesNotMatch(prompt, /semel resolve|doubts\.resolve|adapter-contract|refund\/-\//);
           assert.equal((await semel.doubts.list()).items.length, 1);
         },
         {

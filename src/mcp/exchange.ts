@@ -1,0 +1,82 @@
+// One guarded call at a server that talks HTTP: its other messages are passed on as they come, its answer is held back
+// until the ledger knows it. The client may hang up meanwhile; the server is heard out.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { fateOfError, fateOfStatus } from '../core/classify.ts';
+import { MaybeLanded, NotLanded } from '../core/signals.ts';
+import { eventReader } from './events.ts';
+import { idKey, isReply, parsed, type Reply, type ToolCall } from './messages.ts';
+import { bodyOf, isEventStream, kept, passed, sendJson } from './wire.ts';
+
+export interface Exchange {
+  /** Sends the call on; its answer, or an error that tells what became of it. */
+  forward(): Promise<Reply>;
+  finish(reply: Reply): void;
+}
+
+export function exchangeFor(
+  call: ToolCall,
+  response: ServerResponse,
+  send: () => Promise<IncomingMessage>,
+): Exchange {
+  /** The answer as it came: what is not changed is passed on byte for byte. */
+  let came: { readonly reply: Reply; readonly bytes: Buffer } | undefined;
+  let isStreaming = false;
+  let turnAway: (() => void) | undefined;
+
+  const isAnswer = (message: unknown): message is Reply =>
+    isReply(message) && idKey(message.id) === idKey(call.id);
+
+  async function whole(answer: IncomingMessage): Promise<Reply> {
+    const bytes = await bodyOf(answer);
+    const reply = bytes === undefined ? undefined : parsed(bytes.toString());
+    if (bytes === undefined || !isAnswer(reply)) throw new MaybeLanded('The server did not answer the call.');
+    for (const [name, value] of Object.entries(kept(answer.headers))) response.setHeader(name, value);
+    came = { reply, bytes };
+    return reply;
+  }
+
+  async function streamed(answer: IncomingMessage): Promise<Reply> {
+    isStreaming = true;
+    response.writeHead(200, kept(answer.headers));
+    response.flushHeaders();
+    const events = eventReader((event, data) => {
+      const message = data === undefined ? undefined : parsed(data);
+      if (isAnswer(message)) came = { reply: message, bytes: event };
+      else response.write(event);
+    });
+    for await (const chunk of answer) {
+      events.read(chunk as Buffer);
+      if (came !== undefined) return came.reply;
+    }
+    throw new MaybeLanded('The server ended its answer before the result.');
+  }
+
+  return {
+    async forward() {
+      const answer = await send().catch((error: unknown) => {
+        throw fateOfError(error) === 'not sent' ? new NotLanded(String(error)) : error;
+      });
+      const { statusCode: status = 502, headers } = answer;
+      if (status >= 200 && status < 300) return isEventStream(headers) ? streamed(answer) : whole(answer);
+      const words = await bodyOf(answer);
+      turnAway = () => void response.writeHead(status, passed(headers)).end(words);
+      const happened = `The server answered ${status}.`;
+      throw fateOfStatus(status) === 'ambiguous' ? new MaybeLanded(happened) : new NotLanded(happened);
+    },
+    finish(reply) {
+      const bytes = came?.reply === reply ? came.bytes : undefined;
+      if (turnAway !== undefined) turnAway();
+      else if (isStreaming) response.end(bytes ?? eventOf(reply, came?.bytes));
+      else if (bytes !== undefined) response.end(bytes);
+      else sendJson(response, reply);
+    },
+  };
+}
+
+/** With the other lines of the event that it stands for: a client may resume by its id. */
+function eventOf(reply: Reply, instead: Buffer | undefined): string {
+  const lines = (instead?.toString() ?? 'event: message').split(/\r\n|\n|\r/);
+  const others = lines.filter((line) => line !== '' && !line.startsWith('data:'));
+  return [...others, `data: ${JSON.stringify(reply)}`, '', ''].join('\n');
+}

@@ -1,0 +1,57 @@
+// The tools of a server as it lists them: asked for once, however many calls wait for the answer.
+
+import { type ListedTool, toolsIn } from './messages.ts';
+
+export interface ToolList {
+  /** A page of the list that came by. */
+  see(message: unknown): void;
+  /** The server says that its list has changed. */
+  forget(): void;
+  /** Undefined: it is not listed, or the list could not be had. `ask` sends a tools/list with these params. */
+  find(name: string, ask: (params: object) => Promise<unknown>): Promise<ListedTool | undefined>;
+}
+
+const mostPages = 100;
+
+/** A server that does not list its tools by then is asked without its list. */
+const patienceMs = 10_000;
+
+export function toolList(): ToolList {
+  const tools = new Map<string, ListedTool>();
+  let listing: Promise<void> | undefined;
+
+  function see(message: unknown): string | undefined {
+    const { tools: some, next } = toolsIn(message);
+    for (const tool of some) tools.set(tool.name, tool);
+    return next;
+  }
+
+  async function list(ask: (params: object) => Promise<unknown>): Promise<void> {
+    let cursor: string | undefined;
+    for (let page = 0; page < mostPages; page += 1) {
+      cursor = see(await ask(cursor === undefined ? {} : { cursor }));
+      if (cursor === undefined) return;
+    }
+  }
+
+  return {
+    see: (message) => void see(message),
+    forget: () => tools.clear(),
+    async find(name, ask) {
+      if (!tools.has(name)) {
+        listing ??= inTime(list(ask)).finally(() => {
+          listing = undefined;
+        });
+        await listing;
+      }
+      return tools.get(name);
+    },
+  };
+}
+
+function inTime(work: Promise<void>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, patienceMs);
+  work.then(resolve, () => resolve());
+  return promise.finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,115 @@
+// HTTP between the proxy and both sides: which headers pass, how bodies are read, who may call at all.
+
+import {
+  type IncomingMessage,
+  request as plainRequest,
+  type RequestOptions,
+  type ServerResponse,
+} from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import { longestLine } from './lines.ts';
+
+export type Headers = IncomingMessage['headers'];
+
+export interface Sending {
+  readonly method: string | undefined;
+  readonly headers: Headers;
+  readonly body?: Buffer | undefined;
+  readonly signal?: AbortSignal;
+}
+
+/** Answers as soon as the headers are there. */
+export function send(target: URL, { method, headers, body, signal }: Sending): Promise<IncomingMessage> {
+  const start = target.protocol === 'https:' ? tlsRequest : plainRequest;
+  const sent: Headers = { ...headers };
+  for (const name of [...hopByHop, 'host', 'content-length']) delete sent[name];
+  if (body !== undefined) sent['content-length'] = String(body.length);
+  for (const name of Object.keys(sent)) if (sent[name] === undefined) delete sent[name];
+  const options: RequestOptions = { headers: sent, ...(method === undefined ? {} : { method }) };
+  return new Promise((resolve, reject) => {
+    const outgoing = start(target, { ...options, ...(signal === undefined ? {} : { signal }) }, resolve);
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+/** Of the proxy's own request, whose answer it has to read. */
+export function readable(headers: Headers, over: Headers = {}): Headers {
+  return { ...headers, 'accept-encoding': 'identity', ...over };
+}
+
+export function isEventStream(headers: Headers): boolean {
+  return headers['content-type']?.startsWith('text/event-stream') === true;
+}
+
+/** A compressed body could hide a call. */
+export function isPlain(headers: Headers): boolean {
+  const coding = headers['content-encoding'];
+  return coding === undefined || coding === 'identity';
+}
+
+/** A page in a browser must not reach what is meant for this machine: neither as itself nor under a borrowed name. */
+export function isWelcome({ headers, socket }: IncomingMessage, origins: readonly string[]): boolean {
+  const { origin, host = '' } = headers;
+  const hostname = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : '';
+  if (isLocal(socket.localAddress) && !isLocal(hostname)) return false;
+  if (origin === undefined || origins.includes(origin)) return true;
+  return URL.canParse(origin) && isLocal(new URL(origin).hostname);
+}
+
+function isLocal(host: string | undefined): boolean {
+  return host !== undefined && /^(localhost|127(\.\d+){3}|(::ffff:)?127(\.\d+){3}|\[?::1\]?)$/.test(host);
+}
+
+const hopByHop: readonly string[] = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+
+/** Of an answer that is passed on. */
+export function passed(headers: Headers): Record<string, string | string[]> {
+  const others = Object.entries(headers).filter(([name]) => !hopByHop.includes(name));
+  return Object.fromEntries(others) as Record<string, string | string[]>;
+}
+
+/** Of an answer whose body is written anew. */
+export function kept(headers: Headers): Record<string, string | string[]> {
+  const { 'content-length': _l, 'content-encoding': _e, etag: _t, ...others } = passed(headers);
+  return others;
+}
+
+/** Undefined: it is longer than anybody sends by intent. */
+export async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
+  if (Number(message.headers['content-length'] ?? 0) > longestLine) return undefined;
+  const parts: Buffer[] = [];
+  let size = 0;
+  // Not by `for await`: leaving it would cut the connection that the answer has to go out on.
+  return new Promise((resolve, reject) => {
+    message.on('data', (part: Buffer) => {
+      size += part.length;
+      if (size <= longestLine) parts.push(part);
+      else {
+        message.pause();
+        resolve(undefined);
+      }
+    });
+    message.once('end', () => resolve(Buffer.concat(parts)));
+    message.once('error', reject);
+    message.once('close', () => reject(new Error('The connection broke off.')));
+  });
+}
+
+export function sendJson(response: ServerResponse, body: unknown, status = 200): void {
+  if (response.headersSent) return void response.end();
+  response.statusCode = status;
+  response.setHeader('content-type', 'application/json');
+  // What is left of a refused body is not read.
+  if (status === 413) response.setHeader('connection', 'close');
+  response.end(JSON.stringify(body));
+}

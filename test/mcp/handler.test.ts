@@ -1,0 +1,201 @@
+// `guard` of semel/mcp in servers of both SDKs, over memory and over HTTP.
+
+import { Client as ClientV2, InMemoryTransport as MemoryV2 } from '@modelcontextprotocol/client';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { InMemoryTransport as MemoryV1 } from '@modelcontextprotocol/sdk/inMemory.js';
+import { McpServer as McpServerV1 } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
+import { inputRequired, McpServer as McpServerV2 } from '@modelcontextprotocol/server';
+import { createSemel, NotLanded, Rejected, type Semel } from 'semel';
+import { currentAttempt, guard, type HandlerTerms, isToolError } from 'semel/mcp';
+import { afterEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { type CallResult, httpClient } from './clients.ts';
+import { startV1, startV2 } from './http-servers.ts';
+import { proxyPlace } from './proxy.ts';
+
+const replayed = 'dev.semel/replayed';
+const semels: Semel[] = [];
+afterEach(async () => {
+  for (const semel of semels.splice(0)) await semel.close();
+});
+
+function memory(): Semel {
+  const semel = createSemel({ store: 'memory:', namespace: 'test', onWarning: () => undefined });
+  semels.push(semel);
+  return semel;
+}
+
+type Run = (args: { to: string; body?: string | undefined }, extra: unknown) => unknown;
+type Ask = (args: object, meta?: Record<string, unknown>) => Promise<CallResult>;
+
+/** One tool, `send`, in a server of that version. */
+async function serverWith(
+  version: 'v1' | 'v2',
+  semel: Semel,
+  terms: HandlerTerms<never>,
+  run: Run,
+): Promise<Ask> {
+  const info = { name: 'shop', version: '1.0.0' };
+  const fields = { to: z.string(), body: z.string().optional() };
+  if (version === 'v1') {
+    const server = new McpServerV1(info);
+    server.registerTool('send', { inputSchema: fields }, guard(semel, 'send', terms as never, run as never));
+    const [here, there] = MemoryV1.createLinkedPair();
+    const client = new ClientV1(info);
+    await Promise.all([server.connect(there), client.connect(here)]);
+    return async (args, _meta = {}) =>
+      (await client.callTool({ name: 'send', arguments: { ...args }, _meta })) as unknown as CallResult;
+  }
+  const server = new McpServerV2(info);
+  server.registerTool(
+    'send',
+    { inputSchema: z.object(fields) },
+    guard(semel, 'send', terms as never, run as never),
+  );
+  const [here, there] = MemoryV2.createLinkedPair();
+  const client = new ClientV2(info);
+  await Promise.all([server.connect(there), client.connect(here)]);
+  return async (args, _meta = {}) =>
+    (await client.callTool({ name: 'send', arguments: { ...args }, _meta })) as unknown as CallResult;
+}
+
+const done = (text: string) => ({ content: [{ type: 'text', text }] });
+
+describe.each(['v1', 'v2'] as const)('a server of SDK %s', (version) => {
+  test('a guarded handler runs once; its answer and a line come the second time; drift is told', async () => {
+    let ran = 0;
+    const ask = await serverWith(
+      version,
+      memory(),
+      { effect: 'write-non-idempotent', identity: ['to'] as never },
+      () => {
+        ran += 1;
+        expect(currentAttempt()?.key).toMatch(/-/);
+        return { ...done(`sent ${ran}`), structuredContent: { ran } };
+      },
+    );
+    const one = await ask({ to: 'ann', body: 'a' });
+    const two = await ask({ to: 'ann', body: 'b' });
+    expect(one.content).toEqual([{ type: 'text', text: 'sent 1' }]);
+    expect(two.structuredContent).toEqual({ ran: 1 });
+    expect(two._meta?.[replayed]).toBe(true);
+    expect(two.content[1]?.text).toContain('your `body` was not used');
+    await ask({ to: 'bob' });
+    expect(ran).toBe(2);
+  });
+
+  test('what it throws means what the signals say, else it is in doubt', async () => {
+    const fail: Record<string, Error> = {
+      lost: new Error('socket hang up'),
+      busy: new NotLanded('try later'),
+      never: new Rejected('no such box'),
+    };
+    let ran = 0;
+    const ask = await serverWith(version, memory(), { effect: 'write-non-idempotent' }, ({ to }) => {
+      ran += 1;
+      throw fail[to] as Error;
+    });
+    const codes: string[] = [];
+    for (const to of ['lost', 'lost', 'busy', 'busy', 'never', 'never']) {
+      const { isError, content } = await ask({ to });
+      const value: unknown = JSON.parse(content[0]?.text as string);
+      expect(isError && isToolError(value)).toBe(true);
+      codes.push((value as { code: string }).code);
+    }
+    expect(codes).toEqual(['IN_DOUBT', 'IN_DOUBT', 'NOT_LANDED', 'NOT_LANDED', 'FAILED', 'FAILED']);
+    expect(ran).toBe(4);
+  });
+
+  test.each(['in-doubt', 'refused', 'not-landed'] as const)(
+    'a result that is marked as an error: %s',
+    async (errors) => {
+      let ran = 0;
+      const ask = await serverWith(version, memory(), { effect: 'write-non-idempotent', errors }, () => {
+        ran += 1;
+        return { ...done('it broke'), isError: true };
+      });
+      expect((await ask({ to: 'x' })).content[0]?.text).toBe('it broke');
+      await ask({ to: 'x' });
+      expect(ran).toBe(errors === 'not-landed' ? 2 : 1);
+    },
+  );
+
+  test('identity comes from _meta, else from the program around it; keys conflict as a result', async () => {
+    let ran = 0;
+    const semel = memory();
+    const ask = await serverWith(version, semel, { effect: 'write-non-idempotent' }, () => {
+      ran += 1;
+      return done(`${ran}`);
+    });
+    const turn = (name: string) => ({ 'dev.semel/conversation': 'c', 'dev.semel/turn': name });
+    for (const name of ['1', '1', '2']) await ask({ to: 'x' }, turn(name));
+    expect(ran).toBe(2);
+    const context = semel.within({ conversation: 'c', turn: '2' }, semel.handoff);
+    expect((await ask({ to: 'x' }, { 'dev.semel/context': context }))._meta?.[replayed]).toBe(true);
+    const key = { 'dev.semel/idempotency-key': 'k' };
+    await ask({ to: 'y' }, key);
+    const conflict = await ask({ to: 'z' }, key);
+    expect(conflict.isError).toBe(true);
+    expect(conflict._meta?.type).toBe('idempotency_key_conflict');
+  });
+
+  test('a read is the handler itself', () => {
+    const handler = () => done('x');
+    expect(guard(memory(), 'look', 'read', handler)).toBe(handler);
+  });
+});
+
+test('version 1: an error that sends the user to a page first is passed, and nothing is kept', async () => {
+  let ran = 0;
+  const ask = await serverWith('v1', memory(), { effect: 'write-non-idempotent' }, () => {
+    ran += 1;
+    throw new UrlElicitationRequiredError([
+      { mode: 'url', message: 'pay', url: 'https://x.example', elicitationId: '1' },
+    ]);
+  });
+  for (const _ of [1, 2]) await expect(ask({ to: 'x' })).rejects.toMatchObject({ code: -32042 });
+  expect(ran).toBe(2);
+});
+
+test('version 2: a handler that asks its caller is passed, not kept; the round that answers runs once', async () => {
+  let ran = 0;
+  const handler = guard(memory(), 'send', 'write-non-idempotent', (_: { to: string }, ctx: object) => {
+    const { inputResponses } = (ctx as { mcpReq: { inputResponses?: unknown } }).mcpReq;
+    if (inputResponses === undefined) return inputRequired({ requestState: 's1' });
+    ran += 1;
+    return done('sent');
+  }) as unknown as (args: object, ctx: object) => Promise<CallResult>;
+  const ctx = (inputResponses?: object) => ({
+    mcpReq: { id: 1, inputResponses, requestState: () => (inputResponses ? 's1' : undefined) },
+  });
+  for (const _ of [1, 2])
+    expect(await handler({ to: 'x' }, ctx())).toMatchObject({
+      resultType: 'input_required',
+      requestState: 's1',
+    });
+  for (const _ of [1, 2]) await handler({ to: 'x' }, ctx({ q: { action: 'accept' } }));
+  expect(ran).toBe(1);
+  await handler({ to: 'x' }, ctx({ q: { action: 'decline' } }));
+  expect(ran).toBe(2);
+});
+
+test('over HTTP it lands once, also for a client that has lost its session', async () => {
+  for (const [version, start] of [
+    ['v1', startV1],
+    ['v2 modern', startV2],
+  ] as const) {
+    const here = proxyPlace();
+    const semel = memory();
+    const url = await start({
+      effects: here.path('effects'),
+      wrap: (name, handler) => guard(semel, name, name === 'look' ? 'read' : 'write-non-idempotent', handler),
+    });
+    for (const _ of [1, 2]) {
+      const client = await httpClient(version, url);
+      await client.call('send', { to: 'ann' });
+      await client.close();
+    }
+    expect(here.effects()).toEqual(['send ann ']);
+  }
+});

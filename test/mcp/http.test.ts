@@ -1,0 +1,274 @@
+// The proxy in front of a server that talks HTTP, byte by byte: what passes, who may call, what is recorded.
+
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../cli/place.ts';
+import { httpProxy, messageIn, post } from './http-proxy.ts';
+import { bodyOf, listening } from './http-servers.ts';
+import { errorOf, isReplay, proxyPlace, soon } from './proxy.ts';
+import type { Answer } from './raw-client.ts';
+
+interface Seen {
+  readonly method: string | undefined;
+  readonly headers: Record<string, unknown>;
+  readonly body: string;
+}
+
+/** A server by hand that writes down what it gets. A tool answers as its name says. */
+async function byHand() {
+  const seen: Seen[] = [];
+  let effects = 0;
+  let release: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const url = await listening(async (request, response) => {
+    const body = await bodyOf(request);
+    seen.push({ method: request.method, headers: request.headers, body });
+    if (request.method === 'GET')
+      return void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': open\n\n');
+    const { id, method, params } = JSON.parse(body || '{}');
+    const say = (message: object) =>
+      void response
+        .writeHead(200, { 'content-type': 'application/json', 'x-own': 'yes' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, ...message }));
+    if (method === 'tools/list')
+      return say({ result: { tools: [{ name: 'peek', annotations: { readOnlyHint: true } }] } });
+    if (method !== 'tools/call') return void response.writeHead(200).end('{ "odd" :1.0}\r\n');
+    const { name } = params;
+    if (/^\d+$/.test(name))
+      return void response.writeHead(Number(name), { 'www-authenticate': 'Bearer x' }).end('own words');
+    effects += 1;
+    if (name === 'cut') return void response.destroy();
+    if (name === 'half') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      return void response.end(
+        'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress"}\n\n',
+      );
+    }
+    if (name === 'events') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(': hello\n\nid: 1\ndata: {"jsonrpc":"2.0","method":"notifications/p"}\r\n\r\n');
+      // It never closes its stream.
+      return void response.write(
+        `id: 2\nevent: message\ndata: { "jsonrpc":"2.0",\ndata: "id":${id},"result":{"content":[]} }\n\n`,
+      );
+    }
+    if (name === 'other')
+      return void response.writeHead(200).end('{"jsonrpc":"2.0","id":"other","result":{}}');
+    if (name === 'accepted') return void response.writeHead(202).end();
+    if (name === 'slow') await gate;
+    return say({ result: { content: [{ type: 'text', text: `done ${effects}` }] } });
+  });
+  return { url, seen, release: () => release(), effects: () => effects };
+}
+
+describe('what passes', () => {
+  test('every other message: its bytes, its headers, its answer', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env);
+    const body = '{ "jsonrpc":"2.0","id":1,\r\n "method":"x","params":{"k":"\\u00e9","n":1.0} }';
+    const headers = {
+      authorization: 'Bearer t',
+      'mcp-protocol-version': '2025-06-18',
+      'mcp-session-id': 's',
+    };
+    const answer = await post(`${proxy.url}?a=b`, body, headers);
+    expect(answer.body).toBe('{ "odd" :1.0}\r\n');
+    expect(server.seen[0]?.body).toBe(body);
+    expect(server.seen[0]?.headers).toMatchObject(headers);
+    await post(proxy.url, '', {}, undefined, 'DELETE');
+    expect(server.seen[1]?.method).toBe('DELETE');
+  });
+
+  test('the guarded call and its first answer, byte for byte; the events beside it as they come', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env, [
+      '--policy',
+      here.policy({ events: 'write-non-idempotent' }),
+    ]);
+    const body =
+      '{ "jsonrpc":"2.0","id":1, "method":"tools\\/call","params":{"name":"events","arguments":{"n":1.0}} }';
+    const headers = { 'mcp-method': 'tools/call', 'mcp-name': 'events' };
+    const answer = await post(proxy.url, body, headers);
+    expect(server.seen).toHaveLength(1);
+    expect(server.seen[0]?.body).toBe(body);
+    expect(server.seen[0]?.headers).toMatchObject(headers);
+    expect(answer.body).toBe(
+      ': hello\n\nid: 1\ndata: {"jsonrpc":"2.0","method":"notifications/p"}\r\n\r\nid: 2\nevent: message\ndata: { "jsonrpc":"2.0",\ndata: "id":1,"result":{"content":[]} }\n\n',
+    );
+    expect(isReplay(messageIn((await post(proxy.url, body, headers)).body) as Answer)).toBe(true);
+    expect(server.effects()).toBe(1);
+  });
+
+  test('an open stream does not keep the proxy from ending', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env);
+    void post(proxy.url, '', {}, undefined, 'GET').catch(() => undefined);
+    await eventually(() => server.seen.length > 0);
+    proxy.child.kill('SIGTERM');
+    await eventually(() => proxy.child.exitCode === 0, 'the end');
+  });
+});
+
+describe('what the server answers', () => {
+  test('is passed on where it refuses; then the same call may run', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env);
+    const body = (name: string) =>
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}"}}`;
+    for (const status of [400, 401, 403, 404, 429]) {
+      for (const _ of [1, 2]) {
+        const answer = await post(proxy.url, body(String(status)));
+        expect(answer).toMatchObject({ status, body: 'own words' });
+        expect(answer.headers['www-authenticate']).toBe('Bearer x');
+      }
+    }
+    for (const status of [409, 500, 503]) {
+      expect((await post(proxy.url, body(String(status)))).status).toBe(status);
+      expect(errorOf(await proxy.call(String(status)))?.code).toBe('IN_DOUBT');
+    }
+  });
+
+  test.each(['cut', 'half', 'other', 'accepted'])(
+    'in doubt where it does not answer the call: %s',
+    async (name) => {
+      const here = proxyPlace();
+      const server = await byHand();
+      const proxy = await httpProxy(server.url, here.env);
+      expect(errorOf(await proxy.call(name))?.code).toBe('IN_DOUBT');
+      expect(errorOf(await proxy.call(name))?.code).toBe('IN_DOUBT');
+      expect(server.effects()).toBe(1);
+    },
+  );
+
+  test('nothing was sent where the server is not there', async () => {
+    const here = proxyPlace();
+    const proxy = await httpProxy('http://127.0.0.1:9/mcp', here.env);
+    for (const _ of [1, 2]) expect(errorOf(await proxy.call('send'))?.code).toBe('NOT_LANDED');
+  });
+});
+
+describe('a client that changes its mind', () => {
+  test('hangs up or cancels: the call goes on, and is recorded', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env);
+    const gone = new AbortController();
+    const lost = proxy.call('slow', {}, { id: 7, signal: gone.signal }).catch(() => undefined);
+    await eventually(() => server.effects() > 0);
+    const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}';
+    expect((await post(proxy.url, cancel)).status).toBe(202);
+    gone.abort();
+    await lost;
+    server.release();
+    expect(isReplay(await proxy.call('slow'))).toBe(true);
+    expect(server.effects()).toBe(1);
+    expect(server.seen.filter(({ body }) => body.includes('cancelled'))).toEqual([]);
+    // One that is not under way is the server's to judge.
+    await post(proxy.url, cancel);
+    expect(server.seen.filter(({ body }) => body.includes('cancelled'))).toHaveLength(1);
+  });
+
+  test('a proxy that is told to end waits for what was begun', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env);
+    const call = proxy.call('slow');
+    await eventually(() => server.effects() > 0);
+    proxy.child.kill('SIGTERM');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    server.release();
+    expect((await call).result?.content?.[0]?.text).toBe('done 1');
+    await eventually(() => proxy.child.exitCode === 0, 'the end');
+  });
+
+  test('a proxy that is killed leaves it in doubt', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const policy = ['--policy', here.policy({ slow: { effect: 'write-non-idempotent', ...soon } })];
+    const proxy = await httpProxy(server.url, here.env, policy);
+    const lost = proxy.call('slow').catch(() => 'lost');
+    await eventually(() => server.effects() > 0);
+    proxy.child.kill('SIGKILL');
+    expect(await lost).toBe('lost');
+    server.release();
+    const next = await httpProxy(server.url, here.env, policy);
+    expect(errorOf(await next.call('slow'))?.code).toBe('IN_DOUBT');
+    expect(server.effects()).toBe(1);
+  });
+});
+
+describe('who may call', () => {
+  test('this machine only, unless it is told otherwise; no page of elsewhere, under whatever name', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env, ['--allow-origin', 'https://good.example']);
+    expect(proxy.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
+    expect(proxy.stderr()).not.toContain('others than this machine');
+    const asked = async (headers: Record<string, string>) =>
+      (await post(proxy.url, '{"id":1}', headers)).status;
+    for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example', 'file://x'])
+      expect(await asked({ origin })).toBe(403);
+    for (const origin of [
+      'https://good.example',
+      'http://localhost:3000',
+      'http://127.0.0.1:8080',
+      'http://[::1]:1',
+    ])
+      expect(await asked({ origin })).toBe(200);
+    expect(await asked({ host: 'evil.example' })).toBe(403);
+    expect(server.seen).toHaveLength(4);
+    expect((await post(proxy.url.replace('/mcp', '/other'), '{"id":1}')).status).toBe(404);
+
+    const open = await httpProxy(server.url, here.env, [], '0.0.0.0:0');
+    await eventually(() => open.stderr().includes('others than this machine'));
+  });
+
+  test('nobody with a message that cannot be read, is compressed, in a batch or too long', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env);
+    const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"act"}}';
+    expect((await post(proxy.url, '{"id":')).status).toBe(400);
+    expect((await post(proxy.url, Buffer.from(`\ufeff${call}`, 'utf16le'))).status).toBe(400);
+    expect((await post(proxy.url, gzipSync(call), { 'content-encoding': 'gzip' })).status).toBe(415);
+    const batch = messageIn((await post(proxy.url, `[${call},{"id":2,"method":"ping"}]`)).body) as Answer[];
+    expect(batch.map(({ error }) => error?.code)).toEqual([-32600, -32600]);
+    expect((await post(proxy.url, call.replace('"id":1,', ''))).status).toBe(400);
+    expect(
+      (await post(proxy.url, '', { 'content-length': '100000000' }).catch(() => ({ status: 413 }))).status,
+    ).toBe(413);
+    expect(server.seen).toEqual([]);
+  });
+});
+
+test('secrets are neither logged nor kept', async () => {
+  const here = proxyPlace();
+  const server = await byHand();
+  const proxy = await httpProxy(`${server.url}?key=url-secret`, here.env);
+  const headers = { authorization: 'Bearer header-secret', cookie: 'c=cookie-secret' };
+  await proxy.call('act', { n: 1 }, { headers });
+  await proxy.call('500', {}, { headers }).catch(() => undefined);
+  expect(server.seen.at(-1)?.headers).toMatchObject(headers);
+  const ledger = readFileSync(here.path('ledger.db')).toString('latin1');
+  const kept = (await here.semel('export')).stdout + ledger + proxy.stderr();
+  expect(kept).toContain('.act');
+  expect(kept).not.toMatch(/(url|header|cookie)-secret/);
+});
+
+test('1 000 calls at once over HTTP are all answered, and each intent lands once', async () => {
+  const here = proxyPlace();
+  const server = await byHand();
+  const proxy = await httpProxy(server.url, here.env);
+  const answers = await Promise.all(
+    Array.from({ length: 1_000 }, (_, n) => proxy.call('act', { n: n % 100 })),
+  );
+  expect(answers.every(({ result }) => result?.isError !== true && result !== undefined)).toBe(true);
+  expect(server.effects()).toBe(100);
+});

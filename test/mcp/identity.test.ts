@@ -1,0 +1,151 @@
+// Who asks, and by which key: what a call says of itself, what its proxy was told, and what nobody says.
+
+import { createSemel } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { httpProxy } from './http-proxy.ts';
+import { startV2 } from './http-servers.ts';
+import { errorOf, isReplay, proxyPlace } from './proxy.ts';
+
+const meta = (names: Record<string, string>) => ({
+  _meta: Object.fromEntries(Object.entries(names).map(([name, value]) => [`dev.semel/${name}`, value])),
+});
+
+/** As an agent gives it to another one. */
+async function handoffOf(conversation: string, turn: string): Promise<string> {
+  await using semel = createSemel({ store: 'memory:' });
+  return semel.within({ conversation, turn }, semel.handoff);
+}
+
+describe('a key of the caller', () => {
+  test.each([
+    ['params.idempotencyKey', (key: string) => ({ idempotencyKey: key })],
+    ['_meta', (key: string) => meta({ 'idempotency-key': key })],
+  ])('in %s: is honoured; other args under it are a conflict, as SEP-3182 tells it', async (_, more) => {
+    const here = proxyPlace();
+    const client = here.client();
+    await client.call('act', { n: 1 }, more('k-1'));
+    expect(isReplay(await client.call('act', { n: 1 }, more('k-1')))).toBe(true);
+    expect(isReplay(await client.call('act', { n: 1 }, more('k-2')))).toBe(false);
+    const conflict = await client.call('act', { n: 2 }, more('k-1'));
+    expect(conflict.error).toMatchObject({ code: -32602, data: { type: 'idempotency_key_conflict' } });
+    expect(errorOf(conflict)?.code).toBe('KEY_CONFLICT');
+    expect(here.effects()).toHaveLength(2);
+    const long = 'x'.repeat(5_000);
+    await client.call('act', { n: 3 }, more(long));
+    expect(isReplay(await client.call('act', { n: 3 }, more(long)))).toBe(true);
+  });
+
+  test('means nothing to another caller: another Authorization is another one', async () => {
+    const here = proxyPlace();
+    const proxy = await httpProxy(await startV2({ effects: here.path('effects') }), here.env);
+    const as = (token: string) => ({ authorization: `Bearer ${token}` });
+    const more = { idempotencyKey: 'k-1' };
+    for (const token of ['ann', 'bob', 'ann', 'bob'])
+      await proxy.call('send', { to: 'x' }, { more, headers: as(token) });
+    expect(here.effects()).toHaveLength(2);
+    const conflict = await proxy.call('send', { to: 'y' }, { more, headers: as('ann') });
+    expect(conflict.error?.data?.type).toBe('idempotency_key_conflict');
+    const fresh = await proxy.call('send', { to: 'y' }, { more, headers: as('eve') });
+    expect(fresh.error).toBeUndefined();
+  });
+});
+
+describe('conversation and turn', () => {
+  test('of the call: one turn is one intent, another turn another one', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    const say = (conversation: string, turn: string) =>
+      client.call('act', { n: 1 }, meta({ conversation, turn }));
+    await say('c', 't1');
+    expect(isReplay(await say('c', 't1'))).toBe(true);
+    expect(isReplay(await say('c', 't2'))).toBe(false);
+    expect(isReplay(await say('d', 't1'))).toBe(false);
+    expect(here.effects()).toHaveLength(3);
+    const wrong = await client.call('act', { n: 1 }, { _meta: { 'dev.semel/conversation': 7 } });
+    expect(errorOf(wrong)?.code).toBe('INVALID_ARGS');
+  });
+
+  test('of the proxy, where the call says nothing; the call may add its turn', async () => {
+    const here = proxyPlace();
+    const one = here.client(['--conversation', 'c', '--turn', 't1']);
+    await one.call('act', { n: 1 });
+    expect(isReplay(await one.call('act', { n: 1 }, meta({ conversation: 'c', turn: 't1' })))).toBe(true);
+    expect(isReplay(await one.call('act', { n: 1 }, meta({ turn: 't2' })))).toBe(false);
+    const two = here.client(['--conversation', 'c', '--turn', 't2']);
+    expect(isReplay(await two.call('act', { n: 1 }))).toBe(true);
+    expect(here.effects()).toHaveLength(2);
+  });
+
+  test('unknown: equal calls are one for as long as the policy file says, and a person is told once', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--policy', here.policy({}, { weakWindow: '1s' })]);
+    await client.call('act', { n: 1 });
+    expect(isReplay(await client.call('act', { n: 1 }))).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    expect(isReplay(await client.call('act', { n: 1 }))).toBe(false);
+    expect(here.effects()).toHaveLength(2);
+  });
+
+  test('an irreversible tool per turn is not run on a guess', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--policy', here.policy({ act: { effect: 'irreversible', per: 'turn' } })]);
+    expect(errorOf(await client.call('act', { n: 1 }))?.code).toBe('NO_IDENTITY');
+    await client.call('act', { n: 1 }, meta({ conversation: 'c', turn: 't' }));
+    expect(here.effects()).toHaveLength(1);
+  });
+});
+
+describe('a hand-off: A gives a task to B, does not hear of it, and gives it again', () => {
+  const terms = { act: { effect: 'write-non-idempotent', identity: ['to'] } };
+
+  test('in _meta: B words it differently, and it lands once', async () => {
+    const here = proxyPlace();
+    const context = await handoffOf('order-7', 'task-1');
+    const policy = ['--policy', here.policy(terms)];
+    await here.client(policy).call('act', { to: 'ann', body: 'Hello Ann' }, meta({ context }));
+    const again = await here.client(policy).call('act', { to: 'ann', body: 'Dear Ann' }, meta({ context }));
+    expect(isReplay(again)).toBe(true);
+    expect(again.result?.content?.at(-1)?.text).toContain('your `body` was not used');
+    const other = meta({ context: await handoffOf('order-7', 'task-2') });
+    expect(isReplay(await here.client(policy).call('act', { to: 'ann' }, other))).toBe(false);
+    expect(here.effects()).toHaveLength(2);
+  });
+
+  test('in the environment of the proxy', async () => {
+    const context = await handoffOf('order-7', 'task-1');
+    const here = proxyPlace({ SEMEL_CONTEXT: context });
+    const policy = ['--policy', here.policy(terms)];
+    await here.client(policy).call('act', { to: 'ann', body: 'Hello Ann' });
+    expect(isReplay(await here.client(policy).call('act', { to: 'ann', body: 'Dear Ann' }))).toBe(true);
+    const records = JSON.stringify(await here.json('ls'));
+    expect(records).toContain('"conversation":"order-7"');
+    expect(here.effects()).toHaveLength(1);
+  });
+
+  test('in the header Semel-Context', async () => {
+    const here = proxyPlace();
+    const policy = here.policy({ send: { effect: 'write-non-idempotent', identity: ['to'] } });
+    const upstream = await startV2({ effects: here.path('effects') });
+    const proxy = await httpProxy(upstream, here.env, ['--policy', policy]);
+    const headers = { 'semel-context': await handoffOf('order-7', 'task-1') };
+    await proxy.call('send', { to: 'ann', body: 'Hello Ann' }, { headers });
+    expect(isReplay(await proxy.call('send', { to: 'ann', body: 'Dear Ann' }, { headers }))).toBe(true);
+    const other = { 'semel-context': await handoffOf('order-7', 'task-2') };
+    await proxy.call('send', { to: 'ann', body: 'Dear Ann' }, { headers: other });
+    expect(here.effects()).toHaveLength(2);
+  });
+
+  test('one that is damaged is refused, and nothing runs', async () => {
+    const context = `${(await handoffOf('c', 't')).slice(0, -1)}!`;
+    const here = proxyPlace();
+    const client = here.client();
+    expect(errorOf(await client.call('act', {}, meta({ context })))?.code).toBe('NO_IDENTITY');
+    expect(errorOf(await client.call('act', {}, { _meta: { 'dev.semel/context': null } }))?.code).toBe(
+      'NO_IDENTITY',
+    );
+    expect(here.effects()).toEqual([]);
+    const said = await here.with({ env: { SEMEL_CONTEXT: context } }).semel('mcp', '--', 'cat');
+    expect(said.stderr).toContain('no hand-off of semel');
+    expect(said.code).not.toBe(0);
+  });
+});

@@ -1,0 +1,215 @@
+// Policy files: what is accepted and what is not, by semel and by the schema that editors read; how they are made.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { isSemelError } from 'semel';
+import { describe, expect, test } from 'vitest';
+import { effects } from '../../src/core/words.ts';
+import {
+  calendar,
+  errorMeanings,
+  fileFields,
+  periods,
+  readPolicyFile,
+  toolFields,
+} from '../../src/mcp/policies.ts';
+import { place } from '../cli/place.ts';
+import { fake } from './proxy.ts';
+
+const root = join(import.meta.dirname, '../..');
+const schema = JSON.parse(readFileSync(join(root, 'semel.policy.schema.json'), 'utf8'));
+const isValid = (file: unknown) => new AjvJsonSchemaValidator().getValidator(schema)(file).valid;
+const one = (policy: unknown) => ({ version: 1, tools: { send: policy } });
+
+describe('the schema agrees with what is read', () => {
+  const { policy } = schema.definitions;
+  const names = (object: object) => Object.keys(object).sort();
+
+  test('it has every field, every effect, every period, every meaning', () => {
+    expect(names(schema.properties)).toEqual([...fileFields].sort());
+    expect(names(policy.properties)).toEqual([...toolFields].sort());
+    expect(schema.definitions.effect.enum).toEqual(effects);
+    expect(policy.properties.errors.enum).toEqual(errorMeanings);
+    const [words, slots] = policy.properties.per.anyOf;
+    expect(words.enum).toEqual(periods);
+    expect(names(slots.properties)).toEqual(names(calendar));
+  });
+
+  test.each([
+    { version: 1 },
+    { $schema: './semel.policy.schema.json', version: 1, hints: 'ignore', weakWindow: '5m', tools: {} },
+    ...effects.filter((effect) => effect !== 'irreversible').map(one),
+    one({ effect: 'irreversible', per: 'ever' }),
+    one({ effect: 'irreversible', per: { day: 'Europe/Paris' }, errors: 'refused', stakes: 'high' }),
+    one({
+      effect: 'write-non-idempotent',
+      identity: ['to'],
+      content: ['body'],
+      volatile: ['at'],
+      redact: ['card'],
+    }),
+    one({
+      effect: 'write-non-idempotent',
+      window: '7d',
+      weakWindow: 60_000,
+      failureWindow: '1h',
+      lease: '30s',
+      timeout: 'none',
+    }),
+    one({ effect: 'write-non-idempotent', repeat: 'by-call', timeout: '1.5h' }),
+  ])('both accept %j', (file) => {
+    expect(isValid(file)).toBe(true);
+    expect(readPolicyFile(JSON.stringify(file), 'p.json')).toEqual(file);
+  });
+
+  const wrong: [unknown, string][] = [
+    [[], 'p.json'],
+    [{}, 'version'],
+    [{ version: 2 }, 'version'],
+    [{ version: 1, tool: {} }, 'tool'],
+    [{ version: 1, hints: 'maybe' }, 'hints'],
+    [{ version: 1, weakWindow: 'soon' }, 'weakWindow'],
+    [{ version: 1, $schema: 7 }, '$schema'],
+    [{ version: 1, tools: [] }, 'tools'],
+    [one(null), 'tools.send'],
+    [one('write'), 'tools.send'],
+    [one({}), 'tools.send.effect'],
+    [one({ effect: 'write' }), 'tools.send.effect'],
+    [one({ effect: 'read', idenity: ['to'] }), 'tools.send.idenity'],
+    [one({ effect: 'irreversible' }), 'tools.send'],
+    [one('irreversible'), 'tools.send'],
+    [one({ effect: 'write-non-idempotent', per: 'weekly' }), 'tools.send.per'],
+    [one({ effect: 'write-non-idempotent', per: { fortnight: 'UTC' } }), 'tools.send.per'],
+    [one({ effect: 'write-non-idempotent', per: { day: 'UTC', week: 'UTC' } }), 'tools.send.per'],
+    [one({ effect: 'write-non-idempotent', identity: [] }), 'tools.send.identity'],
+    [one({ effect: 'write-non-idempotent', identity: 'to' }), 'tools.send.identity'],
+    [one({ effect: 'write-non-idempotent', content: [7] }), 'tools.send.content'],
+    [one({ effect: 'write-non-idempotent', errors: 'never' }), 'tools.send.errors'],
+    [one({ effect: 'write-non-idempotent', stakes: 'hgih' }), 'tools.send.stakes'],
+    [one({ effect: 'write-non-idempotent', repeat: 'always' }), 'tools.send.repeat'],
+    [one({ effect: 'write-non-idempotent', window: '1 day' }), 'tools.send.window'],
+    [one({ effect: 'write-non-idempotent', lease: -1 }), 'tools.send.lease'],
+  ];
+  test.each(wrong)('both refuse %j, and semel says where: %s', (file, path) => {
+    // A policy that is the class alone has no place for `per`.
+    if (JSON.stringify(file) !== JSON.stringify(one('irreversible'))) expect(isValid(file)).toBe(false);
+    expect(refusalOf(JSON.stringify(file))).toMatchObject({
+      path,
+      message: expect.stringContaining('p.json'),
+    });
+  });
+
+  test('what only semel knows: zones, fields that are named twice', () => {
+    const zone = one({ effect: 'write-non-idempotent', per: { day: 'Europe/Nowhere' } });
+    expect(refusalOf(JSON.stringify(zone)).path).toBe('tools.send.per');
+    const twice = one({ effect: 'write-non-idempotent', identity: ['to'], content: ['to'] });
+    expect(refusalOf(JSON.stringify(twice)).path).toBe('tools.send.content');
+    expect(refusalOf('{"version":').message).toContain('no JSON');
+  });
+});
+
+function refusalOf(text: string) {
+  try {
+    readPolicyFile(text, 'p.json');
+  } catch (error) {
+    if (isSemelError(error, 'CONTRACT_INVALID')) return error;
+    throw error;
+  }
+  throw new Error(`${text} was accepted`);
+}
+
+describe('semel mcp --inspect', () => {
+  test('lists the tools and what holds for each; --write makes a file to start from, and overwrites none', async () => {
+    const here = place();
+    const server = ['--', process.execPath, fake, here.folder];
+    const shown = await here.semel('mcp', '--inspect', server);
+    expect(shown.stdout).toMatch(/^peek +read +its readOnlyHint +-$/m);
+    expect(shown.stdout).toMatch(/^put +write-idempotent +its idempotentHint +-$/m);
+    expect(shown.stdout).toMatch(/^act +write-non-idempotent +no hint: with care +turn$/m);
+    const made = await here.semel('mcp', '--inspect', '--write', 'made.json', '--json', server);
+    expect(made.code).toBe(0);
+    expect(made.json()).toContainEqual({
+      tool: 'peek',
+      policy: 'read',
+      errors: 'in-doubt',
+      source: 'readOnlyHint',
+    });
+    const file = JSON.parse(readFileSync(here.path('made.json'), 'utf8'));
+    expect(isValid(file)).toBe(true);
+    expect(file.tools.peek).toBe('read');
+    expect((await here.semel('policy', 'check', 'made.json')).stdout).toContain('12 tools');
+    const again = await here.semel('mcp', '--inspect', '--write', 'made.json', server);
+    expect(again).toMatchObject({ code: 64, stderr: expect.stringContaining('not overwritten') });
+    const by = await here.semel('mcp', '--inspect', '--policy', 'made.json', server);
+    expect(by.stdout).toMatch(/^act +write-non-idempotent +the policy file/m);
+  });
+
+  test('a server that does not answer, or is none, is told', async () => {
+    const here = place();
+    expect((await here.semel('mcp', '--inspect', '--', 'false')).stderr).toContain(
+      'before it listed its tools',
+    );
+    expect((await here.semel('mcp', '--inspect', '--', './nothing')).stderr).toContain('could not be asked');
+    expect((await here.semel('mcp', '--inspect')).code).toBe(64);
+  });
+});
+
+describe('semel policy', () => {
+  const tools = `
+    import { createSemel, day } from '${join(root, 'src/index.ts')}';
+    export const semel = createSemel({ store: 'memory:' });
+    const run = () => 1;
+    export const refund = semel.tool({ name: 'refund', effect: 'irreversible', per: 'ever', identity: ['id'], redact: ['card'], timeout: '90s', run });
+    export const others = {
+      look: semel.tool({ name: 'look', effect: 'read', run }),
+      post: semel.tool({ name: 'post', effect: 'write-non-idempotent', per: day('Europe/Paris'), content: ['text'], normalize: { to: 'email' }, run }),
+    };
+    export const policies = {
+      send: { effect: 'write-non-idempotent', identity: ['to'], errors: 'refused', verify: run },
+      list: 'read',
+    };`;
+
+  test('export prints the file for the tools of a module; what a file cannot hold is named', async () => {
+    const here = place();
+    here.file('tools.ts', tools);
+    const { code, stdout, stderr } = await here.semel('policy', 'export', './tools.ts');
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const file = JSON.parse(stdout);
+    expect(isValid(file)).toBe(true);
+    expect(file).toEqual({
+      version: 1,
+      tools: {
+        refund: { effect: 'irreversible', per: 'ever', identity: ['id'], timeout: '90s', redact: ['card'] },
+        look: 'read',
+        post: { effect: 'write-non-idempotent', per: { day: 'Europe/Paris' }, content: ['text'] },
+        send: { effect: 'write-non-idempotent', identity: ['to'], errors: 'refused' },
+        list: 'read',
+      },
+    });
+    expect(stderr).toContain('post.normalize is left out');
+    expect(stderr).toContain('send.verify is left out');
+  });
+
+  test('a module that is none, or has none, is told', async () => {
+    const here = place();
+    here.file('empty.mjs', 'export const x = 1;');
+    expect((await here.semel('policy', 'export', './empty.mjs')).stderr).toContain('exports no tools');
+    expect((await here.semel('policy', 'export', './nothing.mjs')).stderr).toContain('could not be loaded');
+    expect((await here.semel('policy', 'eat', 'x')).code).toBe(64);
+  });
+
+  test('check names the place of a mistake, and so does mcp --policy', async () => {
+    const here = place();
+    here.file('p.json', '{"version":1,"tools":{"send":{"effect":"write-non-idempotent","window":"x"}}}');
+    for (const words of [
+      ['policy', 'check', 'p.json'],
+      ['mcp', '--policy', 'p.json', '--', 'cat'],
+    ]) {
+      const said = await here.semel(words);
+      expect(said.stderr).toContain('p.json: `tools.send.window` is wrong');
+      expect(said.code).not.toBe(0);
+    }
+    expect((await here.semel('policy', 'check', 'nothing.json')).stderr).toContain('could not be read');
+  });
+});

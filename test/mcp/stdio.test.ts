@@ -1,0 +1,398 @@
+// The proxy between a client and a server by hand: what passes, what is held, what is recorded.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../cli/place.ts';
+import { errorOf, isReplay, proxyPlace } from './proxy.ts';
+
+const lineOf = (id: number, name: string, args: object, more: object = {}) =>
+  `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, ...more } })}\n`;
+
+describe('a tool without hints', () => {
+  test('lands once for the same args: in this proxy, after a restart, for another client', async () => {
+    const here = proxyPlace();
+    const first = here.client();
+    const one = await first.call('act', { to: 'ann' });
+    const two = await first.call('act', { to: 'ann' });
+    expect(one.result?.content).toEqual([{ type: 'text', text: 'done 1' }]);
+    expect(isReplay(one)).toBe(false);
+    expect(isReplay(two)).toBe(true);
+    expect(two.result?.structuredContent).toEqual(one.result?.structuredContent);
+    expect(two.result?.content?.at(-1)?.text).toContain('nothing was sent again');
+    first.leave();
+    expect((await first.ended).code).toBe(0);
+
+    const [second, third] = [here.client(), here.client()];
+    for (const client of [second, third])
+      expect(isReplay(await client.call('act', { to: 'ann' }))).toBe(true);
+    expect(isReplay(await second.call('act', { to: 'bob' }))).toBe(false);
+    expect(here.effects()).toEqual(['{"to":"ann"}', '{"to":"bob"}']);
+  });
+
+  test('is shared by calls at the same time, also of two proxies', async () => {
+    const here = proxyPlace();
+    const [one, two] = [here.client(), here.client()];
+    const calls = [one, one, two, two].map((client) => client.call('act-then-wait', { n: 1 }));
+    await eventually(() => here.effects().length > 0);
+    here.open();
+    const answers = await Promise.all(calls);
+    expect(answers.every(({ result }) => result?.isError !== true)).toBe(true);
+    expect(answers.filter(isReplay).length).toBeGreaterThanOrEqual(2);
+    expect(here.effects()).toHaveLength(1);
+  });
+
+  test('a tool that says it only reads passes; one that says it is idempotent always runs', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    for (const name of ['peek', 'peek', 'put', 'put'])
+      expect(isReplay(await client.call(name, {}))).toBe(false);
+    expect(here.effects()).toHaveLength(4);
+    // They need no ledger either.
+    expect(existsSync(here.path('ledger.db'))).toBe(false);
+  });
+
+  test('hints are not believed where the policy file says so', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--policy', here.policy({}, { hints: 'ignore' })]);
+    await client.call('peek', {});
+    expect(isReplay(await client.call('peek', {}))).toBe(true);
+  });
+
+  test('numbers that JavaScript would round are told apart', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    for (const [id, n] of [
+      '12345678901234567',
+      '12345678901234568',
+      '12345678901234568',
+      '1e400',
+      '1e401',
+    ].entries())
+      client.write(
+        `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"act","arguments":{"n":${n}}}}\n`,
+      );
+    for (const id of [0, 1, 2, 3, 4]) expect((await client.answer(id)).result?.isError).not.toBe(true);
+    expect(here.effects()).toHaveLength(4);
+  });
+
+  test('args larger than a record holds still pass, and land once', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    const body = 'x'.repeat(3_000_000);
+    here.open();
+    expect((await client.call('act-then-wait', { body })).result?.isError).not.toBe(true);
+    expect(isReplay(await client.call('act-then-wait', { body }))).toBe(true);
+    expect(here.effects()).toHaveLength(1);
+  });
+
+  test('a result too large to keep is done once, and the second answer says so', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    expect((await client.call('large')).result?.content?.[0]?.text).toHaveLength(2 * 1024 * 1024);
+    expect(errorOf(await client.call('large'))?.code).toBe('RESULT_OMITTED');
+    expect(here.effects()).toHaveLength(1);
+  });
+});
+
+describe('everything else', () => {
+  test('passes byte for byte, both ways', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    const odd = [
+      '{ "method":"odd","jsonrpc" : "2.0", "id":7,"params":{"\\u006b":"\\u00e9","n":1.00,"big":123456789012345678901} }\r\n',
+      '\n',
+      '{"jsonrpc":"2.0","method":"notifications/x","params":{"b":1,"a":2}}\n',
+    ].join('');
+    client.write(odd);
+    await eventually(() => client.stdout().includes('notifications/odd'));
+    expect(here.received()).toBe(odd);
+    expect(client.stdout()).toBe(
+      [
+        '{ "id":7,  "result" : {"z":1.0,"a":[ ],"n":12345678901234567890,"u":"\\u00e9\\/"},"jsonrpc":"2.0" }\r\n',
+        'not JSON at all\n',
+        '{"method":"notifications/odd" ,"params":{ "b":1 ,"a":2 },"jsonrpc":"2.0"}\n',
+      ].join(''),
+    );
+  });
+
+  test('passes in pieces of any size', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    const line = '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"é":"\u{1f600}"}}\n';
+    for (const byte of Buffer.from(line)) client.write(Buffer.from([byte]));
+    await client.answer(1);
+    expect(here.received()).toBe(line);
+  });
+
+  test('the call itself and its first answer are passed on byte for byte too', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--policy', here.policy({ odd: 'write-non-idempotent' })]);
+    const line =
+      '{ "params":{"arguments":{"b":1.0,"a":"\\u00e9"},"name":"odd"},"method":"tools\\/call", "id":5,"jsonrpc":"2.0"}\r\n';
+    client.write(line);
+    await client.answer(5);
+    expect(here.received()).toBe(line);
+    expect(client.stdout()).toBe(
+      '{ "id":5,  "result" : {"z":1.0,"content":[ ],"n":12345678901234567890,"u":"\\u00e9\\/"},"jsonrpc":"2.0" }\r\n',
+    );
+  });
+
+  test('what the server says on stderr, its exit code and the signals for it pass', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    client.write(
+      '{"jsonrpc":"2.0","method":"stderr"}\n{"jsonrpc":"2.0","method":"exit","params":{"code":7}}\n',
+    );
+    expect(await client.ended).toEqual({ code: 7, signal: null });
+    expect(client.stderr()).toContain('words of the server');
+
+    const other = here.client();
+    await other.call('peek');
+    other.child.kill('SIGTERM');
+    expect((await other.ended).code).toBe(42);
+  });
+
+  test('a server that cannot be started is told as a shell does', async () => {
+    const here = proxyPlace();
+    expect(await here.semel('mcp', '--', './nothing')).toMatchObject({ code: 127 });
+    here.file('plain', '');
+    expect(await here.semel('mcp', '--', './plain')).toMatchObject({ code: 126 });
+  });
+
+  test('100 000 messages pass in order, 5 000 of them here', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    const ids = Array.from({ length: 5_000 }, (_, id) => id);
+    client.write(ids.map((id) => `{"jsonrpc":"2.0","id":${id},"method":"ping"}\n`).join(''));
+    await client.answer(4_999);
+    expect(client.stdout()).toBe(ids.map((id) => `{"jsonrpc":"2.0","id":${id},"result":{}}\n`).join(''));
+  });
+});
+
+describe('what is not passed on', () => {
+  test('a batch with a call in it: every request in it is told', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    client.write(`[${lineOf(1, 'act', {}).trim()},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n`);
+    expect((await client.answer(1)).error?.code).toBe(-32600);
+    expect((await client.answer(2)).error?.code).toBe(-32600);
+    expect(here.effects()).toEqual([]);
+    expect(here.received()).toBe('');
+  });
+
+  test('what cannot be read, and a call that could not be answered', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    client.write(
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"act","arguments":{"x":NaN}}}\n',
+    );
+    client.write(Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff]), Buffer.from('"}\n')]));
+    await eventually(() => client.stdout().split('-32700').length === 3);
+    client.write('{"jsonrpc":"2.0","method":"tools/call","params":{"name":"act"}}\n');
+    client.write('{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"act"}}\n');
+    client.write('{"jsonrpc":"2.0","id":12345678901234567,"method":"tools/call","params":{"name":"act"}}\n');
+    await eventually(() => client.stdout().split('-32600').length === 4);
+    expect(here.received()).toBe('');
+  });
+
+  test('a second call under an id that is not answered yet', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    client.write(lineOf(1, 'act-then-wait', { n: 1 }));
+    await eventually(() => here.effects().length > 0);
+    client.write(lineOf(1, 'act', { n: 2 }));
+    expect((await client.answer(1)).error?.code).toBe(-32600);
+    here.open();
+    await eventually(() => client.stdout().includes('"done"'));
+    expect(here.effects()).toEqual(['{"n":1}']);
+  });
+});
+
+describe('errors of the tool', () => {
+  test('are in doubt: the first caller gets them with a line, the second is held', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    const one = await client.call('fail', { n: 1 });
+    expect(one.result).toMatchObject({ isError: true });
+    expect(one.result?.content?.[0]?.text).toBe('it broke');
+    expect(one.result?.content?.[1]?.text).toContain('Whether it landed is not known');
+    expect(errorOf(one)?.code).toBe('IN_DOUBT');
+    const two = await client.call('fail', { n: 1 });
+    expect(two.result?.isError).toBe(true);
+    expect(errorOf(two)?.code).toBe('IN_DOUBT');
+    expect(here.effects()).toHaveLength(1);
+    expect((await here.semel('doubt')).stdout).toContain('fail');
+  });
+
+  test('mean what the policy file says', async () => {
+    const here = proxyPlace();
+    const refused = here.client([
+      '--policy',
+      here.policy({ fail: { effect: 'write-non-idempotent', errors: 'refused' } }),
+    ]);
+    expect((await refused.call('fail', { n: 1 })).result?.content).toHaveLength(1);
+    expect(errorOf(await refused.call('fail', { n: 1 }))?.code).toBe('FAILED');
+    expect(here.effects()).toHaveLength(1);
+    const notLanded = here.client([
+      '--policy',
+      here.policy({ fail: { effect: 'write-non-idempotent', errors: 'not-landed' } }),
+    ]);
+    for (const _ of [1, 2]) expect(errorOf(await notLanded.call('fail', { n: 2 }))?.code).toBe('NOT_LANDED');
+    expect(here.effects()).toHaveLength(3);
+  });
+
+  test('of the protocol: bad params are definite, an internal error is in doubt', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    for (const code of [-32600, -32601, -32602, -32042]) {
+      for (const _ of [1, 2]) {
+        const answer = await client.call('error', { code });
+        expect(answer.error?.code).toBe(code);
+        expect(errorOf(answer)?.code).toBe('NOT_LANDED');
+      }
+    }
+    const one = await client.call('error', { code: -32603 });
+    expect(one.error).toMatchObject({ code: -32603, message: 'as it was asked' });
+    expect(errorOf(one)?.code).toBe('IN_DOUBT');
+    const two = await client.call('error', { code: -32603 });
+    expect(two.error).toBeUndefined();
+    expect(errorOf(two)?.code).toBe('IN_DOUBT');
+  });
+});
+
+describe('rounds and tasks', () => {
+  test('a question to the client is not kept; the round that answers it is one intent, however often it is sent', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    for (const _ of [1, 2]) {
+      const asked = await client.call('ask', { n: 1 });
+      expect(asked.result).toMatchObject({ resultType: 'input_required', requestState: 's1' });
+    }
+    const round = { inputResponses: { q: { yes: true } }, requestState: 's1' };
+    expect(isReplay(await client.call('ask', { n: 1 }, round))).toBe(false);
+    expect(isReplay(await client.call('ask', { n: 1 }, round))).toBe(true);
+    await client.call('ask', { n: 1 }, { ...round, inputResponses: { q: { yes: false } } });
+    expect(here.effects()).toHaveLength(2);
+  });
+
+  test('under a key of the caller all rounds are one intent', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    const idempotencyKey = 'k-1';
+    expect((await client.call('ask', { n: 1 }, { idempotencyKey })).result?.resultType).toBe(
+      'input_required',
+    );
+    const round = { inputResponses: { q: 1 }, requestState: 's1', idempotencyKey };
+    expect((await client.call('ask', { n: 1 }, round)).result?.content?.[0]?.text).toBe('confirmed');
+    expect(isReplay(await client.call('ask', { n: 1 }, round))).toBe(true);
+    expect(isReplay(await client.call('ask', { n: 1 }, { idempotencyKey }))).toBe(true);
+    expect(here.effects()).toHaveLength(1);
+  });
+
+  test('a task is passed on and not kept', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    const one = await client.call('task');
+    const two = await client.call('task');
+    expect(one.result?.task).toBeDefined();
+    expect(two.result?.task).not.toEqual(one.result?.task);
+  });
+});
+
+describe('a client that changes its mind', () => {
+  test('a cancelled call goes on, is not answered, and is recorded', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    client.write(lineOf(1, 'act-then-wait', { n: 1 }));
+    await eventually(() => here.effects().length > 0);
+    client.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n');
+    client.write('{"jsonrpc":"2.0","method":"ping","id":2}\n');
+    await client.answer(2);
+    here.open();
+    expect(isReplay(await client.call('act-then-wait', { n: 1 }))).toBe(true);
+    expect(here.received()).not.toContain('cancelled');
+    expect(client.stdout()).not.toContain('"id":1,');
+    expect(here.effects()).toHaveLength(1);
+  });
+
+  test('a cancelled call of a tool that passes is cancelled at the server', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    await client.call('peek');
+    client.write(lineOf(1, 'peek', {}));
+    client.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n');
+    await eventually(() => here.received().includes('cancelled') || !here.received().includes('"id":1,'));
+  });
+
+  test('a client that leaves in the middle of a call does not lose its record', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    client.write(lineOf(1, 'act-then-wait', { n: 1 }));
+    await eventually(() => here.effects().length > 0);
+    client.leave();
+    client.child.stdout?.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    here.open();
+    expect((await client.ended).code).toBe(0);
+    expect(isReplay(await here.client().call('act-then-wait', { n: 1 }))).toBe(true);
+    expect(here.effects()).toHaveLength(1);
+  });
+
+  test('it is waited for as long as --grace says; then the call is in doubt, and a server that stays is ended', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--grace', '300ms'], ['stays']);
+    client.write(lineOf(1, 'act-then-wait', { n: 1 }));
+    await eventually(() => here.effects().length > 0);
+    client.leave();
+    expect((await client.ended).code).toBe(42);
+    expect(errorOf(await here.client([], ['stays']).call('act-then-wait', { n: 1 }))?.code).toBe('IN_DOUBT');
+    expect(here.effects()).toHaveLength(1);
+  });
+});
+
+test('a message without end ends the proxy, with a sentence, and nothing of it is passed on', async () => {
+  const here = proxyPlace();
+  const client = here.client();
+  await client.call('peek');
+  const before = here.received().length;
+  for (let n = 0; n < 66; n += 1) client.write(Buffer.alloc(1024 * 1024, 120));
+  expect((await client.ended).code).toBe(42);
+  expect(client.stderr()).toContain('longer than');
+  expect(here.received()).toHaveLength(before);
+});
+
+test('a server that dies in the middle of a call leaves it in doubt, and its exit code passes', async () => {
+  const here = proxyPlace();
+  const client = here.client();
+  const answer = await client.call('die', { n: 1 });
+  expect(errorOf(answer)?.code).toBe('IN_DOUBT');
+  expect((await client.ended).code).toBe(3);
+  expect(errorOf(await here.client().call('die', { n: 1 }))?.code).toBe('IN_DOUBT');
+  expect(here.effects()).toHaveLength(1);
+});
+
+test('10 000 calls at once are all answered, each intent lands once, and the tools are listed once', async () => {
+  const here = proxyPlace();
+  const client = here.client();
+  const ids = Array.from({ length: 10_000 }, (_, id) => id);
+  client.write(ids.map((id) => lineOf(id, 'act', { n: id % 500 })).join(''));
+  const seen = () => client.stdout().split('\n').length - 1;
+  for (let before = -1; seen() < ids.length && seen() !== before; ) {
+    before = seen();
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+  }
+  expect(seen()).toBe(ids.length);
+  expect(here.effects()).toHaveLength(500);
+  expect(readFileSync(here.path('listed'), 'utf8')).toBe('x\n');
+});
+
+test('secrets of the environment and of the server’s command are not in the ledger', async () => {
+  const here = proxyPlace({ API_TOKEN: 'sk-very-secret' });
+  const client = here.client([], ['--token=sk-very-secret']);
+  await client.call('act', { n: 1 });
+  client.leave();
+  await client.ended;
+  const ledger = await here.semel('export');
+  expect(ledger.stdout).toContain('.act');
+  expect(ledger.stdout + client.stderr()).not.toContain('sk-very-secret');
+});
