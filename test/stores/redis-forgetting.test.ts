@@ -129,6 +129,33 @@ test('what a script wrote before it broke off can be forgotten as little', async
   await expectClosed(store);
 });
 
+test('what was confirmed by a look, because the answer to the write was lost', async (context) => {
+  await using world = await scene({ persistence: 'none', settings: { dbfilename: 'dump.rdb' } });
+  if (world === undefined) return context.skip('there is no Redis');
+  let isDeaf = false;
+  const deaf = {
+    async call(name: string, ...args: string[]) {
+      const answer = await world.client.call(name, ...args);
+      if (!isDeaf || name !== 'evalsha') return answer;
+      isDeaf = false;
+      throw new Error('read ECONNRESET');
+    },
+  };
+  const store = redisStore({ client: deaf, durability: 'accept-loss' });
+  const holder = await take(store);
+  await holder.send();
+  await world.client.save();
+  const folder = world.server.dataFolder;
+  copyFileSync(join(folder, 'dump.rdb'), join(folder, 'old.rdb'));
+  isDeaf = true;
+  expect((await refusal(holder.succeed())).code).toBe('STORE_UNAVAILABLE');
+  expect(await holder.succeed()).toMatchObject({ settled: true });
+  await world.server.kill();
+  copyFileSync(join(folder, 'old.rdb'), join(folder, 'dump.rdb'));
+  await world.server.restart();
+  await expectClosed(store);
+});
+
 test('its description was deleted beside its records', async (context) => {
   await using world = await scene();
   if (world === undefined) return context.skip('there is no Redis');

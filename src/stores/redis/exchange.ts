@@ -104,7 +104,7 @@ export function exchanger(): Exchange {
   /** Answers the time; never one that is later than a look: a record could be judged by it that was renewed in between. */
   async function lookAt(
     { isCluster, isInOrder, send }: Connection,
-    { names }: Incarnation,
+    { names, of, saw }: Incarnation,
     placed: readonly Placed[],
     answers: Swapped[],
   ): Promise<number> {
@@ -113,14 +113,16 @@ export function exchanger(): Exchange {
     if (!isCluster) {
       const asked = send('', ['time']);
       if (!isInOrder) await asked;
-      // Together: when the connection ends all fail, and one that nobody waits for would end the program.
-      const [time, [lowest, closed], values] = (await Promise.all([
+      // Together: when the connection ends all fail, and one that nobody waits for would end the program. What is read
+      // of the ledger is no older than its records: whatever they tell of is confirmed, and must not be lost unnoticed.
+      const [time, values, [lowest, closed, id, seq]] = (await Promise.all([
         asked,
-        send(names.meta(0), ['hmget', names.meta(0), 'floor', 'closed']),
         send(first.record, ['mget', ...placed.map(({ record }) => record)]),
-      ])) as [[string, string], [string | null, string | null], (string | null)[]];
-      if (closed !== null) throw new Error(`SEMEL${closed}`);
+        send(names.meta(0), ['hmget', names.meta(0), 'floor', 'closed', 'id', 'seq']),
+      ])) as [[string, string], (string | null)[], (string | null)[]];
+      if (typeof closed === 'string') throw new Error(`SEMEL${closed}`);
       floor = Math.max(floor, Number(lowest));
+      if (id === of(0).id) saw(0, Number(seq));
       for (const [index, { n, namespace, key }] of placed.entries())
         answers[n] = notDone(namespace, key, values[index]);
       return Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
