@@ -7,7 +7,7 @@ import type { Per } from '../core/period.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { AttemptContext } from '../runner/index.ts';
 import { type Ambient, ambient, type CallOptions, type Semel, type ToolFunction } from '../semel/index.ts';
-import { type Policy, refuseKeys, termsOf } from './policy.ts';
+import { type AnyPolicy, refuseKeys, termsOf } from './policy.ts';
 import { lineFor, toldError, unrecordedLine } from './told.ts';
 
 /** What a framework knows of one call of a tool. */
@@ -59,7 +59,7 @@ export function currentAttempt(): AttemptContext | undefined {
 export function guardOf(
   semel: Semel,
   name: string,
-  policy: Policy | undefined,
+  policy: AnyPolicy | undefined,
   { passes = never, schema, description }: GuardOptions = {},
 ): Guard | undefined {
   const { definition, byCall } = termsOf(name, policy);

@@ -34,15 +34,20 @@ export interface PolicyTerms<Input = unknown>
   readonly name?: string;
 }
 
-/** The effect class alone, where nothing else has to be said. */
-export type Policy<Input = unknown> = Effect | PolicyTerms<Input>;
+/** The effect class alone, where nothing else has to be said. What cannot be undone has to say what bounds it. */
+export type Policy<Input = unknown> =
+  | Exclude<Effect, 'irreversible'>
+  | (PolicyTerms<Input> & ({ readonly effect: Exclude<Effect, 'irreversible'> } | { readonly per: Per }));
+
+/** As it comes from a file, or from a program without types: checked when it is read. */
+export type AnyPolicy = Effect | PolicyTerms;
 
 export interface Terms {
   readonly definition: Omit<ToolDefinition<unknown, unknown>, 'run'>;
   readonly byCall: boolean;
 }
 
-export function termsOf(tool: string, policy: Policy | undefined): Terms {
+export function termsOf(tool: string, policy: AnyPolicy | undefined): Terms {
   if (policy === undefined)
     refuse(
       tool,

@@ -7,7 +7,7 @@ import { shortDigest } from '../core/key.ts';
 import { checkKnown, fieldsOf as knownFields } from '../core/known-fields.ts';
 import { day, hour, minute, month, type Per, week } from '../core/period.ts';
 import { effects } from '../core/words.ts';
-import { type Policy, type PolicyTerms, termsOf } from '../guard/index.ts';
+import { type AnyPolicy, type PolicyTerms, termsOf } from '../guard/index.ts';
 import type { ListedTool } from './messages.ts';
 
 /** What a tool means by a result that is marked as an error. */
@@ -49,7 +49,7 @@ export interface PolicyFile {
 }
 
 export interface ToolPolicy {
-  readonly policy: Policy;
+  readonly policy: AnyPolicy;
   readonly errors: ErrorMeaning;
   /** Why it is so. */
   readonly source: 'file' | 'readOnlyHint' | 'idempotentHint' | 'default';

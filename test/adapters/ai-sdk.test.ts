@@ -358,7 +358,7 @@ describe('what is refused when the tools are made', () => {
     ['an unknown effect', () => guard(semel, { refund }, { refund: 'write' } as never), /no effect class/],
     [
       'an irreversible effect without a period',
-      () => guard(semel, { refund }, { refund: 'irreversible' }),
+      () => guard(semel, { refund }, { refund: 'irreversible' } as never),
       /Add `per`/,
     ],
     [
@@ -399,6 +399,8 @@ test('types: the policy knows the fields of the input, and the tools stay what t
   const typed = () => {
     // @ts-expect-error: `reason` is no field of the input.
     guard(semel, { refund }, { refund: { effect: 'irreversible', per: 'ever', content: ['reason'] } });
+    // @ts-expect-error: what cannot be undone has to say what bounds it.
+    guard(semel, { refund }, { refund: { effect: 'irreversible' } });
     // @ts-expect-error: search has no policy.
     guard(semel, { refund, search }, { refund: 'read' });
     const six = ai6.tool({ inputSchema, execute: async ({ amount }) => ({ ok: amount }) });

@@ -403,7 +403,7 @@ describe('the middleware', () => {
   });
 
   test('refuses a wrong policy when it is made', () => {
-    expect(() => guardMiddleware(semel, { refund: { effect: 'irreversible' } })).toThrow(
+    expect(() => guardMiddleware(semel, { refund: { effect: 'irreversible' } as never })).toThrow(
       /what bounds one intent/,
     );
   });
