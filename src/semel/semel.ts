@@ -166,11 +166,11 @@ export function createSemel(options: SemelOptions = {}): Semel {
   function open(): Promise<StoreFacts> {
     opened ??= ledger.facts().then(
       (found) => {
-        facts = found;
+        facts = discreet(found);
         for (const sentence of [found.forgets, found.clockProblem, found.warning])
           if (sentence !== undefined) warnOnce(sentence);
         if (options.prune ?? true) housekeeping.start();
-        return found;
+        return facts;
       },
       (error: unknown) => {
         opened = undefined;
@@ -306,6 +306,11 @@ export function createSemel(options: SemelOptions = {}): Semel {
     [Symbol.asyncDispose]: () => semel.close(),
   };
   return semel;
+}
+
+/** An address may hold a password: it is there for whoever asks for it, and in no log that prints the facts. */
+function discreet(found: StoreFacts): StoreFacts {
+  return Object.defineProperty({ ...found }, 'address', { value: found.address, enumerable: false });
 }
 
 function userName(): string {

@@ -1,5 +1,6 @@
 // Which databases may keep a ledger, through which clients, and how the ledger is made there.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { inspect } from 'node:util';
 import pg from 'pg';
 import postgres from 'postgres';
 import { createSemel, type SemelError } from 'semel';
@@ -278,4 +279,13 @@ describe('the schema', () => {
     await expect(store.claim(claimRequest())).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
     await store.close();
   });
+});
+
+test('the password of a URL is in no log that prints what is true of the store', async () => {
+  const url = new URL(server.url);
+  url.password = 'p4ss-of-the-test';
+  await using semel = createSemel({ store: url.href, namespace: 'shop', onWarning: () => undefined });
+  const facts = await semel.open();
+  expect(`${inspect(facts)}${JSON.stringify(facts)}${JSON.stringify({ ...facts })}`).not.toContain('p4ss');
+  expect(facts.address).toContain('p4ss-of-the-test');
 });
