@@ -7,7 +7,7 @@ import { minimumOf } from './minimum.ts';
 import { storm } from './storm.ts';
 
 const faultsOf: Record<StoreName, FaultCounts & { kill: number }> = {
-  sqlite: { kill: 25, stop: 8 },
+  sqlite: { kill: 18, stop: 6 },
   postgres: { kill: 15, stop: 5, crash: 3 },
   redis: { kill: 15, stop: 5, crash: 3 },
 };
@@ -28,7 +28,7 @@ describe.each(storeNames)('a short storm on %s', (store) => {
           workers: 8,
           faults,
           maxMs: 60_000,
-          leastEffects: 1_300,
+          leastEffects: 1_200,
           faultEveryMs: 120,
         });
         const { logs: _logs, violations, notOnce, ...counts } = report;
