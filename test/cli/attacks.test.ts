@@ -1,7 +1,15 @@
 // What somebody who wanted to break it tried: each of these once repeated, lost, overlapped, hung or lied.
 
-import { spawn } from 'node:child_process';
-import { existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { eventually, main, place } from './place.ts';
 
@@ -161,6 +169,20 @@ describe('what did not happen is not taken for done', () => {
     );
     expect(long.code).toBe(64);
     expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
+  });
+
+  test('however many descriptors are open: what could not be executed is not taken for a command that ended with 127', () => {
+    const at = place();
+    for (let extra = 0; extra < 12; extra += 1) {
+      const more = Array.from({ length: extra }, () => openSync('/dev/null', 'r'));
+      const args = [main, 'once', 'mail', '--id', `n=${extra}`, '--', '/etc/passwd/foo'];
+      const { status } = spawnSync(process.execPath, args, {
+        env: at.env,
+        stdio: ['ignore', 'ignore', 'ignore', ...more],
+      });
+      for (const descriptor of more) closeSync(descriptor);
+      expect(status, `${extra} more`).toBe(126);
+    }
   });
 
   test('a retry that cannot be made has the exit code of the command, which has run', async () => {
