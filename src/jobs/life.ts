@@ -2,7 +2,7 @@
 // open for reading; its command inherits the descriptor. Whoever can open the pipe for writing knows that one of them
 // still lives; ENXIO says that all are gone, for good. No process id, start time or host name is trusted.
 
-import { closeSync, constants, mkdirSync, openSync, readdirSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { defaultPath } from '../stores/sqlite/index.ts';
@@ -12,10 +12,10 @@ const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
 
 /**
  * High enough that a shell script, which can name only single digits portably, does not touch it. A guard inside a guard
- * takes the next ones that are free, so that what it starts holds the lives of both.
+ * takes others, so that what it starts holds the lives of both.
  */
 const firstDescriptor = 99;
-const margin = 24;
+const enoughBelow = 24;
 
 export interface Pipe {
   readonly reading: number;
@@ -129,18 +129,23 @@ function kinOf(path: string): Kin {
 }
 
 /**
- * Far above all that is open: a spawn makes a pipe on the lowest free descriptors, by which it hears that the command could not
- * be executed. Were ours put in its place, that would look like a command that ran and ended with 127.
+ * With enough free ones below: a spawn makes a pipe on the lowest of them, by which it hears that the command could not be
+ * executed. Were ours put in its place, that would look like a command that ran and ended with 127.
  */
 function freeDescriptor(): number {
-  return Math.max(firstDescriptor, highestDescriptor() + margin);
+  let below = 0;
+  for (let at = 0; ; at += 1) {
+    if (at >= firstDescriptor && below >= enoughBelow && !isOpen(at) && !isOpen(at + 1)) return at;
+    if (!isOpen(at)) below += 1;
+  }
 }
 
-function highestDescriptor(): number {
+function isOpen(descriptor: number): boolean {
   try {
-    return Math.max(...readdirSync('/proc/self/fd').map(Number));
+    fstatSync(descriptor);
+    return true;
   } catch {
-    return 0;
+    return false;
   }
 }
 
