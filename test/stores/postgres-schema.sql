@@ -97,43 +97,39 @@ BEGIN
       SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(swapped) AS m WHERE NOT m = ANY (late);
     END IF;
   END IF;
-  -- Open, and stays so.
+  -- In open, and stays there: held.
   IF 1 = ANY (kind_list) THEN
     WITH written AS (
-      UPDATE semel.open o SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-      FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a WHERE a.kind = 1 AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING o.revision
-    )
-    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+      UPDATE semel.open t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
+      FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a WHERE a.kind = 1 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
+    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
-  -- Open, and ends.
+  -- From open to closed: ended.
   IF 2 = ANY (kind_list) THEN
     WITH gone AS (
-      DELETE FROM semel.open o USING (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
-      WHERE a.kind = 2 AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+      DELETE FROM semel.open t USING (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
+      WHERE a.kind = 2 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
     ), written AS (
       INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
       content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
-    )
-    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
-  -- Closed, and taken up again.
+  -- From closed to open: taken.
   IF 3 = ANY (kind_list) THEN
     WITH gone AS (
-      DELETE FROM semel.closed c USING (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
-      WHERE a.kind = 3 AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+      DELETE FROM semel.closed t USING (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
+      WHERE a.kind = 3 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
     ), written AS (
       INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
       content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
-    )
-    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
-  -- Closed, and stays so.
+  -- In closed, and stays there: told.
   IF 4 = ANY (kind_list) THEN
     WITH written AS (
-      UPDATE semel.closed c SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-      FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a WHERE a.kind = 4 AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING c.revision
-    )
-    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+      UPDATE semel.closed t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
+      FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a WHERE a.kind = 4 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
+    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
   RETURN swapped;
 END $$;

@@ -100,6 +100,23 @@ export function swapFunction(): string {
     `${table}.namespace = a.namespace AND ${table}.key = a.key AND ${table}.revision = a.old AND ${inTime}`;
   const has = (kind: keyof typeof kinds) => `${kinds[kind]} = ANY (kind_list)`;
   const is = (kind: keyof typeof kinds) => `a.kind = ${kinds[kind]}`;
+  const noted = "SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w";
+  const stays = (table: string, kind: keyof typeof kinds) => `-- In ${table}, and stays there: ${kind}.
+  IF ${has(kind)} THEN
+    WITH written AS (
+      UPDATE semel.${table} t SET ${settings('a')}
+      FROM ${asked} WHERE ${is(kind)} AND ${seen('t')} RETURNING t.revision
+    ) ${noted};
+  END IF;`;
+  const moves = (from: string, to: string, kind: keyof typeof kinds) => `-- From ${from} to ${to}: ${kind}.
+  IF ${has(kind)} THEN
+    WITH gone AS (
+      DELETE FROM semel.${from} t USING ${asked}
+      WHERE ${is(kind)} AND ${seen('t')} RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.${to} (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+    ) ${noted};
+  END IF;`;
   return `CREATE FUNCTION semel.swap(${listParameters},
   now_ms bigint, floor bigint, spoilt bigint[])
 RETURNS bigint[] LANGUAGE plpgsql ${byKey} AS $$
@@ -127,42 +144,10 @@ BEGIN
       SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(swapped) AS m WHERE NOT m = ANY (late);
     END IF;
   END IF;
-  -- Open, and stays so.
-  IF ${has('held')} THEN
-    WITH written AS (
-      UPDATE semel.open o SET ${settings('a')}
-      FROM ${asked} WHERE ${is('held')} AND ${seen('o')} RETURNING o.revision
-    )
-    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
-  -- Open, and ends.
-  IF ${has('ended')} THEN
-    WITH gone AS (
-      DELETE FROM semel.open o USING ${asked}
-      WHERE ${is('ended')} AND ${seen('o')} RETURNING a.*
-    ), written AS (
-      INSERT INTO semel.closed (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
-    )
-    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
-  -- Closed, and taken up again.
-  IF ${has('taken')} THEN
-    WITH gone AS (
-      DELETE FROM semel.closed c USING ${asked}
-      WHERE ${is('taken')} AND ${seen('c')} RETURNING a.*
-    ), written AS (
-      INSERT INTO semel.open (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
-    )
-    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
-  -- Closed, and stays so.
-  IF ${has('told')} THEN
-    WITH written AS (
-      UPDATE semel.closed c SET ${settings('a')}
-      FROM ${asked} WHERE ${is('told')} AND ${seen('c')} RETURNING c.revision
-    )
-    SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
+  ${stays('open', 'held')}
+  ${moves('open', 'closed', 'ended')}
+  ${moves('closed', 'open', 'taken')}
+  ${stays('closed', 'told')}
   RETURN swapped;
 END $$`;
 }
