@@ -2,13 +2,10 @@
 // environment. The reader gives it to `semel.within`, which refuses what is damaged.
 
 import { SemelError } from '../core/errors.ts';
+import { handoffHeader, handoffMeta, handoffVariable } from '../core/handoff-places.ts';
 import { type HeadersLike, headerOf } from './headers.ts';
 import { needed } from './named.ts';
 import type { Environment } from './schedules.ts';
-
-export const handoffHeader = 'Semel-Context';
-export const handoffMeta = 'dev.semel/context';
-export const handoffVariable = 'SEMEL_CONTEXT';
 
 export function handoffToHeaders(handoff: string): { readonly 'Semel-Context': string } {
   return { [handoffHeader]: checked(handoff) };

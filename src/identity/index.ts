@@ -1,16 +1,14 @@
 // The door `semel/identity`: who is asking, from what an engine tells, and on its way to another process. Pure
 // functions of plain input: no engine is imported.
 
+export { handoffHeader, handoffMeta, handoffVariable } from '../core/handoff-places.ts';
 export {
   handoffFromEnvironment,
   handoffFromHeaders,
   handoffFromMeta,
-  handoffHeader,
-  handoffMeta,
   handoffToEnvironment,
   handoffToHeaders,
   handoffToMeta,
-  handoffVariable,
 } from './handoff.ts';
 export type { HeadersLike } from './headers.ts';
 export type { RunIdentity, TurnIdentity } from './named.ts';

@@ -1,5 +1,6 @@
 // What a tools/call says of itself: its args, its key, who asks.
 
+import { handoffMeta } from '../core/handoff-places.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Asked } from '../guard/index.ts';
 import type { Ambient } from '../semel/index.ts';
@@ -8,7 +9,7 @@ import { fieldsOf, type ToolCall } from './messages.ts';
 /** Our words in `_meta`, under a name that is ours. */
 export const metaNames = {
   /** A hand-off, as `semel.handoff()` gives it. */
-  context: 'dev.semel/context',
+  context: handoffMeta,
   conversation: 'dev.semel/conversation',
   turn: 'dev.semel/turn',
   key: 'dev.semel/idempotency-key',

@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { handoffHeader } from '../core/handoff-places.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Ambient } from '../semel/index.ts';
 import { eventReader } from './events.ts';
@@ -59,7 +60,8 @@ export interface HttpProxy {
 }
 
 /** The hand-off of who asks, where the client can set a header and no `_meta`. */
-const contextHeader = 'semel-context';
+/** As Node.js spells them. */
+const contextHeader = handoffHeader.toLowerCase();
 
 /** A list may change without our hearing of it. */
 const listAgeMs = 60_000;

@@ -10,6 +10,7 @@ import {
   guessFrom,
   isSemelTool,
   type Policy,
+  policyReader,
 } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { type ModelLines, modelLines, toModelOutput } from './model-output.ts';
@@ -21,13 +22,13 @@ export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
   tools: Tools,
   policies: Policies<Tools> = {} as Policies<Tools>,
 ): Guarded<Tools> {
-  for (const name of Object.keys(policies)) if (!(name in tools)) throw strange(name, Object.keys(tools));
+  const policyOf = policyReader(tools, policies);
   const lines = modelLines();
   const guarded = Object.entries(tools).map(([name, tool]) => [
     name,
     isSemelTool(tool)
       ? { ...ownTool(tool), ...wrapped({}, guardOfTool(semel, tool), itself, lines) }
-      : guardedTool(semel, name, tool as AiTool, policyOf(policies, name), lines),
+      : guardedTool(semel, name, tool as AiTool, policyOf(name), lines),
   ]);
   return Object.fromEntries(guarded);
 }
@@ -65,10 +66,6 @@ function wrapped(tool: AiTool, guarding: Guard, execute: AnyFunction, lines: Mod
   };
 }
 
-function policyOf(policies: object, name: string): Policy | undefined {
-  return Object.hasOwn(policies, name) ? (policies as Record<string, Policy>)[name] : undefined;
-}
-
 function ownTool(tool: { readonly input: unknown; readonly description: unknown }): AiTool {
   const { description, input } = tool;
   if (input === undefined)
@@ -84,11 +81,4 @@ const itself: AnyFunction = () => undefined;
 
 function isUser(message: unknown): boolean {
   return (message as { role?: unknown } | null)?.role === 'user';
-}
-
-function strange(name: string, tools: readonly string[]): SemelError {
-  return new SemelError('CONTRACT_INVALID', `There is a policy for \`${name}\`, and no such tool.`, {
-    path: name,
-    next: `The tools are ${tools.join(', ')}.`,
-  });
 }
