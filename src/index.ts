@@ -2,7 +2,7 @@
 
 export type { Classified } from './core/classify.ts';
 export { type Clock, type Random, systemClock, systemRandom } from './core/clock.ts';
-export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, Provider, RetryPolicy } from './core/contract.ts';
+export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, RetryPolicy } from './core/contract.ts';
 export type { Duration } from './core/duration.ts';
 export {
   type ErrorCode,
@@ -15,6 +15,7 @@ export {
 } from './core/errors.ts';
 export type { Normaliser } from './core/identity.ts';
 export { type CalendarPeriod, day, hour, minute, month, type Per, week } from './core/period.ts';
+export type { Provider } from './core/provider.ts';
 export { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from './core/signals.ts';
 export type { StandardSchema } from './core/standard-schema.ts';
 export type { Effect, Outcome, Status } from './core/words.ts';

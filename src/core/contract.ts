@@ -1,43 +1,12 @@
 // How one tool's effect may be repeated. A contract that promises what it cannot keep is refused here, at
 // construction, with the field and what to do.
 
-import type { Classified } from './classify.ts';
-import { type Duration, durationMs, formatDuration } from './duration.ts';
-import { SemelError } from './errors.ts';
+import { list, oneOf, positive, refuse, whole } from './contract-checks.ts';
+import { type Duration, durationMs } from './duration.ts';
 import type { Normaliser } from './identity.ts';
-import { checkKnown, fieldsOf } from './known-fields.ts';
 import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
+import { inTheNetworkMs, type Provider, trustedWithin } from './provider.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
-
-/** What an outside API honours. `semel/providers` has rows for the common ones. */
-export interface Provider {
-  readonly name: string;
-  /** How long it remembers a key, at the least. */
-  readonly window: Duration;
-  /** Our UUID in the form that it wants. */
-  readonly format?: (uuid: string) => string;
-  /** The header that `ctx.fetch` puts the key into. @default 'Idempotency-Key' */
-  readonly header?: string;
-  /** Instead of a header: the field of the JSON body. */
-  readonly bodyField?: string;
-  /** Instead of a header: the parameter of the query. */
-  readonly queryField?: string;
-  /**
-   * Who puts the key where it belongs: `ctx.fetch`, or the tool itself (an id that the client chooses, an argument,
-   * a Message-ID), or nobody, because it honours none. @default 'fetch'
-   */
-  readonly sentBy?: 'fetch' | 'tool' | 'nobody';
-  /** Keys that its own SDK makes up afresh for each call: `ctx.fetch` puts ours in their place. */
-  readonly sdkKey?: RegExp;
-  /** False: nobody has read this in its own documentation. Then its window counts as nothing. @default true */
-  readonly verified?: boolean;
-  /** The hosts that may see the key; `ctx.fetch` never sends it to strangers, and needs to know them. */
-  readonly hosts?: readonly string[];
-  /** It answers a key with its stored error: after a verdict "not landed" a new key is needed. */
-  readonly replaysErrors?: boolean;
-  /** What its own errors mean. */
-  readonly classify?: (error: unknown) => Classified | undefined;
-}
 
 export type IfBusy = 'wait' | 'fail' | 'skip';
 export type Mode = 'enforce' | 'observe';
@@ -148,9 +117,6 @@ export interface Contract {
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** A request that left is taken for gone this long after its attempt could last send. */
-const inTheNetworkMs = 60_000;
-
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export function defineContract(
@@ -214,7 +180,11 @@ export function defineContract(
     retry: checkRetry(name, definition.retry),
     maxAttempts: whole(name, 'maxAttempts', definition.maxAttempts ?? 10),
     provider: definition.provider,
-    rerunWithinMs: providerWindow(name, definition, traits, windowMs, timeoutMs),
+    rerunWithinMs: trustedWithin(name, definition.provider, {
+      windowMs,
+      timeoutMs,
+      isDecided: !remembered || traits.hasVerify,
+    }),
     verifyAfterMs,
     tailMs: Math.max(0, verifyAfterMs - (Number.isFinite(timeoutMs) ? timeoutMs : leaseMs)),
     dispatch: lineOf(name, definition, traits),
@@ -255,78 +225,6 @@ function windowOf({ effect, stakes, window }: ContractDefinition): number {
   return stakes === 'high' ? 7 * dayMs : dayMs;
 }
 
-function providerWindow(
-  name: string,
-  { provider, effect }: ContractDefinition,
-  { hasVerify }: Traits,
-  windowMs: number,
-  timeoutMs: number,
-): number | null {
-  if (provider === undefined) return null;
-  checkProvider(name, provider);
-  const statedMs = durationMs(provider.window, 'provider.window');
-  // It promises nothing, so nothing is missing.
-  if (provider.sentBy === 'nobody') return null;
-  const rememberedMs = provider.verified === false ? 0 : statedMs;
-  if (!isRepeatable(effect) && rememberedMs < windowMs && !hasVerify) {
-    refuse(
-      'provider',
-      `${name}: ${memoryOf(provider, rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
-      provider.verified === false
-        ? 'Add `verify`; or, if you have read it yourself, pass { ...provider, verified: true }.'
-        : 'Add `verify`, or shorten `window`.',
-    );
-  }
-  if (rememberedMs === 0) return null;
-  const marginMs = (Number.isFinite(timeoutMs) ? timeoutMs : 0) + inTheNetworkMs;
-  return Math.max(0, rememberedMs - marginMs);
-}
-
-function memoryOf({ name, verified }: Provider, rememberedMs: number): string {
-  if (verified === false) return `how long ${name} remembers a key is not verified and counts as nothing`;
-  if (rememberedMs === 0) return `${name} does not say how long it remembers a key`;
-  return `${name} remembers a key for ${formatDuration(rememberedMs)}`;
-}
-
-function checkProvider(name: string, provider: Provider): void {
-  if (typeof provider !== 'object' || provider === null)
-    refuse(
-      'provider',
-      `${name}: a provider is an object.`,
-      "Write { name: 'stripe', window: '24h', hosts: […] }.",
-    );
-  checkKnown(`${name}, provider`, provider, providerFields);
-  for (const host of list(name, 'provider.hosts', provider.hosts)) {
-    if (typeof host === 'string' && /^[^/\s@]+$/.test(host)) continue;
-    const shown = JSON.stringify(host);
-    refuse('provider.hosts', `${name}: ${shown} is no host.`, "Write it as in hosts: ['api.example.com'].");
-  }
-  const { header, bodyField, queryField, sentBy = 'fetch' } = provider;
-  oneOf(name, 'provider.sentBy', sentBy, ['fetch', 'tool', 'nobody']);
-  const places = [header, bodyField, queryField].filter((place) => place !== undefined);
-  if (places.length > (sentBy === 'fetch' ? 1 : 0) || places.includes(''))
-    refuse(
-      'provider',
-      `${name}: a key goes to one place.`,
-      "Name one of `header`, `bodyField` and `queryField`; none with sentBy: 'tool' or 'nobody'.",
-    );
-}
-
-const providerFields = fieldsOf<Provider>({
-  name: true,
-  window: true,
-  hosts: true,
-  header: true,
-  bodyField: true,
-  queryField: true,
-  sentBy: true,
-  sdkKey: true,
-  verified: true,
-  format: true,
-  replaysErrors: true,
-  classify: true,
-});
-
 function lineOf(
   name: string,
   { dispatch }: ContractDefinition,
@@ -351,11 +249,6 @@ function checkPer(name: string, per: Per): Per {
     `${name}: ${given} is no period.`,
     "Use 'turn', 'conversation', 'run', 'ever', or minute(), hour(), day(), week(), month() with a time zone.",
   );
-}
-
-function list<T>(name: string, field: string, value: readonly T[] = []): readonly T[] {
-  if (Array.isArray(value)) return value;
-  return refuse(field, `${name}: \`${field}\` is a list.`, `Write ${field}: […].`);
 }
 
 function checkFields(
@@ -432,31 +325,4 @@ function checkVersion(name: string, version: string): string {
 /** Calls and records agree as long as this part of the version does. */
 export function majorOf(version: string): string {
   return version.split('.', 1)[0] as string;
-}
-
-function oneOf<T extends string>(name: string, field: string, value: T, allowed: readonly T[]): T {
-  if (allowed.includes(value)) return value;
-  return refuse(
-    field,
-    `${name}: ${JSON.stringify(value)} is no \`${field}\`.`,
-    `Use one of ${allowed.join(', ')}.`,
-  );
-}
-
-function whole(name: string, field: string, value: number): number {
-  if (Number.isSafeInteger(value) && value >= 1) return value;
-  return refuse(
-    field,
-    `${name}: \`${field}\` is a whole number from 1, not ${String(value)}.`,
-    'Correct it.',
-  );
-}
-
-function positive(ms: number, field: string, name: string): number {
-  if (ms > 0) return ms;
-  return refuse(field, `${name}: \`${field}\` must be longer than nothing.`, "Write it like '60s'.");
-}
-
-function refuse(path: string, happened: string, next: string): never {
-  throw new SemelError('CONTRACT_INVALID', happened, { path, next });
 }

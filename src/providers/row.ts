@@ -2,8 +2,8 @@
 // the one thing that is computed is the `Provider`.
 
 import type { Classified } from '../core/classify.ts';
-import type { Provider } from '../core/contract.ts';
 import type { Duration } from '../core/duration.ts';
+import type { Provider } from '../core/provider.ts';
 import { type Answer, classifierOf } from './answer.ts';
 
 /** Where the key travels. `tool`: the tool puts `ctx.key` there itself. `none`: it honours no key. */

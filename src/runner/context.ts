@@ -2,9 +2,9 @@
 // and the line.
 
 import { fateOfError, fateOfStatus, type RequestFate } from '../core/classify.ts';
-import type { Provider } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import { providerKey } from '../core/key.ts';
+import type { Provider } from '../core/provider.ts';
 import { MaybeLanded } from '../core/signals.ts';
 import { keyMadeUp, madeUp, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';

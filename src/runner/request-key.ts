@@ -1,8 +1,8 @@
 // Puts the key into a request of `ctx.fetch`: a header, a field of the JSON body, or a parameter of the query. It goes
 // to the provider's own hosts only, since a key is a capability to replay an answer. Refuses what would go without.
 
-import type { Provider } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
+import type { Provider } from '../core/provider.ts';
 
 export const madeUp = 'made up: ';
 
