@@ -54,11 +54,10 @@ export async function conclude(
   if (ending.outcome === 'succeeded') {
     if (answer.fenced && record?.status === 'succeeded' && !answer.settled && hasValue(call, record))
       return replay(call, record, others);
-    return {
-      ok: true,
-      value: ending.value,
-      receipt: receiptOf(call, record ?? attempt.record, landedReceipt(request, more)),
-    };
+    // Whoever else holds the key now, this attempt tells of itself: replays give its value only if the record took it.
+    const settledAt = (answer.settled && record?.settledAt) || null;
+    const own = answer.fenced ? { ...attempt.record, settledAt } : (record ?? attempt.record);
+    return { ok: true, value: ending.value, receipt: receiptOf(call, own, landedReceipt(request, more)) };
   }
   if (record?.status === 'succeeded') return replay(call, record, others);
   if (answer.fenced || record === undefined)

@@ -67,6 +67,28 @@ good('a verifier finds what a dead worker landed', (s) => {
 });
 
 good(
+  'an attempt lands beside its accepted repetition, which dies before it tells anybody',
+  (s) => {
+    s.starts('c1');
+    s.claims('c1', 1);
+    s.notes('takeover', 2, { for: 'rerun', accepted: true });
+    s.starts('c2', { worker: 'w2' });
+    s.claims('c2', 2, { worker: 'w2' });
+    const first = s.lands(1);
+    s.notes('lateNews', 1, { outcome: 'succeeded' });
+    s.tells('c1', 'executed', { fence: 1, value: 'v1', effect: first });
+    const second = s.lands(2);
+    s.notes('duplicate', 2, { fence: 1 });
+    s.settles(2, 'succeeded', { worker: 'w2' });
+    s.dies('w2');
+    s.starts('c3', { worker: 'w3' });
+    s.tells('c3', 'replayed', { worker: 'w3', fence: 2, value: 'v2', effect: second });
+    s.leaves('succeeded', 2);
+  },
+  { policy: { keyed: false, repeats: true } },
+);
+
+good(
   'a provider that honours the key lands it once for two attempts',
   (s) => {
     s.starts('c1');

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSemel, landed, notLanded, type SemelError, unsure } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { type Rig, rest, rig } from './support.ts';
+import { gate, type Rig, rest, rig } from './support.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -327,6 +327,32 @@ test("`onDoubt: 'rerun'` runs it again and names that in the receipt", async () 
   const again = await tool.try({ to: 'ann' });
   expect(again).toMatchObject({ ok: true, receipt: { executed: true, acceptedRepeat: true } });
   expect(sent).toHaveLength(2);
+});
+
+test('an attempt that lands beside its accepted repetition tells of itself, not of the attempt that holds the key', async () => {
+  const { clock, another } = rig({ onDoubt: 'rerun' });
+  const first = gate<string>();
+  const second = gate<string>();
+  const sleeping = (wake: typeof first) =>
+    another()
+      .tool({ ...mail, run: () => wake.promise })
+      .try({ to: 'ann' });
+  const one = sleeping(first);
+  await rest();
+  clock.jump(hour);
+  const two = sleeping(second);
+  await rest();
+  first.resolve('from the first');
+  expect(await one).toMatchObject({
+    value: 'from the first',
+    receipt: { executed: true, fence: 1, attempt: 1 },
+  });
+  second.resolve('from the second');
+  expect(await two).toMatchObject({ value: 'from the second', receipt: { executed: true, fence: 2 } });
+  const again = await another()
+    .tool({ ...mail, run: () => 'again' })
+    .try({ to: 'ann' });
+  expect(again).toMatchObject({ value: 'from the second', receipt: { replayed: true, fence: 2 } });
 });
 
 describe('resolve', () => {

@@ -37,12 +37,14 @@ export function replaysEqual({ chapters }: Book): Violation[] {
   });
 }
 
-/** Of the accepted execution where it is known which that was, else of any. */
+/** Of the accepted execution where it is known which that was, else of any. It may have died before it told its caller. */
 function firstValues(chapter: Chapter): Set<string | null> {
-  const executed = chapter.endings.filter(({ told, value }) => told === 'executed' && value !== null);
   const accepted = completionFences(chapter);
-  const counted = executed.filter(({ fence }) => fence !== null && accepted.has(fence));
-  return new Set((counted.length > 0 ? counted : executed).map(({ value }) => value));
+  const executed = chapter.endings.filter(({ told, value }) => told === 'executed' && value !== null);
+  const counted = executed.filter(
+    ({ fence }) => accepted.size === 0 || (fence !== null && accepted.has(fence)),
+  );
+  return new Set(counted.map(({ value }) => value));
 }
 
 /** What was answered is there at the end, and says the same. */
