@@ -48,6 +48,8 @@ export interface Ledger {
   glance(asking: Asking): Lost | undefined;
   /** The verdict about a call; `execute` means that the claim is won and durable. */
   open(request: ClaimRequest): Promise<Verdict>;
+  /** Who asked first under a key that nothing runs under. It is no effect, so nobody hears of it. */
+  firstUnder(request: ClaimRequest): Promise<Pick<StoredRecord, 'turn'>>;
   /** Somebody is given this verdict. */
   tell(verdict: Lost, asker: Asker): void;
   renew(request: RenewRequest): Promise<RenewAnswer>;
@@ -75,6 +77,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
   const { ask, askUnlessDown } = createPatience(clock, random, events);
   const audit = createAudit(store, clock);
   const cache = createCache(cacheLimits);
+  const marking = new Set<Promise<unknown>>();
 
   return {
     events,
@@ -107,6 +110,11 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
         return { kind: 'execute', record, takeover };
       }
       return lost(request, answer.record, askedAt);
+    },
+    async firstUnder(request) {
+      const { won, record } = await askUnlessDown(() => store.claim(request));
+      if (won) mark(request, record);
+      return record ?? request;
     },
     tell,
 
@@ -162,10 +170,21 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     prune: (limit) => ask(() => store.prune(limit)),
     countExpired: () => ask(() => store.countExpired()),
     async close() {
+      await Promise.allSettled(marking);
       await audit.flush();
       await store.close();
     },
   };
+
+  /** What is asked of the store next goes out together with this, or after it. */
+  function mark({ namespace, key, token }: ClaimRequest, { fence, generation }: StoredRecord): void {
+    const ending = { outcome: 'succeeded', result: null, error: null, keyed: false, found: false } as const;
+    const settling = ask(() => store.settle({ namespace, key, token, fence, generation, ...ending }))
+      // It lapses then, and with it the hint.
+      .catch(() => undefined)
+      .finally(() => marking.delete(settling));
+    marking.add(settling);
+  }
 
   /** A store that is not open yet or cannot be read throws: the claim waits for it, or tells why. */
   function glanceAt(asking: Asking): Loss | undefined {

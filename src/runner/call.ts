@@ -65,6 +65,8 @@ export interface Call {
   readonly generation: number | null;
   readonly periodEndsAt: number | null;
   readonly identity: Identity;
+  /** The same call as one of another turn; absent where its turn stands. */
+  readonly inTurn?: (turn: string) => Call;
   /** Why it is done once more on purpose. */
   readonly again: string | null;
   readonly notAfter: number | null;

@@ -74,7 +74,7 @@ function driftFrom(call: Call, verdict: Lost): { readonly drift?: readonly strin
   return drift.length === 0 ? {} : { drift };
 }
 
-function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string): ClaimRequest {
+export function requestFor(call: Call, terms: ClaimTerms, token: string, owner: string): ClaimRequest {
   const { contract } = call.tool;
   const { conversation, turn, toolCallId, run } = call.identity;
   const weakMs = call.identity.weak === true ? contract.weakWindowMs : null;

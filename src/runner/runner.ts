@@ -16,6 +16,7 @@ import { type Claimed, createClaims, first } from './claims.ts';
 import { type Concluding, messageOf, settleLater } from './conclude.ts';
 import { rerunWithin, waysOut } from './doubt.ts';
 import { type Body, createExecutions } from './execution.ts';
+import { createFirstTurns } from './first-turn.ts';
 import { createFlights } from './flights.ts';
 import { observe } from './observe.ts';
 import { inDoubt, type Result, refused } from './receipt.ts';
@@ -109,6 +110,7 @@ export function createRunner({
       }
     },
   });
+  const inFirstTurn = createFirstTurns({ ledger, random, owner });
   /** Every run is an effect of its own: under one key a provider would answer the second with the first. */
   const freshFence = () => random.token();
   const repeating = { clock, random, closing: closing.signal };
@@ -126,6 +128,28 @@ export function createRunner({
     if (contract.mode === 'observe')
       return until(calls, observe(call, problem, { open, execute: executions.execute, ledger, freshFence }));
     if (problem !== undefined) return refused(call, undefined, problem);
+    const placing = isLate(call) ? undefined : inFirstTurn(call);
+    return placing === undefined ? runHere(call) : until(calls, placed(call, placing, runHere));
+  }
+
+  /** Whoever cannot look up where the call belongs does not run it: it may be done. */
+  async function placed(
+    call: Call,
+    placing: Promise<Call>,
+    go: (call: Call) => Result | Promise<Result>,
+  ): Promise<Result> {
+    let found: Call;
+    try {
+      found = await placing;
+    } catch (error) {
+      if (!isSemelError(error)) throw error;
+      return refused(call, undefined, error);
+    }
+    const problem = problemOf(found);
+    return problem === undefined ? go(found) : refused(found, undefined, problem);
+  }
+
+  function runHere(call: Call): Result | Promise<Result> {
     const lost = glance(call);
     // What fetches a live value is work like any other.
     if (lost?.kind === 'replay' && call.tool.onReplay === undefined) {
@@ -266,7 +290,10 @@ export function createRunner({
     async runWith(call, body) {
       const problem = problemOf(call);
       if (problem !== undefined) return refused(call, undefined, problem);
-      return until(calls, isLate(call) ? tooLateToRun(call) : guarded(call, glance(call), body));
+      if (isLate(call)) return until(calls, tooLateToRun(call));
+      const go = (found: Call) => guarded(found, glance(found), body);
+      const placing = inFirstTurn(call);
+      return until(calls, placing === undefined ? go(call) : placed(call, placing, go));
     },
     async close(graceMs) {
       isClosing = true;

@@ -121,13 +121,14 @@ function askerOf({ permissions, now }: CallSource, contract: Contract, options: 
 }
 
 function keyedCall(
-  { namespace, address, limits }: CallSource,
+  source: CallSource,
   tool: Tool,
   args: unknown,
   defaults: ReadonlySet<string>,
   { identity, at }: Asker,
   options: CallOptions,
 ): Call {
+  const { namespace, address, limits } = source;
   const { contract } = tool;
   const again = text('again', options.again);
   const caller = text('key', options.key);
@@ -170,6 +171,8 @@ function keyedCall(
     },
     periodEndsAt,
     identity,
+    inTurn: (turn) =>
+      keyedCall(source, tool, args, defaults, { identity: { ...identity, turn }, at }, options),
     again: again ?? null,
     notAfter: instant('notAfter', options.notAfter) ?? null,
     signal: options.signal,

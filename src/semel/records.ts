@@ -5,7 +5,7 @@ import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
 import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
-import { refOf } from '../runner/index.ts';
+import { isCallsNamespace, refOf } from '../runner/index.ts';
 import type { Act, Page, StoredRecord, StoreEvent } from '../store/store.ts';
 import { actOf, type Resolution, refusal } from './acts.ts';
 import { createMoving, type Moving } from './moving.ts';
@@ -171,7 +171,7 @@ export function createRecords({ ledger, namespace, clock, random, user, maxResul
     async annotate(keyOrId, detail) {
       ledger.annotate(await must(keyOrId), detail);
     },
-    namespaces: () => ledger.namespaces(),
+    namespaces: async () => (await ledger.namespaces()).filter((name) => !isCallsNamespace(name)),
     forget: async (named, options = {}) => act((await asSeen(named)).record, { type: 'forget' }, options),
     reopen: async (named, options = {}) => act((await asSeen(named)).record, { type: 'reopen' }, options),
     async prune({ batch = 500, dryRun = false } = {}) {

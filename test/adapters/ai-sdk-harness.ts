@@ -1,4 +1,5 @@
 // An agent of the AI SDK, version 6 or 7, with a scripted model.
+import { randomBytes } from 'node:crypto';
 import * as ai7 from 'ai';
 import { MockLanguageModelV4 } from 'ai/test';
 import * as ai6 from 'ai6';
@@ -12,11 +13,7 @@ import {
   contractPolicies,
 } from '../../src/testing/adapter-contract/index.ts';
 
-let ids = 0;
-const newId = () => {
-  ids += 1;
-  return `call_${ids}`;
-};
+const newId = () => `call_${randomBytes(12).toString('hex')}`;
 
 const usage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
@@ -57,7 +54,7 @@ function toolsOf({ semel, effects }: AgentRun, more: object = {}) {
   const { refund, mail, search } = effects;
   const tools = {
     refund: { description: 'Refunds an order.', inputSchema: schemas.refund, execute: refund, ...more },
-    mail: { description: 'Sends a mail.', inputSchema: schemas.mail, execute: mail },
+    mail: { description: 'Sends a mail.', inputSchema: schemas.mail, execute: mail, ...more },
     search: { description: 'Searches.', inputSchema: schemas.search, execute: search },
   };
   return guard(semel, tools, contractPolicies as never);
@@ -95,7 +92,7 @@ function harnessOf(ai: typeof ai7, Model: typeof MockLanguageModelV4): AdapterHa
         prompt: JSON.stringify(model.doGenerateCalls.at(-1)?.prompt),
       };
     },
-    async approveTwice(asked) {
+    async approveTwice(asked, click) {
       const tools = toolsOf(asked, { needsApproval: true });
       const first = await go(asked, modelOf(asked), question, tools);
       const request = first.content.find((part) => part.type === 'tool-approval-request') as
@@ -105,8 +102,9 @@ function harnessOf(ai: typeof ai7, Model: typeof MockLanguageModelV4): AdapterHa
       const approval = { type: 'tool-approval-response', approvalId: request.approvalId, approved: true };
       const messages = [...question, ...first.response.messages, { role: 'tool', content: [approval] }];
       const rest = { ...asked, script: [] };
-      await Promise.all([go(rest, modelOf(rest), messages, tools), go(rest, modelOf(rest), messages, tools)]);
-      await go(rest, modelOf(rest), messages, tools);
+      const approve = () => click(async () => go(rest, modelOf(rest), messages, tools));
+      await Promise.all([approve(), approve()]);
+      await approve();
     },
   };
 }

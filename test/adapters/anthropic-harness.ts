@@ -1,4 +1,5 @@
 // The Anthropic SDK with canned replies: its tool runner, also eager, and a loop of one's own.
+import { randomBytes } from 'node:crypto';
 import Anthropic from '@anthropic-ai/sdk';
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod';
 import { z } from 'zod';
@@ -10,11 +11,7 @@ import {
   contractPolicies,
 } from '../../src/testing/adapter-contract/index.ts';
 
-let ids = 0;
-const newId = () => {
-  ids += 1;
-  return `toolu_${ids}`;
-};
+const newId = () => `toolu_${randomBytes(12).toString('hex')}`;
 
 export interface LooseCall {
   readonly tool: string;
@@ -196,10 +193,10 @@ export const ownLoop: AdapterHarness = {
     return { outputs: outputsOf(last), prompt: JSON.stringify(last) };
   },
   /** The reply is kept until somebody approves it; each click runs its calls. */
-  async approveTwice(asked) {
+  async approveTwice(asked, click) {
     const { client } = canned(asked.script);
     const reply = await client.messages.create({ ...settings, messages: question });
-    const approve = () => toolResults(toolsOf(asked), reply.content);
+    const approve = () => click(() => toolResults(toolsOf(asked), reply.content));
     await Promise.all([approve(), approve()]);
     await approve();
   },

@@ -1,4 +1,5 @@
 // An agent of LangChain with a scripted model: its tools guarded one by one, or all of them by the middleware.
+import { randomBytes } from 'node:crypto';
 import { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import { AIMessage, type BaseMessage, ToolMessage } from '@langchain/core/messages';
 import { Command, interrupt, MemorySaver } from '@langchain/langgraph';
@@ -11,8 +12,6 @@ import {
   type AgentRun,
   contractPolicies,
 } from '../../src/testing/adapter-contract/index.ts';
-
-let ids = 0;
 
 export interface ModelCall {
   readonly name: string;
@@ -44,10 +43,12 @@ export class ScriptedModel extends BaseChatModel {
     const calls = this.script[step - 1] ?? [];
     const message = new AIMessage({
       content: calls.length === 0 ? 'It is done.' : '',
-      tool_calls: calls.map(({ name, args, id }) => {
-        ids += 1;
-        return { type: 'tool_call' as const, name, args, id: id ?? `call_${ids}` };
-      }),
+      tool_calls: calls.map(({ name, args, id }) => ({
+        type: 'tool_call' as const,
+        name,
+        args,
+        id: id ?? `call_${randomBytes(12).toString('hex')}`,
+      })),
     });
     return { generations: [{ text: '', message }] };
   }
@@ -122,15 +123,15 @@ function harnessOf(guarding: Guarding): AdapterHarness {
       const { messages } = await agent.invoke(question, signal === undefined ? {} : { signal });
       return { outputs: toolMessages(messages).map(resultOf), prompt: model.prompt };
     },
-    async approveTwice(asked) {
+    async approveTwice(asked, click) {
       const checkpointer = new MemorySaver();
-      const middleware = [humanInTheLoopMiddleware({ interruptOn: { refund: true } } as never)];
+      const middleware = [humanInTheLoopMiddleware({ interruptOn: { refund: true, mail: true } } as never)];
       const agent = agentOf(guarding, { asked, model: modelOf(asked), middleware, checkpointer });
       const config = { configurable: { thread_id: 'approvals' } };
       await agent.invoke(question, config);
       const waiting = (await agent.graph.getState(config)).config;
       const approve = (at: object) =>
-        agent.invoke(new Command({ resume: { decisions: [{ type: 'approve' }] } }), at);
+        click(() => agent.invoke(new Command({ resume: { decisions: [{ type: 'approve' }] } }), at));
       await Promise.all([approve(config), approve(config)]);
       await approve(waiting);
     },

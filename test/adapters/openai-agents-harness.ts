@@ -1,4 +1,5 @@
 // An agent of the OpenAI Agents SDK with a scripted model: tools guarded before `tool` made them, or after.
+import { randomBytes } from 'node:crypto';
 import {
   Agent,
   type AgentInputItem,
@@ -24,11 +25,7 @@ import {
 
 setTracingDisabled(true);
 
-let ids = 0;
-const newId = () => {
-  ids += 1;
-  return `call_${ids}`;
-};
+const newId = () => `call_${randomBytes(12).toString('hex')}`;
 
 export interface ScriptedModel extends Model {
   /** What it was asked, in order. */
@@ -106,7 +103,7 @@ type Made = 'before' | 'after';
 function toolsOf({ semel, effects }: AgentRun, made: Made, more: object = {}) {
   const options = {
     refund: { name: 'refund', description: 'Refunds an order.', parameters: schemas.refund, ...more },
-    mail: { name: 'mail', description: 'Sends a mail.', parameters: schemas.mail },
+    mail: { name: 'mail', description: 'Sends a mail.', parameters: schemas.mail, ...more },
     search: { name: 'search', description: 'Searches.', parameters: schemas.search },
   };
   return (['refund', 'mail', 'search'] as const).map((name) => {
@@ -152,7 +149,7 @@ function harnessOf(made: Made, stream: boolean): AdapterHarness {
       const { newItems } = await go(agentOf(asked, model), question, asked);
       return { outputs: outputsOf(newItems), prompt: promptOf(model) };
     },
-    async approveTwice(asked) {
+    async approveTwice(asked, click) {
       const agent = agentOf(asked, modelOf(asked.script), { needsApproval: true });
       const { state, interruptions } = await go(agent, question, asked);
       if (interruptions?.length !== 1) throw new Error('Nobody asked for an approval.');
@@ -163,8 +160,8 @@ function harnessOf(made: Made, stream: boolean): AdapterHarness {
         for (const each of resumed.getInterruptions()) resumed.approve(each);
         await go(clerk, resumed as never, asked);
       };
-      await Promise.all([approve(), approve()]);
-      await approve();
+      await Promise.all([click(approve), click(approve)]);
+      await click(approve);
     },
   };
 }

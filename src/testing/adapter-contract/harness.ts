@@ -37,11 +37,16 @@ export interface AgentReport {
 /** What a framework has no means for. */
 export type Means = 'approval' | 'suspension' | 'guess';
 
+export type Click = (work: () => Promise<unknown>) => Promise<unknown>;
+
 export interface AdapterHarness {
   /** Runs the agent once, from its first message; each run gives its calls new tool_call_ids. */
   run(asked: AgentRun): Promise<AgentReport>;
-  /** The one call of the script needs an approval, which is submitted twice, as by two clicks. */
-  approveTwice?(asked: AgentRun): Promise<void>;
+  /**
+   * The one call of the script needs an approval, which is submitted twice, as by two clicks: each as the work of a `click`.
+   * The model names its call as models do, by an id that is long and random.
+   */
+  approveTwice?(asked: AgentRun, click: Click): Promise<void>;
   /** The one call of the script is suspended by its framework, after `effects` were asked; then it is resumed. */
   suspendAndResume?(asked: AgentRun): Promise<AgentReport>;
   /** Without `semel.within` the adapter guesses who asks. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { Rejected } from '../../core/signals.ts';
 import { isToolError } from '../../guard/index.ts';
-import type { AdapterCase, AdapterHarness, AgentRun } from './harness.ts';
+import type { AdapterCase, AdapterHarness } from './harness.ts';
 import { mail, refund, scene, search } from './scene.ts';
 
 export {
@@ -205,10 +205,29 @@ const cases: readonly AdapterCase[] = [
     needs: 'approval',
     run: (harness) =>
       scene(harness, async ({ run, did, semel }) => {
+        const approveTwice = harness.approveTwice as NonNullable<AdapterHarness['approveTwice']>;
         await semel.within({ conversation: 'chat-7', turn: 'turn-1' }, () =>
-          (harness.approveTwice as (asked: AgentRun) => Promise<void>)(run([[refund]])),
+          approveTwice(run([[refund]]), (work) => work()),
         );
         did('refund');
+      }),
+  },
+  {
+    name: 'an approval that is submitted twice runs it once, also where each submission is a turn of its own',
+    needs: 'approval',
+    run: (harness) =>
+      scene(harness, async ({ run, did, semel }) => {
+        const approveTwice = harness.approveTwice as NonNullable<AdapterHarness['approveTwice']>;
+        let clicks = 0;
+        const within = <T>(turn: string, work: () => T) =>
+          semel.within({ conversation: 'chat-7', turn }, work);
+        await within('turn-1', () =>
+          approveTwice(run([[mail]]), (work) => {
+            clicks += 1;
+            return within(`request-${clicks}`, work);
+          }),
+        );
+        did('mail');
       }),
   },
   {

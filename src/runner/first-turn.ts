@@ -1,0 +1,87 @@
+// A framework may dispatch one call of its model once more in another turn: an approval that is sent twice, a state that
+// is resumed by two jobs. Such a call belongs to the turn in which it was first made, and has that turn's key. Its
+// tool_call_id tells, together with what it asks for, so that an id that a provider uses twice is no mistake of ours.
+
+import type { Random } from '../core/clock.ts';
+import type { Contract } from '../core/contract.ts';
+import { deriveKey, shortDigest } from '../core/key.ts';
+import { isRepeatable } from '../core/words.ts';
+import type { Ledger } from '../ledger/index.ts';
+import type { Call } from './call.ts';
+import { first, requestFor } from './claims.ts';
+
+export interface FirstTurnOptions {
+  readonly ledger: Ledger;
+  readonly random: Random;
+  readonly owner: string;
+}
+
+/** The call as it belongs to its first turn; undefined: nobody can tell, and it stands as it is. */
+export type InFirstTurn = (call: Call) => Promise<Call> | undefined;
+
+export function createFirstTurns({ ledger, random, owner }: FirstTurnOptions): InFirstTurn {
+  return (call) => {
+    const { inTurn, identity } = call;
+    const { toolCallId, turn } = identity;
+    if (toolCallId === undefined || inTurn === undefined || !isTraceable(call, toolCallId)) return undefined;
+    return ledger
+      .firstUnder(requestFor(markOf(call, toolCallId), first, random.token(), owner))
+      .then((made) => (made.turn === null || made.turn === turn ? call : inTurn(made.turn)));
+  };
+}
+
+function isTraceable({ tool, identity, fingerprint }: Call, id: string): boolean {
+  const { per, mode, effect, name } = tool.contract;
+  const isBoundByTurn = per === 'turn' && identity.weak !== true && fingerprint === null;
+  return isBoundByTurn && mode === 'enforce' && !isRepeatable(effect) && isUnique(id, name);
+}
+
+/** Where such marks are kept: beside the records, so that nobody takes them for effects. */
+export const callsIn = (namespace: string) => `${namespace}${callsSuffix}`;
+export const isCallsNamespace = (namespace: string) => namespace.endsWith(callsSuffix);
+const callsSuffix = ' (calls)';
+
+/** Nothing runs under it: it keeps who made the call first for as long as the record of the call answers. */
+function markOf(call: Call, id: string): Call {
+  const { conversation = '' } = call.identity;
+  const { name } = call.tool.contract;
+  const period = { text: `t${shortDigest('call', id)}`, exact: JSON.stringify(['call', conversation, id]) };
+  const namespace = callsIn(call.namespace);
+  const contract: Contract = { ...call.tool.contract, dispatch: 'explicit' };
+  return {
+    ...call,
+    tool: { ...call.tool, contract },
+    namespace,
+    key: deriveKey({
+      namespace,
+      contract: name,
+      period,
+      identity: call.intent,
+      again: call.again ?? undefined,
+    }),
+    olderKeys: [],
+    content: nothing,
+    storedArgs: nothing,
+    notAfter: null,
+    generation: null,
+  };
+}
+
+const nothing = () => null;
+
+const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const randomEnd = /(?:^|[^a-z0-9])(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{16,}$/i;
+
+/**
+ * By the looks of it, of 64 random bits or more. Some models count their calls from the start in every run, others name
+ * them after the tool: the same wish in a later turn would be taken for the first one.
+ */
+export function isUnique(toolCallId: string, tool: string): boolean {
+  const named = plain(tool.split(/[./:]/).at(-1) as string);
+  const isNamed = named.length > 3 && plain(toolCallId).includes(named);
+  return !isNamed && (uuid.test(toolCallId) || randomEnd.test(toolCallId));
+}
+
+function plain(text: string): string {
+  return text.toLowerCase().replace(/[^a-z0-9]/g, '');
+}
