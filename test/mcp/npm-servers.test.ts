@@ -1,9 +1,13 @@
 // Servers as npm has them, unchanged: a guarded write is called twice, and the world is looked at.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
+import { atTheEnd } from '../cli/place.ts';
 import { stdioClient } from './clients.ts';
 import { proxyPlace } from './proxy.ts';
 
@@ -71,4 +75,50 @@ test('server-everything: its tools are listed and called as without the proxy', 
   const twice = await through.call(toggle, {});
   expect(on.content[0]?.text).toBe(twice.content[0]?.text);
   expect(twice._meta?.[replayed]).toBe(true);
+});
+
+/** A GitLab as far as an issue goes; the third one is made, and the reply to it is lost. */
+async function gitlab(): Promise<{ readonly url: string; readonly issues: string[] }> {
+  const issues: string[] = [];
+  const ann = { id: 1, username: 'ann', name: 'Ann', avatar_url: '', web_url: '' };
+  const server = createServer(async (request, response) => {
+    const { title } = (await json(request)) as { title: string };
+    const id = issues.push(title);
+    if (id === 3) return void request.socket.destroy();
+    const at = '2026-01-01T00:00:00Z';
+    const people = { author: ann, assignees: [], labels: [], milestone: null };
+    const times = { created_at: at, updated_at: at, closed_at: null };
+    const issue = { id, iid: id, project_id: 7, title, description: '', state: 'opened', web_url: '' };
+    response
+      .setHeader('content-type', 'application/json')
+      .end(JSON.stringify({ ...issue, ...people, ...times }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atTheEnd(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v4`, issues };
+}
+
+test('server-gitlab, which annotates nothing: an issue is opened once, and a lost reply is held in doubt', async () => {
+  const { url, issues } = await gitlab();
+  const here = proxyPlace();
+  const env = { ...here.env, GITLAB_API_URL: url, GITLAB_PERSONAL_ACCESS_TOKEN: 'glpat-secret' };
+  const policy = here.policy({ create_issue: { effect: 'write-non-idempotent', content: ['description'] } });
+  const server = [process.execPath, serverOf('server-gitlab')];
+  const open = (description: string, title = 'It is broken') => ({ project_id: '7', title, description });
+
+  const bare = await stdioClient('v1', here.command([], server), env);
+  for (const _ of [1, 2]) await bare.call('create_issue', open('Since today.', 'Without a policy'));
+  expect(issues).toEqual(['Without a policy']);
+
+  const through = await stdioClient('v1', here.command(['--policy', policy], server), env);
+  await through.call('create_issue', open('Since today.'));
+  const again = await through.call('create_issue', open('As of today, it is broken.'));
+  expect(again._meta?.[replayed]).toBe(true);
+  expect(again.content.at(-1)?.text).toMatch(/your `description` was not used/);
+  expect(issues).toEqual(['Without a policy', 'It is broken']);
+
+  const lost = open('The reply to this is lost.', 'Lost');
+  await expect(through.call('create_issue', lost)).rejects.toThrow();
+  expect((await through.call('create_issue', lost)).content[0]?.text).toMatch(/"code":"IN_DOUBT"/);
+  expect(issues).toHaveLength(3);
 });
