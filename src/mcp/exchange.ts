@@ -6,18 +6,19 @@ import { fateOfError, fateOfStatus } from '../core/classify.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import { eventReader } from './events.ts';
 import { idKey, isReply, parsed, type Reply, type ToolCall } from './messages.ts';
+import type { Forward } from './tool-calls.ts';
 import { bodyOf, isEventStream, kept, passed, sendJson } from './wire.ts';
 
 export interface Exchange {
   /** Sends the call on; its answer, or an error that tells what became of it. */
-  forward(): Promise<Reply>;
+  readonly forward: Forward;
   finish(reply: Reply): void;
 }
 
 export function exchangeFor(
   call: ToolCall,
   response: ServerResponse,
-  send: () => Promise<IncomingMessage>,
+  send: (key: Parameters<Forward>[0]) => Promise<IncomingMessage>,
 ): Exchange {
   /** The answer as it came: what is not changed is passed on byte for byte. */
   let came: { readonly reply: Reply; readonly bytes: Buffer } | undefined;
@@ -53,8 +54,8 @@ export function exchangeFor(
   }
 
   return {
-    async forward() {
-      const answer = await send().catch((error: unknown) => {
+    async forward(key) {
+      const answer = await send(key).catch((error: unknown) => {
         throw fateOfError(error) === 'not sent' ? new NotLanded(String(error)) : error;
       });
       const { statusCode: status = 502, headers } = answer;

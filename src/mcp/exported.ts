@@ -37,12 +37,12 @@ export function exportedPolicies(exports: object, name: string): Exported {
     if (typeof policy === 'string') add(tool, policy);
     else {
       const { per, ...terms } = fieldsOf(policy);
-      const known = Object.entries(terms).filter(([field]) => toolFields.has(field));
+      const known = Object.entries(terms).filter(([field]) => isHeld(field));
       add(tool, {
         ...Object.fromEntries(known),
         ...(per === undefined ? {} : { per: perIn(per as Per) }),
       } as FilePolicy);
-      const others = Object.keys(terms).filter((field) => !toolFields.has(field));
+      const others = Object.keys(terms).filter((field) => !isHeld(field));
       leftOut.push(...others.map((field) => `${tool}.${field}`));
     }
   }
@@ -52,6 +52,11 @@ export function exportedPolicies(exports: object, name: string): Exported {
     });
   const file = { version: 1, tools: { ...tools } } as const;
   return { file: readPolicyFile(JSON.stringify(file), name), leftOut };
+}
+
+/** A program hands the key to its provider itself; a proxy with the same words would trust a server to do so. */
+function isHeld(field: string): boolean {
+  return field !== 'provider' && toolFields.has(field);
 }
 
 /** A tool, or an object or list of them. */

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { handoffHeader } from '../core/handoff-places.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Ambient } from '../semel/index.ts';
+import { metaNames } from './asked.ts';
 import { eventReader } from './events.ts';
 import { exchangeFor } from './exchange.ts';
 import {
@@ -26,6 +27,7 @@ import {
   type ToolCall,
   unanswerable,
   unreadable,
+  withKey,
 } from './messages.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { type ToolList, toolList } from './tool-list.ts';
@@ -59,8 +61,7 @@ export interface HttpProxy {
   close(): Promise<void>;
 }
 
-/** The hand-off of who asks, where the client can set a header and no `_meta`. */
-/** As Node.js spells them. */
+/** The hand-off of who asks, where the client can set a header and no `_meta`; as Node.js spells headers. */
 const contextHeader = handoffHeader.toLowerCase();
 
 /** A list may change without our hearing of it. */
@@ -120,8 +121,12 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (!isToolCall(message)) return passOn(request, response, body);
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     if (guard === undefined) return passOn(request, response, body);
-    const exchange = exchangeFor(message, response, () =>
-      send(targetOf(request), { method: 'POST', headers: readable(request.headers), body }),
+    const exchange = exchangeFor(message, response, (key) =>
+      send(targetOf(request), {
+        method: 'POST',
+        headers: readable(request.headers),
+        body: key === undefined ? body : withKey(body, key, metaNames.key),
+      }),
     );
     const context = request.headers[contextHeader];
     const caller = { scope, identity: typeof context === 'string' ? context : identity };

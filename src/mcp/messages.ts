@@ -76,6 +76,28 @@ function unrounded(_name: string, value: unknown, context?: { readonly source?: 
   return isExact ? value : `«${context?.source}»`;
 }
 
+/** A key that goes to the server with a call. */
+export interface SentKey {
+  readonly key: string;
+  /** The argument that takes it; undefined: `_meta`. */
+  readonly argument: string | undefined;
+}
+
+/** The same call with the key in it; its numbers keep their digits. */
+export function withKey(call: Buffer, { key, argument }: SentKey, metaName: string): Buffer {
+  const { params, ...message } = JSON.parse(call.toString(), asWritten) as Record<string, unknown>;
+  const field = argument === undefined ? '_meta' : 'arguments';
+  const sent = { ...fieldsOf(fieldsOf(params)[field]), [argument ?? metaName]: key };
+  return Buffer.from(`${JSON.stringify({ ...message, params: { ...fieldsOf(params), [field]: sent } })}\n`);
+}
+
+function asWritten(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
+  return typeof value === 'number' ? rawJson(context?.source ?? String(value)) : value;
+}
+
+/** Newer than the compiler's own list of what JSON can do. */
+const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
+
 export function isToolCall(message: unknown): message is ToolCall {
   const { method, id, params } = fieldsOf(message);
   return method === 'tools/call' && isId(id) && typeof fieldsOf(params).name === 'string';

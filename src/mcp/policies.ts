@@ -9,6 +9,7 @@ import { day, hour, minute, month, type Per, week } from '../core/period.ts';
 import { effects } from '../core/words.ts';
 import { type AnyPolicy, type PolicyTerms, termsOf } from '../guard/index.ts';
 import type { ListedTool } from './messages.ts';
+import { type FileProvider, fileProvider, providerOf } from './policy-provider.ts';
 
 /** What a tool means by a result that is marked as an error. */
 export type ErrorMeaning = 'in-doubt' | 'refused' | 'not-landed';
@@ -36,6 +37,8 @@ export interface FilePolicy
   readonly per?: 'turn' | 'conversation' | 'run' | 'ever' | Readonly<Record<string, string>>;
   /** @default 'in-doubt' */
   readonly errors?: ErrorMeaning;
+  /** Who honours the key that is sent along: within its window what is in doubt is run again under the same one. */
+  readonly provider?: string | FileProvider;
 }
 
 export interface PolicyFile {
@@ -51,8 +54,15 @@ export interface PolicyFile {
 export interface ToolPolicy {
   readonly policy: AnyPolicy;
   readonly errors: ErrorMeaning;
+  /** Where the server takes the key, if it takes one. */
+  readonly key?: KeyPlace;
   /** Why it is so. */
   readonly source: 'file' | 'readOnlyHint' | 'idempotentHint' | 'default';
+}
+
+/** The argument of the tool; undefined: `_meta`. */
+export interface KeyPlace {
+  readonly argument: string | undefined;
 }
 
 /** A call that nobody can place answers for its like so long. */
@@ -83,6 +93,7 @@ export const toolFields: ReadonlySet<string> = knownFields<FilePolicy>({
   repeat: true,
   per: true,
   errors: true,
+  provider: true,
 });
 
 /** Every mistake is found now, and told with its place: a policy that is not understood guards nothing. */
@@ -113,12 +124,13 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
     const said = typeof policy === 'string' ? { effect: policy } : (policy as unknown);
     if (!isObject(said)) throw refusal(name, path, 'is no policy', 'Write "read", or { "effect": "…" }.');
     at(path, () => checkKnown(tool, said, toolFields));
-    const { effect, errors, stakes, repeat, per } = said as Partial<FilePolicy>;
+    const { effect, errors, stakes, repeat, per, provider } = said as Partial<FilePolicy>;
     oneOf(typeof policy === 'string' ? path : `${path}.effect`, effect, effects);
     if (errors !== undefined) oneOf(`${path}.errors`, errors, errorMeanings);
     if (stakes !== undefined) oneOf(`${path}.stakes`, stakes, ['normal', 'high']);
     if (repeat !== undefined) oneOf(`${path}.repeat`, repeat, ['by-call']);
     if (per !== undefined) at(`${path}.per`, () => perOf(per));
+    if (provider !== undefined) at(`${path}.provider`, () => void providerOf(fileProvider(provider)));
     at(path, () => {
       const terms = policyFor({ name: tool }, file as unknown as PolicyFile).policy;
       defineContract(termsOf(anyTool, terms).definition, { hasVerify: false, hasPrepare: false });
@@ -140,7 +152,9 @@ function checkAt(name: string, path: string, check: () => void): void {
     const inside = field === last || field.startsWith(`${last}.`) ? '' : field;
     const place = [path, inside].filter((part) => part !== '').join('.');
     const happened = error.happened.replace(/^[^:]*: /, '').replace(/\.$/, '');
-    throw refusal(name, place, `is wrong: ${happened}`, error.correctiveAction);
+    // A program could also add a function.
+    const next = error.correctiveAction.replace('Add `verify`, or shorten `window`.', 'Shorten `window`.');
+    throw refusal(name, place, `is wrong: ${happened}`, next);
   }
 }
 
@@ -153,9 +167,15 @@ export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
   const said =
     file.tools !== undefined && Object.hasOwn(file.tools, tool.name) ? file.tools[tool.name] : undefined;
   if (said !== undefined) {
-    const { errors = 'in-doubt', per, ...terms } = typeof said === 'string' ? { effect: said } : said;
-    const policy = { ...terms, ...(per === undefined ? {} : { per: perOf(per) }) } as PolicyTerms;
-    return { policy: withUsual(policy, file), errors, source: 'file' };
+    const {
+      errors = 'in-doubt',
+      per,
+      provider,
+      ...terms
+    }: FilePolicy = typeof said === 'string' ? { effect: said as FilePolicy['effect'] } : said;
+    const policy = { ...terms, ...(per === undefined ? {} : { per: perOf(per) }) };
+    const told = { policy: withUsual(policy, file), errors, source: 'file' } as const;
+    return provider === undefined ? told : { ...told, ...withProvider(told.policy, fileProvider(provider)) };
   }
   const { readOnlyHint, idempotentHint } = tool.annotations ?? {};
   const isTrusted = file.hints !== 'ignore';
@@ -171,6 +191,16 @@ export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
     policy: withUsual({ effect: 'write-non-idempotent' }, file),
     errors: 'in-doubt',
     source: 'default',
+  };
+}
+
+/** What the model says of the key means nothing: ours is put in its place. */
+function withProvider(policy: PolicyTerms, said: FileProvider): Pick<ToolPolicy, 'policy' | 'key'> {
+  const { argument } = said;
+  const volatile = argument === undefined ? policy.volatile : [...(policy.volatile ?? []), argument];
+  return {
+    policy: { ...policy, provider: providerOf(said), ...(volatile === undefined ? {} : { volatile }) },
+    key: { argument },
   };
 }
 

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { NotLanded } from '../core/signals.ts';
-import type { Caller } from './asked.ts';
+import { type Caller, metaNames } from './asked.ts';
 import { lineReader } from './lines.ts';
 import {
   broken,
@@ -26,6 +26,7 @@ import {
   type ToolCall,
   unanswerable,
   unreadable,
+  withKey,
 } from './messages.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { toolList } from './tool-list.ts';
@@ -159,11 +160,10 @@ async function conversation(
     try {
       const guard = await calls.guardFor(call.params.name, () => listed(call));
       if (guard === undefined) return hand.isUnwanted ? undefined : passTo(server.stdin, input, line);
-      const forward = () => {
+      const reply = await guard.answer(call, caller, async (key) => {
         if (hand.isUnwanted) throw new NotLanded('It was cancelled before it was sent.');
-        return ask(call.id, line);
-      };
-      const reply = await guard.answer(call, caller, async () => forward());
+        return ask(call.id, key === undefined ? line : withKey(line, key, metaNames.key));
+      });
       if (!hand.isUnwanted) say(reply);
     } catch (error) {
       say(broken(call.id, error));

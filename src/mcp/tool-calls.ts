@@ -4,7 +4,7 @@
 import { type ErrorValue, isSemelError } from '../core/errors.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 import { isRepeatable } from '../core/words.ts';
-import { type Answer, type Guard, guardOf, toldError } from '../guard/index.ts';
+import { type Answer, type Execute, type Guard, guardOf, toldError } from '../guard/index.ts';
 import type { Semel } from '../semel/index.ts';
 import { askedBy, type Caller, identityOf, metaNames } from './asked.ts';
 import {
@@ -12,10 +12,11 @@ import {
   type ListedTool,
   type Reply,
   type RpcError,
+  type SentKey,
   type ToolCall,
   type ToolResult,
 } from './messages.ts';
-import { contractName, type ErrorMeaning, type PolicyFile, policyFor } from './policies.ts';
+import { contractName, type ErrorMeaning, type KeyPlace, type PolicyFile, policyFor } from './policies.ts';
 
 export interface ToolCallsOptions {
   readonly semel: Semel;
@@ -34,34 +35,40 @@ export interface ToolCalls {
 
 export interface ToolGuard {
   /** `forward` hands the call to the server and brings its answer; it is called at most once. */
-  answer(call: ToolCall, caller: Caller, forward: () => Promise<Reply>): Promise<Reply>;
+  answer(call: ToolCall, caller: Caller, forward: Forward): Promise<Reply>;
 }
+
+/** With the key, where the server takes one. */
+export type Forward = (key: SentKey | undefined) => Promise<Reply>;
 
 export function toolCalls({ semel, server, policies }: ToolCallsOptions): ToolCalls {
   const guards = new Map<string, ToolGuard>();
   return {
     async guardFor(name, listed) {
       const isNamed = policies.tools !== undefined && Object.hasOwn(policies.tools, name);
-      const { policy, errors } = policyFor(isNamed ? { name } : ((await listed()) ?? { name }), policies);
+      const { policy, errors, key } = policyFor(
+        isNamed ? { name } : ((await listed()) ?? { name }),
+        policies,
+      );
       // Of what may be repeated nothing would be remembered. A hint of the server can change while we run.
       if (isRepeatable(typeof policy === 'string' ? policy : policy.effect)) return undefined;
       const known = guards.get(name);
       if (known !== undefined) return known;
       const guarding = guardOf(semel, contractName(server, name), policy, { passes: isUnfinished }) as Guard;
-      const guard = toolGuard(semel, guarding, errors);
+      const guard = toolGuard(semel, guarding, errors, key);
       guards.set(name, guard);
       return guard;
     },
   };
 }
 
-export function toolGuard(semel: Semel, guard: Guard, errors: ErrorMeaning): ToolGuard {
+export function toolGuard(semel: Semel, guard: Guard, errors: ErrorMeaning, place?: KeyPlace): ToolGuard {
   return {
     async answer(call, caller, forward) {
       /** What the server said to this very call. */
       let said: Reply | undefined;
-      const execute = async () => {
-        said = await forward();
+      const execute: Execute = async (_args, { key }) => {
+        said = await forward(place && { ...place, key });
         return resultOf(call, said, errors);
       };
       try {

@@ -58,6 +58,13 @@ describe('the schema agrees with what is read', () => {
       timeout: 'none',
     }),
     one({ effect: 'write-non-idempotent', repeat: 'by-call', timeout: '1.5h' }),
+    one({ effect: 'write-non-idempotent', window: '24h', provider: 'stripe' }),
+    one({ effect: 'write-non-idempotent', window: '1h', provider: { name: 'shop', window: '2h' } }),
+    one({
+      effect: 'write-non-idempotent',
+      window: '1h',
+      provider: { name: 'stripe', argument: 'idempotency_key' },
+    }),
   ])('both accept %j', (file) => {
     expect(isValid(file)).toBe(true);
     expect(readPolicyFile(JSON.stringify(file), 'p.json')).toEqual(file);
@@ -90,6 +97,13 @@ describe('the schema agrees with what is read', () => {
     [one({ effect: 'write-non-idempotent', repeat: 'always' }), 'tools.send.repeat'],
     [one({ effect: 'write-non-idempotent', window: '1 day' }), 'tools.send.window'],
     [one({ effect: 'write-non-idempotent', lease: -1 }), 'tools.send.lease'],
+    [one({ effect: 'write-non-idempotent', provider: 7 }), 'tools.send.provider'],
+    [one({ effect: 'write-non-idempotent', provider: { window: '1h' } }), 'tools.send.provider'],
+    [
+      one({ effect: 'write-non-idempotent', provider: { name: 'a', argument: 'a b' } }),
+      'tools.send.provider',
+    ],
+    [one({ effect: 'write-non-idempotent', provider: { name: 'a', windw: 1 } }), 'tools.send.provider.windw'],
   ];
   test.each(wrong)('both refuse %j, and semel says where: %s', (file, path) => {
     // A policy that is the class alone has no place for `per`.
@@ -98,6 +112,25 @@ describe('the schema agrees with what is read', () => {
       path,
       message: expect.stringContaining('p.json'),
     });
+  });
+
+  test.each([
+    ['nobody', 'there is no row for "nobody"'],
+    ['github', 'github honours no key'],
+    ['smtp', 'there is no row for "smtp"'],
+    ['adyen', 'how long adyen remembers a key is not verified'],
+    [{ name: 'stripe', window: '30d' }, 'stripe remembers a key for 1d'],
+  ])('what only semel knows: provider %j', (provider, words) => {
+    const { path, message } = refusalOf(
+      JSON.stringify(one({ effect: 'write-non-idempotent', window: '1h', provider })),
+    );
+    expect(path).toBe('tools.send.provider');
+    expect(message).toContain(words);
+  });
+
+  test('a window that is longer than the memory of the provider is told how to be mended', () => {
+    const file = one({ effect: 'write-non-idempotent', window: '90d', provider: 'stripe' });
+    expect(refusalOf(JSON.stringify(file)).correctiveAction).toBe('Shorten `window`.');
   });
 
   test('what only semel knows: zones, fields that are named twice', () => {
@@ -166,7 +199,7 @@ describe('semel policy', () => {
       post: semel.tool({ name: 'post', effect: 'write-non-idempotent', per: day('Europe/Paris'), content: ['text'], normalize: { to: 'email' }, run }),
     };
     export const policies = {
-      send: { effect: 'write-non-idempotent', identity: ['to'], errors: 'refused', verify: run },
+      send: { effect: 'write-non-idempotent', identity: ['to'], errors: 'refused', verify: run, provider: { name: 'shop', window: '1d' } },
       list: 'read',
     };`;
 
@@ -189,6 +222,8 @@ describe('semel policy', () => {
     });
     expect(stderr).toContain('post.normalize is left out');
     expect(stderr).toContain('send.verify is left out');
+    // It would tell a proxy that the server hands the key on.
+    expect(stderr).toContain('send.provider is left out');
   });
 
   test('a module that is none, or has none, is told', async () => {

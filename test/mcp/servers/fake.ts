@@ -1,7 +1,7 @@
 // A server by hand, over standard input and output: it does as the name of the tool says, writes down every byte that it
 // gets, and appends its effects to a file. Its folder is its first argument.
 
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const folder = process.argv[2] as string;
@@ -23,13 +23,14 @@ interface Call {
     arguments?: Record<string, unknown>;
     inputResponses?: unknown;
     requestState?: string;
+    _meta?: Record<string, unknown>;
   };
 }
 
 let done = 0;
 
 async function result({ params }: Call): Promise<object> {
-  const { name, arguments: args = {}, inputResponses, requestState } = params;
+  const { name, arguments: args = {}, inputResponses, requestState, _meta } = params;
   switch (name) {
     case 'act':
       done += 1;
@@ -39,6 +40,15 @@ async function result({ params }: Call): Promise<object> {
       act(args);
       await gate('gate');
       return text('done');
+    case 'keyed': {
+      const key = String(_meta?.['dev.semel/idempotency-key'] ?? args.idempotency_key);
+      const isKnown = existsSync(path('keys')) && readFileSync(path('keys'), 'utf8').includes(key);
+      appendFileSync(path('keys'), `${key}\n`);
+      if (isKnown) return text('as before');
+      act(args);
+      await gate('gate');
+      return text('done');
+    }
     case 'wait-then-act':
       appendFileSync(path('arrived'), 'x\n');
       await gate('gate');

@@ -1,0 +1,67 @@
+// A server that takes a key: what is in doubt is run again under the same one, as long as it is remembered.
+
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../cli/place.ts';
+import { httpProxy } from './http-proxy.ts';
+import { bodyOf, listening } from './http-servers.ts';
+import { errorOf, proxyPlace, soon } from './proxy.ts';
+
+const terms = { effect: 'write-non-idempotent', window: '24h', ...soon } as const;
+
+describe.each([
+  ['in _meta', 'stripe', {}],
+  ['as an argument', { name: 'stripe', argument: 'idempotency_key' }, { idempotency_key: 'the model’s own' }],
+])('a key %s', (_where, provider, own) => {
+  test('a proxy that is killed after the server acted: the next one runs the call again, and it lands once', async () => {
+    const here = proxyPlace();
+    const file = here.policy({ keyed: { ...terms, provider } });
+    const ask = (id: number, args: object) =>
+      `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"keyed","arguments":${JSON.stringify(args).replace('"BIG"', '12345678901234567890')}}}\n`;
+    const first = here.client(['--policy', file]);
+    first.write(ask(1, { n: 'BIG', ...own }));
+    await eventually(() => here.effects().length > 0);
+    first.child.kill('SIGKILL');
+    await new Promise((resolve) => first.child.once('exit', resolve));
+    here.open();
+
+    const next = here.client(['--policy', file]);
+    const reworded = Object.fromEntries(Object.keys(own).map((name) => [name, 'another one']));
+    next.write(ask(2, { n: 'BIG', ...reworded }));
+    expect((await next.answer(2)).result?.content?.[0]?.text).toBe('as before');
+    expect(here.effects()).toHaveLength(1);
+    const keys = here.lines('keys');
+    expect(keys).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/), keys[0]]);
+    // Nothing else changes by it: digits stay as they were.
+    expect(here.received().match(/"n":12345678901234567890/g)).toHaveLength(2);
+  });
+});
+
+test('without a provider nothing is sent along, and the call is held', async () => {
+  const here = proxyPlace();
+  const client = here.client(['--policy', here.policy({ die: terms })]);
+  void client.call('die', { n: 1 }).catch(() => undefined);
+  await client.ended;
+  expect(here.received()).not.toContain('idempotency-key');
+  const again = await here.client(['--policy', here.policy({ die: terms })]).call('die', { n: 1 });
+  expect(errorOf(again)?.code).toBe('IN_DOUBT');
+  expect(here.effects()).toHaveLength(1);
+});
+
+test('over HTTP: a reply that is lost is asked for again under the same key', async () => {
+  const seen: unknown[] = [];
+  const upstream = await listening(async (request, response) => {
+    const { id, params } = JSON.parse(await bodyOf(request));
+    seen.push(params?._meta?.['dev.semel/idempotency-key']);
+    if (seen.length === 1) return void request.socket.destroy();
+    const result = { content: [{ type: 'text', text: 'as before' }] };
+    response
+      .setHeader('content-type', 'application/json')
+      .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  });
+  const here = proxyPlace();
+  const file = here.policy({ pay: { ...terms, provider: { name: 'the shop', window: '48h' } } });
+  const { call } = await httpProxy(upstream, here.env, ['--policy', file]);
+  expect(errorOf(await call('pay', { order: 1 }))?.code).toBe('IN_DOUBT');
+  expect((await call('pay', { order: 1 })).result?.content?.[0]?.text).toBe('as before');
+  expect(seen).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/), seen[0]]);
+});
