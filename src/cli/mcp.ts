@@ -12,7 +12,9 @@ import {
   proxyStdio,
   starterFile,
   toolCalls,
-  toolsOf,
+  toolsAt,
+  toolsOfCommand,
+  Unauthorized,
 } from '../mcp/index.ts';
 import type { Ambient } from '../semel/index.ts';
 import { command, type ValuesOf } from './command.ts';
@@ -69,6 +71,7 @@ others run once for the same arguments: in a turn where the call or --conversati
     'semel mcp --inspect --write semel.policy.json -- npx -y my-server',
     'semel mcp --policy semel.policy.json --conversation support-7 -- npx -y my-server',
     'semel mcp --http https://mcp.example.com/mcp --listen 8970',
+    'semel mcp --inspect --http https://mcp.example.com/mcp',
   ],
   async run({ values, positionals, rest }) {
     if (positionals.length > 0)
@@ -116,13 +119,12 @@ async function serveHttp(
   calls: ReturnType<typeof toolCalls>,
   graceMs: number,
 ): Promise<number> {
-  const { http = '', listen } = values;
-  if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))
-    throw usageError('mcp', '--http takes an http or https URL');
+  const { listen } = values;
+  const upstream = urlOf(values);
   const [, host = '127.0.0.1', port] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? '') ?? [];
   if (port === undefined) throw usageError('mcp', '--http needs --listen <port>');
   const proxy = await proxyHttp({
-    upstream: new URL(http),
+    upstream,
     host: host.replace(/^\[|\]$/g, ''),
     port: Number(port),
     calls,
@@ -144,12 +146,24 @@ async function inspect(
   program: string | undefined,
   args: readonly string[],
   policies: PolicyFile,
-  { write, json }: Values,
+  values: Values,
 ): Promise<number> {
-  if (program === undefined) throw usageError('mcp', '--inspect needs the server: a command after `--`');
-  const tools = await toolsOf(program, args, 60_000).catch((error: Error) => {
-    throw new SemelError('FAILED', `${program} could not be asked: ${error.message}`, {
-      next: 'Start it by hand to see what is wrong with it.',
+  const { write, json, http } = values;
+  if ((program === undefined) === (http === undefined))
+    throw usageError('mcp', '--inspect needs the server: a command after `--`, or a URL by --http');
+  const { SEMEL_MCP_AUTHORIZATION: authorization } = process.env;
+  const asking =
+    program === undefined
+      ? toolsAt(urlOf(values), authorization, patienceMs)
+      : toolsOfCommand(program, args, patienceMs);
+  const tools = await asking.catch((error: Error) => {
+    throw new SemelError('FAILED', `${program ?? http} could not be asked: ${error.message}`, {
+      next:
+        error instanceof Unauthorized
+          ? 'Set SEMEL_MCP_AUTHORIZATION to what the header `Authorization` has to say.'
+          : program === undefined
+            ? 'Look whether it is up, and whether this is the URL that clients are given.'
+            : 'Start it by hand to see what is wrong with it.',
     });
   });
   const rows = inspected(tools, policies);
@@ -178,6 +192,15 @@ async function inspect(
   }
   printAside(`semel: wrote ${write}: check each tool, then pass it by --policy.`);
   return 0;
+}
+
+/** A server that is installed first takes its time. */
+const patienceMs = 60_000;
+
+function urlOf({ http = '' }: Values): URL {
+  if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))
+    throw usageError('mcp', '--http takes an http or https URL');
+  return new URL(http);
 }
 
 const reasons = {

@@ -8,7 +8,6 @@ import { handoffHeader } from '../core/handoff-places.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Ambient } from '../semel/index.ts';
 import { metaNames } from './asked.ts';
-import { eventReader } from './events.ts';
 import { exchangeFor } from './exchange.ts';
 import {
   broken,
@@ -16,11 +15,9 @@ import {
   fieldsOf,
   type Id,
   idKey,
-  isReply,
   isToolCall,
   isUnanswerable,
   type ListedTool,
-  parsed,
   read,
   refusal,
   refusedBatch,
@@ -29,19 +26,10 @@ import {
   unreadable,
   withKey,
 } from './messages.ts';
+import { replyIn } from './reply-in.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { type ToolList, toolList } from './tool-list.ts';
-import {
-  bodyOf,
-  type Headers,
-  isEventStream,
-  isPlain,
-  isWelcome,
-  passed,
-  readable,
-  send,
-  sendJson,
-} from './wire.ts';
+import { bodyOf, type Headers, isPlain, isWelcome, passed, readable, send, sendJson } from './wire.ts';
 
 export interface HttpOptions {
   readonly upstream: URL;
@@ -187,16 +175,4 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (target.search === '') target.search = new URL(url, upstream).search;
     return target;
   }
-}
-
-async function replyIn(answer: IncomingMessage): Promise<unknown> {
-  const bytes = (await bodyOf(answer)) ?? Buffer.alloc(0);
-  if (!isEventStream(answer.headers)) return parsed(bytes.toString());
-  let found: unknown;
-  const events = eventReader((_event, data) => {
-    const message = data === undefined ? undefined : parsed(data);
-    if (isReply(message)) found = message;
-  });
-  events.read(bytes);
-  return found;
 }

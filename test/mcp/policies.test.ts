@@ -15,6 +15,7 @@ import {
   toolFields,
 } from '../../src/mcp/policies.ts';
 import { place } from '../cli/place.ts';
+import { bodyOf, listening, startV1, startV2 } from './http-servers.ts';
 import { fake } from './proxy.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -176,6 +177,35 @@ describe('semel mcp --inspect', () => {
     expect(again).toMatchObject({ code: 64, stderr: expect.stringContaining('not overwritten') });
     const by = await here.semel('mcp', '--inspect', '--policy', 'made.json', server);
     expect(by.stdout).toMatch(/^act +write-non-idempotent +the policy file/m);
+  });
+
+  test.each([
+    ['version 1 of the SDK, with sessions', startV1],
+    ['version 2', startV2],
+  ])('asks a server over HTTP: %s', async (_name, start) => {
+    const here = place();
+    const url = await start({ effects: here.path('effects') });
+    const shown = await here.semel('mcp', '--inspect', '--http', url);
+    expect(shown).toMatchObject({ code: 0, stdout: expect.stringMatching(/^send +write-non-idempotent/m) });
+  });
+
+  test('a server that wants to know who asks gets it from the environment, and not from the command line', async () => {
+    const here = place();
+    let wanted = 'Bearer s3cret';
+    const url = await listening(async (request, response) => {
+      if (request.headers.authorization !== wanted) return void response.writeHead(401).end();
+      const { id, method } = JSON.parse(await bodyOf(request));
+      const result = method === 'tools/list' ? { tools: [{ name: 'pay' }] } : {};
+      response.setHeader('content-type', 'application/json');
+      response.end(id === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, result }));
+    });
+    const env = { SEMEL_MCP_AUTHORIZATION: wanted };
+    const shown = await here.with({ env }).semel('mcp', '--inspect', '--http', url);
+    expect(shown.stdout).toContain('pay');
+    wanted = 'another';
+    const refused = await here.with({ env }).semel('mcp', '--inspect', '--http', url);
+    expect(refused.stderr).toMatch(/401.*SEMEL_MCP_AUTHORIZATION/s);
+    expect(refused.stderr).not.toContain('s3cret');
   });
 
   test('a server that does not answer, or is none, is told', async () => {
