@@ -10,6 +10,8 @@ export interface ToolCallParams {
   readonly _meta?: Readonly<Record<string, unknown>>;
   /** Of a proposal that was not taken up (SEP-3182); some clients send it. */
   readonly idempotencyKey?: unknown;
+  /** The caller wants a task for it, and asks for its result later. */
+  readonly task?: unknown;
   /** A further round of a call that asked its caller something. */
   readonly inputResponses?: unknown;
   readonly requestState?: unknown;

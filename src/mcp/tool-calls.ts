@@ -85,7 +85,7 @@ export function toolGuard(semel: Semel, guard: Guard, errors: ErrorMeaning, plac
   };
 }
 
-/** The tool has not run yet, or not to its end: it asks its caller, or goes on as a task. That is no result to keep. */
+/** The tool has not run yet: it asks its caller. That is no result to keep. */
 class Unfinished extends Error {
   readonly reply: Reply;
   constructor(reply: Reply) {
@@ -107,8 +107,9 @@ function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeaning): Too
     throw refusedCodes.includes(code) ? new NotLanded(message) : new MaybeLanded(message);
   }
   const { result } = reply;
-  const isComplete = result.resultType === undefined || result.resultType === 'complete';
-  if (!isComplete || result.task !== undefined) throw new Unfinished(reply);
+  // What was begun as a task is not begun again: its handle is the answer, also to whoever asks for the same.
+  if (isTask(result)) return result;
+  if (result.resultType !== undefined && result.resultType !== 'complete') throw new Unfinished(reply);
   if (result.isError !== true) return result;
   const words = textOf(result);
   if (errors === 'not-landed' || isTurnedAway(params.name, words)) throw new NotLanded(words);
@@ -123,13 +124,19 @@ function isTurnedAway(tool: string, words: string): boolean {
   );
 }
 
+function isTask({ resultType, task }: ToolResult): boolean {
+  return resultType === 'task' || task !== undefined;
+}
+
 /** To whoever had it run, the server's own answer, unchanged where it landed; to others what is known. */
-function told({ id }: ToolCall, answer: Answer, said: Reply | undefined): Reply {
+function told({ id, params }: ToolCall, answer: Answer, said: Reply | undefined): Reply {
   if (answer.ok) {
     if (answer.line === undefined && said !== undefined) return said;
     const result = answer.value as ToolResult;
     const isReplayed = said === undefined;
-    return { jsonrpc: '2.0', id, result: withLine(result, answer.line, isReplayed) };
+    // Whoever knows of tasks asks for this one's end, and reads nothing else.
+    const isHandle = isTask(result) && (params.task !== undefined || result.resultType !== undefined);
+    return { jsonrpc: '2.0', id, result: withLine(result, isHandle ? undefined : answer.line, isReplayed) };
   }
   const { error } = answer;
   if (said !== undefined && 'error' in said)
@@ -150,10 +157,9 @@ function told({ id }: ToolCall, answer: Answer, said: Reply | undefined): Reply 
 }
 
 function withLine(result: ToolResult, line: string | undefined, isReplayed: boolean): ToolResult {
-  const content = result.content ?? [];
   return {
     ...result,
-    content: line === undefined ? content : [...content, { type: 'text', text: line }],
+    ...(line === undefined ? {} : { content: [...(result.content ?? []), { type: 'text', text: line }] }),
     ...(isReplayed ? { _meta: { ...result._meta, [metaNames.replayed]: true } } : {}),
   };
 }

@@ -1,7 +1,15 @@
-// A tool that asks its caller, by the real SDK: its rounds are calls, and only the last one is kept.
+// A tool that asks its caller, and one that goes on as a task, by the real SDKs. The rounds of the first are calls, and only
+// the last one is kept; of the second the handle is.
 
+import { randomUUID } from 'node:crypto';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { toNodeHandler } from '@modelcontextprotocol/node';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as HttpV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks';
+import { McpServer as McpServerV1 } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { createMcpHandler, inputRequired, McpServer } from '@modelcontextprotocol/server';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
@@ -46,4 +54,57 @@ test('2.5 no question is kept: it is asked again; what was done with its answer 
   // The question was asked again, because no question is kept; the answered round is the same intent.
   expect(seen).toEqual({ rounds: 3, sent: 1 });
   expect(two._meta?.['dev.semel/replayed']).toBe(true);
+});
+
+test('2.5 a task of the real SDK is begun once, and both callers hear of its end', async () => {
+  const here = proxyPlace();
+  const taskStore = new InMemoryTaskStore();
+  let deployed = 0;
+  const sessions = new Map<string, StreamableHTTPServerTransport>();
+  const upstream = await listening(async (request, response) => {
+    const known = sessions.get(String(request.headers['mcp-session-id']));
+    if (known !== undefined) return known.handleRequest(request, response);
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => void sessions.set(id, transport),
+    });
+    const capabilities = { tasks: { requests: { tools: { call: {} } } } };
+    const server = new McpServerV1({ name: 'ops', version: '1.0.0' }, { capabilities, taskStore });
+    server.experimental.tasks.registerToolTask(
+      'deploy',
+      { inputSchema: { app: z.string() }, execution: { taskSupport: 'required' } },
+      {
+        async createTask({ app }, { taskStore: tasks }) {
+          const task = await tasks.createTask({ ttl: 60_000, pollInterval: 20 });
+          deployed += 1;
+          const result = { content: [{ type: 'text' as const, text: `${app} is up ${deployed}` }] };
+          setTimeout(() => void tasks.storeTaskResult(task.taskId, 'completed', result), 50);
+          return { task };
+        },
+        getTask: async (_args, { taskStore: tasks, taskId }) => tasks.getTask(taskId),
+        getTaskResult: async (_args, { taskStore: tasks, taskId }) =>
+          (await tasks.getTaskResult(taskId)) as CallToolResult,
+      },
+    );
+    await server.connect(transport as never);
+    return transport.handleRequest(request, response);
+  });
+  const proxy = await httpProxy(upstream, here.env);
+  const client = new ClientV1({ name: 'test', version: '1.0.0' });
+  await client.connect(new HttpV1(new URL(proxy.url)) as never);
+  await client.listTools();
+  const deploy = async () => {
+    const seen: unknown[] = [];
+    const call = { name: 'deploy', arguments: { app: 'shop' } };
+    for await (const each of client.experimental.tasks.callToolStream(call))
+      if (each.type === 'result') seen.push(each.result.content);
+      else if (each.type === 'error') throw each.error;
+    return seen;
+  };
+  const once = [[{ type: 'text', text: 'shop is up 1' }]];
+  expect(await deploy()).toEqual(once);
+  expect(await deploy()).toEqual(once);
+  await client.close();
+  taskStore.cleanup();
+  expect(deployed).toBe(1);
 });

@@ -289,13 +289,20 @@ describe('rounds and tasks', () => {
     expect(here.effects()).toHaveLength(1);
   });
 
-  test('a task is passed on and not kept', async () => {
+  test('a task is begun once: the same call gets the same task, also in another process', async () => {
     const here = proxyPlace();
-    const client = here.client();
-    const one = await client.call('task');
-    const two = await client.call('task');
+    const one = await here.client().call('task', { n: 1 }, { task: { ttl: 60_000 } });
     expect(one.result?.task).toBeDefined();
-    expect(two.result?.task).not.toEqual(one.result?.task);
+    const client = here.client();
+    const two = await client.call('task', { n: 1 }, { task: { ttl: 60_000 } });
+    expect(two.result?.task).toEqual(one.result?.task);
+    expect(isReplay(two)).toBe(true);
+    expect(two.result?.content).toBeUndefined();
+    // Whoever did not ask for a task would not look at its handle.
+    const plain = await client.call('task', { n: 1 });
+    expect(plain.result?.content?.[0]?.text).toContain('nothing was sent again');
+    expect((await client.call('task', { n: 2 }, { task: {} })).result?.task).not.toEqual(one.result?.task);
+    expect(here.effects()).toHaveLength(2);
   });
 });
 
