@@ -1,9 +1,18 @@
-// A stream of server-sent events, each as it came and with its data.
+// A stream of server-sent events, each as it came and with what it says.
 
 import { longestLine } from './lines.ts';
 
-/** Calls `see` with the bytes of each whole event, and its data where it has some. */
-export function eventReader(see: (event: Buffer, data: string | undefined) => void): {
+/** What is in an event, where it has it. */
+export interface EventFields {
+  readonly data: string | undefined;
+  /** From here the stream can be taken up again. */
+  readonly id: string | undefined;
+  /** How long to wait before that. */
+  readonly retryMs: number | undefined;
+}
+
+/** Calls `see` with the bytes of each whole event, and what it says. */
+export function eventReader(see: (event: Buffer, fields: EventFields) => void): {
   read(chunk: Buffer): void;
 } {
   let rest: Buffer = Buffer.alloc(0);
@@ -14,7 +23,7 @@ export function eventReader(see: (event: Buffer, data: string | undefined) => vo
       for (let end = endOf(rest); end > 0; end = endOf(rest)) {
         const event = rest.subarray(0, end);
         rest = rest.subarray(end);
-        see(event, dataIn(event.toString()));
+        see(event, fieldsIn(event.toString()));
       }
     },
   };
@@ -29,7 +38,17 @@ function endOf(bytes: Buffer): number {
   return ends.length === 0 ? -1 : Math.min(...ends);
 }
 
-function dataIn(event: string): string | undefined {
-  const lines = event.split(/\r\n|\n|\r/).filter((line) => line.startsWith('data:'));
-  return lines.length === 0 ? undefined : lines.map((line) => line.slice(5).replace(/^ /, '')).join('\n');
+function fieldsIn(event: string): EventFields {
+  const lines = event.split(/\r\n|\n|\r/);
+  const valuesOf = (field: string) =>
+    lines
+      .filter((line) => line.startsWith(`${field}:`))
+      .map((line) => line.slice(field.length + 1).replace(/^ /, ''));
+  const data = valuesOf('data');
+  const retry = valuesOf('retry').at(-1) ?? '';
+  return {
+    data: data.length === 0 ? undefined : data.join('\n'),
+    id: valuesOf('id').at(-1),
+    retryMs: /^\d{1,6}$/.test(retry) ? Number(retry) : undefined,
+  };
 }

@@ -1,7 +1,9 @@
 // One guarded call at a server that talks HTTP: its other messages are passed on as they come, its answer is held back
-// until the ledger knows it. The client may hang up meanwhile; the server is heard out.
+// until the ledger knows it. The client may hang up meanwhile; the server is heard out, also where it breaks its stream off
+// to go on with it later.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fateOfError, fateOfStatus } from '../core/classify.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import { eventReader } from './events.ts';
@@ -15,11 +17,17 @@ export interface Exchange {
   finish(reply: Reply): void;
 }
 
-export function exchangeFor(
-  call: ToolCall,
-  response: ServerResponse,
-  send: (key: Parameters<Forward>[0]) => Promise<IncomingMessage>,
-): Exchange {
+/** To the server of the call, with what its client said of itself. */
+export interface Upstream {
+  send(key: Parameters<Forward>[0]): Promise<IncomingMessage>;
+  /** The rest of a stream, after this event. */
+  resume(lastEventId: string): Promise<IncomingMessage>;
+}
+
+/** Where a server does not say how long to wait before its stream is taken up again. */
+const usualRetryMs = 1_000;
+
+export function exchangeFor(call: ToolCall, response: ServerResponse, { send, resume }: Upstream): Exchange {
   /** The answer as it came: what is not changed is passed on byte for byte. */
   let came: { readonly reply: Reply; readonly bytes: Buffer } | undefined;
   let isStreaming = false;
@@ -37,29 +45,54 @@ export function exchangeFor(
     return reply;
   }
 
-  async function streamed(answer: IncomingMessage): Promise<Reply> {
+  async function streamed(answer: IncomingMessage, signal: AbortSignal): Promise<Reply> {
     isStreaming = true;
     response.writeHead(200, kept(answer.headers));
     response.flushHeaders();
-    const events = eventReader((event, data) => {
-      const message = data === undefined ? undefined : parsed(data);
-      if (isAnswer(message)) came = { reply: message, bytes: event };
-      else response.write(event);
-    });
-    for await (const chunk of answer) {
-      events.read(chunk as Buffer);
-      if (came !== undefined) return came.reply;
+    let last: string | undefined;
+    let retryMs = usualRetryMs;
+    for (let stream = answer; ; stream = await taken(last, signal)) {
+      const events = eventReader((event, { data, id, retryMs: asked }) => {
+        if (id !== undefined) last = id === '' ? undefined : id;
+        retryMs = asked ?? retryMs;
+        const message = data === undefined ? undefined : parsed(data);
+        if (isAnswer(message)) came = { reply: message, bytes: event };
+        else response.write(event);
+      });
+      try {
+        for await (const chunk of stream) {
+          events.read(chunk as Buffer);
+          if (came !== undefined) return came.reply;
+        }
+      } catch (error) {
+        if (last === undefined) throw error;
+      }
+      await pause(retryMs, undefined, { signal });
     }
-    throw new MaybeLanded('The server ended its answer before the result.');
+  }
+
+  async function taken(last: string | undefined, signal: AbortSignal): Promise<IncomingMessage> {
+    if (last === undefined) throw new MaybeLanded('The server ended its answer before the result.');
+    for (;;) {
+      const answer = await resume(last).catch(() => undefined);
+      if (answer?.statusCode === 200 && isEventStream(answer.headers)) return answer;
+      answer?.resume();
+      // It is not back yet, or the client has taken the stream up itself.
+      const mayComeBack =
+        answer === undefined || answer.statusCode === 409 || (answer.statusCode ?? 0) >= 500;
+      if (!mayComeBack) throw new MaybeLanded('The server does not go on with its answer.');
+      await pause(usualRetryMs, undefined, { signal });
+    }
   }
 
   return {
-    async forward(key) {
+    async forward(key, signal) {
       const answer = await send(key).catch((error: unknown) => {
         throw fateOfError(error) === 'not sent' ? new NotLanded(String(error)) : error;
       });
       const { statusCode: status = 502, headers } = answer;
-      if (status >= 200 && status < 300) return isEventStream(headers) ? streamed(answer) : whole(answer);
+      if (status >= 200 && status < 300)
+        return isEventStream(headers) ? streamed(answer, signal) : whole(answer);
       const words = await bodyOf(answer);
       turnAway = () => void response.writeHead(status, passed(headers)).end(words);
       const happened = `The server answered ${status}.`;

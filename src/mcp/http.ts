@@ -52,6 +52,9 @@ export interface HttpProxy {
 /** The hand-off of who asks, where the client can set a header and no `_meta`; as Node.js spells headers. */
 const contextHeader = handoffHeader.toLowerCase();
 
+/** Of a request that is no POST. */
+const asEvents = { accept: 'text/event-stream', 'content-type': undefined, 'mcp-method': undefined };
+
 /** A list may change without our hearing of it. */
 const listAgeMs = 60_000;
 const mostLists = 1_000;
@@ -109,13 +112,16 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (!isToolCall(message)) return passOn(request, response, body);
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     if (guard === undefined) return passOn(request, response, body);
-    const exchange = exchangeFor(message, response, (key) =>
-      send(targetOf(request), {
-        method: 'POST',
-        headers: readable(request.headers),
-        body: key === undefined ? body : withKey(body, key, metaNames.key),
-      }),
-    );
+    const target = targetOf(request);
+    const headers = readable(request.headers);
+    const exchange = exchangeFor(message, response, {
+      send: (key) => {
+        const sent = key === undefined ? body : withKey(body, key, metaNames.key);
+        return send(target, { method: 'POST', headers, body: sent });
+      },
+      resume: (lastEventId) =>
+        send(target, { method: 'GET', headers: { ...headers, 'last-event-id': lastEventId, ...asEvents } }),
+    });
     const context = request.headers[contextHeader];
     const caller = { scope, identity: typeof context === 'string' ? context : identity };
     inHand.add(handOf(message.id));

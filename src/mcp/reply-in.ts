@@ -10,7 +10,7 @@ export async function replyIn(answer: IncomingMessage): Promise<unknown> {
   const bytes = (await bodyOf(answer)) ?? Buffer.alloc(0);
   if (!isEventStream(answer.headers)) return parsed(bytes.toString());
   let found: unknown;
-  const events = eventReader((_event, data) => {
+  const events = eventReader((_event, { data }) => {
     const message = data === undefined ? undefined : parsed(data);
     if (isReply(message)) found = message;
   });

@@ -38,8 +38,8 @@ export interface ToolGuard {
   answer(call: ToolCall, caller: Caller, forward: Forward): Promise<Reply>;
 }
 
-/** With the key, where the server takes one. */
-export type Forward = (key: SentKey | undefined) => Promise<Reply>;
+/** With the key, where the server takes one. Nobody waits for the answer any more when `signal` aborts. */
+export type Forward = (key: SentKey | undefined, signal: AbortSignal) => Promise<Reply>;
 
 export function toolCalls({ semel, server, policies }: ToolCallsOptions): ToolCalls {
   const guards = new Map<string, ToolGuard>();
@@ -67,8 +67,8 @@ export function toolGuard(semel: Semel, guard: Guard, errors: ErrorMeaning, plac
     async answer(call, caller, forward) {
       /** What the server said to this very call. */
       let said: Reply | undefined;
-      const execute: Execute = async (_args, { key }) => {
-        said = await forward(place && { ...place, key });
+      const execute: Execute = async (_args, { key, signal }) => {
+        said = await forward(place && { ...place, key }, signal);
         return resultOf(call, said, errors);
       };
       try {
