@@ -7,6 +7,7 @@ import type { Normaliser } from '../core/identity.ts';
 import type { Per } from '../core/period.ts';
 import { type Effect, isRepeatable } from '../core/words.ts';
 import type { Path, ToolDefinition } from '../semel/index.ts';
+import { shownIn } from './schema.ts';
 
 type Fields<Input> = readonly Path<Input>[];
 
@@ -85,28 +86,20 @@ const keyInWords = /idempoten(cy|t)[ _-]?(key|id|token)/i;
 
 /** A key that a model can vary is none: it would word it anew with every plan. */
 export function refuseKeys(tool: string, schema: unknown, description: unknown): void {
-  const field = fieldNames(schema).find((name) => keyLike.test(name));
+  const { names, words } = shownIn(schema);
+  const field = names.find((name) => keyLike.test(name));
   if (field !== undefined)
     refuse(
       tool,
       `${tool}: the model would supply the key, as \`${field}\`.`,
       'Take it out of the schema: semel makes the key.',
     );
-  if (typeof description === 'string' && keyInWords.test(description))
+  if ([description, ...words].some((text) => typeof text === 'string' && keyInWords.test(text)))
     refuse(
       tool,
       `${tool}: its description speaks to the model of a key.`,
       'Take it out of the description: semel makes the key.',
     );
-}
-
-/** Of zod, of JSON Schema, of what frameworks wrap around it. */
-function fieldNames(schema: unknown): readonly string[] {
-  if (typeof schema !== 'object' || schema === null) return [];
-  const { shape, properties, jsonSchema } = schema as Record<string, unknown>;
-  if (typeof properties === 'object' && properties !== null) return Object.keys(properties);
-  if (typeof jsonSchema === 'object' && jsonSchema !== null) return fieldNames(jsonSchema);
-  return typeof shape === 'object' && shape !== null ? Object.keys(shape) : [];
 }
 
 function refuse(path: string, happened: string, next: string): never {
