@@ -87,7 +87,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     const nth = fates.length;
     fates.push('not sent');
     const given = new Request(input, init);
-    const own = numbered(keyMadeUp(provider, given) ?? wordsOf(given, input, init));
+    const own = numbered(given, keyMadeUp(provider, given) ?? wordsOf(given, input, init));
     const request = await withKey(provider, given, () =>
       keyFor(own.number === 1 ? undefined : `#${own.number}`),
     );
@@ -110,10 +110,11 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   }
 
   /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
-  function numbered(mark: string | undefined): Sent {
+  function numbered(request: Request, mark: string | undefined): Sent {
     const earlier = sent.findLast((each) => each.mark === mark && isSentAgain(each));
-    if (provider !== undefined && !source.mayRepeat && earlier?.fate === 'ambiguous')
-      throw sentBlindly(provider);
+    const isTrusted = source.mayRepeat || (provider === undefined && hasOwnKey(request));
+    if (!isTrusted && earlier?.fate === 'ambiguous')
+      throw sentBlindly(provider?.name ?? new URL(request.url).host);
     const number = earlier?.number ?? Math.max(0, ...sent.map((each) => each.number)) + 1;
     const own: Sent = { mark, number, fate: undefined };
     sent.push(own);
@@ -186,7 +187,12 @@ function wordsOf({ method, url }: Request, input: unknown, init?: RequestInit): 
   return `${method} ${url}\n${body}`;
 }
 
-function sentBlindly({ name }: Provider): MaybeLanded {
+/** Without a provider nobody knows what is honoured; whoever sends a key knows it. */
+function hasOwnKey({ headers }: Request): boolean {
+  return headers.has('idempotency-key') || headers.has('x-idempotency-key');
+}
+
+function sentBlindly(name: string): MaybeLanded {
   return new MaybeLanded(
     `${name}: this request went out already and may have landed. No key of it is trusted, so it is not sent again; ` +
       'switch off the retries of the SDK.',

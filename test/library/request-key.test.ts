@@ -9,10 +9,11 @@ type Run = (ctx: AttemptContext) => unknown;
 const server = await target();
 const base = { name: 'pay', window: '48h', hosts: [server.host] } as const;
 
-async function ended(run: Run, provider: Provider, more: object = {}) {
+async function ended(run: Run, provider: Provider | undefined, more: object = {}) {
   const semel = quick();
-  const contract = { name: 'charge', effect: 'write-non-idempotent', per: 'ever', provider } as const;
-  const tool = semel.tool({ ...contract, ...more, run: (_: object, ctx) => run(ctx) });
+  const contract = { name: 'charge', effect: 'write-non-idempotent', per: 'ever' } as const;
+  const at = provider === undefined ? {} : { provider };
+  const tool = semel.tool({ ...contract, ...at, ...more, run: (_: object, ctx) => run(ctx) });
   const from = server.requests.length;
   const result = await tool.try({});
   const { items } = await semel.records.list();
@@ -202,6 +203,20 @@ describe('an SDK that sends again by itself', () => {
     expect(deaf.requests).toHaveLength(1);
     expect(status).toBe('unknown');
     expect(problem).toMatch(/No key of it is trusted, so it is not sent again/);
+  });
+
+  test('nor does a target without a provider, unless the tool sends a key of its own', async () => {
+    const deaf = await target((request) => void request.socket.destroy());
+    const again = (headers: Record<string, string>): Run => {
+      const send = (ctx: AttemptContext) => post(ctx, '{}', deaf.url, { headers });
+      return (ctx) => send(ctx).catch(() => send(ctx));
+    };
+    const { status, problem } = await ended(again({}), undefined);
+    expect(deaf.requests).toHaveLength(1);
+    expect(status).toBe('unknown');
+    expect(problem).toContain(`${deaf.host}: this request went out already`);
+    await ended(again({ 'Idempotency-Key': 'mine' }), undefined);
+    expect(deaf.requests).toHaveLength(3);
   });
 
   test('where a second effect is harmless it may', async () => {

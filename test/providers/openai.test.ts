@@ -37,17 +37,23 @@ function createTool(semel: ReturnType<typeof quick>, at: Api, more: object = {},
 const code = (result: { ok: boolean; error?: { code: string } }) => (result.ok ? 'ok' : result.error?.code);
 
 describe('a lost answer', () => {
-  test('ends in doubt, though the SDK wants to try twice more; and is not sent again by a second call', async () => {
-    const at = await stores();
-    const semel = quick();
-    const tool = createTool(semel, at);
-    at.lose(1);
-    expect(code(await tool.try({ name: 'a' }))).toBe('IN_DOUBT');
-    expect(code(await tool.try({ name: 'a' }))).toBe('IN_DOUBT');
-    expect(at.effects).toHaveLength(1);
-    expect(at.requests).toHaveLength(1);
-    await semel.close();
-  });
+  test.each([
+    ['openai is its provider', openai],
+    ['it has no provider', undefined],
+  ])(
+    'ends in doubt, though the SDK wants to try twice more; and is not sent again by a second call: %s',
+    async (_, provider) => {
+      const at = await stores();
+      const semel = quick();
+      const tool = createTool(semel, at, { provider });
+      at.lose(1);
+      expect(code(await tool.try({ name: 'a' }))).toBe('IN_DOUBT');
+      expect(code(await tool.try({ name: 'a' }))).toBe('IN_DOUBT');
+      expect(at.effects).toHaveLength(1);
+      expect(at.requests).toHaveLength(1);
+      await semel.close();
+    },
+  );
 
   test('what that would be without semel: two', async () => {
     const at = await stores();
