@@ -6,6 +6,7 @@ import { SemelError } from '../core/errors.ts';
 import { providerKey } from '../core/key.ts';
 import type { Provider } from '../core/provider.ts';
 import { MaybeLanded } from '../core/signals.ts';
+import { redirected } from './redirect.ts';
 import { keyMadeUp, madeUp, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
 
@@ -122,14 +123,10 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
 
   /** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
   async function follow(response: Response, request: Request, signal: AbortSignal): Promise<Response> {
-    const location = response.headers.get('location');
-    const isRedirect = response.status >= 301 && response.status <= 308 && location !== null;
-    if (!isRedirect || request.redirect !== 'follow') return response;
-    const target = new URL(location, request.url);
-    if (response.status === 307 || response.status === 308) {
-      return fetch(new Request(target, request), { signal });
-    }
-    return fetch(target, { signal });
+    const next = request.redirect === 'manual' ? undefined : redirected(response, request);
+    if (next === undefined) return response;
+    if (request.redirect === 'error') throw new TypeError('The request was redirected.');
+    return fetch(next, { signal });
   }
 
   function joined(given: AbortSignal | undefined): AbortSignal {

@@ -1,5 +1,6 @@
 // Where ctx.fetch puts the key, who may see it, and what happens when an SDK sends a request again by itself.
 
+import type { IncomingMessage } from 'node:http';
 import type { AttemptContext, Provider } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { quick, type Target, target } from './support.ts';
@@ -131,6 +132,65 @@ describe('strangers', () => {
     );
     expect(redirecting.requests).toHaveLength(1);
     expect(stranger.requests).toEqual([]);
+  });
+});
+
+describe('a redirect of a request that needs no key is followed as `fetch` does', () => {
+  const headers = {
+    authorization: 'Bearer secret',
+    cookie: 'c=secret',
+    'content-type': 'text/x',
+    'x-own': 'yes',
+  };
+  const shown = ({ method, url, headers: got }: IncomingMessage, body: string) => ({
+    method,
+    url,
+    body,
+    ...Object.fromEntries(Object.keys(headers).map((name) => [name, got[name]])),
+  });
+
+  for (const status of [301, 302, 303, 307, 308])
+    test.each([
+      ['POST', 'the same host'],
+      ['POST', 'a stranger'],
+      ['PUT', 'the same host'],
+      ['DELETE', 'a stranger'],
+    ])(`${status} of a %s to %s`, async (method, to) => {
+      const seen: object[] = [];
+      const end = await target((request, response, body) => {
+        seen.push(shown(request, body));
+        response.end();
+      });
+      const start = await target((request, response, body) => {
+        if (request.url !== '/') {
+          seen.push(shown(request, body));
+          return void response.end();
+        }
+        const location = to === 'a stranger' ? `${end.url}/there` : '/there';
+        response.writeHead(status, { location }).end();
+      });
+      const init = { method, headers, body: 'words' };
+      await fetch(start.url, init);
+      const { result } = await ended(async (ctx) => (await ctx.fetch(start.url, init)).status, {
+        name: 'x',
+        window: 0,
+        sentBy: 'nobody',
+      });
+      expect(result).toMatchObject({ ok: true, value: 200 });
+      expect(seen).toHaveLength(2);
+      expect(seen[1]).toEqual(seen[0]);
+    });
+
+  test('and is an error where the tool wants it so', async () => {
+    const start = await leadingTo(server);
+    const init = { method: 'POST', redirect: 'error' } as const;
+    await expect(fetch(start.url, init)).rejects.toThrow(TypeError);
+    const { status, requests } = await ended((ctx) => ctx.fetch(start.url, init), {
+      name: 'x',
+      window: 0,
+      sentBy: 'nobody',
+    });
+    expect({ status, requests }).toEqual({ status: 'unknown', requests: [] });
   });
 });
 
