@@ -223,6 +223,46 @@ describe('an SDK that sends again by itself', () => {
     expect(b).not.toBe(a);
   });
 
+  const form = () => {
+    const made = new FormData();
+    made.append('file', new Blob(['words']), 'a.txt');
+    return made;
+  };
+  type Made = (url: string) => [string | Request, RequestInit?];
+  const of =
+    (body: () => RequestInit['body']): Made =>
+    (url) => [url, { method: 'POST', body: body() as string }];
+
+  test.each<[string, Made]>([
+    ['bytes', of(() => Buffer.from('words'))],
+    ['a blob', of(() => new Blob(['words']))],
+    ['a form', of(form)],
+    ['a list of parameters', of(() => new URLSearchParams('a=1'))],
+    ['a Request', (url) => [new Request(url, { method: 'PUT', body: '{}' })]],
+    ['a Request of a form', (url) => [new Request(url, { method: 'POST', body: form() })]],
+  ])('it is known whatever it sends: %s', async (_, made) => {
+    const flaky = await target((request, response) => {
+      if (flaky.requests.length < 3) return void request.socket.destroy();
+      response.end('{}');
+    });
+    const send = (ctx: AttemptContext) => ctx.fetch(...made(flaky.url));
+    const run: Run = async (ctx) => {
+      await send(ctx)
+        .catch(() => send(ctx))
+        .catch(() => send(ctx));
+      await send(ctx);
+      return [ctx.key, ctx.keyFor('#2')];
+    };
+    const { result } = await ended(run, { ...base, hosts: [flaky.host] });
+    const [key, second] = result.ok ? (result.value as string[]) : [];
+    expect(flaky.requests.map((request) => request.key)).toEqual([key, key, key, second]);
+
+    const deaf = await target((request) => void request.socket.destroy());
+    const blindly = (ctx: AttemptContext) => ctx.fetch(...made(deaf.url));
+    await ended((ctx) => blindly(ctx).catch(() => blindly(ctx)), { name: 'x', window: 0, sentBy: 'nobody' });
+    expect(deaf.requests).toHaveLength(1);
+  });
+
   test('two that are alike on purpose have two keys: at once, and one after the other', async () => {
     const { requests } = await ended(async (ctx) => {
       await Promise.all([post(ctx, '{}'), post(ctx, '{}')]);
