@@ -233,6 +233,20 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     expect(prompt).toMatch(/Refund re_1\.\\n\\nAlready done on .* nothing was sent again\./);
   });
 
+  test('two chats are not one where nobody says which they are', async () => {
+    let refunds = 0;
+    const terms = { effect: 'irreversible', per: 'conversation' } as const;
+    const execution = async () => ({ refund: ++refunds });
+    const tools = guard(semel, { refund: { inputSchema, execute: execution } }, { refund: terms });
+    for (const content of ['I am Ann.', 'I am Bob.'])
+      expect(await execute(tools.refund, 'c', [{ role: 'user', content }])).toMatchObject({
+        code: 'NO_IDENTITY',
+      });
+    for (const conversation of ['a', 'b', 'b'])
+      await semel.within({ conversation }, () => execute(tools.refund, 'c'));
+    expect(refunds).toBe(2);
+  });
+
   test('where ids of calls are counted anew in each chat, what was executed is not told as a replay', async () => {
     let sent = 0;
     let result: () => object = () => ({ id: `m-${++sent}` });
