@@ -5,7 +5,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { fateOfError, fateOfStatus } from '../core/classify.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import { eventReader } from './events.ts';
-import { idKey, isReply, parsed, type Reply, type ToolCall } from './messages.ts';
+import { idKey, isReply, type Reply, type ToolCall } from './messages.ts';
+import { answerIn } from './numbers.ts';
 import { bodyOf, isEventStream, kept, passed, sendJson } from './wire.ts';
 
 export interface Exchange {
@@ -29,7 +30,7 @@ export function exchangeFor(
 
   async function whole(answer: IncomingMessage): Promise<Reply> {
     const bytes = await bodyOf(answer);
-    const reply = bytes === undefined ? undefined : parsed(bytes.toString());
+    const reply = bytes === undefined ? undefined : answerIn(bytes.toString());
     if (bytes === undefined || !isAnswer(reply)) throw new MaybeLanded('The server did not answer the call.');
     for (const [name, value] of Object.entries(kept(answer.headers))) response.setHeader(name, value);
     came = { reply, bytes };
@@ -41,7 +42,7 @@ export function exchangeFor(
     response.writeHead(200, kept(answer.headers));
     response.flushHeaders();
     const events = eventReader((event, data) => {
-      const message = data === undefined ? undefined : parsed(data);
+      const message = data === undefined ? undefined : answerIn(data);
       if (isAnswer(message)) came = { reply: message, bytes: event };
       else response.write(event);
     });

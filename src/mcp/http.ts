@@ -17,14 +17,13 @@ import {
   idKey,
   isReply,
   isToolCall,
-  isUnanswerable,
   type ListedTool,
   parsed,
   read,
   refusal,
   refusedBatch,
+  refusedCall,
   type ToolCall,
-  unanswerable,
   unreadable,
 } from './messages.ts';
 import type { ToolCalls } from './tool-calls.ts';
@@ -109,9 +108,10 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (body === undefined) return refuse(413, 'The message is too long.');
     const message = read(body);
     if (message === undefined) return sendJson(response, unreadable(), 400);
-    const refused = refusedBatch(message);
-    if (refused !== undefined) return sendJson(response, refused);
-    if (isUnanswerable(message)) return sendJson(response, unanswerable(), 400);
+    const batch = refusedBatch(message);
+    if (batch !== undefined) return sendJson(response, batch);
+    const refused = refusedCall(message);
+    if (refused !== undefined) return sendJson(response, refused, 400);
     const scope = shortDigest('caller', request.headers.authorization ?? '');
     const handOf = (id: Id) => `${scope} ${request.headers['mcp-session-id']} ${idKey(id)}`;
     const cancelled = cancelledBy(message);

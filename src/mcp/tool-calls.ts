@@ -8,13 +8,16 @@ import { type Answer, type Guard, guardOf, toldError } from '../guard/index.ts';
 import type { Semel } from '../semel/index.ts';
 import { askedBy, type Caller, identityOf, metaNames } from './asked.ts';
 import {
+  errorIn,
   fieldsOf,
+  isAnswer,
   type ListedTool,
   type Reply,
   type RpcError,
   type ToolCall,
   type ToolResult,
 } from './messages.ts';
+import { writable } from './numbers.ts';
 import { contractName, type ErrorMeaning, type PolicyFile, policyFor } from './policies.ts';
 
 export interface ToolCallsOptions {
@@ -61,14 +64,17 @@ export function toolGuard(semel: Semel, guard: Guard, errors: ErrorMeaning): Too
       /** What the server said to this very call. */
       let said: Reply | undefined;
       const execute = async () => {
-        said = await forward();
-        return resultOf(call, said, errors);
+        const reply = await forward();
+        if (!isAnswer(reply)) throw new MaybeLanded('The server answered with no result and no error.');
+        said = reply;
+        return resultOf(call, reply, errors);
       };
       try {
         const answer = await semel.within(identityOf(call, caller), () =>
           guard.call(askedBy(call, caller), execute),
         );
-        return told(call, answer, said);
+        const reply = told(call, answer, said);
+        return reply === said ? reply : (writable(reply) as Reply);
       } catch (error) {
         if (isUnfinished(error)) return error.reply;
         if (isSemelError(error)) return told(call, { ok: false, error: toldError(error) }, undefined);
@@ -91,15 +97,19 @@ export function isUnfinished(error: unknown): error is Unfinished {
   return error instanceof Unfinished;
 }
 
+/** A reply without an error. */
+type Finished = Extract<Reply, { readonly result: unknown }>;
+
 /** Bad request, unknown method, bad params, first visit a page: the server did not get as far as the tool. */
 const refusedCodes: readonly number[] = [-32600, -32601, -32602, -32042];
 
 function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeaning): ToolResult {
-  if ('error' in reply) {
-    const { code, message } = reply.error;
+  const error = errorIn(reply);
+  if (error !== undefined) {
+    const { code, message } = error;
     throw refusedCodes.includes(code) ? new NotLanded(message) : new MaybeLanded(message);
   }
-  const { result } = reply;
+  const { result } = reply as Finished;
   const isComplete = result.resultType === undefined || result.resultType === 'complete';
   if (!isComplete || result.task !== undefined) throw new Unfinished(reply);
   if (result.isError !== true) return result;
@@ -125,13 +135,17 @@ function told({ id }: ToolCall, answer: Answer, said: Reply | undefined): Reply 
     return { jsonrpc: '2.0', id, result: withLine(result, answer.line, isReplayed) };
   }
   const { error } = answer;
-  if (said !== undefined && 'error' in said)
-    return { jsonrpc: '2.0', id, error: withData(said.error, error) };
+  const own = said === undefined ? undefined : errorIn(said);
+  if (own !== undefined) return { jsonrpc: '2.0', id, error: withData(own, error) };
   if (said !== undefined)
     return {
       jsonrpc: '2.0',
       id,
-      result: marked(said.result, error, error.code === 'IN_DOUBT' ? inDoubtLine(error) : undefined),
+      result: marked(
+        (said as Finished).result,
+        error,
+        error.code === 'IN_DOUBT' ? inDoubtLine(error) : undefined,
+      ),
     };
   if (error.code === 'KEY_CONFLICT') return { jsonrpc: '2.0', id, error: conflict(error) };
   const text = JSON.stringify(error);
