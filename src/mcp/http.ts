@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { handoffHeader } from '../core/handoff-places.ts';
 import { shortDigest } from '../core/key.ts';
+import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import type { Ambient } from '../semel/index.ts';
 import { eventReader } from './events.ts';
 import { exchangeFor } from './exchange.ts';
@@ -30,12 +31,14 @@ import type { ToolCalls } from './tool-calls.ts';
 import { type ToolList, toolList } from './tool-list.ts';
 import {
   bodyOf,
+  elsewhere,
   type Headers,
   isEventStream,
   isPlain,
   isWelcome,
   passed,
   readable,
+  type Sending,
   send,
   sendJson,
 } from './wire.ts';
@@ -62,6 +65,8 @@ export interface HttpProxy {
 /** As Node.js spells them. */
 const contextHeader = handoffHeader.toLowerCase();
 
+const moved = 'The server is at another address than the proxy was told.';
+
 /** A list may change without our hearing of it. */
 const listAgeMs = 60_000;
 const mostLists = 1_000;
@@ -72,6 +77,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
   const answering = new Set<Promise<void>>();
   const inHand = new Set<string>();
+  let isMoved = false;
   const server = createServer((request, response) => {
     response.on('error', () => undefined);
     void serve(request, response).catch(() => {
@@ -121,7 +127,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     if (guard === undefined) return passOn(request, response, body);
     const exchange = exchangeFor(message, response, () =>
-      send(targetOf(request), { method: 'POST', headers: readable(request.headers), body }),
+      ask(request, { method: 'POST', headers: readable(request.headers), body }),
     );
     const context = request.headers[contextHeader];
     const caller = { scope, identity: typeof context === 'string' ? context : identity };
@@ -170,11 +176,26 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const { method, headers } = request;
-    const answer = await send(targetOf(request), { method, headers, body, signal: gone.signal });
+    const answer = await ask(request, { method, headers, body, signal: gone.signal });
     response.writeHead(answer.statusCode ?? 502, passed(answer.headers));
     response.flushHeaders();
     answer.on('error', () => response.destroy());
     answer.pipe(response);
+  }
+
+  /** A redirect is not passed on: a client that followed it would talk to the server itself, past the ledger. */
+  async function ask(request: IncomingMessage, sending: Sending): Promise<IncomingMessage> {
+    const target = targetOf(request);
+    const answer = await send(target, sending);
+    const place = elsewhere(answer, target);
+    if (place === undefined) return answer;
+    answer.resume();
+    if (!isMoved)
+      process.stderr.write(`semel: The server is at another address: start with --http ${place}\n`);
+    isMoved = true;
+    // The same message is wanted there, so nothing was done with it here; any other redirect may follow a deed.
+    const isUndone = answer.statusCode === 307 || answer.statusCode === 308;
+    throw isUndone ? new NotLanded(moved) : new MaybeLanded(moved);
   }
 
   function targetOf({ url = '' }: IncomingMessage): URL {
