@@ -141,7 +141,12 @@ function unsaid(per: Per, identity: () => Ambient): Ambient | undefined {
   const said = ambient();
   if (said.conversation !== undefined && (said.turn !== undefined || per === 'conversation'))
     return undefined;
-  const { conversation, turn, weak } = identity();
+  // A guessed turn is of no conversation that has a name.
+  const {
+    turn,
+    weak,
+    conversation = per === 'turn' && turn !== undefined ? 'guessed' : undefined,
+  } = identity();
   return {
     ...(said.conversation === undefined && conversation !== undefined ? { conversation } : {}),
     ...(said.turn === undefined

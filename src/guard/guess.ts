@@ -1,5 +1,5 @@
 // Who asks, where the program did not say: a guess from what was said so far. The same words in two conversations make
-// the same guess, so it is marked as weak.
+// the same guess, so it is marked as weak. Which conversation it is nobody can guess: its words change with each turn.
 
 import { shortDigest } from '../core/key.ts';
 import type { Ambient } from '../semel/index.ts';
@@ -10,5 +10,5 @@ export function guessFrom(messages: unknown, isUser: (message: unknown) => boole
   const last = messages.findLastIndex(isUser);
   if (last < 0) return {};
   const said = messages.slice(0, last + 1);
-  return { conversation: 'guessed', turn: shortDigest('turn', JSON.stringify(said)), weak: true };
+  return { turn: shortDigest('turn', JSON.stringify(said)), weak: true };
 }

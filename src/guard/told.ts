@@ -1,6 +1,6 @@
 // What a model is told besides the value: that nothing was done again, or what went wrong and what to do now.
 
-import { type ErrorCode, type ErrorValue, errorCodes, retryOf, type SemelError } from '../core/errors.ts';
+import { type ErrorValue, errorCodes, retryOf, type SemelError } from '../core/errors.ts';
 import type { Receipt } from '../core/receipt.ts';
 
 /** One line where a model would otherwise think that its call was executed as it was made. */
@@ -27,24 +27,37 @@ export function toldError(error: SemelError, receipt: Receipt | undefined = erro
     retriable,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     message,
-    correctiveAction: nextFor(code, ref),
+    correctiveAction: nextFor(error, ref, receipt?.executed === true),
     ...(ref === undefined ? {} : { evidence: { ref } }),
   };
 }
 
-function nextFor(code: ErrorCode, ref: string | undefined): string {
+/** Never that nothing happened where something may have: a model would do it another way, or tell the user so. */
+function nextFor(error: SemelError, ref: string | undefined, isExecuted: boolean): string {
+  const { code, retriable, evidence, correctiveAction } = error;
+  const inDoubt = `Do not do it once more. Tell the user that it may have been done, and that a person has to check ${ref ?? 'it'}.`;
   switch (code) {
     case 'IN_DOUBT':
     case 'PARTIAL_SUCCESS':
-      return `Do not do it once more. Tell the user that it may have been done, and that a person has to check ${ref ?? 'it'}.`;
+      return inDoubt;
     case 'RESULT_OMITTED':
       return 'It is done: do not do it again.';
     case 'FAILED':
-      return 'It was refused and did not happen. The same call would be refused: change it, or tell the user.';
+      if (retriable)
+        return 'It may have happened. To repeat it is harmless: the same call may be made again.';
+      return evidence?.givenUp === true
+        ? inDoubt
+        : 'It was refused and did not happen. The same call would be refused: change it, or tell the user.';
     case 'INVALID_ARGS':
     case 'NOT_CANONICAL':
       return 'Nothing was done. Correct the arguments.';
+    case 'ABORTED':
+      // It knows whether anything was started.
+      return correctiveAction;
+    case 'LEASE_LOST':
+      return retriable ? undecided : inDoubt;
   }
+  if (isExecuted) return undecided;
   switch (retryOf(code)) {
     case 'call':
       return 'It did not happen. The same call may be made again.';
@@ -54,6 +67,8 @@ function nextFor(code: ErrorCode, ref: string | undefined): string {
       return 'Nothing was done by this call, and to repeat it does not help. Tell the user what it says.';
   }
 }
+
+const undecided = 'It may have been done. The same call, made again in a while, tells how it ended.';
 
 /** What is done and could not be written down. */
 export const unrecordedLine = 'It is done, but that could not be recorded. Do not do it again.';

@@ -7,7 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fateOfError, fateOfStatus } from '../core/classify.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import { eventReader } from './events.ts';
-import { idKey, isReply, parsed, type Reply, type ToolCall } from './messages.ts';
+import { idKey, isReply, type Reply, type ToolCall } from './messages.ts';
+import { answerIn } from './numbers.ts';
 import type { Forward } from './tool-calls.ts';
 import { bodyOf, isEventStream, kept, passed, sendJson } from './wire.ts';
 
@@ -38,7 +39,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
 
   async function whole(answer: IncomingMessage): Promise<Reply> {
     const bytes = await bodyOf(answer);
-    const reply = bytes === undefined ? undefined : parsed(bytes.toString());
+    const reply = bytes === undefined ? undefined : answerIn(bytes.toString());
     if (bytes === undefined || !isAnswer(reply)) throw new MaybeLanded('The server did not answer the call.');
     for (const [name, value] of Object.entries(kept(answer.headers))) response.setHeader(name, value);
     came = { reply, bytes };
@@ -55,7 +56,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
       const events = eventReader((event, { data, id, retryMs: asked }) => {
         if (id !== undefined) last = id === '' ? undefined : id;
         retryMs = asked ?? retryMs;
-        const message = data === undefined ? undefined : parsed(data);
+        const message = data === undefined ? undefined : answerIn(data);
         if (isAnswer(message)) came = { reply: message, bytes: event };
         else response.write(event);
       });

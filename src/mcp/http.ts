@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { handoffHeader } from '../core/handoff-places.ts';
 import { shortDigest } from '../core/key.ts';
+import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import type { Ambient } from '../semel/index.ts';
 import { metaNames } from './asked.ts';
 import { exchangeFor } from './exchange.ts';
@@ -16,20 +17,30 @@ import {
   type Id,
   idKey,
   isToolCall,
-  isUnanswerable,
   type ListedTool,
   read,
   refusal,
   refusedBatch,
+  refusedCall,
   type ToolCall,
-  unanswerable,
   unreadable,
-  withKey,
 } from './messages.ts';
 import { replyIn } from './reply-in.ts';
+import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { type ToolList, toolList } from './tool-list.ts';
-import { bodyOf, type Headers, isPlain, isWelcome, passed, readable, send, sendJson } from './wire.ts';
+import {
+  bodyOf,
+  elsewhere,
+  type Headers,
+  isPlain,
+  isWelcome,
+  passed,
+  readable,
+  type Sending,
+  send,
+  sendJson,
+} from './wire.ts';
 
 export interface HttpOptions {
   readonly upstream: URL;
@@ -54,6 +65,7 @@ const contextHeader = handoffHeader.toLowerCase();
 
 /** Of a request that is no POST. */
 const asEvents = { accept: 'text/event-stream', 'content-type': undefined, 'mcp-method': undefined };
+const moved = 'The server is at another address than the proxy was told.';
 
 /** A list may change without our hearing of it. */
 const listAgeMs = 60_000;
@@ -65,6 +77,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
   const answering = new Set<Promise<void>>();
   const inHand = new Set<string>();
+  let isMoved = false;
   const server = createServer((request, response) => {
     response.on('error', () => undefined);
     void serve(request, response).catch(() => {
@@ -101,9 +114,10 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (body === undefined) return refuse(413, 'The message is too long.');
     const message = read(body);
     if (message === undefined) return sendJson(response, unreadable(), 400);
-    const refused = refusedBatch(message);
-    if (refused !== undefined) return sendJson(response, refused);
-    if (isUnanswerable(message)) return sendJson(response, unanswerable(), 400);
+    const batch = refusedBatch(message);
+    if (batch !== undefined) return sendJson(response, batch);
+    const refused = refusedCall(message);
+    if (refused !== undefined) return sendJson(response, refused, 400);
     const scope = shortDigest('caller', request.headers.authorization ?? '');
     const handOf = (id: Id) => `${scope} ${request.headers['mcp-session-id']} ${idKey(id)}`;
     const cancelled = cancelledBy(message);
@@ -112,15 +126,16 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (!isToolCall(message)) return passOn(request, response, body);
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     if (guard === undefined) return passOn(request, response, body);
-    const target = targetOf(request);
     const headers = readable(request.headers);
     const exchange = exchangeFor(message, response, {
-      send: (key) => {
-        const sent = key === undefined ? body : withKey(body, key, metaNames.key);
-        return send(target, { method: 'POST', headers, body: sent });
-      },
+      send: (key) =>
+        ask(request, {
+          method: 'POST',
+          headers,
+          body: key === undefined ? body : withKey(body, key, metaNames.key),
+        }),
       resume: (lastEventId) =>
-        send(target, { method: 'GET', headers: { ...headers, 'last-event-id': lastEventId, ...asEvents } }),
+        ask(request, { method: 'GET', headers: { ...headers, 'last-event-id': lastEventId, ...asEvents } }),
     });
     const context = request.headers[contextHeader];
     const caller = { scope, identity: typeof context === 'string' ? context : identity };
@@ -169,11 +184,26 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const { method, headers } = request;
-    const answer = await send(targetOf(request), { method, headers, body, signal: gone.signal });
+    const answer = await ask(request, { method, headers, body, signal: gone.signal });
     response.writeHead(answer.statusCode ?? 502, passed(answer.headers));
     response.flushHeaders();
     answer.on('error', () => response.destroy());
     answer.pipe(response);
+  }
+
+  /** A redirect is not passed on: a client that followed it would talk to the server itself, past the ledger. */
+  async function ask(request: IncomingMessage, sending: Sending): Promise<IncomingMessage> {
+    const target = targetOf(request);
+    const answer = await send(target, sending);
+    const place = elsewhere(answer, target);
+    if (place === undefined) return answer;
+    answer.resume();
+    if (!isMoved)
+      process.stderr.write(`semel: The server is at another address: start with --http ${place}\n`);
+    isMoved = true;
+    // The same message is wanted there, so nothing was done with it here; any other redirect may follow a deed.
+    const isUndone = answer.statusCode === 307 || answer.statusCode === 308;
+    throw isUndone ? new NotLanded(moved) : new MaybeLanded(moved);
   }
 
   function targetOf({ url = '' }: IncomingMessage): URL {

@@ -3,6 +3,17 @@
 /** Nobody sends so much by intent. */
 export const longestLine = 64 * 1024 * 1024;
 
+/** The last line may lack its end; a server would wait for it. */
+export function withEnd(line: Buffer): Buffer {
+  return line.at(-1) === 10 ? line : Buffer.concat([line, Buffer.from('\n')]);
+}
+
+/** Some servers read a line for each carriage return: what stands between two would be a message of its own. */
+export function isOneLine(line: Buffer): boolean {
+  const at = line.indexOf(13);
+  return at < 0 || at >= line.length - 2;
+}
+
 /** Calls `see` with each whole line, its end included; `end` gives what is left without one. */
 export function lineReader(see: (line: Buffer) => void): { read(chunk: Buffer): void; end(): void } {
   let parts: Buffer[] = [];

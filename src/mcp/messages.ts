@@ -1,6 +1,8 @@
 // JSON-RPC as MCP speaks it, as far as the proxy reads it.
 
 import { isUtf8 } from 'node:buffer';
+import { mayRound, parsedExactly } from './numbers.ts';
+import { repeatedName } from './repeated.ts';
 
 export type Id = string | number;
 
@@ -59,50 +61,33 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** What a client sent; undefined: it cannot be read, so nobody can say that it is no call. */
+/** What a client sent; undefined: it cannot be read, or not in one way, so nobody can say that it is no call. */
 export function read(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) return undefined;
   const text = bytes.toString();
   const message = parsed(text);
-  if (!isToolCall(message) || !/[\d.eE]{16}|\d[eE]/.test(text)) return message;
-  // Numbers that JavaScript rounds are told apart by their digits: two ids must not become one call.
-  const { params } = JSON.parse(text, unrounded) as ToolCall;
+  const isAsking = Array.isArray(message) || 'method' in fieldsOf(message);
+  if (isAsking && repeatedName(text) !== undefined) return undefined;
+  if (!isToolCall(message) || !mayRound(text)) return message;
+  const { params } = parsedExactly(text, (digits) => `«${digits}»`) as ToolCall;
   return { ...message, params: { ...message.params, arguments: params.arguments } };
 }
-
-function unrounded(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
-  const isExact =
-    typeof value !== 'number' ||
-    Number.isSafeInteger(value) ||
-    (Number.isFinite(value) && !Number.isInteger(value));
-  return isExact ? value : `«${context?.source}»`;
-}
-
-/** A key that goes to the server with a call. */
-export interface SentKey {
-  readonly key: string;
-  /** The argument that takes it; undefined: `_meta`. */
-  readonly argument: string | undefined;
-}
-
-/** The same call with the key in it; its numbers keep their digits. */
-export function withKey(call: Buffer, { key, argument }: SentKey, metaName: string): Buffer {
-  const { params, ...message } = JSON.parse(call.toString(), asWritten) as Record<string, unknown>;
-  const field = argument === undefined ? '_meta' : 'arguments';
-  const sent = { ...fieldsOf(fieldsOf(params)[field]), [argument ?? metaName]: key };
-  return Buffer.from(`${JSON.stringify({ ...message, params: { ...fieldsOf(params), [field]: sent } })}\n`);
-}
-
-function asWritten(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
-  return typeof value === 'number' ? rawJson(context?.source ?? String(value)) : value;
-}
-
-/** Newer than the compiler's own list of what JSON can do. */
-const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
 
 export function isToolCall(message: unknown): message is ToolCall {
   const { method, id, params } = fieldsOf(message);
   return method === 'tools/call' && isId(id) && typeof fieldsOf(params).name === 'string';
+}
+
+/** Some servers write both, and leave one of them empty. */
+export function errorIn(reply: Reply): RpcError | undefined {
+  return 'error' in reply && reply.error !== null ? reply.error : undefined;
+}
+
+/** A reply that says how a call ended: by a result, or by an error, each an object. */
+export function isAnswer(reply: Reply): boolean {
+  const { result, error } = reply as Partial<Record<'result' | 'error', unknown>>;
+  const said = error ?? result;
+  return typeof said === 'object' && said !== null && !Array.isArray(said);
 }
 
 export function isReply(message: unknown): message is Reply {
@@ -145,10 +130,13 @@ function isListed(tool: unknown): tool is ListedTool {
   return typeof fieldsOf(tool).name === 'string';
 }
 
-/** A tools/call whose answer could not be told from others is not passed on: it would run without a guard. */
-export function isUnanswerable(message: unknown): boolean {
+/** A tools/call whose answer could not be told from others, or that names no tool, would run without a guard. */
+export function refusedCall(message: unknown): Reply | undefined {
   const { method, id } = fieldsOf(message);
-  return method === 'tools/call' && !isId(id);
+  if (method !== 'tools/call' || isToolCall(message)) return undefined;
+  return isId(id)
+    ? refusal(id, -32602, 'A tools/call that names no tool is not passed on.')
+    : refusal(null, -32600, 'A tools/call without an id that can be answered is not passed on.');
 }
 
 /** What one version of the protocol had: what is guarded is guarded one by one. Undefined: there is no call in it. */
@@ -165,11 +153,8 @@ export function refusal(id: Id | null, code: number, message: string): Reply {
 }
 
 export function unreadable(): Reply {
-  return refusal(null, -32700, 'This is no JSON, so it was not passed on: it might be a call.');
-}
-
-export function unanswerable(): Reply {
-  return refusal(null, -32600, 'A tools/call without an id that can be answered is not passed on.');
+  const why = 'This is no JSON, or can be read in two ways, so it was not passed on: it might be a call.';
+  return refusal(null, -32700, why);
 }
 
 export function broken(id: Id, cause: unknown): Reply {

@@ -10,6 +10,7 @@ import { effects } from '../core/words.ts';
 import { type AnyPolicy, type PolicyTerms, termsOf } from '../guard/index.ts';
 import type { ListedTool } from './messages.ts';
 import { type FileProvider, fileProvider, providerOf } from './policy-provider.ts';
+import { repeatedName } from './repeated.ts';
 
 /** What a tool means by a result that is marked as an error. */
 export type ErrorMeaning = 'in-doubt' | 'refused' | 'not-landed';
@@ -105,6 +106,9 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
     throw refusal(name, '', `is no JSON: ${(cause as Error).message}`, 'Correct it.');
   }
   if (!isObject(file)) throw refusal(name, '', 'is no object', 'Write { "version": 1, "tools": { … } }.');
+  const twice = repeatedName(text);
+  // Only the last would count, and the first may be the one that guards.
+  if (twice !== undefined) throw refusal(name, twice, 'is there twice in one place', 'Leave one of the two.');
   const at = (path: string, check: () => void) => checkAt(name, path, check);
   at('', () => checkKnown(name, file, fileFields));
   const { $schema, version, hints, weakWindow, tools = {} } = file as unknown as PolicyFile;

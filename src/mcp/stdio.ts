@@ -7,7 +7,7 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { NotLanded } from '../core/signals.ts';
 import { type Caller, metaNames } from './asked.ts';
-import { lineReader } from './lines.ts';
+import { isOneLine, lineReader, withEnd } from './lines.ts';
 import {
   broken,
   cancelledBy,
@@ -16,18 +16,17 @@ import {
   idKey,
   isReply,
   isToolCall,
-  isUnanswerable,
   type ListedTool,
-  parsed,
   type Reply,
   read,
   refusal,
   refusedBatch,
+  refusedCall,
   type ToolCall,
-  unanswerable,
   unreadable,
-  withKey,
 } from './messages.ts';
+import { answerIn } from './numbers.ts';
+import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { toolList } from './tool-list.ts';
 
@@ -97,7 +96,7 @@ async function conversation(
   const fromServer = lineReader((line) => {
     if (line.includes('list_changed')) tools.forget();
     if (awaited.size === 0 && listing.size === 0) return passTo(output, server.stdout, line);
-    const message = parsed(line.toString());
+    const message = answerIn(line.toString());
     if (!isReply(message)) return passTo(output, server.stdout, line);
     const key = idKey(message.id);
     if (listing.delete(key)) tools.see(message);
@@ -107,13 +106,15 @@ async function conversation(
     asTheyCame.set(message, line);
     waiting.tell(message);
   });
-  const fromClient = lineReader((line) => {
-    const message = read(line);
+  const fromClient = lineReader((bytes) => {
+    const line = withEnd(bytes);
+    const message = isOneLine(line) ? read(line) : undefined;
     if (message === undefined && line.toString().trim() !== '') return say(unreadable());
     if (isToolCall(message)) return track(answer(message, line));
-    const refused = refusedBatch(message);
-    if (refused !== undefined) return void output.write(`${JSON.stringify(refused)}\n`);
-    if (isUnanswerable(message)) return say(unanswerable());
+    const batch = refusedBatch(message);
+    if (batch !== undefined) return void output.write(`${JSON.stringify(batch)}\n`);
+    const refused = refusedCall(message);
+    if (refused !== undefined) return say(refused);
     const { method, id } = fieldsOf(message);
     if (method === 'tools/list') listing.add(idKey(id as Id));
     const cancelled = cancelledBy(message);

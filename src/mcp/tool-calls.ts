@@ -8,15 +8,18 @@ import { type Answer, type Execute, type Guard, guardOf, toldError } from '../gu
 import type { Semel } from '../semel/index.ts';
 import { askedBy, type Caller, identityOf, metaNames } from './asked.ts';
 import {
+  errorIn,
   fieldsOf,
+  isAnswer,
   type ListedTool,
   type Reply,
   type RpcError,
-  type SentKey,
   type ToolCall,
   type ToolResult,
 } from './messages.ts';
+import { writable } from './numbers.ts';
 import { contractName, type ErrorMeaning, type KeyPlace, type PolicyFile, policyFor } from './policies.ts';
+import type { SentKey } from './sent-key.ts';
 
 export interface ToolCallsOptions {
   readonly semel: Semel;
@@ -68,14 +71,17 @@ export function toolGuard(semel: Semel, guard: Guard, errors: ErrorMeaning, plac
       /** What the server said to this very call. */
       let said: Reply | undefined;
       const execute: Execute = async (_args, { key, signal }) => {
-        said = await forward(place && { ...place, key }, signal);
-        return resultOf(call, said, errors);
+        const reply = await forward(place && { ...place, key }, signal);
+        if (!isAnswer(reply)) throw new MaybeLanded('The server answered with no result and no error.');
+        said = reply;
+        return resultOf(call, reply, errors);
       };
       try {
         const answer = await semel.within(identityOf(call, caller), () =>
           guard.call(askedBy(call, caller), execute),
         );
-        return told(call, answer, said);
+        const reply = told(call, answer, said);
+        return reply === said ? reply : (writable(reply) as Reply);
       } catch (error) {
         if (isUnfinished(error)) return error.reply;
         if (isSemelError(error)) return told(call, { ok: false, error: toldError(error) }, undefined);
@@ -98,15 +104,19 @@ export function isUnfinished(error: unknown): error is Unfinished {
   return error instanceof Unfinished;
 }
 
+/** A reply without an error. */
+type Finished = Extract<Reply, { readonly result: unknown }>;
+
 /** Bad request, unknown method, bad params, first visit a page: the server did not get as far as the tool. */
 const refusedCodes: readonly number[] = [-32600, -32601, -32602, -32042];
 
 function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeaning): ToolResult {
-  if ('error' in reply) {
-    const { code, message } = reply.error;
+  const error = errorIn(reply);
+  if (error !== undefined) {
+    const { code, message } = error;
     throw refusedCodes.includes(code) ? new NotLanded(message) : new MaybeLanded(message);
   }
-  const { result } = reply;
+  const { result } = reply as Finished;
   // What was begun as a task is not begun again: its handle is the answer, also to whoever asks for the same.
   if (isTask(result)) return result;
   if (result.resultType !== undefined && result.resultType !== 'complete') throw new Unfinished(reply);
@@ -139,13 +149,17 @@ function told({ id, params }: ToolCall, answer: Answer, said: Reply | undefined)
     return { jsonrpc: '2.0', id, result: withLine(result, isHandle ? undefined : answer.line, isReplayed) };
   }
   const { error } = answer;
-  if (said !== undefined && 'error' in said)
-    return { jsonrpc: '2.0', id, error: withData(said.error, error) };
+  const own = said === undefined ? undefined : errorIn(said);
+  if (own !== undefined) return { jsonrpc: '2.0', id, error: withData(own, error) };
   if (said !== undefined)
     return {
       jsonrpc: '2.0',
       id,
-      result: marked(said.result, error, error.code === 'IN_DOUBT' ? inDoubtLine(error) : undefined),
+      result: marked(
+        (said as Finished).result,
+        error,
+        error.code === 'IN_DOUBT' ? inDoubtLine(error) : undefined,
+      ),
     };
   if (error.code === 'KEY_CONFLICT') return { jsonrpc: '2.0', id, error: conflict(error) };
   const text = JSON.stringify(error);

@@ -42,6 +42,15 @@ export function isEventStream(headers: Headers): boolean {
   return headers['content-type']?.startsWith('text/event-stream') === true;
 }
 
+/** Where the server wants to be asked instead, if it says so; without what only it may know. */
+export function elsewhere({ statusCode = 0, headers }: IncomingMessage, asked: URL): string | undefined {
+  const { location } = headers;
+  if (statusCode < 300 || statusCode > 399 || location === undefined) return undefined;
+  if (!URL.canParse(location, asked.href)) return 'an address that cannot be read';
+  const { origin, pathname } = new URL(location, asked);
+  return `${origin}${pathname}`;
+}
+
 /** A compressed body could hide a call. */
 export function isPlain(headers: Headers): boolean {
   const coding = headers['content-encoding'];

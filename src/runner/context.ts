@@ -1,11 +1,13 @@
 // What the effect gets: its key for the provider, a fetch that knows what became of each request, the signal,
 // and the line.
 
+import crypto from 'node:crypto';
 import { fateOfError, fateOfStatus, type RequestFate } from '../core/classify.ts';
 import { SemelError } from '../core/errors.ts';
 import { providerKey } from '../core/key.ts';
 import type { Provider } from '../core/provider.ts';
 import { MaybeLanded } from '../core/signals.ts';
+import { redirected } from './redirect.ts';
 import { keyMadeUp, madeUp, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
 
@@ -64,6 +66,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   const fates: RequestFate[] = [];
   const sent: Sent[] = [];
   const crossings = new Set<Promise<void>>();
+  let marking: Promise<unknown> = Promise.resolve();
   let isOver = false;
 
   async function cross(): Promise<void> {
@@ -87,7 +90,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     const nth = fates.length;
     fates.push('not sent');
     const given = new Request(input, init);
-    const own = numbered(given, keyMadeUp(provider, given) ?? wordsOf(given, input, init));
+    const own = await inOrder(async () => numbered(given, await markOf(given, init?.body)));
     const request = await withKey(provider, given, () =>
       keyFor(own.number === 1 ? undefined : `#${own.number}`),
     );
@@ -109,28 +112,39 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     return follow(response, again, signal);
   }
 
+  /** Requests made at once get their numbers as they were made, however long it takes to read one. */
+  function inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const result = marking.then(work);
+    marking = result.catch(() => undefined);
+    return result;
+  }
+
+  async function markOf(request: Request, body: unknown): Promise<string | undefined> {
+    return keyMadeUp(provider, request) ?? (isStream(body) ? undefined : await wordsOf(request));
+  }
+
   /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
   function numbered(request: Request, mark: string | undefined): Sent {
     const earlier = sent.findLast((each) => each.mark === mark && isSentAgain(each));
     const isTrusted = source.mayRepeat || (provider === undefined && hasOwnKey(request));
     if (!isTrusted && earlier?.fate === 'ambiguous')
       throw sentBlindly(provider?.name ?? new URL(request.url).host);
-    const number = earlier?.number ?? Math.max(0, ...sent.map((each) => each.number)) + 1;
-    const own: Sent = { mark, number, fate: undefined };
+    if (earlier !== undefined) {
+      // Once it is answered, the next one like it is another.
+      earlier.fate = undefined;
+      return earlier;
+    }
+    const own: Sent = { mark, number: sent.length + 1, fate: undefined };
     sent.push(own);
     return own;
   }
 
   /** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
   async function follow(response: Response, request: Request, signal: AbortSignal): Promise<Response> {
-    const location = response.headers.get('location');
-    const isRedirect = response.status >= 301 && response.status <= 308 && location !== null;
-    if (!isRedirect || request.redirect !== 'follow') return response;
-    const target = new URL(location, request.url);
-    if (response.status === 307 || response.status === 308) {
-      return fetch(new Request(target, request), { signal });
-    }
-    return fetch(target, { signal });
+    const next = request.redirect === 'manual' ? undefined : redirected(response, request);
+    if (next === undefined) return response;
+    if (request.redirect === 'error') throw new TypeError('The request was redirected.');
+    return fetch(next, { signal });
   }
 
   function joined(given: AbortSignal | undefined): AbortSignal {
@@ -165,7 +179,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   return { ctx, log };
 }
 
-/** One request of a try. */
+/** One request of a try, however often it is sent. */
 interface Sent {
   /** What tells it from the others; undefined: it cannot be told. */
   readonly mark: string | undefined;
@@ -180,11 +194,19 @@ function isSentAgain({ mark, fate }: Sent): boolean {
   return mark.startsWith(madeUp) || fate === 'ambiguous' || fate === 'denied' || fate === 'not sent';
 }
 
-/** A body that is no text is not read for this. */
-function wordsOf({ method, url }: Request, input: unknown, init?: RequestInit): string | undefined {
-  const body = init?.body ?? (input instanceof Request ? input.body : undefined) ?? '';
-  if (typeof body !== 'string' && !(body instanceof URLSearchParams)) return undefined;
-  return `${method} ${url}\n${body}`;
+/** Its words can be read once, and it may have no end. */
+function isStream(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
+
+/** Of a copy: the request goes on to be sent. */
+async function wordsOf(request: Request): Promise<string> {
+  const { method, url, headers } = request;
+  const body = Buffer.from(await request.clone().arrayBuffer()).toString('latin1');
+  // What stands between the parts of a form is made up afresh each time.
+  const boundary = /boundary=(.+)/.exec(headers.get('content-type') ?? '')?.[1];
+  const words = boundary === undefined ? body : body.replaceAll(boundary, '');
+  return `${method} ${url}\n${crypto.hash('sha256', words)}`;
 }
 
 /** Without a provider nobody knows what is honoured; whoever sends a key knows it. */

@@ -197,7 +197,9 @@ export function recordedError(record: StoredRecord, cause?: unknown): SemelError
   if (record.status === 'failed' && record.doubtSince !== null) {
     const next =
       'Somebody decided to leave it at that; `semel.records.reopen` makes it an open question again.';
-    return new SemelError('FAILED', `${record.contract}: ${message}.`, { ...details, next });
+    // Nobody refused it: what was given up may have landed.
+    const evidence = { ...details.evidence, givenUp: true };
+    return new SemelError('FAILED', `${record.contract}: ${message}.`, { ...details, evidence, next });
   }
   if (record.status === 'failed')
     return new SemelError(known ? stored : 'FAILED', `${record.contract} failed: ${message}.`, details);

@@ -63,7 +63,7 @@ export function aborted({ tool, signal }: Call): SemelError {
   return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up.`, { cause: signal?.reason });
 }
 
-/** After the line, or while others wait: the execution goes on without this caller. */
+/** After the line, while others wait, or while another process runs it: the execution goes on without this caller. */
 export function leftBehind({ tool, signal }: Call): SemelError {
   return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up while it was being executed.`, {
     cause: signal?.reason,

@@ -8,7 +8,7 @@ import { type Ledger, pause } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Result, receiptOf, recordedError, refused } from './receipt.ts';
-import { aborted, closed, gone, inFlight } from './refusals.ts';
+import { closed, gone, inFlight, leftBehind } from './refusals.ts';
 import { replay } from './replay.ts';
 
 export interface Waiting {
@@ -42,7 +42,7 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     const left = until - clock.mono();
     if (left <= 0) return refused(call, running, inFlight(call, running));
     await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
-    if (call.signal?.aborted) return refused(call, running, aborted(call));
+    if (call.signal?.aborted) return refused(call, running, leftBehind(call));
     if (closing.aborted) return refused(call, running, closed());
 
     const { namespace, fingerprint } = call;

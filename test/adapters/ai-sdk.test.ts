@@ -233,6 +233,62 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     expect(prompt).toMatch(/Refund re_1\.\\n\\nAlready done on .* nothing was sent again\./);
   });
 
+  test('two chats are not one where nobody says which they are', async () => {
+    let refunds = 0;
+    const terms = { effect: 'irreversible', per: 'conversation' } as const;
+    const execution = async () => ({ refund: ++refunds });
+    const tools = guard(semel, { refund: { inputSchema, execute: execution } }, { refund: terms });
+    for (const content of ['I am Ann.', 'I am Bob.'])
+      expect(await execute(tools.refund, 'c', [{ role: 'user', content }])).toMatchObject({
+        code: 'NO_IDENTITY',
+      });
+    for (const conversation of ['a', 'b', 'b'])
+      await semel.within({ conversation }, () => execute(tools.refund, 'c'));
+    expect(refunds).toBe(2);
+  });
+
+  test('where ids of calls are counted anew in each chat, what was executed is not told as a replay', async () => {
+    let sent = 0;
+    let result: () => object = () => ({ id: `m-${++sent}` });
+    const mail = { inputSchema, execute: async () => result() };
+    const note = { inputSchema, execute: async () => 'noted' };
+    const once = 'write-non-idempotent';
+    const tools = Object.values(guard(semel, { mail, note }, { mail: once, note: once }));
+    const told = (conversation: string) =>
+      semel.within({ conversation, turn: '1' }, async () => {
+        const answers = tools.map(async (tool, place) => {
+          const toolCallId = `functions:${place}`;
+          const output = await execute(tool, toolCallId);
+          const { toModelOutput } = tool as unknown as { toModelOutput: (asked: object) => Promise<unknown> };
+          return JSON.stringify(await toModelOutput({ toolCallId, input: args, output }));
+        });
+        return (await Promise.all(answers)).map((text) => text.includes('Already done'));
+      });
+    expect(await told('a')).toEqual([false, false]);
+    expect(await told('a')).toEqual([true, true]);
+    expect(await told('b')).toEqual([false, false]);
+    expect(await told('b')).toEqual([true, true]);
+    expect(sent).toBe(2);
+    // Nor does a value without any text hurt a call that is done.
+    const circular: Record<string, unknown> = {};
+    circular.self = circular;
+    result = () => circular;
+    const other = semel.within({ conversation: 'c', turn: '1' }, () =>
+      execute(tools[0] as never, 'functions:0'),
+    );
+    expect(await other).toBe(circular);
+  });
+
+  test('a number that JSON has no word for ends no run', async () => {
+    const execute = async () => ({ id: 12_345_678_901_234_567_890n });
+    const tools = guard(semel, { refund: { inputSchema, execute } }, policy);
+    const model = scripted(Model, [[refundCall], [refundCall]]);
+    await generate(model, tools);
+    expect(JSON.stringify(model.doGenerateCalls.at(-1)?.prompt).match(/12345678901234567890/g)).toHaveLength(
+      2,
+    );
+  });
+
   test('1.5 tools that the client or the provider runs pass as they are, and a read too', () => {
     const ask = { inputSchema, description: 'The page asks the user.' };
     const search = { type: 'provider', id: 'acme.search', args: {}, inputSchema } as const;

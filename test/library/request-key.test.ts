@@ -1,5 +1,6 @@
 // Where ctx.fetch puts the key, who may see it, and what happens when an SDK sends a request again by itself.
 
+import type { IncomingMessage } from 'node:http';
 import type { AttemptContext, Provider } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { quick, type Target, target } from './support.ts';
@@ -135,6 +136,65 @@ describe('strangers', () => {
   });
 });
 
+describe('a redirect of a request that needs no key is followed as `fetch` does', () => {
+  const headers = {
+    authorization: 'Bearer secret',
+    cookie: 'c=secret',
+    'content-type': 'text/x',
+    'x-own': 'yes',
+  };
+  const shown = ({ method, url, headers: got }: IncomingMessage, body: string) => ({
+    method,
+    url,
+    body,
+    ...Object.fromEntries(Object.keys(headers).map((name) => [name, got[name]])),
+  });
+
+  for (const status of [301, 302, 303, 307, 308])
+    test.each([
+      ['POST', 'the same host'],
+      ['POST', 'a stranger'],
+      ['PUT', 'the same host'],
+      ['DELETE', 'a stranger'],
+    ])(`${status} of a %s to %s`, async (method, to) => {
+      const seen: object[] = [];
+      const end = await target((request, response, body) => {
+        seen.push(shown(request, body));
+        response.end();
+      });
+      const start = await target((request, response, body) => {
+        if (request.url !== '/') {
+          seen.push(shown(request, body));
+          return void response.end();
+        }
+        const location = to === 'a stranger' ? `${end.url}/there` : '/there';
+        response.writeHead(status, { location }).end();
+      });
+      const init = { method, headers, body: 'words' };
+      await fetch(start.url, init);
+      const { result } = await ended(async (ctx) => (await ctx.fetch(start.url, init)).status, {
+        name: 'x',
+        window: 0,
+        sentBy: 'nobody',
+      });
+      expect(result).toMatchObject({ ok: true, value: 200 });
+      expect(seen).toHaveLength(2);
+      expect(seen[1]).toEqual(seen[0]);
+    });
+
+  test('and is an error where the tool wants it so', async () => {
+    const start = await leadingTo(server);
+    const init = { method: 'POST', redirect: 'error' } as const;
+    await expect(fetch(start.url, init)).rejects.toThrow(TypeError);
+    const { status, requests } = await ended((ctx) => ctx.fetch(start.url, init), {
+      name: 'x',
+      window: 0,
+      sentBy: 'nobody',
+    });
+    expect({ status, requests }).toEqual({ status: 'unknown', requests: [] });
+  });
+});
+
 describe('sent by the tool, or by nobody', () => {
   test.each(['tool', 'nobody'] as const)('%s: ctx.fetch adds nothing and needs no hosts', async (sentBy) => {
     const { requests, result } = await ended((ctx) => post(ctx, '{"a":1}').then(() => 1), {
@@ -162,6 +222,46 @@ describe('an SDK that sends again by itself', () => {
     const [a, again, b] = flaky.requests.map(({ key }) => key);
     expect(again).toBe(a);
     expect(b).not.toBe(a);
+  });
+
+  const form = () => {
+    const made = new FormData();
+    made.append('file', new Blob(['words']), 'a.txt');
+    return made;
+  };
+  type Made = (url: string) => [string | Request, RequestInit?];
+  const of =
+    (body: () => RequestInit['body']): Made =>
+    (url) => [url, { method: 'POST', body: body() as string }];
+
+  test.each<[string, Made]>([
+    ['bytes', of(() => Buffer.from('words'))],
+    ['a blob', of(() => new Blob(['words']))],
+    ['a form', of(form)],
+    ['a list of parameters', of(() => new URLSearchParams('a=1'))],
+    ['a Request', (url) => [new Request(url, { method: 'PUT', body: '{}' })]],
+    ['a Request of a form', (url) => [new Request(url, { method: 'POST', body: form() })]],
+  ])('it is known whatever it sends: %s', async (_, made) => {
+    const flaky = await target((request, response) => {
+      if (flaky.requests.length < 3) return void request.socket.destroy();
+      response.end('{}');
+    });
+    const send = (ctx: AttemptContext) => ctx.fetch(...made(flaky.url));
+    const run: Run = async (ctx) => {
+      await send(ctx)
+        .catch(() => send(ctx))
+        .catch(() => send(ctx));
+      await send(ctx);
+      return [ctx.key, ctx.keyFor('#2')];
+    };
+    const { result } = await ended(run, { ...base, hosts: [flaky.host] });
+    const [key, second] = result.ok ? (result.value as string[]) : [];
+    expect(flaky.requests.map((request) => request.key)).toEqual([key, key, key, second]);
+
+    const deaf = await target((request) => void request.socket.destroy());
+    const blindly = (ctx: AttemptContext) => ctx.fetch(...made(deaf.url));
+    await ended((ctx) => blindly(ctx).catch(() => blindly(ctx)), { name: 'x', window: 0, sentBy: 'nobody' });
+    expect(deaf.requests).toHaveLength(1);
   });
 
   test('two that are alike on purpose have two keys: at once, and one after the other', async () => {

@@ -147,6 +147,32 @@ describe('what the server answers', () => {
     },
   );
 
+  test('a redirect is not passed on: whoever followed it would pass the proxy by', async () => {
+    const here = proxyPlace();
+    const behind = await byHand();
+    const server = await listening(async (request, response) => {
+      const { params } = JSON.parse(await bodyOf(request));
+      const status = Number(params?.name ?? 307);
+      response.writeHead(status, { location: behind.url }).end();
+    });
+    const proxy = await httpProxy(server, here.env);
+    const sent = async (message: object) => {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, ...message });
+      const response = await fetch(proxy.url, { method: 'POST', body });
+      return { status: response.status, answer: (await response.json()) as Answer };
+    };
+    expect(await sent({ method: 'initialize' })).toMatchObject({
+      status: 502,
+      answer: { error: { code: -32603 } },
+    });
+    const called = async (name: string) => (await sent({ method: 'tools/call', params: { name } })).answer;
+    // The same message is to be sent elsewhere: nothing was done with it here.
+    for (const name of ['307', '308', '307']) expect(errorOf(await called(name))?.code).toBe('NOT_LANDED');
+    for (const name of ['302', '303', '302']) expect(errorOf(await called(name))?.code).toBe('IN_DOUBT');
+    expect(behind.seen).toEqual([]);
+    await eventually(() => proxy.stderr().includes('is at another address'));
+  });
+
   test('nothing was sent where the server is not there', async () => {
     const here = proxyPlace();
     const proxy = await httpProxy('http://127.0.0.1:9/mcp', here.env);

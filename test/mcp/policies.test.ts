@@ -134,6 +134,14 @@ describe('the schema agrees with what is read', () => {
     expect(refusalOf(JSON.stringify(file)).correctiveAction).toBe('Shorten `window`.');
   });
 
+  test.each([
+    ['send', '{"version":1,"tools":{"send":{"effect":"irreversible","per":"ever"},"send":"read"}}'],
+    ['effect', '{"version":1,"tools":{"send":{"effect":"write-non-idempotent","effect":"read"}}}'],
+    ['tools', '{"version":1,"tools":{"send":"write-non-idempotent"},"tools":{}}'],
+  ])('a name that is there twice is refused, since only the last would count: %s', (path, text) => {
+    expect(() => readPolicyFile(text, 'semel.policy.json')).toThrow(`\`${path}\` is there twice`);
+  });
+
   test('what only semel knows: zones, fields that are named twice', () => {
     const zone = one({ effect: 'write-non-idempotent', per: { day: 'Europe/Nowhere' } });
     expect(refusalOf(JSON.stringify(zone)).path).toBe('tools.send.per');

@@ -57,8 +57,9 @@ function wrapped(tool: AiTool, guarding: Guard, execute: AnyFunction, lines: Mod
     const identity = () => guessFrom(messages, isUser);
     const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, run);
     if (!answer.ok) return answer.error;
-    if (answer.line !== undefined && toolCallId !== undefined) lines.set(toolCallId, answer.line);
-    return answer.value;
+    const { value: output, line } = answer;
+    if (toolCallId !== undefined) lines.set({ toolCallId, input, output }, line);
+    return output;
   };
   return {
     execute: streamed(execute, call),

@@ -1,37 +1,60 @@
 // What the model sees of a result: the tool's own words for it, and a line where nothing was done again; an error as data,
 // so that no framework makes "please try again" of it.
 
+import { digest } from '../../core/key.ts';
 import { isToolError } from '../../guard/index.ts';
 import type { AnyFunction, ModelOutput } from './tool-set.ts';
 
+/** A result as the SDK asks for the model's words of it. */
+export interface Shown {
+  readonly toolCallId: string;
+  readonly input: unknown;
+  readonly output: unknown;
+}
+
 export interface ModelLines {
-  set(toolCallId: string, line: string): void;
-  get(toolCallId: string): string | undefined;
+  /** Undefined: it was executed as it was asked for. */
+  set(shown: Shown, line: string | undefined): void;
+  get(shown: Shown): string | undefined;
 }
 
 /** A line is asked for with every further step of the same run. */
 const most = 1_000;
 
+/** Not by the id of the call alone: some models count them anew in each chat, and a line would be told of another call. */
 export function modelLines(): ModelLines {
   const lines = new Map<string, string>();
   return {
-    set(toolCallId, line) {
-      lines.set(toolCallId, line);
+    set(shown, line) {
+      if (line === undefined) {
+        if (lines.size > 0) lines.delete(nameOf(shown));
+        return;
+      }
+      lines.set(nameOf(shown), line);
       if (lines.size > most) lines.delete(lines.keys().next().value as string);
     },
-    get: (toolCallId) => lines.get(toolCallId),
+    get: (shown) => (lines.size === 0 ? undefined : lines.get(nameOf(shown))),
   };
+}
+
+function nameOf({ toolCallId, input, output }: Shown): string {
+  try {
+    return digest(toolCallId, textOf(input), textOf(output));
+  } catch {
+    // What JSON cannot write at all is no value that a replay gives.
+    return toolCallId;
+  }
 }
 
 export async function toModelOutput(
   own: AnyFunction | undefined,
   lines: ModelLines,
-  asked: { readonly toolCallId: string; readonly output: unknown },
+  asked: Shown,
 ): Promise<ModelOutput> {
-  const { toolCallId, output } = asked;
+  const { output } = asked;
   if (isToolError(output)) return { type: 'error-json', value: jsonOf(output) };
   const told = own === undefined ? usual(output) : ((await own(asked)) as ModelOutput);
-  const line = lines.get(toolCallId);
+  const line = lines.get(asked);
   return line === undefined ? told : withLine(told, line);
 }
 
@@ -43,7 +66,12 @@ function usual(output: unknown): ModelOutput {
 }
 
 function jsonOf(value: unknown): unknown {
-  return value === undefined ? null : JSON.parse(JSON.stringify(value) ?? 'null');
+  return JSON.parse(textOf(value));
+}
+
+/** A bigint is the one kind of value that JSON refuses. */
+function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each)) ?? 'null';
 }
 
 function withLine(told: ModelOutput, line: string): ModelOutput {
@@ -52,7 +80,7 @@ function withLine(told: ModelOutput, line: string): ModelOutput {
     case 'text':
       return { type: 'text', value: `${told.value}\n\n${line}` };
     case 'json':
-      return { type: 'content', value: [{ type: 'text', text: JSON.stringify(told.value) }, said] };
+      return { type: 'content', value: [{ type: 'text', text: textOf(told.value) }, said] };
     case 'content':
       return { type: 'content', value: [...told.value, said] };
     default:

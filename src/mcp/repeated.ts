@@ -1,0 +1,33 @@
+// A name that stands twice in one object of JSON. Readers differ in which of the two counts, so nobody knows what is meant.
+
+/** The first one, if there is any. The text is known to be JSON. */
+export function repeatedName(text: string): string | undefined {
+  /** The names of each object that is open; of a list there are none. */
+  const open: Set<string>[] = [];
+  for (let at = 0; at < text.length; at += 1) {
+    const sign = text[at];
+    if (sign === '{' || sign === '[') open.push(new Set());
+    else if (sign === '}' || sign === ']') open.pop();
+    else if (sign === '"') {
+      const start = at;
+      at = endOfText(text, start);
+      colon.lastIndex = at + 1;
+      if (!colon.test(text)) continue;
+      const name: string = JSON.parse(text.slice(start, at + 1));
+      if (open.at(-1)?.has(name)) return name;
+      open.at(-1)?.add(name);
+    }
+  }
+  return undefined;
+}
+
+const colon = /\s*:/y;
+
+/** Where the quote stands that ends it. */
+function endOfText(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text[end - 1 - slashes] === '\\') slashes += 1;
+    if (slashes % 2 === 0) return end;
+  }
+}

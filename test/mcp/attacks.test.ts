@@ -1,0 +1,148 @@
+// Messages that nobody should send, from clients and from servers: none passes unguarded, none is kept as what it is not.
+
+import { describe, expect, test } from 'vitest';
+import { atTheEnd, eventually } from '../cli/place.ts';
+import { errorOf, isReplay, proxyPlace } from './proxy.ts';
+import { type RawClient, rawClient } from './raw-client.ts';
+
+/** A server that answers a call with the text that its args hold, and writes down each call that it gets. */
+const saying = `
+import { appendFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+createInterface({ input: process.stdin }).on('line', (line) => {
+  if (line.trim() === '') return;
+  const { id, method, params } = JSON.parse(line);
+  if (method === 'tools/list') return console.log(JSON.stringify({ jsonrpc: '2.0', id, result: { tools: [] } }));
+  appendFileSync('seen', line + '\\n');
+  if (id !== undefined) console.log('{"jsonrpc":"2.0","id":' + JSON.stringify(id) + ',' + (params?.arguments?.say ?? '"result":{}') + '}');
+});
+`;
+
+function proxied() {
+  const here = proxyPlace();
+  const file = here.file('saying.mjs', saying.replace("'seen'", JSON.stringify(here.path('seen'))));
+  const client = (...options: string[]): RawClient => {
+    const made = rawClient(here.command(options, [process.execPath, file]), here.env);
+    atTheEnd(() => void made.child.kill('SIGKILL'));
+    return made;
+  };
+  return { ...here, client, seen: () => here.lines('seen') };
+}
+
+describe('what a client sends', () => {
+  test.each(['{"name":["act"]}', '{"name":null}', '{"name":7}', '["act",{}]', '{}', 'null', '"act"'])(
+    'a call that names no tool is not passed on: %s',
+    async (params) => {
+      const { client, seen } = proxied();
+      const one = client();
+      one.write(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}\n`);
+      expect((await one.answer(1)).error?.code).toBe(-32602);
+      expect(seen()).toEqual([]);
+    },
+  );
+
+  const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"act","arguments":{}}}';
+  test.each([
+    ['two methods', call.replace('{', '{"method":"ping",').replace('tools/call', 'ping')],
+    ['two methods, one in disguise', call.replace('{', '{"\\u006dethod" : "ping",')],
+    ['two tools', call.replace('"name"', '"name":"read","name"')],
+    ['two amounts', call.replace('{}', '{"list":[{"n":1},{"n":1}],"a\\"b":1,"a\\"b":2}')],
+    ['in a batch', `[${call.replace('tools/call', 'ping').replace('"id"', '"id":2,"id"')}]`],
+    ['on lines that only a server sees', `{"a":\r${call}\r}`],
+    ['after a mark of the order of bytes', `\ufeff${call}`],
+  ])('what two readers would read in two ways is not passed on: %s', async (_, line) => {
+    const { client, seen } = proxied();
+    const one = client();
+    one.write(`${line}\n`);
+    await eventually(() => one.stdout().includes('-32700'));
+    expect(seen()).toEqual([]);
+  });
+
+  test('a name may stand in two objects, and a text may look like one', async () => {
+    const { client, seen } = proxied();
+    const one = client();
+    const args = {
+      a: { n: 1 },
+      list: [{ n: 1 }, { n: 1 }],
+      text: '"n": "n":',
+      'n\\': '\\',
+      '{"n"': ['n', 'n', ':'],
+    };
+    await one.call('act', args);
+    expect(seen()).toHaveLength(1);
+  });
+
+  test('decimals that JavaScript would round are told apart too', async () => {
+    const { client, seen } = proxied();
+    const one = client();
+    const amounts = [
+      '1.000000000000000001',
+      '1.000000000000000002',
+      '0.1234567890123456781',
+      '0.1234567890123456782',
+      '0.30000000000000004',
+      '0.30000000000000004',
+      '0.5',
+      '5e-1',
+    ];
+    for (const [id, n] of amounts.entries())
+      one.write(
+        `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"pay","arguments":{"n":${n}}}}\n`,
+      );
+    for (const id of amounts.keys()) await one.answer(id);
+    expect(seen()).toHaveLength(6);
+  });
+
+  test('its last message may lack the end of its line: nobody waits for it', async () => {
+    const { client, seen } = proxied();
+    const one = client('--grace', '20s');
+    one.write('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"act"}}');
+    one.leave();
+    const from = Date.now();
+    await one.answer(1);
+    expect((await one.ended).code).toBe(0);
+    expect(Date.now() - from).toBeLessThan(10_000);
+    expect(seen()).toHaveLength(1);
+  });
+});
+
+describe('what a server answers', () => {
+  test('an empty error beside a result is no error', async () => {
+    const { client, seen } = proxied();
+    const say = '"error":null,"result":{"content":[{"type":"text","text":"done"}]}';
+    const one = client();
+    const first = await one.call('act', { say });
+    expect(first.result?.content).toEqual([{ type: 'text', text: 'done' }]);
+    const again = await one.call('act', { say });
+    expect(isReplay(again)).toBe(true);
+    expect(again.result?.content?.[0]?.text).toBe('done');
+    expect(seen()).toHaveLength(1);
+  });
+
+  test.each(['"result":null', '"result":"done"', '"result":[1]', '"error":"no"', '"error":7'])(
+    'what is no result and no error is in doubt, and said so: %s',
+    async (say) => {
+      const { client, seen } = proxied();
+      const one = client();
+      for (const _ of [1, 2]) expect(errorOf(await one.call('act', { say }))?.code).toBe('IN_DOUBT');
+      expect(seen()).toHaveLength(1);
+    },
+  );
+
+  test('numbers that JavaScript would round are the same in a replay', async () => {
+    const { client } = proxied();
+    const say =
+      '"result":{"content":[],"structuredContent":{"id":12345678901234567890,"list":[1.10,0.1234567890123456781,1e400],"n":7}}';
+    const one = client();
+    await one.call('act', { say });
+    const two = client();
+    await eventually(() => one.stdout().includes('12345678901234567890'));
+    for (const each of [one, two]) {
+      await each.call('act', { say });
+      const line = each.stdout().trim().split('\n').at(-1) ?? '';
+      expect(line).toContain('dev.semel/replayed');
+      for (const number of ['12345678901234567890', '0.1234567890123456781', '1e400', '"n":7'])
+        expect(line).toContain(number);
+    }
+  });
+});
