@@ -18,7 +18,7 @@ export function lineFor({ replayed, skipped, settledAt, drift }: Receipt): strin
  */
 export function toldError(error: SemelError, receipt: Receipt | undefined = error.receipt): ErrorValue {
   const { code, retriable, retryAfterMs, happened } = error;
-  const ref = receipt === undefined || receipt.id === '' ? undefined : `${receipt.id}@${receipt.fence}`;
+  const ref = refIn(error, receipt);
   const message = code.startsWith('STORE_')
     ? 'The ledger of what was done cannot be used right now.'
     : happened;
@@ -30,6 +30,12 @@ export function toldError(error: SemelError, receipt: Receipt | undefined = erro
     correctiveAction: nextFor(code, ref),
     ...(ref === undefined ? {} : { evidence: { ref } }),
   };
+}
+
+/** As `semel resolve` takes it. Only the record knows it whole: that of an attempt that died says when it was sent. */
+function refIn({ evidence }: SemelError, receipt: Receipt | undefined): string | undefined {
+  if (typeof evidence?.record === 'string') return evidence.record;
+  return receipt === undefined || receipt.id === '' ? undefined : `${receipt.id}@${receipt.fence}`;
 }
 
 function nextFor(code: ErrorCode, ref: string | undefined): string {
