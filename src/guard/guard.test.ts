@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { SemelError } from '../core/errors.ts';
 import type { Receipt } from '../core/receipt.ts';
-import { createSemel } from '../semel/index.ts';
+import { type Ambient, createSemel } from '../semel/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import { guardOf } from './guard.ts';
+import { guessFrom } from './guess.ts';
 import { toldError } from './told.ts';
 
 test('what goes wrong before anything is run is told once, and not asked for ever', async () => {
@@ -13,6 +14,45 @@ test('what goes wrong before anything is run is told once, and not asked for eve
     throw new Error('these messages cannot be read');
   };
   await expect(guard?.call({ args: {}, identity }, () => 1)).rejects.toThrow('these messages cannot be read');
+});
+
+const guess = (text: string) => () => guessFrom([{ role: 'user', text }], () => true);
+
+function shopOf() {
+  const warnings: string[] = [];
+  const semel = createSemel({
+    store: memoryStore(),
+    namespace: 'shop',
+    onWarning: (message) => warnings.push(message),
+  });
+  return { semel, warnings };
+}
+
+test('a conversation is not guessed: what it alone bounds would be one for strangers', async () => {
+  await using semel = shopOf().semel;
+  const perConversation = { effect: 'write-non-idempotent', per: 'conversation' } as const;
+  const guard = guardOf(semel, 'mail', perConversation);
+  for (const text of ['I am Ann.', 'I am Bob.']) {
+    const answer = await guard?.call({ args: { to: 'desk' }, identity: guess(text) }, () => 'sent');
+    expect(answer).toMatchObject({ ok: false, error: { code: 'NO_IDENTITY' } });
+  }
+  const known = () => ({ ...guess('I am Ann.')(), conversation: 'thread-7' });
+  expect(await guard?.call({ args: { to: 'desk' }, identity: known }, () => 'sent')).toMatchObject({
+    ok: true,
+  });
+});
+
+test('a turn without a conversation belongs to none that is guessed, and to the one that is known', async () => {
+  await using semel = shopOf().semel;
+  const guard = guardOf(semel, 'mail', 'write-non-idempotent');
+  const call = (identity: () => Ambient) =>
+    semel.within({ turn: 'm-1' }, () => guard?.call({ args: { to: 'ann' }, identity }, () => 'sent'));
+  expect(await call(guess('Tell Ann.'))).toMatchObject({
+    error: { message: expect.stringMatching(/a conversation/) },
+  });
+  expect(await call(() => ({ conversation: 'thread-7', turn: 'm-9' }))).toMatchObject({ ok: true });
+  const [record] = (await semel.records.list()).items;
+  expect(record).toMatchObject({ conversation: 'thread-7', turn: 'm-1' });
 });
 
 test('the ref that a model is told decides the doubt as it is, also where the process died', () => {

@@ -7,6 +7,7 @@ import type { Per } from '../core/period.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { AttemptContext } from '../runner/index.ts';
 import { type Ambient, ambient, type CallOptions, type Semel, type ToolFunction } from '../semel/index.ts';
+import { guessedConversation } from './guess.ts';
 import { type AnyPolicy, refuseKeys, termsOf } from './policy.ts';
 import { lineFor, toldError, unrecordedLine } from './told.ts';
 
@@ -142,6 +143,11 @@ function unsaid(per: Per, identity: () => Ambient): Ambient | undefined {
   if (said.conversation !== undefined && (said.turn !== undefined || per === 'conversation'))
     return undefined;
   const { conversation, turn, weak } = identity();
+  // A turn that is known belongs to no conversation that is guessed: another one may count its turns the same way.
+  if (said.conversation === undefined && said.turn !== undefined)
+    return weak === true || conversation === undefined ? undefined : { conversation, turn: said.turn };
+  // All guesses have this one: where nothing else bounds the intent, those of strangers would meet.
+  if (per === 'conversation' && conversation === guessedConversation) return undefined;
   return {
     ...(said.conversation === undefined && conversation !== undefined ? { conversation } : {}),
     ...(said.turn === undefined
