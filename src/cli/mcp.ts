@@ -210,10 +210,16 @@ function serverName(program: string, args: readonly string[]): string {
 /** A proxy guesses often, and its reader knows why. */
 function heard(warning: string): void {
   const [name] = warning.split(':');
-  complain(
-    warning.includes('the turn was guessed')
-      ? `${name}: nobody says which conversation its calls are of, so equal ones count as one for a while (usually ten minutes). ` +
-          'Pass --conversation, or let the client send dev.semel/conversation and dev.semel/turn in _meta.'
-      : warning,
-  );
+  const [happened, advice] = warning.split(' Wrap the call in ');
+  if (warning.includes('the turn was guessed'))
+    complain(
+      `${name}: nobody says which conversation its calls are of, so equal ones count as one for a while (usually ten minutes). ` +
+        'Pass --conversation, or let the client send dev.semel/conversation and dev.semel/turn in _meta.',
+    );
+  else if (advice === undefined) complain(warning);
+  else
+    complain(
+      `${happened} Let the client send dev.semel/conversation and dev.semel/turn in _meta, or bound it by another ` +
+        '`per` in the policy file: "ever", or { "day": "Europe/Paris" }.',
+    );
 }

@@ -55,6 +55,23 @@ test('a turn without a conversation belongs to none that is guessed, and to the 
   expect(record).toMatchObject({ conversation: 'thread-7', turn: 'm-1' });
 });
 
+test('a mistake of the program is told to the program too, once, and the model is not sent to mend its args', async () => {
+  const { semel, warnings } = shopOf();
+  await using _ = semel;
+  const guard = guardOf(semel, 'mail', 'write-non-idempotent');
+  const call = () => guard?.call({ args: { to: 'ann' } }, () => 'sent');
+  const hopeless = {
+    ok: false,
+    error: { correctiveAction: expect.stringMatching(/to repeat it does not help/) },
+  };
+  expect([await call(), await call()]).toMatchObject([hopeless, hopeless]);
+  expect(await semel.within({ conversation: '', turn: 'm-1' }, call)).toMatchObject(hopeless);
+  expect(warnings).toEqual([
+    expect.stringMatching(/^mail: .* needs a conversation.*semel\.within\(\{ conversation, turn \}/),
+    expect.stringMatching(/^mail: `conversation` is empty/),
+  ]);
+});
+
 test('the ref that a model is told decides the doubt as it is, also where the process died', () => {
   const seen = new SemelError('IN_DOUBT', 'It may have landed.', { evidence: { record: 'abcd@1.xyz' } });
   const receipt = { id: 'abcd', fence: 1 } as Receipt;

@@ -6,10 +6,17 @@ import type { ErrorValue } from '../core/errors.ts';
 import type { Per } from '../core/period.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { AttemptContext } from '../runner/index.ts';
-import { type Ambient, ambient, type CallOptions, type Semel, type ToolFunction } from '../semel/index.ts';
+import {
+  type Ambient,
+  ambient,
+  type CallOptions,
+  type Semel,
+  type ToolFunction,
+  warningOf,
+} from '../semel/index.ts';
 import { guessedConversation } from './guess.ts';
 import { type AnyPolicy, refuseKeys, termsOf } from './policy.ts';
-import { lineFor, toldError, unrecordedLine } from './told.ts';
+import { isOfProgram, lineFor, toldError, unrecordedLine } from './told.ts';
 
 /** What a framework knows of one call of a tool. */
 export interface Asked {
@@ -133,6 +140,12 @@ async function callOf(
   // It is done: only the ledger could not be told. Nobody may do it again for that.
   if (result.error.code === 'UNRECORDED')
     return { ok: true, value: result.error.value, line: unrecordedLine };
+  // The model can do nothing about it, and the program is not told otherwise.
+  if (isOfProgram(result.error)) {
+    const { name } = tool.contract;
+    const { message } = result.error;
+    warningOf(tool)?.(message.startsWith(name) ? message : `${name}: ${message}`);
+  }
   return { ok: false, error: toldError(result.error, result.receipt) };
 }
 

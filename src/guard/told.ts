@@ -27,7 +27,7 @@ export function toldError(error: SemelError, receipt: Receipt | undefined = erro
     retriable,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     message,
-    correctiveAction: nextFor(code, ref),
+    correctiveAction: isOfProgram(error) ? hopeless : nextFor(code, ref),
     ...(ref === undefined ? {} : { evidence: { ref } }),
   };
 }
@@ -57,8 +57,18 @@ function nextFor(code: ErrorCode, ref: string | undefined): string {
     case 'delay':
       return 'Nothing was done by this call. It may be made again in a while.';
     default:
-      return 'Nothing was done by this call, and to repeat it does not help. Tell the user what it says.';
+      return hopeless;
   }
+}
+
+const hopeless = 'Nothing was done by this call, and to repeat it does not help. Tell the user what it says.';
+
+/** Who asks is said by the program, not by the model: to neither its args nor its tries does this error belong. */
+export function isOfProgram({ code, path }: SemelError): boolean {
+  return (
+    code === 'NO_IDENTITY' ||
+    (code === 'INVALID_ARGS' && (path === 'conversation' || path === 'turn' || path === 'run'))
+  );
 }
 
 /** What is done and could not be written down. */
