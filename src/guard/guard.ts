@@ -2,7 +2,7 @@
 // what it does to run the tool is passed in too, and runs at most once.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { ErrorValue } from '../core/errors.ts';
+import { type ErrorValue, SemelError } from '../core/errors.ts';
 import type { Per } from '../core/period.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { AttemptContext } from '../runner/index.ts';
@@ -15,7 +15,7 @@ import {
   warningOf,
 } from '../semel/index.ts';
 import { guessedConversation } from './guess.ts';
-import { type AnyPolicy, refuseKeys, termsOf } from './policy.ts';
+import { type AnyPolicy, refuseKeys, refuseStrangers, termsOf } from './policy.ts';
 import { isOfProgram, lineFor, toldError, unrecordedLine } from './told.ts';
 
 /** What a framework knows of one call of a tool. */
@@ -70,9 +70,11 @@ export function guardOf(
   policy: AnyPolicy | undefined,
   { passes = never, schema, description }: GuardOptions = {},
 ): Guard | undefined {
+  checkSemel(semel);
   const { definition, byCall } = termsOf(name, policy);
   if (definition.effect === 'read') return undefined;
   refuseKeys(name, schema, description);
+  refuseStrangers(name, policy, schema);
   const run = (args: unknown, ctx: AttemptContext) => {
     const execute = running.getStore()?.execute;
     if (execute === undefined) throw new NotLanded('Only its framework can run it.');
@@ -107,8 +109,18 @@ export function guardOf(
   };
 }
 
+/** Programs without types swap arguments, or forget one. */
+function checkSemel(semel: unknown): void {
+  if (typeof (semel as Partial<Semel> | null | undefined)?.tool === 'function') return;
+  throw new SemelError('CONTRACT_INVALID', 'The first argument of the guard is no semel.', {
+    path: 'semel',
+    next: 'Pass what `createSemel()` gave.',
+  });
+}
+
 /** A tool that `semel.tool` made runs itself. */
 export function guardOfTool(semel: Semel, tool: ToolFunction<never, unknown>): Guard {
+  checkSemel(semel);
   const { contract, input, description } = tool;
   refuseKeys(contract.name, input, description);
   const own = tool as ToolFunction<unknown, unknown>;

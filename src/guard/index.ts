@@ -14,5 +14,12 @@ export {
 export { guessFrom } from './guess.ts';
 export { jsonSchemaOf } from './json-schema.ts';
 export { policyReader } from './policies.ts';
-export { type AnyPolicy, type Policy, type PolicyTerms, refuseKeys, termsOf } from './policy.ts';
+export {
+  type AnyPolicy,
+  type Policy,
+  type PolicyTerms,
+  refuseKeys,
+  refuseStrangers,
+  termsOf,
+} from './policy.ts';
 export { isToolError, lineFor, toldError } from './told.ts';

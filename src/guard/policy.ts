@@ -4,6 +4,7 @@
 import type { ContractDefinition } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Normaliser } from '../core/identity.ts';
+import { nearIn } from '../core/known-fields.ts';
 import type { Per } from '../core/period.ts';
 import { type Effect, isRepeatable } from '../core/words.ts';
 import type { Path, ToolDefinition } from '../semel/index.ts';
@@ -100,13 +101,55 @@ export function refuseKeys(tool: string, schema: unknown, description: unknown):
     );
 }
 
+const fieldLists = ['identity', 'content', 'volatile', 'redact'] as const;
+
+/** A field that the schema does not have is a misspelt one: what it was to name would be an intent of its own, or stored. */
+export function refuseStrangers(tool: string, policy: AnyPolicy | undefined, schema: unknown): void {
+  if (typeof policy !== 'object' || isOpen(schema)) return;
+  const known = fieldNames(schema);
+  if (known.length === 0) return;
+  for (const list of fieldLists) {
+    const named: readonly string[] = policy[list] ?? [];
+    const stranger = named.find((path) => !known.includes(path) && !known.includes(headOf(path)));
+    if (stranger === undefined) continue;
+    const meant = nearIn(known, headOf(stranger));
+    refuse(
+      tool,
+      `${tool}: \`${list}\` names \`${stranger}\`, and its schema has no such field.`,
+      meant === undefined ? `Its fields are ${known.join(', ')}.` : `Did you mean \`${meant}\`?`,
+    );
+  }
+}
+
+function headOf(path: string): string {
+  return String(path).split('.')[0] as string;
+}
+
 /** Of zod, of JSON Schema, of what frameworks wrap around it. */
 function fieldNames(schema: unknown): readonly string[] {
-  if (typeof schema !== 'object' || schema === null) return [];
-  const { shape, properties, jsonSchema } = schema as Record<string, unknown>;
+  const { shape, properties, jsonSchema } = partsOf(schema);
   if (typeof properties === 'object' && properties !== null) return Object.keys(properties);
   if (typeof jsonSchema === 'object' && jsonSchema !== null) return fieldNames(jsonSchema);
   return typeof shape === 'object' && shape !== null ? Object.keys(shape) : [];
+}
+
+const furtherFields = ['anyOf', 'oneOf', 'allOf', '$ref', 'patternProperties', 'if', 'dependentSchemas'];
+
+/** It takes fields that it does not list. */
+function isOpen(schema: unknown): boolean {
+  const parts = partsOf(schema);
+  if (typeof parts.jsonSchema === 'object' && parts.properties === undefined) return isOpen(parts.jsonSchema);
+  // Of zod 4, and of zod 3.
+  const { catchall, unknownKeys } = partsOf(partsOf(parts._zod).def ?? parts._def);
+  const others = partsOf(partsOf(catchall)._zod).def ?? partsOf(catchall)._def;
+  const { type, typeName } = partsOf(others);
+  if (others !== undefined && type !== 'never' && typeName !== 'ZodNever') return true;
+  const { additionalProperties: more = false } = parts;
+  return unknownKeys === 'passthrough' || more !== false || furtherFields.some((field) => field in parts);
+}
+
+function partsOf(schema: unknown): Record<string, unknown> {
+  return typeof schema === 'object' && schema !== null ? (schema as Record<string, unknown>) : {};
 }
 
 function refuse(path: string, happened: string, next: string): never {
