@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
+import type { Per } from '../core/period.ts';
 import {
   inspected,
   longestLine,
@@ -11,6 +12,7 @@ import {
   proxyHttp,
   proxyStdio,
   starterFile,
+  strangersIn,
   toolCalls,
   toolsOf,
 } from '../mcp/index.ts';
@@ -86,7 +88,7 @@ others run once for the same arguments: in a turn where the call or --conversati
     try {
       // A hand-off in the environment that cannot be read is told now, not with every call.
       semel.within({}, () => undefined);
-      const calls = toolCalls({ semel, server, policies });
+      const calls = toolCalls({ semel, server, policies, onStranger: complain });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
       // A client that does not listen any more does not end what it has begun.
       process.stdout.removeAllListeners('error');
@@ -146,7 +148,12 @@ async function inspect(
   policies: PolicyFile,
   { write, json }: Values,
 ): Promise<number> {
-  if (program === undefined) throw usageError('mcp', '--inspect needs the server: a command after `--`');
+  if (program === undefined)
+    throw usageError(
+      'mcp',
+      '--inspect needs the server: a command after `--`',
+      'One behind --http cannot be asked: write its policy file by hand, and check it by `semel policy check`.',
+    );
   const tools = await toolsOf(program, args, 60_000).catch((error: Error) => {
     throw new SemelError('FAILED', `${program} could not be asked: ${error.message}`, {
       next: 'Start it by hand to see what is wrong with it.',
@@ -161,14 +168,16 @@ async function inspect(
         ['tool', 'effect', 'because of', 'per'],
         rows.map(({ tool, policy, source }) => {
           const terms = typeof policy === 'string' ? { effect: policy } : policy;
-          const per = 'per' in terms && terms.per !== undefined ? JSON.stringify(terms.per) : 'turn';
+          const per = 'per' in terms && terms.per !== undefined ? perText(terms.per) : 'turn';
           const isRemembered = terms.effect !== 'read' && terms.effect !== 'write-idempotent';
           return [tool.name, terms.effect, reasons[source], isRemembered ? per : '-'];
         }),
       ),
     );
   }
-  if (write === undefined) return 0;
+  const strangers = strangersIn(policies, tools);
+  for (const sentence of strangers) complain(sentence);
+  if (write === undefined) return strangers.length === 0 ? 0 : 1;
   const text = `${JSON.stringify(starterFile(tools), null, 2)}\n`;
   try {
     writeFileSync(write, text, { flag: 'wx' });
@@ -178,6 +187,10 @@ async function inspect(
   }
   printAside(`semel: wrote ${write}: check each tool, then pass it by --policy.`);
   return 0;
+}
+
+function perText(per: Per): string {
+  return typeof per === 'string' ? per : `${per.unit} in ${per.zone}`;
 }
 
 const reasons = {

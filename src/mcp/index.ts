@@ -5,6 +5,6 @@ export { type Exported, exportedPolicies } from './exported.ts';
 export { type HttpProxy, proxyHttp } from './http.ts';
 export { type Inspected, inspected, starterFile, toolsOf } from './inspect.ts';
 export { longestLine } from './lines.ts';
-export { type FilePolicy, type PolicyFile, readPolicyFile } from './policies.ts';
+export { type FilePolicy, type PolicyFile, readPolicyFile, strangersIn } from './policies.ts';
 export { proxyStdio } from './stdio.ts';
 export { toolCalls } from './tool-calls.ts';

@@ -4,10 +4,10 @@ import { defineContract } from '../core/contract.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
-import { checkKnown, fieldsOf as knownFields } from '../core/known-fields.ts';
+import { checkKnown, fieldsOf as knownFields, nearIn } from '../core/known-fields.ts';
 import { day, hour, minute, month, type Per, week } from '../core/period.ts';
 import { effects } from '../core/words.ts';
-import { type AnyPolicy, type PolicyTerms, termsOf } from '../guard/index.ts';
+import { type AnyPolicy, type PolicyTerms, refuseStrangers, termsOf } from '../guard/index.ts';
 import type { ListedTool } from './messages.ts';
 
 /** What a tool means by a result that is marked as an error. */
@@ -129,6 +129,9 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
 
 const anyTool = 'the-tool-of-a-file';
 
+/** As a file has it, where a program would call a function. */
+const addPer = 'Add "per": "ever", "conversation", "turn", or { "day": "Europe/Paris" }.';
+
 /** Whoever finds a mistake knows its field; where that is in the file is known here. */
 function checkAt(name: string, path: string, check: () => void): void {
   try {
@@ -140,7 +143,8 @@ function checkAt(name: string, path: string, check: () => void): void {
     const inside = field === last || field.startsWith(`${last}.`) ? '' : field;
     const place = [path, inside].filter((part) => part !== '').join('.');
     const happened = error.happened.replace(/^[^:]*: /, '').replace(/\.$/, '');
-    throw refusal(name, place, `is wrong: ${happened}`, error.correctiveAction);
+    const next = error.correctiveAction.startsWith('Add `per`') ? addPer : error.correctiveAction;
+    throw refusal(name, place, `is wrong: ${happened}`, next);
   }
 }
 
@@ -172,6 +176,26 @@ export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
     errors: 'in-doubt',
     source: 'default',
   };
+}
+
+/** What the file names and the server does not have, as sentences: a misspelt tool goes by its hints, as if nobody had named it. */
+export function strangersIn(file: PolicyFile, tools: readonly ListedTool[]): readonly string[] {
+  const listed = new Map(tools.map((tool) => [tool.name, tool]));
+  return Object.entries(file.tools ?? {}).flatMap(([name, policy]) => {
+    const tool = listed.get(name);
+    if (tool !== undefined) return strangeField(tool, policy);
+    const meant = nearIn(listed.keys(), name);
+    return `the policy file names \`${name}\`, which is no tool of this server.${meant === undefined ? '' : ` Did you mean \`${meant}\`?`}`;
+  });
+}
+
+function strangeField({ name, inputSchema }: ListedTool, policy: string | FilePolicy): readonly string[] {
+  try {
+    refuseStrangers(name, policy as AnyPolicy, inputSchema);
+    return [];
+  } catch (error) {
+    return [(error as Error).message];
+  }
 }
 
 function withUsual(policy: PolicyTerms, file: PolicyFile): PolicyTerms {

@@ -15,13 +15,15 @@ import {
   type ToolCall,
   type ToolResult,
 } from './messages.ts';
-import { contractName, type ErrorMeaning, type PolicyFile, policyFor } from './policies.ts';
+import { contractName, type ErrorMeaning, type PolicyFile, policyFor, strangersIn } from './policies.ts';
 
 export interface ToolCallsOptions {
   readonly semel: Semel;
   /** Which server this is: tools of two servers may have one name. */
   readonly server: string;
   readonly policies: PolicyFile;
+  /** Is told, once each, what the policy file names and the server does not have. */
+  readonly onStranger?: (sentence: string) => void;
 }
 
 export interface ToolCalls {
@@ -30,6 +32,8 @@ export interface ToolCalls {
    * the tool; one that is not listed is treated with care.
    */
   guardFor(name: string, listed: () => Promise<ListedTool | undefined>): Promise<ToolGuard | undefined>;
+  /** The server has listed all its tools. */
+  check(tools: readonly ListedTool[]): void;
 }
 
 export interface ToolGuard {
@@ -37,9 +41,17 @@ export interface ToolGuard {
   answer(call: ToolCall, caller: Caller, forward: () => Promise<Reply>): Promise<Reply>;
 }
 
-export function toolCalls({ semel, server, policies }: ToolCallsOptions): ToolCalls {
+export function toolCalls({ semel, server, policies, onStranger }: ToolCallsOptions): ToolCalls {
   const guards = new Map<string, ToolGuard>();
+  const told = new Set<string>();
   return {
+    check(tools) {
+      for (const sentence of strangersIn(policies, tools)) {
+        if (told.has(sentence)) continue;
+        told.add(sentence);
+        onStranger?.(sentence);
+      }
+    },
     async guardFor(name, listed) {
       const isNamed = policies.tools !== undefined && Object.hasOwn(policies.tools, name);
       const { policy, errors } = policyFor(isNamed ? { name } : ((await listed()) ?? { name }), policies);
