@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
+import type { Per } from '../core/period.ts';
 import {
   inspected,
   longestLine,
@@ -11,6 +12,7 @@ import {
   proxyHttp,
   proxyStdio,
   starterFile,
+  strangersIn,
   toolCalls,
   toolsAt,
   toolsOfCommand,
@@ -89,7 +91,7 @@ others run once for the same arguments: in a turn where the call or --conversati
     try {
       // A hand-off in the environment that cannot be read is told now, not with every call.
       semel.within({}, () => undefined);
-      const calls = toolCalls({ semel, server, policies });
+      const calls = toolCalls({ semel, server, policies, onStranger: complain });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
       // A client that does not listen any more does not end what it has begun.
       process.stdout.removeAllListeners('error');
@@ -175,14 +177,16 @@ async function inspect(
         ['tool', 'effect', 'because of', 'per'],
         rows.map(({ tool, policy, source }) => {
           const terms = typeof policy === 'string' ? { effect: policy } : policy;
-          const per = 'per' in terms && terms.per !== undefined ? JSON.stringify(terms.per) : 'turn';
+          const per = 'per' in terms && terms.per !== undefined ? perText(terms.per) : 'turn';
           const isRemembered = terms.effect !== 'read' && terms.effect !== 'write-idempotent';
           return [tool.name, terms.effect, reasons[source], isRemembered ? per : '-'];
         }),
       ),
     );
   }
-  if (write === undefined) return 0;
+  const strangers = strangersIn(policies, tools);
+  for (const sentence of strangers) complain(sentence);
+  if (write === undefined) return strangers.length === 0 ? 0 : 1;
   const text = `${JSON.stringify(starterFile(tools), null, 2)}\n`;
   try {
     writeFileSync(write, text, { flag: 'wx' });
@@ -201,6 +205,10 @@ function urlOf({ http = '' }: Values): URL {
   if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))
     throw usageError('mcp', '--http takes an http or https URL');
   return new URL(http);
+}
+
+function perText(per: Per): string {
+  return typeof per === 'string' ? per : `${per.unit} in ${per.zone}`;
 }
 
 const reasons = {
@@ -233,10 +241,16 @@ function serverName(program: string, args: readonly string[]): string {
 /** A proxy guesses often, and its reader knows why. */
 function heard(warning: string): void {
   const [name] = warning.split(':');
-  complain(
-    warning.includes('the turn was guessed')
-      ? `${name}: nobody says which conversation its calls are of, so equal ones count as one for a while (usually ten minutes). ` +
-          'Pass --conversation, or let the client send dev.semel/conversation and dev.semel/turn in _meta.'
-      : warning,
-  );
+  const [happened, advice] = warning.split(' Wrap the call in ');
+  if (warning.includes('the turn was guessed'))
+    complain(
+      `${name}: nobody says which conversation its calls are of, so equal ones count as one for a while (usually ten minutes). ` +
+        'Pass --conversation, or let the client send dev.semel/conversation and dev.semel/turn in _meta.',
+    );
+  else if (advice === undefined) complain(warning);
+  else
+    complain(
+      `${happened} Let the client send dev.semel/conversation and dev.semel/turn in _meta, or bound it by another ` +
+        '`per` in the policy file: "ever", or { "day": "Europe/Paris" }.',
+    );
 }

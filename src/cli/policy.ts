@@ -41,7 +41,9 @@ function exportsOf(path: string): object {
   try {
     return createRequire(file)(file) as object;
   } catch (error) {
-    throw new SemelError('INVALID_ARGS', `${path} could not be loaded: ${(error as Error).message}`, {
+    // Below it Node.js lists who asked for the file.
+    const [why] = String((error as Error).message).split('\n');
+    throw new SemelError('INVALID_ARGS', `${path} could not be loaded: ${why}.`, {
       next: 'Name a file that Node.js can load, .js or .ts, without an `await` at its top.',
     });
   }

@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { createSemel } from '../semel/index.ts';
+import { SemelError } from '../core/errors.ts';
+import type { Receipt } from '../core/receipt.ts';
+import { type Ambient, createSemel } from '../semel/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import { guardOf } from './guard.ts';
+import { guessFrom } from './guess.ts';
+import { toldError } from './told.ts';
 
 test('what goes wrong before anything is run is told once, and not asked for ever', async () => {
   await using semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
@@ -51,4 +55,69 @@ test('fields that only sound like it are none', () => {
     again: z.boolean().describe('idempotent'),
   });
   expect(guardOf(semel, 'mail', 'write-non-idempotent', { schema })).toBeDefined();
+});
+
+const guess = (text: string) => () => guessFrom([{ role: 'user', text }], () => true);
+
+function shopOf() {
+  const warnings: string[] = [];
+  const semel = createSemel({
+    store: memoryStore(),
+    namespace: 'shop',
+    onWarning: (message) => warnings.push(message),
+  });
+  return { semel, warnings };
+}
+
+test('a conversation is not guessed: what it alone bounds would be one for strangers', async () => {
+  await using semel = shopOf().semel;
+  const perConversation = { effect: 'write-non-idempotent', per: 'conversation' } as const;
+  const guard = guardOf(semel, 'mail', perConversation);
+  for (const text of ['I am Ann.', 'I am Bob.']) {
+    const answer = await guard?.call({ args: { to: 'desk' }, identity: guess(text) }, () => 'sent');
+    expect(answer).toMatchObject({ ok: false, error: { code: 'NO_IDENTITY' } });
+  }
+  const known = () => ({ ...guess('I am Ann.')(), conversation: 'thread-7' });
+  expect(await guard?.call({ args: { to: 'desk' }, identity: known }, () => 'sent')).toMatchObject({
+    ok: true,
+  });
+});
+
+test('a turn without a conversation belongs to none that is guessed, and to the one that is known', async () => {
+  await using semel = shopOf().semel;
+  const guard = guardOf(semel, 'mail', 'write-non-idempotent');
+  const call = (identity: () => Ambient) =>
+    semel.within({ turn: 'm-1' }, () => guard?.call({ args: { to: 'ann' }, identity }, () => 'sent'));
+  expect(await call(guess('Tell Ann.'))).toMatchObject({
+    error: { message: expect.stringMatching(/a conversation/) },
+  });
+  expect(await call(() => ({ conversation: 'thread-7', turn: 'm-9' }))).toMatchObject({ ok: true });
+  const [record] = (await semel.records.list()).items;
+  expect(record).toMatchObject({ conversation: 'thread-7', turn: 'm-1' });
+});
+
+test('a mistake of the program is told to the program too, once, and the model is not sent to mend its args', async () => {
+  const { semel, warnings } = shopOf();
+  await using _ = semel;
+  const guard = guardOf(semel, 'mail', 'write-non-idempotent');
+  const call = () => guard?.call({ args: { to: 'ann' } }, () => 'sent');
+  const hopeless = {
+    ok: false,
+    error: { correctiveAction: expect.stringMatching(/to repeat it does not help/) },
+  };
+  expect([await call(), await call()]).toMatchObject([hopeless, hopeless]);
+  expect(await semel.within({ conversation: '', turn: 'm-1' }, call)).toMatchObject(hopeless);
+  expect(warnings).toEqual([
+    expect.stringMatching(/^mail: .* needs a conversation.*semel\.within\(\{ conversation, turn \}/),
+    expect.stringMatching(/^mail: `conversation` is empty/),
+  ]);
+});
+
+test('the ref that a model is told decides the doubt as it is, also where the process died', () => {
+  const seen = new SemelError('IN_DOUBT', 'It may have landed.', { evidence: { record: 'abcd@1.xyz' } });
+  const receipt = { id: 'abcd', fence: 1 } as Receipt;
+  expect(toldError(seen, receipt)).toMatchObject({
+    evidence: { ref: 'abcd@1.xyz' },
+    correctiveAction: expect.stringContaining('abcd@1.xyz'),
+  });
 });

@@ -2,13 +2,20 @@
 // what it does to run the tool is passed in too, and runs at most once.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { ErrorValue } from '../core/errors.ts';
+import { type ErrorValue, SemelError } from '../core/errors.ts';
 import type { Per } from '../core/period.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { AttemptContext } from '../runner/index.ts';
-import { type Ambient, ambient, type CallOptions, type Semel, type ToolFunction } from '../semel/index.ts';
-import { type AnyPolicy, refuseKeys, termsOf } from './policy.ts';
-import { lineFor, toldError, unrecordedLine } from './told.ts';
+import {
+  type Ambient,
+  ambient,
+  type CallOptions,
+  type Semel,
+  type ToolFunction,
+  warningOf,
+} from '../semel/index.ts';
+import { type AnyPolicy, refuseKeys, refuseStrangers, termsOf } from './policy.ts';
+import { isOfProgram, lineFor, toldError, unrecordedLine } from './told.ts';
 
 /** What a framework knows of one call of a tool. */
 export interface Asked {
@@ -62,9 +69,11 @@ export function guardOf(
   policy: AnyPolicy | undefined,
   { passes = never, schema, description }: GuardOptions = {},
 ): Guard | undefined {
+  checkSemel(semel);
   const { definition, byCall } = termsOf(name, policy);
   if (definition.effect === 'read') return undefined;
   refuseKeys(name, schema, description);
+  refuseStrangers(name, policy, schema);
   const run = (args: unknown, ctx: AttemptContext) => {
     const execute = running.getStore()?.execute;
     if (execute === undefined) throw new NotLanded('Only its framework can run it.');
@@ -99,8 +108,18 @@ export function guardOf(
   };
 }
 
+/** Programs without types swap arguments, or forget one. */
+function checkSemel(semel: unknown): void {
+  if (typeof (semel as Partial<Semel> | null | undefined)?.tool === 'function') return;
+  throw new SemelError('CONTRACT_INVALID', 'The first argument of the guard is no semel.', {
+    path: 'semel',
+    next: 'Pass what `createSemel()` gave.',
+  });
+}
+
 /** A tool that `semel.tool` made runs itself. */
 export function guardOfTool(semel: Semel, tool: ToolFunction<never, unknown>): Guard {
+  checkSemel(semel);
   const { contract, input, description } = tool;
   refuseKeys(contract.name, input, description);
   const own = tool as ToolFunction<unknown, unknown>;
@@ -132,6 +151,12 @@ async function callOf(
   // It is done: only the ledger could not be told. Nobody may do it again for that.
   if (result.error.code === 'UNRECORDED')
     return { ok: true, value: result.error.value, line: unrecordedLine };
+  // The model can do nothing about it, and the program is not told otherwise.
+  if (isOfProgram(result.error)) {
+    const { name } = tool.contract;
+    const { message } = result.error;
+    warningOf(tool)?.(message.startsWith(name) ? message : `${name}: ${message}`);
+  }
   return { ok: false, error: toldError(result.error, result.receipt) };
 }
 
@@ -141,14 +166,14 @@ function unsaid(per: Per, identity: () => Ambient): Ambient | undefined {
   const said = ambient();
   if (said.conversation !== undefined && (said.turn !== undefined || per === 'conversation'))
     return undefined;
-  // A guessed turn is of no conversation that has a name.
-  const {
-    turn,
-    weak,
-    conversation = per === 'turn' && turn !== undefined ? 'guessed' : undefined,
-  } = identity();
+  const { conversation, turn, weak } = identity();
+  // A turn that is known belongs to no conversation that is guessed: another one may count its turns the same way.
+  if (said.conversation === undefined && said.turn !== undefined)
+    return weak === true || conversation === undefined ? undefined : { conversation, turn: said.turn };
+  // A guessed turn is of no conversation that has a name; where the turn bounds nothing, strangers would meet in it.
+  const bounding = conversation ?? (per === 'turn' && turn !== undefined ? 'guessed' : undefined);
   return {
-    ...(said.conversation === undefined && conversation !== undefined ? { conversation } : {}),
+    ...(said.conversation === undefined && bounding !== undefined ? { conversation: bounding } : {}),
     ...(said.turn === undefined
       ? { ...(turn === undefined ? {} : { turn }), ...(weak === true ? { weak } : {}) }
       : {}),

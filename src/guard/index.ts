@@ -12,8 +12,14 @@ export {
   isSemelTool,
 } from './guard.ts';
 export { guessFrom } from './guess.ts';
-
 export { policyReader } from './policies.ts';
-export { type AnyPolicy, type Policy, type PolicyTerms, refuseKeys, termsOf } from './policy.ts';
+export {
+  type AnyPolicy,
+  type Policy,
+  type PolicyTerms,
+  refuseKeys,
+  refuseStrangers,
+  termsOf,
+} from './policy.ts';
 export { jsonSchemaOf } from './schema.ts';
 export { isToolError, lineFor, toldError } from './told.ts';

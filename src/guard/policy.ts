@@ -4,10 +4,11 @@
 import type { ContractDefinition } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Normaliser } from '../core/identity.ts';
+import { nearIn } from '../core/known-fields.ts';
 import type { Per } from '../core/period.ts';
 import { type Effect, isRepeatable } from '../core/words.ts';
 import type { Path, ToolDefinition } from '../semel/index.ts';
-import { shownIn } from './schema.ts';
+import { fieldNames, isOpen, shownIn } from './schema.ts';
 
 type Fields<Input> = readonly Path<Input>[];
 
@@ -100,6 +101,30 @@ export function refuseKeys(tool: string, schema: unknown, description: unknown):
       `${tool}: its description speaks to the model of a key.`,
       'Take it out of the description: semel makes the key.',
     );
+}
+
+const fieldLists = ['identity', 'content', 'volatile', 'redact'] as const;
+
+/** A field that the schema does not have is a misspelt one: what it was to name would be an intent of its own, or stored. */
+export function refuseStrangers(tool: string, policy: AnyPolicy | undefined, schema: unknown): void {
+  if (typeof policy !== 'object' || isOpen(schema)) return;
+  const known = fieldNames(schema);
+  if (known.length === 0) return;
+  for (const list of fieldLists) {
+    const named: readonly string[] = policy[list] ?? [];
+    const stranger = named.find((path) => !known.includes(path) && !known.includes(headOf(path)));
+    if (stranger === undefined) continue;
+    const meant = nearIn(known, headOf(stranger));
+    refuse(
+      tool,
+      `${tool}: \`${list}\` names \`${stranger}\`, and its schema has no such field.`,
+      meant === undefined ? `Its fields are ${known.join(', ')}.` : `Did you mean \`${meant}\`?`,
+    );
+  }
+}
+
+function headOf(path: string): string {
+  return String(path).split('.')[0] as string;
 }
 
 function refuse(path: string, happened: string, next: string): never {

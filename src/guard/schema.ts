@@ -60,3 +60,30 @@ function plainSchema(schema: unknown): unknown {
   if (typeof shape !== 'object' || shape === null) return schema;
   return { properties: Object.fromEntries(Object.keys(shape).map((name) => [name, true])) };
 }
+
+/** Of its top, in whatever way it is written. */
+export function fieldNames(schema: unknown): readonly string[] {
+  const { shape, properties, jsonSchema } = partsOf(schema);
+  if (typeof properties === 'object' && properties !== null) return Object.keys(properties);
+  if (typeof jsonSchema === 'object' && jsonSchema !== null) return fieldNames(jsonSchema);
+  return typeof shape === 'object' && shape !== null ? Object.keys(shape) : [];
+}
+
+const furtherFields = ['anyOf', 'oneOf', 'allOf', '$ref', 'patternProperties', 'if', 'dependentSchemas'];
+
+/** It takes fields that it does not list. */
+export function isOpen(schema: unknown): boolean {
+  const parts = partsOf(schema);
+  if (typeof parts.jsonSchema === 'object' && parts.properties === undefined) return isOpen(parts.jsonSchema);
+  // Of zod 4, and of zod 3.
+  const { catchall, unknownKeys } = partsOf(partsOf(parts._zod).def ?? parts._def);
+  const others = partsOf(partsOf(catchall)._zod).def ?? partsOf(catchall)._def;
+  const { type, typeName } = partsOf(others);
+  if (others !== undefined && type !== 'never' && typeName !== 'ZodNever') return true;
+  const { additionalProperties: more = false } = parts;
+  return unknownKeys === 'passthrough' || more !== false || furtherFields.some((field) => field in parts);
+}
+
+function partsOf(schema: unknown): Record<string, unknown> {
+  return typeof schema === 'object' && schema !== null ? (schema as Record<string, unknown>) : {};
+}

@@ -18,7 +18,7 @@ export function lineFor({ replayed, skipped, settledAt, drift }: Receipt): strin
  */
 export function toldError(error: SemelError, receipt: Receipt | undefined = error.receipt): ErrorValue {
   const { code, retriable, retryAfterMs, happened } = error;
-  const ref = receipt === undefined || receipt.id === '' ? undefined : `${receipt.id}@${receipt.fence}`;
+  const ref = refIn(error, receipt);
   const message = code.startsWith('STORE_')
     ? 'The ledger of what was done cannot be used right now.'
     : happened;
@@ -27,9 +27,15 @@ export function toldError(error: SemelError, receipt: Receipt | undefined = erro
     retriable,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     message,
-    correctiveAction: nextFor(error, ref, receipt?.executed === true),
+    correctiveAction: isOfProgram(error) ? hopeless : nextFor(error, ref, receipt?.executed === true),
     ...(ref === undefined ? {} : { evidence: { ref } }),
   };
+}
+
+/** As `semel resolve` takes it. Only the record knows it whole: that of an attempt that died says when it was sent. */
+function refIn({ evidence }: SemelError, receipt: Receipt | undefined): string | undefined {
+  if (typeof evidence?.record === 'string') return evidence.record;
+  return receipt === undefined || receipt.id === '' ? undefined : `${receipt.id}@${receipt.fence}`;
 }
 
 /** Never that nothing happened where something may have: a model would do it another way, or tell the user so. */
@@ -64,11 +70,20 @@ function nextFor(error: SemelError, ref: string | undefined, isExecuted: boolean
     case 'delay':
       return 'Nothing was done by this call. It may be made again in a while.';
     default:
-      return 'Nothing was done by this call, and to repeat it does not help. Tell the user what it says.';
+      return hopeless;
   }
 }
 
 const undecided = 'It may have been done. The same call, made again in a while, tells how it ended.';
+const hopeless = 'Nothing was done by this call, and to repeat it does not help. Tell the user what it says.';
+
+/** Who asks is said by the program, not by the model: to neither its args nor its tries does this error belong. */
+export function isOfProgram({ code, path }: SemelError): boolean {
+  return (
+    code === 'NO_IDENTITY' ||
+    (code === 'INVALID_ARGS' && (path === 'conversation' || path === 'turn' || path === 'run'))
+  );
+}
 
 /** What is done and could not be written down. */
 export const unrecordedLine = 'It is done, but that could not be recorded. Do not do it again.';

@@ -1,11 +1,12 @@
 // The handler of one tool in an MCP server of your own, version 1 or 2 of the SDK:
 // `server.registerTool('charge', config, guard(semel, 'charge', policy, handler))`.
 
+import { SemelError } from '../core/errors.ts';
 import type { Effect } from '../core/words.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
 import type { Semel } from '../semel/index.ts';
 import { fieldsOf, type ToolCall, type ToolResult } from './messages.ts';
-import { type ErrorMeaning, usualWeakWindow } from './policies.ts';
+import { type ErrorMeaning, errorMeanings, usualWeakWindow } from './policies.ts';
 import { isUnfinished, toolGuard } from './tool-calls.ts';
 
 export { currentAttempt, isToolError, type Policy, type PolicyTerms } from '../guard/index.ts';
@@ -30,6 +31,10 @@ export function guard<Params extends readonly unknown[], Result>(
   handler: (...given: Params) => Result | Promise<Result>,
 ): (...given: Params) => Result | Promise<Result> {
   const { errors = 'in-doubt', ...terms } = typeof policy === 'string' ? { effect: policy } : policy;
+  if (typeof handler !== 'function')
+    refuse(String(name), 'there is no handler.', "Write guard(semel, 'refund', policy, handler).");
+  if (!errorMeanings.includes(errors))
+    refuse(name, `\`errors\` is ${JSON.stringify(errors)}.`, `Write one of ${errorMeanings.join(', ')}.`);
   const usual = { weakWindow: usualWeakWindow, ...terms } as PolicyTerms;
   const guarding = guardOf(semel, name, usual, { passes: (error) => isUnfinished(error) || isVisit(error) });
   if (guarding === undefined) return handler;
@@ -47,6 +52,10 @@ export function guard<Params extends readonly unknown[], Result>(
     const { message: text, data } = reply.error;
     return { content: [{ type: 'text', text }], isError: true, _meta: data } as Result;
   };
+}
+
+function refuse(path: string, happened: string, next: string): never {
+  throw new SemelError('CONTRACT_INVALID', `${path}: ${happened}`, { path, next });
 }
 
 /** First a page has to be visited: nothing was run, and the SDK tells the client by this error. */

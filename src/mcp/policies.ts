@@ -145,6 +145,13 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
 
 const anyTool = 'the-tool-of-a-file';
 
+/** A program could call a function, or add one. */
+function inFile(next: string): string {
+  if (next.startsWith('Add `per`'))
+    return 'Add "per": "ever", "conversation", "turn", or { "day": "Europe/Paris" }.';
+  return next.replace('Add `verify`, or shorten `window`.', 'Shorten `window`.');
+}
+
 /** Whoever finds a mistake knows its field; where that is in the file is known here. */
 function checkAt(name: string, path: string, check: () => void): void {
   try {
@@ -156,8 +163,7 @@ function checkAt(name: string, path: string, check: () => void): void {
     const inside = field === last || field.startsWith(`${last}.`) ? '' : field;
     const place = [path, inside].filter((part) => part !== '').join('.');
     const happened = error.happened.replace(/^[^:]*: /, '').replace(/\.$/, '');
-    // A program could also add a function.
-    const next = error.correctiveAction.replace('Add `verify`, or shorten `window`.', 'Shorten `window`.');
+    const next = inFile(error.correctiveAction);
     throw refusal(name, place, `is wrong: ${happened}`, next);
   }
 }

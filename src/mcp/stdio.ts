@@ -64,7 +64,7 @@ async function conversation(
   server: Server,
   { calls, caller, input, output, graceMs }: StdioOptions,
 ): Promise<number> {
-  const tools = toolList();
+  const tools = toolList(calls.check);
   /** Asked of the server by us, or for a call that is claimed. */
   const awaited = new Map<string, { tell(reply: Reply): void; lose(error: Error): void }>();
   const listing = new Set<string>();

@@ -19,6 +19,7 @@ import {
 } from './messages.ts';
 import { writable } from './numbers.ts';
 import { contractName, type ErrorMeaning, type KeyPlace, type PolicyFile, policyFor } from './policies.ts';
+import { strangersIn } from './policy-strangers.ts';
 import type { SentKey } from './sent-key.ts';
 
 export interface ToolCallsOptions {
@@ -26,6 +27,8 @@ export interface ToolCallsOptions {
   /** Which server this is: tools of two servers may have one name. */
   readonly server: string;
   readonly policies: PolicyFile;
+  /** Is told, once each, what the policy file names and the server does not have. */
+  readonly onStranger?: (sentence: string) => void;
 }
 
 export interface ToolCalls {
@@ -34,6 +37,8 @@ export interface ToolCalls {
    * the tool; one that is not listed is treated with care.
    */
   guardFor(name: string, listed: () => Promise<ListedTool | undefined>): Promise<ToolGuard | undefined>;
+  /** The server has listed all its tools. */
+  check(tools: readonly ListedTool[]): void;
 }
 
 export interface ToolGuard {
@@ -44,9 +49,17 @@ export interface ToolGuard {
 /** With the key, where the server takes one. Nobody waits for the answer any more when `signal` aborts. */
 export type Forward = (key: SentKey | undefined, signal: AbortSignal) => Promise<Reply>;
 
-export function toolCalls({ semel, server, policies }: ToolCallsOptions): ToolCalls {
+export function toolCalls({ semel, server, policies, onStranger }: ToolCallsOptions): ToolCalls {
   const guards = new Map<string, ToolGuard>();
+  const told = new Set<string>();
   return {
+    check(tools) {
+      for (const sentence of strangersIn(policies, tools)) {
+        if (told.has(sentence)) continue;
+        told.add(sentence);
+        onStranger?.(sentence);
+      }
+    },
     async guardFor(name, listed) {
       const isNamed = policies.tools !== undefined && Object.hasOwn(policies.tools, name);
       const { policy, errors, key } = policyFor(

@@ -16,13 +16,16 @@ const mostPages = 100;
 /** A server that does not list its tools by then is asked without its list. */
 const patienceMs = 10_000;
 
-export function toolList(): ToolList {
+/** `onWhole` is shown the list whenever its last page has come. */
+export function toolList(onWhole: (tools: readonly ListedTool[]) => void = () => undefined): ToolList {
   const tools = new Map<string, ListedTool>();
   let listing: Promise<void> | undefined;
 
   function see(message: unknown): string | undefined {
     const { tools: some, next } = toolsIn(message);
     for (const tool of some) tools.set(tool.name, tool);
+    // Without a tool it may be no list, but an error.
+    if (next === undefined && some.length > 0) onWhole([...tools.values()]);
     return next;
   }
 

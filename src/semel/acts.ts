@@ -58,7 +58,12 @@ export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredReco
     stale:
       now?.status === 'succeeded' || now?.status === 'failed'
         ? [`has been settled since it was looked at (${now.status}).`, 'There is nothing left to decide.']
-        : ['has changed since it was looked at.'],
+        : now === undefined
+          ? ['has changed since it was looked at.']
+          : [
+              'has changed since it was looked at.',
+              `It is ${refOf(now)} now: look at it, then decide again.`,
+            ],
     running: [
       'is being executed right now.',
       'Wait for it, or force it (`force`, `--force`) to take the key away from its holder.',

@@ -309,7 +309,7 @@ export function text(path: string, value: string | undefined): string | undefine
   const refuse = (why: string, next: string): never => {
     throw new SemelError('INVALID_ARGS', `\`${path}\` ${why}.`, { path, next });
   };
-  if (typeof value !== 'string') refuse(`is a ${typeof value}, not a string`, 'Pass a string.');
+  if (typeof value !== 'string') refuse(`is ${kindOf(value)}, not a string`, 'Pass a string.');
   if (value === '') refuse('is empty', 'Leave it out, or pass what it stands for.');
   if (value.length > maxTextLength)
     refuse(

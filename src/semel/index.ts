@@ -25,3 +25,4 @@ export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records } from './rec
 export { createSemel, type Semel } from './semel.ts';
 export { type StoreChoice, storeAt, storeUnder } from './store-of.ts';
 export type { SweepOptions, SweepReport } from './sweep.ts';
+export { warningOf } from './tool-warning.ts';

@@ -16,6 +16,7 @@ import type {
   ToolFunction,
 } from './definition.ts';
 import { type Rebuild, type Rebuilding, rebuildKey, type Sibling } from './rebuild.ts';
+import { warningKey } from './tool-warning.ts';
 
 /** A tool, and what checks its args. */
 export interface KnownTool {
@@ -177,6 +178,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       Object.defineProperty(guarded, 'name', { value: contract.name });
       const again: Rebuild = (change) => rebuild(definition, change);
       Object.defineProperty(guarded, rebuildKey, { value: again });
+      Object.defineProperty(guarded, warningKey, { value: warnOnce });
       const { description, input } = definition;
       return Object.assign(guarded, { try: attempt, contract, description, input });
     },

@@ -459,6 +459,8 @@ test('types: the policy knows the fields of the input, and the tools stay what t
     guard(semel, { refund }, { refund: { effect: 'irreversible' } });
     // @ts-expect-error: search has no policy.
     guard(semel, { refund, search }, { refund: 'read' });
+    // @ts-expect-error: neither has a policy.
+    guard(semel, { refund, search });
     const six = ai6.tool({ inputSchema, execute: async ({ amount }) => ({ ok: amount }) });
     guard(semel, { six }, { six: { effect: 'irreversible', per: 'ever', content: ['order'] } });
     // @ts-expect-error: `reason` is no field of the input, in version 6 too.

@@ -471,6 +471,11 @@ describe('a tool that semel made', () => {
     const bare = semel.tool({ ...ever, name: 'bare', run: () => 1 });
     expect(() => toolFrom(semel, bare, tool)).toThrow(/no schema that LangChain can read/);
   });
+
+  test('says so where LangChain’s `tool` was forgotten', () => {
+    const forgotten = undefined as unknown as typeof tool;
+    expect(() => toolFrom(semel, made(), forgotten)).toThrow(/as its third argument\. Write toolFrom\(/);
+  });
 });
 
 describe('types', () => {

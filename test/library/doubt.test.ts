@@ -420,6 +420,12 @@ describe('resolve', () => {
     expect(error.message).toMatch(/has been settled since it was looked at/);
   });
 
+  test('a reference of a record that is still open is refused with the one that it has now', async () => {
+    const { semel, ref } = await inDoubt();
+    const error = await errorOf(semel.doubts.resolve(`${ref.split('@')[0]}@7`, 'runAgain'));
+    expect(error.message).toMatch(`has changed since it was looked at. It is ${ref} now`);
+  });
+
   test.each(['', 'nobody', 'nobody@1', '@1'])('the reference %j is refused as one', async (ref) => {
     const { semel } = await inDoubt();
     const error = await errorOf(semel.doubts.resolve(ref, 'runAgain'));

@@ -199,3 +199,12 @@ test('over HTTP it lands once, also for a client that has lost its session', asy
     expect(here.effects()).toEqual(['send ann ']);
   }
 });
+
+test('a meaning of errors that there is not, and a handler that is forgotten, are refused when the tool is made', () => {
+  const terms = { effect: 'write-non-idempotent', errors: 'rejected' as 'refused' } as const;
+  expect(() => guard(memory(), 'send', terms, () => done('sent'))).toThrow(
+    'send: `errors` is "rejected". Write one of in-doubt, refused, not-landed.',
+  );
+  const none = undefined as unknown as () => CallResult;
+  expect(() => guard(memory(), 'send', 'write-non-idempotent', none)).toThrow(/^send: there is no handler/);
+});

@@ -90,6 +90,9 @@ describe('conversation and turn', () => {
     const here = proxyPlace();
     const client = here.client(['--policy', here.policy({ act: { effect: 'irreversible', per: 'turn' } })]);
     expect(errorOf(await client.call('act', { n: 1 }))?.code).toBe('NO_IDENTITY');
+    expect(client.stderr()).toMatch(
+      /act: .* known, not guessed.* dev\.semel\/turn in _meta, or .* policy file/,
+    );
     await client.call('act', { n: 1 }, meta({ conversation: 'c', turn: 't' }));
     expect(here.effects()).toHaveLength(1);
   });

@@ -10,13 +10,15 @@ import {
   calendar,
   errorMeanings,
   fileFields,
+  type PolicyFile,
   periods,
   readPolicyFile,
   toolFields,
 } from '../../src/mcp/policies.ts';
+import { strangersIn } from '../../src/mcp/policy-strangers.ts';
 import { place } from '../cli/place.ts';
 import { bodyOf, listening, startV1, startV2 } from './http-servers.ts';
-import { fake } from './proxy.ts';
+import { fake, proxyPlace } from './proxy.ts';
 
 const root = join(import.meta.dirname, '../..');
 const schema = JSON.parse(readFileSync(join(root, 'semel.policy.schema.json'), 'utf8'));
@@ -148,6 +150,8 @@ describe('the schema agrees with what is read', () => {
     const twice = one({ effect: 'write-non-idempotent', identity: ['to'], content: ['to'] });
     expect(refusalOf(JSON.stringify(twice)).path).toBe('tools.send.content');
     expect(refusalOf('{"version":').message).toContain('no JSON');
+    // In the words of a file: a program would call a function.
+    expect(refusalOf(JSON.stringify(one('irreversible'))).message).toContain('{ "day": "Europe/Paris" }');
   });
 });
 
@@ -216,6 +220,39 @@ describe('semel mcp --inspect', () => {
     expect(refused.stderr).not.toContain('s3cret');
   });
 
+  test('what the file names and the server does not have is told; so does the proxy when the tools are listed', async () => {
+    const here = proxyPlace();
+    const policy = here.policy({
+      atc: { effect: 'irreversible', per: 'ever' },
+      act: { effect: 'irreversible', per: { day: 'Europe/Paris' } },
+      put: { effect: 'irreversible', per: 'ever' },
+    });
+    const server = ['--', process.execPath, fake, here.folder];
+    const shown = await here.semel('mcp', '--inspect', '--policy', policy, server);
+    expect(shown.stdout).toMatch(/^act +irreversible +the policy file +day in Europe\/Paris$/m);
+    expect(shown.stdout).toMatch(/^put +irreversible +the policy file +ever$/m);
+    const sentence = 'the policy file names `atc`, which is no tool of this server. Did you mean `act`?';
+    expect(shown).toMatchObject({ code: 1, stderr: expect.stringContaining(sentence) });
+    const client = here.client(['--policy', policy]);
+    for (const id of ['one', 'two']) {
+      client.write(`${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list', params: {} })}\n`);
+      await client.answer(id);
+    }
+    expect(client.stderr().split(sentence)).toHaveLength(2);
+  });
+
+  test('a field that the schema of the tool does not have is told too', () => {
+    const properties = { to: {}, body: {} };
+    const send = { name: 'send', inputSchema: { type: 'object', properties } };
+    const policy = { effect: 'write-non-idempotent', content: ['bodi'] } as const;
+    const file: PolicyFile = { version: 1, tools: { send: policy } };
+    expect(strangersIn(file, [send])).toEqual([
+      'send: `content` names `bodi`, and its schema has no such field. Did you mean `body`?',
+    ]);
+    const open = { ...send, inputSchema: { ...send.inputSchema, additionalProperties: true } };
+    expect(strangersIn(file, [open])).toEqual([]);
+  });
+
   test('a server that does not answer, or is none, is told', async () => {
     const here = place();
     expect((await here.semel('mcp', '--inspect', '--', 'false')).stderr).toContain(
@@ -268,7 +305,9 @@ describe('semel policy', () => {
     const here = place();
     here.file('empty.mjs', 'export const x = 1;');
     expect((await here.semel('policy', 'export', './empty.mjs')).stderr).toContain('exports no tools');
-    expect((await here.semel('policy', 'export', './nothing.mjs')).stderr).toContain('could not be loaded');
+    expect((await here.semel('policy', 'export', './nothing.mjs')).stderr).toMatch(
+      /could not be loaded: Cannot find module '[^']+'\. Name a file/,
+    );
     expect((await here.semel('policy', 'eat', 'x')).code).toBe(64);
   });
 

@@ -20,9 +20,11 @@ import type { AiTool, AnyFunction, AnyTool, ExecuteOptions, Guarded, Policies } 
 export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
   semel: Semel,
   tools: Tools,
-  policies: Policies<Tools> = {} as Policies<Tools>,
+  ...[policies]: Policies<Tools> extends Record<string, never>
+    ? [policies?: Policies<Tools>]
+    : [policies: Policies<Tools>]
 ): Guarded<Tools> {
-  const policyOf = policyReader(tools, policies);
+  const policyOf = policyReader(tools, policies ?? {});
   const lines = modelLines();
   const guarded = Object.entries(tools).map(([name, tool]) => [
     name,

@@ -2,7 +2,7 @@
 // ledger too; only a middleware inside that brings another tool could pass it by, and `inOrder` refuses that.
 
 import { SemelError } from '../../core/errors.ts';
-import { type Guard, guardOf, type Policy, refuseKeys } from '../../guard/index.ts';
+import { type Guard, guardOf, type Policy, refuseKeys, refuseStrangers } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { isGuarded, wrapped } from './guard.ts';
 import { isControlFlow } from './identity.ts';
@@ -34,6 +34,7 @@ export function guardMiddleware(semel: Semel, policies: Readonly<Record<string, 
     if (guarding === undefined) return tool;
     const bare = checkTool(tool);
     refuseKeys(name, bare.schema, bare.description);
+    refuseStrangers(name, policies[name], bare.schema);
     return wrapped(bare, guarding);
   };
   const middleware: GuardMiddleware = {

@@ -17,6 +17,11 @@ export function toolFrom<Factory extends AnyFunction>(
       path: 'input',
       next: 'Give the tool a zod object as its `input`.',
     });
+  if (typeof tool !== 'function')
+    throw new SemelError('CONTRACT_INVALID', 'toolFrom needs `tool` of LangChain as its third argument.', {
+      path: 'tool',
+      next: "Write toolFrom(semel, made, tool), with `tool` imported from 'langchain'.",
+    });
   // Models take no dots in the name of a tool.
   const name = contract.name.replaceAll(/[^\w-]/g, '_');
   const bare = checkTool(tool(() => undefined, { name, description, schema }));

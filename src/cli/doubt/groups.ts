@@ -57,9 +57,9 @@ export function groupCommand({ contract, error }: Group, options: string): strin
 export function contractLine({ error, members }: Group): string {
   const code = /^([A-Z][A-Z0-9_]{2,}):/.exec(error)?.[1];
   if (code !== undefined)
-    return `classify: { ${code}: 'notLanded' }, if ${code} always means that nothing was sent; else verify`;
+    return `classify: { ${code}: 'notLanded' }, if ${code} always means that nothing was sent; else verify (semel mcp: \`errors\` in the policy file)`;
   const isKeyed = members.some(({ providerKey }) => providerKey !== undefined);
   return isKeyed
     ? 'verify, which asks the target whether it landed (semel once: --verify <command>)'
-    : 'provider, if the target honours a key; else verify, which asks it (semel once: --verify <command>)';
+    : 'provider, if the target honours a key; else verify, which asks it (semel once: --verify <command>; semel mcp: `errors` in the policy file, if the server answered)';
 }
