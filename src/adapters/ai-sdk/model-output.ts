@@ -9,7 +9,7 @@ export interface ModelLines {
   get(toolCallId: string): string | undefined;
 }
 
-/** A line is asked for with every further step of the same run. */
+/** A line is asked for again with every request that is made of the same messages. */
 const most = 1_000;
 
 export function modelLines(): ModelLines {
