@@ -58,6 +58,33 @@ describe('a tool without hints', () => {
     expect(isReplay(await client.call('peek', {}))).toBe(true);
   });
 
+  test('what the policy file says of a tool stands before its hints', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--policy', here.policy({ peek: 'write-non-idempotent' })]);
+    client.write('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');
+    await client.answer(1);
+    await client.call('peek', {});
+    expect(isReplay(await client.call('peek', {}))).toBe(true);
+  });
+
+  test('a hint that the server takes back, and says so, is believed no longer', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    for (const _ of [1, 2]) await client.call('peek', {});
+    expect(here.effects()).toHaveLength(2);
+    client.write('{"jsonrpc":"2.0","method":"change"}\n');
+    await eventually(() => client.stdout().includes('list_changed'));
+    for (const _ of [1, 2]) await client.call('peek', {});
+    expect(here.effects()).toHaveLength(3);
+  });
+
+  test('is another one than the tool of that name of another server', async () => {
+    const here = proxyPlace();
+    for (const name of ['shop', 'bank', 'shop', 'bank'])
+      await here.client(['--name', name]).call('act', { n: 1 });
+    expect(here.effects()).toHaveLength(2);
+  });
+
   test('numbers that JavaScript would round are told apart', async () => {
     const here = proxyPlace();
     const client = here.client();
@@ -208,6 +235,16 @@ describe('what is not passed on', () => {
   });
 });
 
+test('1 and "1" are two ids: each is answered, and by its own result', async () => {
+  const here = proxyPlace();
+  const client = here.client();
+  client.write(lineOf(1, 'act-then-wait', { n: 1 }));
+  client.write(lineOf(1, 'act-then-wait', { n: 2 }).replace('"id":1', '"id":"1"'));
+  await eventually(() => here.effects().length === 2);
+  here.open();
+  for (const id of [1, '1']) expect((await client.answer(id)).result?.content?.[0]?.text).toBe('done');
+});
+
 describe('errors of the tool', () => {
   test('are in doubt: the first caller gets them with a line, the second is held', async () => {
     const here = proxyPlace();
@@ -313,6 +350,18 @@ describe('a client that changes its mind', () => {
     expect(here.received()).not.toContain('cancelled');
     expect(client.stdout()).not.toContain('"id":1,');
     expect(here.effects()).toHaveLength(1);
+  });
+
+  test('a call that is cancelled before it was sent is not sent', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    // In one piece: the tools are not listed yet.
+    client.write(
+      `${lineOf(1, 'act', { n: 1 })}{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n`,
+    );
+    await client.call('act', { n: 2 });
+    expect(isReplay(await client.call('act', { n: 1 }))).toBe(false);
+    expect(here.effects()).toEqual(['{"n":2}', '{"n":1}']);
   });
 
   test('a cancelled call of a tool that passes is cancelled at the server', async () => {

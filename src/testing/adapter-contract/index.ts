@@ -190,7 +190,7 @@ const cases: readonly AdapterCase[] = [
     },
   },
   {
-    name: 'without an identity it guesses one from what was said, warns, and refuses what cannot be undone per turn',
+    name: 'without an identity it guesses one from what was said, the same in every step, and warns',
     needs: 'guess',
     run: (harness) =>
       scene(harness, async ({ run, did, warnings }) => {
