@@ -85,6 +85,7 @@ const usual: readonly Suite[] = [
 
 const adapters: Suite = ['test/adapters'];
 const mcp: Suite = ['test/mcp'];
+const providers: Suite = ['test/providers', 'test/library/request-key', 'test/library/classification'];
 
 /** Who knows a part of the source, by how its path begins; the nearest are asked first. All other parts: `usual`. */
 const nearest: Readonly<Record<string, readonly Suite[]>> = {
@@ -95,9 +96,9 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/guard/': [['src/guard'], adapters, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
-  'src/providers/': [['test/providers'], ...usual],
-  'src/core/provider.ts': [['test/providers'], ...usual],
-  'src/runner/request-key.ts': [['test/providers'], ...usual],
+  'src/providers/': [providers, ...usual],
+  'src/core/provider.ts': [providers, ...usual],
+  'src/runner/request-key.ts': [providers, ...usual],
 };
 
 function suitesFor({ changes }: Mutant): readonly Suite[] {
