@@ -393,6 +393,15 @@ describe('what is refused when the tools are made', () => {
       /the model would supply the key, as `idempotencyKey`/,
     ],
     [
+      'a key in a schema that the SDK has wrapped',
+      () => {
+        const properties = { idempotency_key: { type: 'string' } } as const;
+        const wrapped = ai7.jsonSchema({ type: 'object', properties });
+        return guard(semel, { refund: { ...refund, inputSchema: wrapped } }, policy as never);
+      },
+      /the model would supply the key, as `idempotency_key`/,
+    ],
+    [
       'a key in the description',
       () => guard(semel, { refund: { ...refund, description: 'Pass a fresh idempotency key.' } }, policy),
       /description speaks to the model of a key/,
