@@ -83,17 +83,23 @@ const usual: readonly Suite[] = [
   ['src/', 'test/library', 'test/sim/regressions'],
 ];
 
-const adapters: Suite = ['test/adapters'];
+const adapters: Suite = ['src/guard', 'test/adapters'];
 const mcp: Suite = ['test/mcp'];
+const http: Suite = ['test/mcp/http'];
 const providers: Suite = ['test/providers', 'test/library/request-key', 'test/library/classification'];
 
-/** Who knows a part of the source, by how its path begins; the nearest are asked first. All other parts: `usual`. */
+/** Who knows a part of the source: the first whose path it begins with. All other parts: `usual`. */
 const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/adapters/ai-sdk/': [['test/adapters/ai-sdk'], adapters],
   'src/adapters/anthropic/': [['test/adapters/anthropic'], adapters],
   'src/adapters/langchain/': [['test/adapters/langchain'], adapters],
   'src/adapters/openai-agents/': [['test/adapters/openai-agents'], adapters],
-  'src/guard/': [['src/guard'], adapters, mcp],
+  'src/guard/': [adapters, mcp],
+  'src/mcp/events.ts': [http, mcp],
+  'src/mcp/exchange.ts': [http, mcp],
+  'src/mcp/handler.ts': [['test/mcp/handler'], mcp],
+  'src/mcp/http.ts': [http, mcp],
+  'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
   'src/providers/': [providers, ...usual],
@@ -116,7 +122,7 @@ async function bySuites(copy: Copy, mutant: Mutant): Promise<Found> {
   return undefined;
 }
 
-async function bySuite(copy: Copy, suite: readonly string[]): Promise<Found> {
+async function bySuite(copy: Copy, suite: Suite): Promise<Found> {
   const file = join(copy.folder, 'report.json');
   const reporter = ['--reporter=json', `--outputFile=${file}`];
   const vitest = [
