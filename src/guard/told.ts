@@ -37,6 +37,10 @@ function nextFor(code: ErrorCode, ref: string | undefined): string {
     case 'IN_DOUBT':
     case 'PARTIAL_SUCCESS':
       return `Do not do it once more. Tell the user that it may have been done, and that a person has to check ${ref ?? 'it'}.`;
+    // Given up, or taken over by another process: perhaps after the request left.
+    case 'ABORTED':
+    case 'LEASE_LOST':
+      return 'It may have been done, or be under way. Do not do it in another way: the same call tells, in a while, how it ended.';
     case 'RESULT_OMITTED':
       return 'It is done: do not do it again.';
     case 'FAILED':

@@ -1,6 +1,7 @@
 // What a model is told where the ledger, and not the tool, is the reason; in every framework.
 import { expect, test } from 'vitest';
-import { guardOf } from '../../src/guard/index.ts';
+import { errorCodes, SemelError } from '../../src/core/errors.ts';
+import { guardOf, toldError } from '../../src/guard/index.ts';
 import { rest, rig } from '../library/support.ts';
 
 const terms = { effect: 'write-non-idempotent', per: 'ever' } as const;
@@ -45,4 +46,25 @@ test('a call that was skipped for one that is under way is told to be none', asy
   });
   resolve('sent');
   expect(await first).toEqual({ ok: true, value: 'sent', line: undefined });
+});
+
+test('who gave up while it was under way is not told that it did not happen', async () => {
+  const { semel } = rig();
+  const mail = guardOf(semel, 'mail', terms)!;
+  const { promise, resolve } = Promise.withResolvers();
+  const abort = new AbortController();
+  const given = mail.call({ args: {}, signal: abort.signal }, () => promise);
+  await rest();
+  abort.abort();
+  expect(await given).toMatchObject({
+    error: { code: 'ABORTED', correctiveAction: expect.stringMatching(/^It may have been done/) },
+  });
+  resolve('sent');
+});
+
+test('only of what certainly did not happen a model hears that it may be made again', () => {
+  const saysSo = errorCodes.filter((code) =>
+    /may be made again/.test(toldError(new SemelError(code, 'So it is.')).correctiveAction),
+  );
+  expect(saysSo).toEqual(['IN_FLIGHT', 'NOT_LANDED', 'STORE_UNAVAILABLE']);
 });
