@@ -375,7 +375,8 @@ describe('a client that changes its mind', () => {
 
   test('a client that leaves in the middle of a call does not lose its record', async () => {
     const here = proxyPlace();
-    const client = here.client();
+    // A server goes when its client does, also in the middle of a call.
+    const client = here.client([], ['goes']);
     client.write(lineOf(1, 'act-then-wait', { n: 1 }));
     await eventually(() => here.effects().length > 0);
     client.leave();
@@ -383,7 +384,7 @@ describe('a client that changes its mind', () => {
     await new Promise((resolve) => setTimeout(resolve, 200));
     here.open();
     expect((await client.ended).code).toBe(0);
-    expect(isReplay(await here.client().call('act-then-wait', { n: 1 }))).toBe(true);
+    expect(isReplay(await here.client([], ['goes']).call('act-then-wait', { n: 1 }))).toBe(true);
     expect(here.effects()).toHaveLength(1);
   });
 

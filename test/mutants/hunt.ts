@@ -99,6 +99,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/exchange.ts': [http, mcp],
   'src/mcp/handler.ts': [['test/mcp/handler'], mcp],
   'src/mcp/http.ts': [http, mcp],
+  'src/mcp/policies.ts': [['test/mcp/policies'], mcp],
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],

@@ -137,5 +137,6 @@ process.stdin.on('data', (chunk: Buffer) => {
     if (line.trim() !== '') void answer(line);
   }
 });
+if (process.argv[3] === 'goes') process.stdin.on('end', () => process.exit());
 if (process.argv[3] === 'stays') setInterval(() => existsSync(folder) || process.exit(), 1000);
 process.on('SIGTERM', () => process.exit(42));
