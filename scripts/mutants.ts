@@ -116,7 +116,7 @@ function write(findings: readonly Finding[], told: string, minutes: number): voi
 
 Written by \`scripts/mutants.ts\`; not edited. Each bug is a change of production source in test/mutants/planted, with
 the trace that it re-creates. The simulator looks first, from seed ${effort.seed} on, for at most ${effort.histories.toLocaleString('en')} histories; what it
-does not find, or what it does not run, is left to the store contract and the library's tests.
+does not find, or what it does not run, is left to the suites that know the changed file.
 
 - commit: ${commit}
 - command: \`${command}\`

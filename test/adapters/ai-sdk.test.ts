@@ -289,6 +289,27 @@ describe.each(versions)('AI SDK %s', (_version, ai, Model) => {
     );
   });
 
+  test('1.5 what went wrong reaches the model as an error, and not as what the tool returned', async () => {
+    const fail = () => {
+      throw new Error('socket hang up');
+    };
+    const model = scripted(Model, [[refundCall]]);
+    await inTurn(() => generate(model, guard(semel, { refund: { inputSchema, execute: fail } }, policy)));
+    const prompt = JSON.stringify(model.doGenerateCalls.at(-1)?.prompt);
+    expect(prompt).toMatch(/"output":\{"type":"error-json","value":\{"code":"IN_DOUBT"/);
+  });
+
+  test('1.5 the line stands in every later request that is made of the same messages', async () => {
+    const tools = guard(semel, { refund: { inputSchema, execute: () => ({ id: 're_1' }) } }, policy);
+    for (const id of ['call_a', 'call_b']) await inTurn(() => execute(tools.refund, id));
+    const part = { type: 'tool-refund', toolCallId: 'call_b', state: 'output-available', input: args };
+    const messages = [{ role: 'assistant', parts: [{ ...part, output: { id: 're_1' } }] }];
+    for (const _ of [1, 2]) {
+      const prompt = await ai.convertToModelMessages(messages as never, { tools: tools as never });
+      expect(JSON.stringify(prompt)).toContain('nothing was sent again');
+    }
+  });
+
   test('1.5 tools that the client or the provider runs pass as they are, and a read too', () => {
     const ask = { inputSchema, description: 'The page asks the user.' };
     const search = { type: 'provider', id: 'acme.search', args: {}, inputSchema } as const;
@@ -426,6 +447,15 @@ describe('what is refused when the tools are made', () => {
           policy as never,
         ),
       /the model would supply the key, as `idempotencyKey`/,
+    ],
+    [
+      'a key in a schema that the SDK has wrapped',
+      () => {
+        const properties = { idempotency_key: { type: 'string' } } as const;
+        const wrapped = ai7.jsonSchema({ type: 'object', properties });
+        return guard(semel, { refund: { ...refund, inputSchema: wrapped } }, policy as never);
+      },
+      /the model would supply the key, as `idempotency_key`/,
     ],
     [
       'a key in the description',

@@ -127,6 +127,9 @@ test('3.3 an output schema leaves room for the value alone: no line, and an erro
   const typed = { ...options, outputSchema, execute: effect };
   const { prompt } = await play([tool(guard(semel, typed, policy))], [[refund], [refund]]);
   expect(prompt).not.toContain('Already done');
+  const worded = { ...options, name: 'worded', outputSchema: z.string(), execute: async () => 're_1' };
+  const text = guard(semel, worded, policy);
+  for (const _ of [1, 2]) expect(await text.execute(args)).toBe('re_1');
   const refusing = {
     ...typed,
     execute: () => Promise.reject(new Rejected('not paid')) as Promise<{ id: string }>,

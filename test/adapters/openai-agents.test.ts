@@ -1,7 +1,7 @@
 // The adapter for the OpenAI Agents SDK, against the real package with a scripted model. Numbers name the facts about the
 // SDK that a test stands on: 3.1 who asks, 3.2 what a wrapper keeps, 3.4 what people met; 3.3 is in
 // openai-agents-pitfalls.test.ts.
-import { Agent, RunState, run, tool } from '@openai/agents';
+import { Agent, RunContext, RunState, run, tool } from '@openai/agents';
 import { createSemel, type Semel } from 'semel';
 import { memoryStore } from 'semel/memory';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -137,6 +137,13 @@ describe('what a wrapper keeps', () => {
       expect(runs).toHaveLength(1);
     },
   );
+
+  test('3.2 what is no JSON never reaches the ledger, whoever calls the tool', async () => {
+    const bare = tool({ ...options, execute: effect });
+    const said = (each: typeof bare) => each.invoke(new RunContext(), '{"order": "o-17",');
+    expect(await said(guard(semel, bare, policy))).toEqual(await said(bare));
+    expect(await records()).toEqual([]);
+  });
 
   test('3.2 an approval sees the checked args, of a finished tool what the model wrote; a rejected call claims nothing', async () => {
     const seen: unknown[] = [];

@@ -112,6 +112,13 @@ describe('strangers', () => {
     expect(stranger.requests).toEqual([]);
   });
 
+  test('are they too whose name only ends like that of a host', async () => {
+    const hosts = [new URL(server.url).hostname.slice(1)];
+    const { problem, requests } = await ended((ctx) => post(ctx, '{}'), { ...base, hosts });
+    expect(problem).toMatch(/is no host of the provider pay/);
+    expect(requests).toEqual([]);
+  });
+
   test.each(places)('are not reached by a redirect: %o', async (provider) => {
     const stranger = await target();
     const redirecting = await leadingTo(stranger);

@@ -180,6 +180,20 @@ test('version 2: a handler that asks its caller is passed, not kept; the round t
   expect(ran).toBe(2);
 });
 
+test('a key means nothing to another client, in both versions', async () => {
+  let ran = 0;
+  const handler = guard(memory(), 'send', 'write-non-idempotent', (_: object, _extra: object) => {
+    ran += 1;
+    return done(`${ran}`);
+  });
+  const _meta = { 'dev.semel/idempotency-key': 'k' };
+  for (const clientId of ['ann', 'bob', 'ann']) await handler({}, { _meta, authInfo: { clientId } });
+  expect(ran).toBe(2);
+  for (const clientId of ['eve', 'ann'])
+    await handler({}, { mcpReq: { _meta }, http: { authInfo: { clientId } } });
+  expect(ran).toBe(3);
+});
+
 test('over HTTP it lands once, also for a client that has lost its session', async () => {
   for (const [version, start] of [
     ['v1', startV1],

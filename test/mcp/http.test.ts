@@ -55,6 +55,12 @@ async function byHand() {
         `id: 2\nevent: message\ndata: { "jsonrpc":"2.0",\ndata: "id":${id},"result":{"content":[]} }\n\n`,
       );
     }
+    if (name === 'fails') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      return void response.end(
+        `id: 7\ndata: {"jsonrpc":"2.0","id":${id},"result":{"content":[],"isError":true}}\n\n`,
+      );
+    }
     if (name === 'other')
       return void response.writeHead(200).end('{"jsonrpc":"2.0","id":"other","result":{}}');
     if (name === 'accepted') return void response.writeHead(202).end();
@@ -173,6 +179,16 @@ describe('what the server answers', () => {
     await eventually(() => proxy.stderr().includes('is at another address'));
   });
 
+  test('keeps the id of its event where semel adds a line: a client may resume by it', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const proxy = await httpProxy(server.url, here.env);
+    const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fails"}}';
+    expect((await post(proxy.url, body)).body).toMatch(
+      /^id: 7\ndata: .*Whether it landed is not known.*\n\n$/,
+    );
+  });
+
   test('nothing was sent where the server is not there', async () => {
     const here = proxyPlace();
     const proxy = await httpProxy('http://127.0.0.1:9/mcp', here.env);
@@ -272,6 +288,27 @@ describe('who may call', () => {
     ).toBe(413);
     expect(server.seen).toEqual([]);
   });
+});
+
+test('a tool that is read-only as it is listed to one caller is not so for another', async () => {
+  const here = proxyPlace();
+  let ran = 0;
+  const upstream = await listening(async (request, response) => {
+    const { id, method } = JSON.parse(await bodyOf(request));
+    const annotations = { readOnlyHint: request.headers.authorization === 'Bearer ann' };
+    ran += method === 'tools/call' ? 1 : 0;
+    const result = method === 'tools/list' ? { tools: [{ name: 'send', annotations }] } : { content: [] };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  });
+  const proxy = await httpProxy(upstream, here.env);
+  for (const [token, times] of [
+    ['ann', 2],
+    ['bob', 3],
+  ] as const) {
+    for (const _ of [1, 2]) await proxy.call('send', {}, { headers: { authorization: `Bearer ${token}` } });
+    expect(ran).toBe(times);
+  }
 });
 
 test('secrets are neither logged nor kept', async () => {

@@ -50,6 +50,14 @@ describe('a key of the caller', () => {
   });
 });
 
+test('two callers of whom nobody says more are two: neither gets what the other was answered', async () => {
+  const here = proxyPlace();
+  const proxy = await httpProxy(await startV2({ effects: here.path('effects') }), here.env);
+  for (const token of ['ann', 'bob', 'ann', 'bob'])
+    await proxy.call('send', { to: 'x' }, { headers: { authorization: `Bearer ${token}` } });
+  expect(here.effects()).toHaveLength(2);
+});
+
 describe('conversation and turn', () => {
   test('of the call: one turn is one intent, another turn another one', async () => {
     const here = proxyPlace();

@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { isSemelError } from 'semel';
 import { describe, expect, test } from 'vitest';
+import { defineContract } from '../../src/core/contract.ts';
 import { effects } from '../../src/core/words.ts';
 import {
   calendar,
+  contractName,
   errorMeanings,
   fileFields,
   type PolicyFile,
@@ -153,6 +155,24 @@ describe('the schema agrees with what is read', () => {
     // In the words of a file: a program would call a function.
     expect(refusalOf(JSON.stringify(one('irreversible'))).message).toContain('{ "day": "Europe/Paris" }');
   });
+});
+
+test('every tool has a contract of its own, whatever it is called', () => {
+  const names = [
+    'send',
+    'send mail',
+    'send/mail',
+    'send-mail',
+    `${'x'.repeat(80)}1`,
+    `${'x'.repeat(80)}2`,
+    '…',
+  ];
+  const contracts = names.map((name) => contractName('shop', name));
+  expect(new Set(contracts).size).toBe(names.length);
+  for (const name of contracts)
+    expect(() =>
+      defineContract({ name, effect: 'read' }, { hasVerify: false, hasPrepare: false }),
+    ).not.toThrow();
 });
 
 function refusalOf(text: string) {

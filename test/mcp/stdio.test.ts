@@ -58,6 +58,33 @@ describe('a tool without hints', () => {
     expect(isReplay(await client.call('peek', {}))).toBe(true);
   });
 
+  test('what the policy file says of a tool stands before its hints', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--policy', here.policy({ peek: 'write-non-idempotent' })]);
+    client.write('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');
+    await client.answer(1);
+    await client.call('peek', {});
+    expect(isReplay(await client.call('peek', {}))).toBe(true);
+  });
+
+  test('a hint that the server takes back, and says so, is believed no longer', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    for (const _ of [1, 2]) await client.call('peek', {});
+    expect(here.effects()).toHaveLength(2);
+    client.write('{"jsonrpc":"2.0","method":"change"}\n');
+    await eventually(() => client.stdout().includes('list_changed'));
+    for (const _ of [1, 2]) await client.call('peek', {});
+    expect(here.effects()).toHaveLength(3);
+  });
+
+  test('is another one than the tool of that name of another server', async () => {
+    const here = proxyPlace();
+    for (const name of ['shop', 'bank', 'shop', 'bank'])
+      await here.client(['--name', name]).call('act', { n: 1 });
+    expect(here.effects()).toHaveLength(2);
+  });
+
   test('numbers that JavaScript would round are told apart', async () => {
     const here = proxyPlace();
     const client = here.client();
@@ -208,6 +235,16 @@ describe('what is not passed on', () => {
   });
 });
 
+test('1 and "1" are two ids: each is answered, and by its own result', async () => {
+  const here = proxyPlace();
+  const client = here.client();
+  client.write(lineOf(1, 'act-then-wait', { n: 1 }));
+  client.write(lineOf(1, 'act-then-wait', { n: 2 }).replace('"id":1', '"id":"1"'));
+  await eventually(() => here.effects().length === 2);
+  here.open();
+  for (const id of [1, '1']) expect((await client.answer(id)).result?.content?.[0]?.text).toBe('done');
+});
+
 describe('errors of the tool', () => {
   test('are in doubt: the first caller gets them with a line, the second is held', async () => {
     const here = proxyPlace();
@@ -322,6 +359,18 @@ describe('a client that changes its mind', () => {
     expect(here.effects()).toHaveLength(1);
   });
 
+  test('a call that is cancelled before it was sent is not sent', async () => {
+    const here = proxyPlace();
+    const client = here.client();
+    // In one piece: the tools are not listed yet.
+    client.write(
+      `${lineOf(1, 'act', { n: 1 })}{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n`,
+    );
+    await client.call('act', { n: 2 });
+    expect(isReplay(await client.call('act', { n: 1 }))).toBe(false);
+    expect(here.effects()).toEqual(['{"n":2}', '{"n":1}']);
+  });
+
   test('a cancelled call of a tool that passes is cancelled at the server', async () => {
     const here = proxyPlace();
     const client = here.client();
@@ -333,7 +382,8 @@ describe('a client that changes its mind', () => {
 
   test('a client that leaves in the middle of a call does not lose its record', async () => {
     const here = proxyPlace();
-    const client = here.client();
+    // A server goes when its client does, also in the middle of a call.
+    const client = here.client([], ['goes']);
     client.write(lineOf(1, 'act-then-wait', { n: 1 }));
     await eventually(() => here.effects().length > 0);
     client.leave();
@@ -341,7 +391,7 @@ describe('a client that changes its mind', () => {
     await new Promise((resolve) => setTimeout(resolve, 200));
     here.open();
     expect((await client.ended).code).toBe(0);
-    expect(isReplay(await here.client().call('act-then-wait', { n: 1 }))).toBe(true);
+    expect(isReplay(await here.client([], ['goes']).call('act-then-wait', { n: 1 }))).toBe(true);
     expect(here.effects()).toHaveLength(1);
   });
 

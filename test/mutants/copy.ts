@@ -17,7 +17,17 @@ import { type Mutant, mutate } from './mutant.ts';
 
 export const root: string = join(import.meta.dirname, '../..');
 
-const needed = ['src', 'scripts', 'test', 'docs', 'package.json', 'tsconfig.json', 'vitest.config.ts'];
+const needed = [
+  'src',
+  'scripts',
+  'test',
+  'docs',
+  'examples',
+  'package.json',
+  'semel.policy.schema.json',
+  'tsconfig.json',
+  'vitest.config.ts',
+];
 
 export interface Copy {
   readonly folder: string;

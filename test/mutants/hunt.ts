@@ -1,4 +1,4 @@
-// Looks for one mutant: by the simulator, and where that finds nothing, by the store contract and the library's tests.
+// Looks for one mutant: by the simulator, and where that finds nothing, by the suites that know the changed file.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import type { Mutant } from './mutant.ts';
 export interface Effort {
   readonly histories: number;
   readonly seed: number;
-  /** Also ask the store contract and the library's tests. */
+  /** Also ask the suites. */
   readonly suites: boolean;
   /** Changes the tree besides: the empty checker. */
   readonly besides?: Mutant;
@@ -36,7 +36,7 @@ export async function hunt(mutant: Mutant, effort: Effort): Promise<Finding> {
     if (effort.besides !== undefined) copy.apply(effort.besides);
     const found =
       (mutant.foundBy === 'contract' ? undefined : await bySimulator(copy, effort)) ??
-      (effort.suites ? await bySuites(copy) : undefined);
+      (effort.suites ? await bySuites(copy, mutant) : undefined);
     const seconds = (performance.now() - startedAt) / 1_000;
     return { mutant, by: undefined, seeds: undefined, what: '', ...found, seconds };
   } finally {
@@ -74,21 +74,56 @@ interface SuiteReport {
   }[];
 }
 
+/** Folders and files of tests, asked together. */
+type Suite = readonly string[];
+
 /** The store contract and what belongs to it first: where that finds something, the rest need not be asked. */
-const suites = [
+const usual: readonly Suite[] = [
   ['test/stores', 'test/sim/far'],
   ['src/', 'test/library', 'test/sim/regressions'],
 ];
 
-async function bySuites(copy: Copy): Promise<Found> {
-  for (const suite of suites) {
+const adapters: Suite = ['src/guard', 'test/adapters'];
+const mcp: Suite = ['test/mcp'];
+const http: Suite = ['test/mcp/http'];
+const providers: Suite = ['test/providers', 'test/library/request-key', 'test/library/classification'];
+
+/** Who knows a part of the source: the first whose path it begins with. All other parts: `usual`. */
+const nearest: Readonly<Record<string, readonly Suite[]>> = {
+  'src/adapters/ai-sdk/': [['test/adapters/ai-sdk'], adapters],
+  'src/adapters/anthropic/': [['test/adapters/anthropic'], adapters],
+  'src/adapters/langchain/': [['test/adapters/langchain'], adapters],
+  'src/adapters/openai-agents/': [['test/adapters/openai-agents'], adapters],
+  'src/guard/': [adapters, mcp],
+  'src/mcp/events.ts': [http, mcp],
+  'src/mcp/exchange.ts': [http, mcp],
+  'src/mcp/handler.ts': [['test/mcp/handler'], mcp],
+  'src/mcp/http.ts': [http, mcp],
+  'src/mcp/policies.ts': [['test/mcp/policies'], mcp],
+  'src/mcp/wire.ts': [http, mcp],
+  'src/mcp/': [mcp],
+  'src/identity/': [['test/identity']],
+  'src/providers/': [providers, ...usual],
+  'src/core/provider.ts': [providers, ...usual],
+  'src/runner/request-key.ts': [providers, ...usual],
+};
+
+function suitesFor({ changes }: Mutant): readonly Suite[] {
+  const known = changes.map(
+    ({ file }) => Object.entries(nearest).find(([start]) => file.startsWith(start))?.[1] ?? usual,
+  );
+  return [...new Set(known.flat())];
+}
+
+async function bySuites(copy: Copy, mutant: Mutant): Promise<Found> {
+  for (const suite of suitesFor(mutant)) {
     const found = await bySuite(copy, suite);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-async function bySuite(copy: Copy, suite: readonly string[]): Promise<Found> {
+async function bySuite(copy: Copy, suite: Suite): Promise<Found> {
   const file = join(copy.folder, 'report.json');
   const reporter = ['--reporter=json', `--outputFile=${file}`];
   const vitest = [

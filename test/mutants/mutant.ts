@@ -8,8 +8,8 @@
 //   +++
 //   the text as a mistake would have it
 //
-// `sim`: the simulator must find it alone. `contract`: the simulator does not run this code, so the store contract and
-// the library's tests must. `either`: whoever comes first.
+// `sim`: the simulator must find it alone. `contract`: the simulator does not run this code, so the suites must; which
+// ones are asked of which file is in hunt.ts. `either`: whoever comes first.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

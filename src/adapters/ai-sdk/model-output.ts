@@ -18,7 +18,7 @@ export interface ModelLines {
   get(shown: Shown): string | undefined;
 }
 
-/** A line is asked for with every further step of the same run. */
+/** A line is asked for again with every request that is made of the same messages. */
 const most = 1_000;
 
 /** Not by the id of the call alone: some models count them anew in each chat, and a line would be told of another call. */

@@ -132,6 +132,7 @@ const cases: readonly AdapterCase[] = [
             assert.ok(isToolError(output), 'the code can tell it from a value');
             assert.equal(output.code, 'IN_DOUBT');
             assert.equal(output.retriable, false);
+            assert.match(output.correctiveAction, /^Do not do it once more\./);
           }
           assert.match(prompt, /IN_DOUBT/);
           assert.match(prompt, /correctiveAction/);
@@ -190,13 +191,14 @@ const cases: readonly AdapterCase[] = [
     },
   },
   {
-    name: 'without an identity it guesses one from what was said, warns, and refuses what cannot be undone per turn',
+    name: 'without an identity it guesses one from what was said, the same in every step, and warns',
     needs: 'guess',
     run: (harness) =>
       scene(harness, async ({ run, did, warnings }) => {
-        await harness.run(run([[mail]]));
-        await harness.run(run([[mail]]));
-        did('mail');
+        // With each step more is said, by the model and by its tools; the user's last word is the same.
+        await harness.run(run([[mail], [mail]]));
+        await harness.run(run([[search], [mail]]));
+        did('mail', 'search');
         assert.match(warnings.join('\n'), /mail: the turn was guessed/);
       }),
   },

@@ -28,6 +28,7 @@ interface Call {
 }
 
 let done = 0;
+let isChanged = false;
 
 async function result({ params }: Call): Promise<object> {
   const { name, arguments: args = {}, inputResponses, requestState, _meta } = params;
@@ -101,7 +102,7 @@ async function answer(line: string): Promise<void> {
     ];
     const tools = [
       ...names.map((name) => ({ name, inputSchema: { type: 'object' } })),
-      { name: 'peek', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } },
+      { name: 'peek', inputSchema: { type: 'object' }, annotations: { readOnlyHint: !isChanged } },
       { name: 'put', inputSchema: { type: 'object' }, annotations: { idempotentHint: true } },
     ];
     write(`${JSON.stringify({ jsonrpc: '2.0', id, result: { tools } })}\n`);
@@ -129,7 +130,10 @@ async function answer(line: string): Promise<void> {
     };
     write(`${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`);
   } else if (method === 'exit') process.exit(Number((params as unknown as { code: number }).code));
-  else if (method === 'stderr') process.stderr.write('words of the server\n');
+  else if (method === 'change') {
+    isChanged = true;
+    write('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n');
+  } else if (method === 'stderr') process.stderr.write('words of the server\n');
   else if (method === 'ping') write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{}}\n`);
 }
 
@@ -143,5 +147,6 @@ process.stdin.on('data', (chunk: Buffer) => {
     if (line.trim() !== '') void answer(line);
   }
 });
+if (process.argv[3] === 'goes') process.stdin.on('end', () => process.exit());
 if (process.argv[3] === 'stays') setInterval(() => existsSync(folder) || process.exit(), 1000);
 process.on('SIGTERM', () => process.exit(42));
