@@ -49,14 +49,13 @@ export function shownIn(schema: unknown): Shown {
 
 function plainSchema(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return undefined;
-  const { shape, jsonSchema } = schema as Record<string, unknown>;
+  const { shape } = schema as Record<string, unknown>;
   try {
     const plain = converted(schema);
     if (plain !== undefined) return plain;
   } catch {
     // It has parts that JSON Schema has no words for: then its own fields are looked at.
   }
-  if (typeof jsonSchema === 'object' && jsonSchema !== null) return jsonSchema;
   if (typeof shape !== 'object' || shape === null) return schema;
   return { properties: Object.fromEntries(Object.keys(shape).map((name) => [name, true])) };
 }
