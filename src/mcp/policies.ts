@@ -72,6 +72,9 @@ export const usualWeakWindow: Duration = '10m';
 /** A tool may take long; its claim is renewed meanwhile. */
 const usualTimeout: Duration = '1h';
 
+/** A client gives up after a minute, mostly: whoever asks again after a crash is answered before that. */
+const usualLease: Duration = '20s';
+
 export const fileFields: ReadonlySet<string> = knownFields<PolicyFile>({
   $schema: true,
   version: true,
@@ -215,7 +218,12 @@ function withProvider(policy: PolicyTerms, said: FileProvider): Pick<ToolPolicy,
 }
 
 function withUsual(policy: PolicyTerms, file: PolicyFile): PolicyTerms {
-  return { weakWindow: file.weakWindow ?? usualWeakWindow, timeout: usualTimeout, ...policy };
+  return {
+    weakWindow: file.weakWindow ?? usualWeakWindow,
+    timeout: usualTimeout,
+    lease: usualLease,
+    ...policy,
+  };
 }
 
 export const periods: readonly string[] = ['turn', 'conversation', 'run', 'ever'];

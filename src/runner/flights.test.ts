@@ -33,8 +33,8 @@ function oneRunner() {
   const [clock, random] = [systemClock, systemRandom];
   const cache = { maxBytes: 100_000, maxAgeMs: 5_000 };
   const ledger = createLedger({ store: memoryStore(), clock, random, cache });
-  const options = { ledger, clock, random, owner: 'test', maxResultBytes: 1_000, mayRunUnguarded: false };
-  return createRunner(options);
+  const limits = { maxResultBytes: 1_000, mayRunUnguarded: false };
+  return createRunner({ ledger, clock, random, owner: 'test', ...limits, warn: () => undefined });
 }
 
 const given = (result: Result) => (result.ok ? result.value : result.error.code);

@@ -35,6 +35,8 @@ export interface RunnerOptions {
   readonly maxResultBytes: number;
   /** Repeatable classes may run while the store is away. */
   readonly mayRunUnguarded: boolean;
+  /** Says it once. */
+  readonly warn: (message: string) => void;
 }
 
 export interface Runner {
@@ -68,6 +70,7 @@ export function createRunner({
   owner,
   maxResultBytes,
   mayRunUnguarded,
+  warn,
 }: RunnerOptions): Runner {
   const flights = createFlights(clock);
   const calls = new Set<Promise<unknown>>();
@@ -221,6 +224,7 @@ export function createRunner({
           settleDoubt: (record) => settleDoubt(call, record, body, record.lapsed ? [] : tried),
           startAnew: async () => follow(call, await open(call, first), body, []),
           closing: closing.signal,
+          warn,
         });
       case 'in doubt':
         return settleDoubt(call, verdict.record, body, tried);

@@ -2,6 +2,7 @@
 // waits for, takes over only what is free, and never runs a newer generation.
 
 import type { Clock, Random } from '../core/clock.ts';
+import { formatDuration } from '../core/duration.ts';
 import { driftOf } from '../core/identity.ts';
 import { isRepeatable } from '../core/words.ts';
 import { type Ledger, pause } from '../ledger/index.ts';
@@ -22,10 +23,14 @@ export interface Waiting {
   readonly startAnew: () => Promise<Result>;
   /** Aborts when this process stops waiting for anything. */
   readonly closing: AbortSignal;
+  /** Says it once. */
+  readonly warn: (message: string) => void;
 }
 
 const firstPauseMs = 10;
 const longestPauseMs = 1_000;
+/** From here on somebody may think that the program hangs. */
+const longMs = 5_000;
 
 export async function wait(call: Call, first: StoredRecord, deps: Waiting): Promise<Result> {
   const { contract } = call.tool;
@@ -33,10 +38,11 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     return { ok: true, value: undefined, receipt: receiptOf(call, first, { skipped: true }) };
   if (contract.ifBusy === 'fail') return refused(call, first, inFlight(call, first));
 
-  const { ledger, clock, random, closing } = deps;
+  const { ledger, clock, random, closing, warn } = deps;
   // What is written each time anew is not shared with a caller who wants something else written.
   const isAnother = isRepeatable(contract.effect) && driftOf(first.content, call.content()).length > 0;
-  const until = clock.mono() + contract.waitMs;
+  const since = clock.mono();
+  const until = since + contract.waitMs;
   let running = first;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     const left = until - clock.mono();
@@ -69,7 +75,15 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     }
     if (verdict.record.lapsed) return deps.goOn(verdict.record);
     running = verdict.record;
+    if (clock.mono() - since >= longMs) warn(longWait(contract, running));
   }
+}
+
+function longWait({ name, leaseMs }: Call['tool']['contract'], { owner }: StoredRecord): string {
+  return (
+    `${name}: a call waits for the same one, which ${owner} began. If that has died, it goes on when the lease of ` +
+    `${formatDuration(leaseMs)} is over; \`lease\` makes it shorter.`
+  );
 }
 
 /** Its caller left, its time was over, or its process closed: reasons of its own, none of the effect's. */

@@ -123,6 +123,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     owner: text('owner', options.owner) ?? `${hostname()}:${process.pid}`,
     maxResultBytes: limits.resultBytes,
     mayRunUnguarded: options.unguarded ?? true,
+    warn: warnOnce,
   });
   const defaults: ContractDefaults = {
     ...options.defaults,

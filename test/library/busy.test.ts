@@ -30,6 +30,30 @@ function slow() {
   return { run, ran, ends };
 }
 
+test('who waits long for another worker says so once, and when it goes on if that has died', async () => {
+  const made = rig({ owner: 'there:7' });
+  const { run, ends } = slow();
+  const first = made
+    .another()
+    .tool({ ...base, lease: '30s', run })
+    .try({ id: 1 });
+  await rest();
+  const waiting = [1, 2].map(() =>
+    made
+      .another()
+      .tool({ ...base, lease: '30s', run })
+      .try({ id: 1 }),
+  );
+  const said = () => made.warnings.filter((warning) => warning.startsWith('post:'));
+  await made.clock.advance(4_000);
+  expect(said()).toEqual([]);
+  await made.clock.advance(8_000);
+  const sentence = /^post: a call waits for the same one, which there:7 began\..*lease of 30s is over/;
+  expect(said()).toEqual([expect.stringMatching(sentence), expect.stringMatching(sentence)]);
+  ends[0]!.resolve('done');
+  for (const call of [first, ...waiting]) expect(await made.clock.until(call)).toMatchObject({ ok: true });
+});
+
 describe('in one process', () => {
   test('who shares a run waits no longer than `wait`, and the run goes on', async () => {
     const made = rig();

@@ -52,6 +52,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     owner: 'host:1',
     maxResultBytes: maxBytes,
     mayRunUnguarded: true,
+    warn: () => undefined,
   });
   const source = { namespace, address: () => undefined, permissions: [], now: () => clock.now(), limits };
   const records = createRecords({
