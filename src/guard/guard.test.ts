@@ -121,3 +121,14 @@ test('the ref that a model is told decides the doubt as it is, also where the pr
     correctiveAction: expect.stringContaining('abcd@1.xyz'),
   });
 });
+
+test('an error that is its own cause is told like any other', async () => {
+  await using semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
+  const guard = guardOf(semel, 'mail', { effect: 'write-non-idempotent', per: 'ever' });
+  const endless = new Error('the mail server said nothing');
+  endless.cause = new Error('it was the other', { cause: endless });
+  const answer = await guard?.call({ args: {} }, () => {
+    throw endless;
+  });
+  expect(answer).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+});

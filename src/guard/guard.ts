@@ -2,6 +2,7 @@
 // what it does to run the tool is passed in too, and runs at most once.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { causesOf } from '../core/classify.ts';
 import { type ErrorValue, SemelError } from '../core/errors.ts';
 import type { Per } from '../core/period.ts';
 import { NotLanded } from '../core/signals.ts';
@@ -187,8 +188,7 @@ class Suspended extends NotLanded {
 }
 
 function suspendedIn(error: unknown): Suspended | undefined {
-  for (let each = error; each instanceof Error; each = each.cause) if (each instanceof Suspended) return each;
-  return undefined;
+  return causesOf(error).find((each) => each instanceof Suspended);
 }
 
 const never = () => false;

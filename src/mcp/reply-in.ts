@@ -5,15 +5,17 @@ import { eventReader } from './events.ts';
 import { isReply, parsed } from './messages.ts';
 import { bodyOf, isEventStream } from './wire.ts';
 
-/** Undefined: there is none. */
+/** Undefined: there is none. Not every server closes a stream once it has answered: what comes after is not waited for. */
 export async function replyIn(answer: IncomingMessage): Promise<unknown> {
-  const bytes = (await bodyOf(answer)) ?? Buffer.alloc(0);
-  if (!isEventStream(answer.headers)) return parsed(bytes.toString());
+  if (!isEventStream(answer.headers)) return parsed((await bodyOf(answer))?.toString() ?? '');
   let found: unknown;
   const events = eventReader((_event, { data }) => {
     const message = data === undefined ? undefined : parsed(data);
     if (isReply(message)) found = message;
   });
-  events.read(bytes);
+  for await (const chunk of answer) {
+    events.read(chunk as Buffer);
+    if (found !== undefined) break;
+  }
   return found;
 }

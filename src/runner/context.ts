@@ -202,11 +202,21 @@ function isStream(body: unknown): boolean {
 /** Of a copy: the request goes on to be sent. */
 async function wordsOf(request: Request): Promise<string> {
   const { method, url, headers } = request;
-  const body = Buffer.from(await request.clone().arrayBuffer()).toString('latin1');
+  const body = Buffer.from(await request.clone().arrayBuffer());
   // What stands between the parts of a form is made up afresh each time.
   const boundary = /boundary=(.+)/.exec(headers.get('content-type') ?? '')?.[1];
-  const words = boundary === undefined ? body : body.replaceAll(boundary, '');
-  return `${method} ${url}\n${crypto.hash('sha256', words)}`;
+  const hash = crypto.createHash('sha256');
+  for (const part of boundary === undefined ? [body] : between(body, boundary)) hash.update(part);
+  return `${method} ${url}\n${hash.digest('hex')}`;
+}
+
+function* between(bytes: Buffer, mark: string): Generator<Buffer> {
+  let from = 0;
+  for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, from)) {
+    yield bytes.subarray(from, at);
+    from = at + mark.length;
+  }
+  yield bytes.subarray(from);
 }
 
 /** Without a provider nobody knows what is honoured; whoever sends a key knows it. */

@@ -1,5 +1,5 @@
 // Where tools of the OpenAI Agents SDK go wrong, and what the guard makes of it: fact 3.3, against the real package.
-import { Agent, tool, webSearchTool } from '@openai/agents';
+import { Agent, RunContext, tool, webSearchTool } from '@openai/agents';
 import { createSemel, Rejected, type Semel } from 'semel';
 import { memoryStore } from 'semel/memory';
 import { beforeEach, expect, test } from 'vitest';
@@ -78,6 +78,16 @@ test.each(['before', 'after'])(
     expect(runs).toEqual(['started']);
   },
 );
+
+test('3.3 a finished tool that is invoked by hand answers for itself when its time is over: that is no value', async () => {
+  const slow = { ...options, timeoutMs: 20, execute: () => new Promise<object>(() => undefined) };
+  const guarded = guard(semel, tool(slow), policy);
+  for (const _ of [1, 2]) {
+    const output = await guarded.invoke(new RunContext(), JSON.stringify(args));
+    expect(output).toMatchObject({ code: 'IN_DOUBT', message: expect.stringContaining('timed out') });
+  }
+  expect(await records()).toEqual(['unknown']);
+});
 
 test('3.3 objects reach the model as JSON text; on a replay the line is beside it, and the code has the value', async () => {
   const refunding = tool(guard(semel, { ...options, execute: effect }, policy));

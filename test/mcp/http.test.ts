@@ -110,6 +110,32 @@ describe('what passes', () => {
     expect(server.effects()).toBe(1);
   });
 
+  test('a server that leaves its streams open has told its tools all the same', async () => {
+    const here = proxyPlace();
+    let peeked = 0;
+    let open = 0;
+    const server = await listening(async (request, response) => {
+      const { id, method } = JSON.parse(await bodyOf(request));
+      const tools = [{ name: 'peek', annotations: { readOnlyHint: true } }];
+      if (method === 'tools/call') peeked += 1;
+      open += 1;
+      response.once('close', () => {
+        open -= 1;
+      });
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const result = method === 'tools/list' ? { tools } : { content: [] };
+      response.write(': hello\n\ndata: {"jsonrpc":"2.0","method":"notifications/x"}\n\n');
+      response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`);
+      if (method === 'tools/call') response.end();
+    });
+    const proxy = await httpProxy(server, here.env);
+    const from = Date.now();
+    for (const _ of [1, 2]) expect(isReplay(await proxy.call('peek'))).toBe(false);
+    expect(peeked).toBe(2);
+    expect(Date.now() - from).toBeLessThan(8_000);
+    await eventually(() => open === 0, 'the end of the streams');
+  });
+
   test('an open stream does not keep the proxy from ending', async () => {
     const here = proxyPlace();
     const server = await byHand();

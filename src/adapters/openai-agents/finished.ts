@@ -16,6 +16,11 @@ export class NotStarted extends Error {
 /** What the SDK says, by itself, for every error. */
 const hidden = 'An error occurred while running the tool. Please try again.';
 
+/** What it says, by itself, when the time of a tool is over. */
+function timedOut({ name, timeoutMs }: FunctionTool): string {
+  return `Tool '${name}' timed out after ${timeoutMs}ms.`;
+}
+
 export async function runFinished(
   tool: FunctionTool,
   context: unknown,
@@ -27,6 +32,8 @@ export async function runFinished(
   if (!isStarted()) throw new NotStarted(value);
   if (value === hidden)
     throw new MaybeLanded(`${tool.name} threw, and its errorFunction hid what. Set errorFunction: null.`);
+  // Outside of the SDK's own runner the tool keeps its time itself, and so inside of the guard.
+  if (tool.timeoutMs !== undefined && value === timedOut(tool)) throw new MaybeLanded(value);
   return value;
 }
 

@@ -18,6 +18,7 @@ export interface FunctionTool {
   readonly needsApproval: AnyFunction;
   readonly outputSchema?: unknown;
   readonly errorFunction?: AnyFunction | null;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** What `tool({…})` takes. */
