@@ -39,6 +39,8 @@ export type Execute = (args: unknown, ctx: AttemptContext) => unknown;
 
 export interface Guard {
   readonly name: string;
+  /** To the program, once: what a tool answers is read by a model alone. */
+  warn(message: string): void;
   /** Throws what `passes` lets through, and nothing else. */
   call(asked: Asked, execute: Execute): Promise<Answer>;
 }
@@ -89,6 +91,7 @@ export function guardOf(
   const tool = semel.tool({ ...definition, run } as never) as ToolFunction<unknown, unknown>;
   return {
     name: definition.name,
+    warn: (message) => warningOf(tool)?.(message),
     async call(asked, execute) {
       for (;;) {
         let isOwn = false;
@@ -124,7 +127,11 @@ export function guardOfTool(semel: Semel, tool: ToolFunction<never, unknown>): G
   const { contract, input, description } = tool;
   refuseKeys(contract.name, input, description);
   const own = tool as ToolFunction<unknown, unknown>;
-  return { name: contract.name, call: (asked) => callOf(semel, own, asked, false) };
+  return {
+    name: contract.name,
+    warn: (message) => warningOf(own)?.(message),
+    call: (asked) => callOf(semel, own, asked, false),
+  };
 }
 
 export function isSemelTool(tool: unknown): tool is ToolFunction<never, unknown> {

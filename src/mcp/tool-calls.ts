@@ -121,7 +121,8 @@ export function isUnfinished(error: unknown): error is Unfinished {
 type Finished = Extract<Reply, { readonly result: unknown }>;
 
 /** Bad request, unknown method, bad params, first visit a page: the server did not get as far as the tool. */
-const refusedCodes: readonly number[] = [-32600, -32601, -32602, -32042];
+const badParams = -32602;
+const refusedCodes: readonly number[] = [-32600, -32601, badParams, -32042];
 
 function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeaning): ToolResult {
   const error = errorIn(reply);
@@ -152,7 +153,8 @@ function isTask({ resultType, task }: ToolResult): boolean {
 }
 
 /** To whoever had it run, the server's own answer, unchanged where it landed; to others what is known. */
-function told({ id, params }: ToolCall, answer: Answer, said: Reply | undefined): Reply {
+function told(call: ToolCall, answer: Answer, said: Reply | undefined): Reply {
+  const { id, params } = call;
   if (answer.ok) {
     if (answer.line === undefined && said !== undefined) return said;
     const result = answer.value as ToolResult;
@@ -161,8 +163,8 @@ function told({ id, params }: ToolCall, answer: Answer, said: Reply | undefined)
     const isHandle = isTask(result) && (params.task !== undefined || result.resultType !== undefined);
     return { jsonrpc: '2.0', id, result: withLine(result, isHandle ? undefined : answer.line, isReplayed) };
   }
-  const { error } = answer;
   const own = said === undefined ? undefined : errorIn(said);
+  const error = said !== undefined && isOfArgs(call, said) ? { ...answer.error, ...ofArgs } : answer.error;
   if (own !== undefined) return { jsonrpc: '2.0', id, error: withData(own, error) };
   if (said !== undefined)
     return {
@@ -181,6 +183,16 @@ function told({ id, params }: ToolCall, answer: Answer, said: Reply | undefined)
     id,
     result: marked({ content: [{ type: 'text', text }], isError: true, resultType: 'complete' }, error),
   };
+}
+
+const ofArgs = { correctiveAction: 'Nothing was done. Correct the arguments.' };
+
+/** The server did not take the args: the same call would be turned away again. */
+function isOfArgs({ params }: ToolCall, said: Reply): boolean {
+  const error = errorIn(said);
+  return error === undefined
+    ? isTurnedAway(params.name, textOf((said as Finished).result))
+    : error.code === badParams;
 }
 
 function withLine(result: ToolResult, line: string | undefined, isReplayed: boolean): ToolResult {

@@ -13,9 +13,12 @@ const policy = { effect: 'irreversible', per: 'ever', content: ['reason'] } as c
 const options = { name: 'refund', description: 'Refunds an order.', parameters: schemas.refund };
 
 let semel: Semel;
+let warnings: string[];
 let runs: string[];
 beforeEach(() => {
-  semel = createSemel({ store: memoryStore(), namespace: 'openai-agents', onWarning: () => {} });
+  warnings = [];
+  const onWarning = (warning: string) => warnings.push(warning);
+  semel = createSemel({ store: memoryStore(), namespace: 'openai-agents', onWarning });
   runs = [];
   return () => semel.close({ grace: '1s' });
 });
@@ -41,7 +44,8 @@ test('3.3 bare, every error is an invitation; guarded before `tool` made it, the
 test('3.3 a finished tool hides its error: it is in doubt, and never a value; errorFunction: null shows it', async () => {
   const { outputs, prompt } = await play([guard(semel, tool(failing), policy)], [[refund], [refund]]);
   expect(outputs).toMatchObject([{ code: 'IN_DOUBT' }, { code: 'IN_DOUBT' }]);
-  expect(prompt).toContain('errorFunction: null');
+  expect(warnings.filter((warning) => warning.includes('errorFunction: null'))).toHaveLength(1);
+  expect(prompt).not.toContain('errorFunction');
   expect(prompt).not.toContain('try again');
   const open = guard(semel, tool({ ...failing, errorFunction: null }), policy);
   const other = { ...refund, args: { ...args, order: 'o-18' } };

@@ -285,7 +285,9 @@ describe('errors of the tool', () => {
       for (const _ of [1, 2]) {
         const answer = await client.call('error', { code });
         expect(answer.error?.code).toBe(code);
+        const { correctiveAction } = errorOf(answer) ?? {};
         expect(errorOf(answer)?.code).toBe('NOT_LANDED');
+        expect(correctiveAction).toMatch(code === -32602 ? /Correct the arguments/ : /may be made again/);
       }
     }
     const one = await client.call('error', { code: -32603 });

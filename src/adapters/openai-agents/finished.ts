@@ -26,12 +26,18 @@ export async function runFinished(
   context: unknown,
   input: string,
   details: object | undefined,
+  warn: (message: string) => void,
 ): Promise<unknown> {
   const isStarted = startOf(details);
   const value = await tool.invoke(context, input, details);
   if (!isStarted()) throw new NotStarted(value);
-  if (value === hidden)
-    throw new MaybeLanded(`${tool.name} threw, and its errorFunction hid what. Set errorFunction: null.`);
+  if (value === hidden) {
+    warn(
+      `${tool.name} threw, and the SDK hid what, so that it counts as in doubt. Give it \`errorFunction: null\`, or guard ` +
+        'what `tool` takes (docs/openai-agents.md).',
+    );
+    throw new MaybeLanded(`${tool.name} threw, and what is hidden.`);
+  }
   // Outside of the SDK's own runner the tool keeps its time itself, and so inside of the guard.
   if (tool.timeoutMs !== undefined && value === timedOut(tool)) throw new MaybeLanded(value);
   return value;
