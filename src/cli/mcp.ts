@@ -66,7 +66,8 @@ export default command({
   about: `Stands between any MCP client and any MCP server. A tools/call that was made before is answered from the ledger, also
 after a restart and for another client; one that may have landed is held. Everything else passes byte for byte. The
 exit code is that of the server. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
-others run once for the same arguments: in a turn where the call or --conversation names one, else in ten minutes.`,
+others run once for the same arguments: in a turn where the call or --conversation names one, else in ten minutes.
+With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, where that is set in the environment.`,
   flags,
   examples: [
     'semel mcp -- npx -y @modelcontextprotocol/server-memory',
@@ -125,23 +126,35 @@ async function serveHttp(
   const upstream = urlOf(values);
   const [, host = '127.0.0.1', port] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? '') ?? [];
   if (port === undefined) throw usageError('mcp', '--http needs --listen <port>');
+  const token = tokenFor(host);
   const proxy = await proxyHttp({
     upstream,
     host: host.replace(/^\[|\]$/g, ''),
     port: Number(port),
     calls,
     identity,
+    token,
     origins: values['allow-origin'] ?? [],
     graceMs,
   });
   printAside(`semel: listening on ${proxy.url}`);
-  if (!/^http:\/\/(127\.|\[::1\])/.test(proxy.url))
-    complain('others than this machine can reach it: whoever does may call the server, if that lets them.');
   await new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
   await proxy.close();
   return 0;
+}
+
+/** Whoever may call is answered from the ledger too, without the server being asked who they are. */
+function tokenFor(host: string): string | undefined {
+  const { SEMEL_MCP_TOKEN: token } = process.env;
+  const isHere = /^(127(\.\d+){3}|localhost|\[?::1\]?)$/.test(host);
+  const next =
+    'Set SEMEL_MCP_TOKEN to a long random text, and let clients send it as the header Semel-Token.';
+  if (!isHere && !token) throw usageError('mcp', `others than this machine could reach ${host}`, next);
+  if (token && token.length < 16)
+    throw usageError('mcp', 'SEMEL_MCP_TOKEN is shorter than 16 characters', next);
+  return token || undefined;
 }
 
 async function inspect(

@@ -33,6 +33,7 @@ import {
   bodyOf,
   elsewhere,
   type Headers,
+  isKnown,
   isPlain,
   isWelcome,
   passed,
@@ -40,6 +41,7 @@ import {
   type Sending,
   send,
   sendJson,
+  tokenHeader,
 } from './wire.ts';
 
 export interface HttpOptions {
@@ -48,6 +50,8 @@ export interface HttpOptions {
   readonly port: number;
   readonly calls: ToolCalls;
   readonly identity: Ambient;
+  /** Callers have to show it; undefined: whoever reaches the port may call. */
+  readonly token: string | undefined;
   /** Pages of these origins may call, besides those of this machine. */
   readonly origins: readonly string[];
   /** How long begun calls are waited for at the end. */
@@ -72,7 +76,7 @@ const listAgeMs = 60_000;
 const mostLists = 1_000;
 
 export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
-  const { upstream, calls, identity, origins, graceMs } = options;
+  const { upstream, calls, identity, token, origins, graceMs } = options;
   /** A server may list other tools to another caller. */
   const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
   const answering = new Set<Promise<void>>();
@@ -107,6 +111,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const refuse = (status: number, message: string) =>
       sendJson(response, refusal(null, -32600, message), status);
     if (!isWelcome(request, origins)) return refuse(403, 'This origin or host may not call.');
+    if (token !== undefined && !isKnown(request, token))
+      return refuse(401, `Send the token of the proxy as the header ${tokenHeader}.`);
     if (pathname !== upstream.pathname) return refuse(404, 'Only the server is here.');
     if (request.method !== 'POST') return passOn(request, response, undefined);
     if (!isPlain(request.headers)) return refuse(415, 'Send the message as it is, not compressed.');

@@ -1,5 +1,6 @@
 // HTTP between the proxy and both sides: which headers pass, how bodies are read, who may call at all.
 
+import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   type IncomingMessage,
   request as plainRequest,
@@ -22,7 +23,7 @@ export interface Sending {
 export function send(target: URL, { method, headers, body, signal }: Sending): Promise<IncomingMessage> {
   const start = target.protocol === 'https:' ? tlsRequest : plainRequest;
   const sent: Headers = { ...headers };
-  for (const name of [...hopByHop, 'host', 'content-length']) delete sent[name];
+  for (const name of [...hopByHop, 'host', 'content-length', tokenHeader]) delete sent[name];
   if (body !== undefined) sent['content-length'] = String(body.length);
   for (const name of Object.keys(sent)) if (sent[name] === undefined) delete sent[name];
   const options: RequestOptions = { headers: sent, ...(method === undefined ? {} : { method }) };
@@ -55,6 +56,16 @@ export function elsewhere({ statusCode = 0, headers }: IncomingMessage, asked: U
 export function isPlain(headers: Headers): boolean {
   const coding = headers['content-encoding'];
   return coding === undefined || coding === 'identity';
+}
+
+/** What a caller shows to the proxy; the server is not shown it. */
+export const tokenHeader = 'semel-token';
+
+/** In a time that tells nothing of how much of it is right. */
+export function isKnown({ headers }: IncomingMessage, token: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  const shown = headers[tokenHeader];
+  return typeof shown === 'string' && timingSafeEqual(digest(shown), digest(token));
 }
 
 /** A page in a browser must not reach what is meant for this machine: neither as itself nor under a borrowed name. */

@@ -278,7 +278,6 @@ describe('who may call', () => {
     const server = await byHand();
     const proxy = await httpProxy(server.url, here.env, ['--allow-origin', 'https://good.example']);
     expect(proxy.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
-    expect(proxy.stderr()).not.toContain('others than this machine');
     const asked = async (headers: Record<string, string>) =>
       (await post(proxy.url, '{"id":1}', headers)).status;
     for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example', 'file://x'])
@@ -293,9 +292,33 @@ describe('who may call', () => {
     expect(await asked({ host: 'evil.example' })).toBe(403);
     expect(server.seen).toHaveLength(4);
     expect((await post(proxy.url.replace('/mcp', '/other'), '{"id":1}')).status).toBe(404);
+  });
 
-    const open = await httpProxy(server.url, here.env, [], '0.0.0.0:0');
-    await eventually(() => open.stderr().includes('others than this machine'));
+  test('from elsewhere only with a token, which is long, and which the server does not see', async () => {
+    const here = proxyPlace();
+    const server = await byHand();
+    const listen = ['mcp', '--http', server.url, '--listen', '0.0.0.0:0'];
+    const bare = await here.semel(...listen);
+    expect(bare).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/others .* 0\.0\.0\.0.*SEMEL_MCP_TOKEN/s),
+    });
+    const short = await here.with({ env: { SEMEL_MCP_TOKEN: 'short' } }).semel(...listen);
+    expect(short).toMatchObject({ code: 64, stderr: expect.stringContaining('16 characters') });
+
+    const token = 'a-long-and-random-text';
+    const open = await httpProxy(server.url, { ...here.env, SEMEL_MCP_TOKEN: token }, [], '0.0.0.0:0');
+    const url = open.url.replace('0.0.0.0', '127.0.0.1');
+    const asked = async (headers: Record<string, string>, body = '{"id":1}') =>
+      (await post(url, body, headers)).status;
+    const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"act"}}';
+    for (const headers of [{}, { 'semel-token': 'another' }, { authorization: `Bearer ${token}` }])
+      for (const body of ['{"id":1}', call]) expect(await asked(headers, body)).toBe(401);
+    expect(server.seen).toHaveLength(0);
+    expect(await asked({ 'Semel-Token': token })).toBe(200);
+    expect(await asked({ 'Semel-Token': token }, call)).toBe(200);
+    expect(JSON.stringify(server.seen)).not.toContain(token);
+    expect(open.stderr()).not.toContain(token);
   });
 
   test('nobody with a message that cannot be read, is compressed, in a batch or too long', async () => {
