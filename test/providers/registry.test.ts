@@ -93,6 +93,10 @@ describe.each(providers)('$name', (row) => {
     expect(contractWith(provider, { verify: () => unsure('x') })).not.toThrow();
   });
 
+  test('gets another key for another try where it would answer the known one with its stored error', () => {
+    expect(provider.replaysErrors ?? false).toBe(row.errors === 'replayed');
+  });
+
   test('speaks for no error of somebody else', () => {
     for (const other of [new Error('x'), { status: 400 }, undefined, new Response(null, { status: 400 })])
       expect(provider.classify?.(other)).toBeUndefined();
