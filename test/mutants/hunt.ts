@@ -86,7 +86,7 @@ const usual: readonly Suite[] = [
 const adapters: Suite = ['src/guard', 'test/adapters'];
 const mcp: Suite = ['test/mcp'];
 const http: Suite = ['test/mcp/http'];
-const providers: Suite = ['test/providers', 'test/library/request-key', 'test/library/classification'];
+const providers: Suite = ['src/core/provider', 'test/providers', 'test/library/request-key'];
 
 /** Who knows a part of the source: the first whose path it begins with. All other parts: `usual`. */
 const nearest: Readonly<Record<string, readonly Suite[]>> = {

@@ -93,9 +93,15 @@ describe.each(providers)('$name', (row) => {
     expect(contractWith(provider, { verify: () => unsure('x') })).not.toThrow();
   });
 
+  test('gets another key for another try where it would answer the known one with its stored error', () => {
+    expect(provider.replaysErrors ?? false).toBe(row.errors === 'replayed');
+  });
+
   test('speaks for no error of somebody else', () => {
     for (const other of [new Error('x'), { status: 400 }, undefined, new Response(null, { status: 400 })])
       expect(provider.classify?.(other)).toBeUndefined();
+    for (const host of ['elsewhere.example', ...(provider.hosts ?? []).map((own) => `not-${own}`)])
+      expect(provider.classify?.({ response: { status: 400, url: `https://${host}/v1/x` } })).toBeUndefined();
   });
 
   test('knows a response of its own host', () => {
