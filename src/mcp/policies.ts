@@ -131,6 +131,9 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
     const said = typeof policy === 'string' ? { effect: policy } : (policy as unknown);
     if (!isObject(said)) throw refusal(name, path, 'is no policy', 'Write "read", or { "effect": "…" }.');
     at(path, () => checkKnown(tool, said, toolFields));
+    for (const [field, value] of Object.entries(said))
+      if (value === null)
+        throw refusal(name, `${path}.${field}`, 'is null', 'Leave it out, or write what it is.');
     const { effect, errors, stakes, repeat, per, provider } = said as Partial<FilePolicy>;
     oneOf(typeof policy === 'string' ? path : `${path}.effect`, effect, effects);
     if (errors !== undefined) oneOf(`${path}.errors`, errors, errorMeanings);

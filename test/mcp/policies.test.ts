@@ -103,6 +103,9 @@ describe('the schema agrees with what is read', () => {
     [one({ effect: 'write-non-idempotent', window: '1 day' }), 'tools.send.window'],
     [one({ effect: 'write-non-idempotent', lease: -1 }), 'tools.send.lease'],
     [one({ effect: 'write-non-idempotent', provider: 7 }), 'tools.send.provider'],
+    [one({ effect: 'write-non-idempotent', identity: null }), 'tools.send.identity'],
+    [one({ effect: 'write-non-idempotent', timeout: null }), 'tools.send.timeout'],
+    [one({ effect: 'write-non-idempotent', redact: null }), 'tools.send.redact'],
     [one({ effect: 'write-non-idempotent', provider: { window: '1h' } }), 'tools.send.provider'],
     [
       one({ effect: 'write-non-idempotent', provider: { name: 'a', argument: 'a b' } }),
