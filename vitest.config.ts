@@ -19,7 +19,7 @@ export default defineConfig({
     // Tests start, stop and kill child processes; a worker of its own keeps signals and open handles apart.
     pool: 'forks',
     // Most of them wait for processes: more at a time than there are cores.
-    maxWorkers: 4,
+    maxWorkers: 5,
     globalSetup: ['test/cli/build.ts', 'test/servers/shared.ts'],
     // Generous: a busy machine is slow, and no test asserts how long something takes.
     testTimeout: 120_000,

@@ -99,7 +99,8 @@ test('a run whose command is killed has failed, and runs again', async () => {
 describe('an effect', () => {
   test('whose command is killed is in doubt', async () => {
     const at = place();
-    const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command(60));
+    // What it left behind has the output, and is waited for.
+    const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command(3));
     process.kill(await pidOf(at), 'SIGKILL');
     expect((await first.ended).code).toBe(76);
     expect((await at.semel('once', 'mail', '--id', 'a=1', '--', ...command(0))).code).toBe(76);
