@@ -1,5 +1,7 @@
-// Plays all incidents with real processes, prints what landed, and writes docs/incidents.md and docs/why.md.
+// Plays incidents with real processes and prints what landed: `npm run incidents -- refund zombie` those whose title has one
+// of the words. Without words it plays all of them, and writes docs/incidents.md and docs/why.md.
 import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { incidents } from '../test/incidents/index.ts';
 import { outcomeTable, type Played, page } from '../test/incidents/page.ts';
 import { play } from '../test/incidents/stage.ts';
@@ -8,9 +10,23 @@ import { whyPage } from '../test/incidents/why.ts';
 // Nothing is left behind when somebody loses patience: processes and folders go with the exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
+const { values, positionals: words } = parseArgs({
+  allowPositionals: true,
+  options: { help: { type: 'boolean', short: 'h' } },
+});
+if (values.help === true) {
+  console.log('npm run incidents [-- <words of a title> …]\n');
+  for (const { title } of incidents) console.log(`  ${title}`);
+  process.exit();
+}
+const isMeant = ({ title }: { readonly title: string }) =>
+  words.length === 0 || words.some((word) => title.toLowerCase().includes(word.toLowerCase()));
+const chosen = incidents.filter(isMeant);
+if (chosen.length === 0) throw new Error(`No title has ${words.join(' or ')}: see --help.`);
+
 const played: Played[] = [];
 const surprises: string[] = [];
-for (const incident of incidents) {
+for (const incident of chosen) {
   const { title, wanted, ways } = incident;
   console.error(title);
   for (const { name, ...expected } of ways) {
@@ -27,7 +43,7 @@ console.log(outcomeTable(played));
 if (surprises.length > 0) {
   console.error(`\n${surprises.join('\n')}\ndocs/incidents.md and docs/why.md were not written.`);
   process.exitCode = 1;
-} else {
+} else if (words.length === 0) {
   writeFileSync('docs/incidents.md', page(incidents));
   writeFileSync('docs/why.md', whyPage());
 }
