@@ -1,9 +1,12 @@
 // A server that takes a key: what is in doubt is run again under the same one, as long as it is remembered.
 
+import { createSemel } from 'semel';
+import { guard } from 'semel/mcp';
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../cli/place.ts';
+import { atTheEnd, eventually } from '../cli/place.ts';
+import { httpClient } from './clients.ts';
 import { httpProxy } from './http-proxy.ts';
-import { bodyOf, listening } from './http-servers.ts';
+import { bodyOf, listening, startV1 } from './http-servers.ts';
 import { errorOf, proxyPlace, soon } from './proxy.ts';
 
 const terms = { effect: 'write-non-idempotent', window: '24h', ...soon } as const;
@@ -64,4 +67,39 @@ test('over HTTP: a reply that is lost is asked for again under the same key', as
   expect(errorOf(await call('pay', { order: 1 }))?.code).toBe('IN_DOUBT');
   expect((await call('pay', { order: 1 })).result?.content?.[0]?.text).toBe('as before');
   expect(seen).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/), seen[0]]);
+});
+
+test('a server with `guard` of semel/mcp finds the key: what it has done is not done again', async () => {
+  const here = proxyPlace();
+  const semel = createSemel({ store: `sqlite:${here.path('inner.db')}`, namespace: 'shop' });
+  atTheEnd(() => void semel.close());
+  const wrap = (name: string, handler: (...given: never[]) => unknown) =>
+    guard(semel, name, { effect: 'write-non-idempotent', per: 'conversation' }, handler as never) as never;
+  const shop = await startV1({ effects: here.path('effects'), wrap }, true);
+  let isCut = false;
+  // Between the two: the first answer to a call is lost on its way.
+  const cutting = await listening(async (request, response) => {
+    const body = await bodyOf(request);
+    const { host: _, connection: _c, 'content-length': _l, ...headers } = request.headers;
+    const answer = await fetch(shop, { method: 'POST', headers: headers as never, body });
+    const text = await answer.text();
+    if (body.includes('tools/call') && !isCut) {
+      isCut = true;
+      return void request.socket.destroy();
+    }
+    const type = answer.headers.get('content-type') ?? 'application/json';
+    const session = answer.headers.get('mcp-session-id');
+    response.writeHead(answer.status, {
+      'content-type': type,
+      ...(session ? { 'mcp-session-id': session } : {}),
+    });
+    response.end(text);
+  });
+  const file = here.policy({ send: { ...terms, provider: { name: 'the shop', window: '24h' } } });
+  const proxy = await httpProxy(cutting, here.env, ['--policy', file]);
+  const client = await httpClient('v1', proxy.url);
+  const args = { to: 'ann' };
+  expect((await client.call('send', args)).isError).toBe(true);
+  expect((await client.call('send', args)).structuredContent).toEqual({ to: 'ann', n: 1 });
+  expect(here.effects()).toHaveLength(1);
 });
