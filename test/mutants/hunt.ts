@@ -100,11 +100,14 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/handler.ts': [['test/mcp/handler'], mcp],
   'src/mcp/http.ts': [http, mcp],
   'src/mcp/policies.ts': [['test/mcp/policies'], mcp],
+  'src/mcp/sent-key.ts': [['test/mcp/provider'], mcp],
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
   'src/providers/': [providers, ...usual],
   'src/core/provider.ts': [providers, ...usual],
+  'src/runner/context.ts': [providers, ...usual],
+  'src/runner/first-turn.ts': [['test/library/first-turn'], ...usual],
   'src/runner/request-key.ts': [providers, ...usual],
 };
 
