@@ -71,6 +71,9 @@ const contextHeader = handoffHeader.toLowerCase();
 const asEvents = { accept: 'text/event-stream', 'content-type': undefined, 'mcp-method': undefined };
 const moved = 'The server is at another address than the proxy was told.';
 
+/** Node.js takes each character of a header for one byte; an id is UTF-8. */
+const inBytes = (text: string) => Buffer.from(text).toString('latin1');
+
 /** A list may change without our hearing of it. */
 const listAgeMs = 60_000;
 const mostLists = 1_000;
@@ -141,7 +144,10 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
           body: key === undefined ? body : withKey(body, key, metaNames.key),
         }),
       resume: (lastEventId) =>
-        ask(request, { method: 'GET', headers: { ...headers, 'last-event-id': lastEventId, ...asEvents } }),
+        ask(request, {
+          method: 'GET',
+          headers: { ...headers, 'last-event-id': inBytes(lastEventId), ...asEvents },
+        }),
     });
     const context = request.headers[contextHeader];
     const caller = { scope, identity: typeof context === 'string' ? context : identity };
