@@ -2,6 +2,7 @@
 // else is passed on as it is. A client that hangs up does not end what it has begun.
 
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { handoffHeader } from '../core/handoff-places.ts';
@@ -84,6 +85,9 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
   const answering = new Set<Promise<void>>();
   const inHand = new Set<string>();
+  /** Nothing is waited for any more: a server that never ends its answer would keep this process. */
+  const over = new AbortController();
+  setMaxListeners(0, over.signal);
   let isMoved = false;
   const server = createServer((request, response) => {
     response.on('error', () => undefined);
@@ -105,6 +109,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
       const timer = setTimeout(resolve, graceMs);
       await Promise.race([Promise.allSettled(answering), patience]);
       clearTimeout(timer);
+      over.abort();
       server.closeAllConnections();
     },
   };
@@ -142,18 +147,20 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
           method: 'POST',
           headers,
           body: key === undefined ? body : withKey(body, key, metaNames.key),
+          signal: over.signal,
         }),
       resume: (lastEventId) =>
         ask(request, {
           method: 'GET',
           headers: { ...headers, 'last-event-id': inBytes(lastEventId), ...asEvents },
+          signal: over.signal,
         }),
     });
     const context = request.headers[contextHeader];
     const caller = { scope, identity: typeof context === 'string' ? context : identity };
     inHand.add(handOf(message.id));
     const work = guard
-      .answer(message, caller, exchange.forward)
+      .answer(message, caller, (key, signal) => exchange.forward(key, AbortSignal.any([signal, over.signal])))
       .catch((error: unknown) => broken(message.id, error))
       .then(exchange.finish)
       .finally(() => inHand.delete(handOf(message.id)));

@@ -10,6 +10,7 @@ import {
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { eventually } from '../cli/place.ts';
 import { httpClient } from './clients.ts';
 import { httpProxy } from './http-proxy.ts';
 import { listening } from './http-servers.ts';
@@ -79,7 +80,7 @@ async function halting(first: string, resumed: (response: ServerResponse, last: 
   });
   const here = proxyPlace();
   const file = here.policy({ send: { effect: 'write-non-idempotent' } });
-  return { asked, ...(await httpProxy(url, here.env, ['--policy', file])) };
+  return { asked, ...(await httpProxy(url, here.env, ['--policy', file, '--grace', '1s'])) };
 }
 
 const answer = 'data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}\n\n';
@@ -127,6 +128,17 @@ test('an event that is too long is not fetched again and again', async () => {
   });
   expect(errorOf(await call('send', { to: 'ann' }, { id: 1 }))?.code).toBe('IN_DOUBT');
   expect(asked.resumed).toBe(1);
+});
+
+test('a stream that is left open does not keep the proxy from ending', async () => {
+  const { asked, child, call } = await halting('id: e7\nretry: 20\ndata:\n\n', (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n\n');
+  });
+  void call('send', { to: 'ann' }, { id: 1 }).catch(() => undefined);
+  await eventually(() => asked.resumed > 0);
+  child.kill('SIGTERM');
+  await eventually(() => child.exitCode !== null, 'the end');
+  expect(child.exitCode).toBe(0);
 });
 
 test.each([
