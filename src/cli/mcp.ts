@@ -172,7 +172,7 @@ async function inspect(
       ? toolsAt(urlOf(values), authorization, patienceMs)
       : toolsOfCommand(program, args, patienceMs);
   const tools = await asking.catch((error: Error) => {
-    throw new SemelError('FAILED', `${program ?? http} could not be asked: ${error.message}`, {
+    throw new SemelError('FAILED', `${program ?? placeOf(values)} could not be asked: ${error.message}`, {
       next:
         error instanceof Unauthorized
           ? 'Set SEMEL_MCP_AUTHORIZATION to what the header `Authorization` has to say.'
@@ -218,6 +218,12 @@ function urlOf({ http = '' }: Values): URL {
   if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))
     throw usageError('mcp', '--http takes an http or https URL');
   return new URL(http);
+}
+
+/** Without what only the server may know. */
+function placeOf(values: Values): string {
+  const { origin, pathname } = urlOf(values);
+  return `${origin}${pathname}`;
 }
 
 function perText(per: Per): string {

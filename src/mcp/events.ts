@@ -11,20 +11,39 @@ export interface EventFields {
   readonly retryMs: number | undefined;
 }
 
+/** However often it is asked for, it is as long. */
+export class TooLong extends Error {
+  constructor() {
+    super(`An event is longer than ${longestLine} bytes.`);
+  }
+}
+
 /** Calls `see` with the bytes of each whole event, and what it says. */
 export function eventReader(see: (event: Buffer, fields: EventFields) => void): {
   read(chunk: Buffer): void;
 } {
-  let rest: Buffer = Buffer.alloc(0);
+  let parts: Buffer[] = [];
+  let size = 0;
+  /** Of what is left: an end may lie across two chunks. */
+  let last = Buffer.alloc(0);
   return {
     read(chunk) {
-      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-      if (rest.length > longestLine) throw new Error(`An event is longer than ${longestLine} bytes.`);
+      const seam = Buffer.concat([last, chunk]);
+      parts.push(chunk);
+      size += chunk.length;
+      last = seam.subarray(-3);
+      if (size > longestLine) throw new TooLong();
+      // Only what is new is looked at: a long event comes in thousands of chunks.
+      if (endOf(seam) < 0) return;
+      let rest = Buffer.concat(parts);
       for (let end = endOf(rest); end > 0; end = endOf(rest)) {
         const event = rest.subarray(0, end);
         rest = rest.subarray(end);
         see(event, fieldsIn(event.toString()));
       }
+      parts = [rest];
+      size = rest.length;
+      last = rest.subarray(-3);
     },
   };
 }

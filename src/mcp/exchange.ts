@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fateOfError, fateOfStatus } from '../core/classify.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
-import { eventReader } from './events.ts';
+import { eventReader, TooLong } from './events.ts';
 import { idKey, isReply, type Reply, type ToolCall } from './messages.ts';
 import { answerIn } from './numbers.ts';
 import type { Forward } from './tool-calls.ts';
@@ -27,6 +27,8 @@ export interface Upstream {
 
 /** Where a server does not say how long to wait before its stream is taken up again. */
 const usualRetryMs = 1_000;
+/** One that asks for no pause, and ends each stream at once, would be asked without end. */
+const leastRetryMs = 100;
 
 export function exchangeFor(call: ToolCall, response: ServerResponse, { send, resume }: Upstream): Exchange {
   /** The answer as it came: what is not changed is passed on byte for byte. */
@@ -54,7 +56,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
     let retryMs = usualRetryMs;
     for (let stream = answer; ; stream = await taken(last, signal)) {
       const events = eventReader((event, { data, id, retryMs: asked }) => {
-        if (id !== undefined) last = id === '' ? undefined : id;
+        if (id !== undefined) last = isHeader(id) ? id : undefined;
         retryMs = asked ?? retryMs;
         const message = data === undefined ? undefined : answerIn(data);
         if (isAnswer(message)) came = { reply: message, bytes: event };
@@ -66,16 +68,20 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
           if (came !== undefined) return came.reply;
         }
       } catch (error) {
-        if (last === undefined) throw error;
+        if (last === undefined || error instanceof TooLong) throw error;
       }
-      await pause(retryMs, undefined, { signal });
+      await pause(Math.max(leastRetryMs, retryMs), undefined, { signal });
     }
   }
 
   async function taken(last: string | undefined, signal: AbortSignal): Promise<IncomingMessage> {
     if (last === undefined) throw new MaybeLanded('The server ended its answer before the result.');
     for (;;) {
-      const answer = await resume(last).catch(() => undefined);
+      const answer = await resume(last).catch((error: unknown) => {
+        // It has moved. That says something of the stream, and nothing of the call.
+        if (error instanceof NotLanded || error instanceof MaybeLanded) throw new MaybeLanded(error.message);
+        return undefined;
+      });
       if (answer?.statusCode === 200 && isEventStream(answer.headers)) return answer;
       answer?.resume();
       // It is not back yet, or the client has taken the stream up itself.
@@ -107,6 +113,11 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
       else sendJson(response, reply);
     },
   };
+}
+
+/** The stream is asked for by it. */
+function isHeader(id: string): boolean {
+  return id !== '' && !/\p{Cc}/u.test(id);
 }
 
 /** With the other lines of the event that it stands for: a client may resume by its id. */

@@ -2,6 +2,7 @@
 // else is passed on as it is. A client that hangs up does not end what it has begun.
 
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { handoffHeader } from '../core/handoff-places.ts';
@@ -71,6 +72,9 @@ const contextHeader = handoffHeader.toLowerCase();
 const asEvents = { accept: 'text/event-stream', 'content-type': undefined, 'mcp-method': undefined };
 const moved = 'The server is at another address than the proxy was told.';
 
+/** Node.js takes each character of a header for one byte; an id is UTF-8. */
+const inBytes = (text: string) => Buffer.from(text).toString('latin1');
+
 /** A list may change without our hearing of it. */
 const listAgeMs = 60_000;
 const mostLists = 1_000;
@@ -81,6 +85,9 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
   const answering = new Set<Promise<void>>();
   const inHand = new Set<string>();
+  /** Nothing is waited for any more: a server that never ends its answer would keep this process. */
+  const over = new AbortController();
+  setMaxListeners(0, over.signal);
   let isMoved = false;
   const server = createServer((request, response) => {
     response.on('error', () => undefined);
@@ -102,6 +109,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
       const timer = setTimeout(resolve, graceMs);
       await Promise.race([Promise.allSettled(answering), patience]);
       clearTimeout(timer);
+      over.abort();
       server.closeAllConnections();
     },
   };
@@ -139,15 +147,20 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
           method: 'POST',
           headers,
           body: key === undefined ? body : withKey(body, key, metaNames.key),
+          signal: over.signal,
         }),
       resume: (lastEventId) =>
-        ask(request, { method: 'GET', headers: { ...headers, 'last-event-id': lastEventId, ...asEvents } }),
+        ask(request, {
+          method: 'GET',
+          headers: { ...headers, 'last-event-id': inBytes(lastEventId), ...asEvents },
+          signal: over.signal,
+        }),
     });
     const context = request.headers[contextHeader];
     const caller = { scope, identity: typeof context === 'string' ? context : identity };
     inHand.add(handOf(message.id));
     const work = guard
-      .answer(message, caller, exchange.forward)
+      .answer(message, caller, (key, signal) => exchange.forward(key, AbortSignal.any([signal, over.signal])))
       .catch((error: unknown) => broken(message.id, error))
       .then(exchange.finish)
       .finally(() => inHand.delete(handOf(message.id)));

@@ -69,12 +69,13 @@ export async function toolsAt(
       throw signal.aborted ? tooSlow(timeoutMs) : error;
     });
     const { statusCode = 502, headers: given } = answer;
+    // What is not read is not waited for: it may have no end.
+    if (statusCode >= 300 || message.id === undefined) answer.destroy();
     if (statusCode === 401 || statusCode === 403) throw new Unauthorized(statusCode);
     if (statusCode >= 300) throw new Error(`The server answered ${statusCode}.`);
     const id = given['mcp-session-id'];
     if (typeof id === 'string') session = { 'mcp-session-id': id, 'mcp-protocol-version': protocol };
-    if (message.id === undefined) return void answer.resume();
-    return replyIn(answer);
+    return message.id === undefined ? undefined : replyIn(answer);
   });
 }
 

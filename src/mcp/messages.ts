@@ -29,7 +29,7 @@ export interface ToolCall {
 export interface ToolResult {
   readonly content?: readonly unknown[];
   readonly isError?: boolean;
-  readonly resultType?: string;
+  readonly resultType?: string | null;
   readonly task?: unknown;
   readonly _meta?: Readonly<Record<string, unknown>>;
   readonly [other: string]: unknown;

@@ -133,7 +133,7 @@ function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeaning): Too
   const { result } = reply as Finished;
   // What was begun as a task is not begun again: its handle is the answer, also to whoever asks for the same.
   if (isTask(result)) return result;
-  if (result.resultType !== undefined && result.resultType !== 'complete') throw new Unfinished(reply);
+  if ((result.resultType ?? 'complete') !== 'complete') throw new Unfinished(reply);
   if (result.isError !== true) return result;
   const words = textOf(result);
   if (errors === 'not-landed' || isTurnedAway(params.name, words)) throw new NotLanded(words);
@@ -148,8 +148,9 @@ function isTurnedAway(tool: string, words: string): boolean {
   );
 }
 
-function isTask({ resultType, task }: ToolResult): boolean {
-  return resultType === 'task' || task !== undefined;
+/** Some servers write each field that there is, and leave it empty. */
+function isTask({ resultType, task, isError }: ToolResult): boolean {
+  return resultType === 'task' || (typeof task === 'object' && task !== null && isError !== true);
 }
 
 /** To whoever had it run, the server's own answer, unchanged where it landed; to others what is known. */
@@ -160,7 +161,7 @@ function told(call: ToolCall, answer: Answer, said: Reply | undefined): Reply {
     const result = answer.value as ToolResult;
     const isReplayed = said === undefined;
     // Whoever knows of tasks asks for this one's end, and reads nothing else.
-    const isHandle = isTask(result) && (params.task !== undefined || result.resultType !== undefined);
+    const isHandle = isTask(result) && (params.task !== undefined || result.resultType === 'task');
     return { jsonrpc: '2.0', id, result: withLine(result, isHandle ? undefined : answer.line, isReplayed) };
   }
   const own = said === undefined ? undefined : errorIn(said);

@@ -4,7 +4,6 @@
 
 import type { Random } from '../core/clock.ts';
 import type { Contract } from '../core/contract.ts';
-import { deriveKey, shortDigest } from '../core/key.ts';
 import { isRepeatable } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Call } from './call.ts';
@@ -25,7 +24,7 @@ export function createFirstTurns({ ledger, random, owner }: FirstTurnOptions): I
     const { toolCallId, turn } = identity;
     if (toolCallId === undefined || inTurn === undefined || !isTraceable(call, toolCallId)) return undefined;
     return ledger
-      .firstUnder(requestFor(markOf(call, toolCallId), first, random.token(), owner))
+      .firstUnder(requestFor(markOf(call, inTurn(toolCallId)), first, random.token(), owner))
       .then((made) => (made.turn === null || made.turn === turn ? call : inTurn(made.turn)));
   };
 }
@@ -41,36 +40,33 @@ export const callsIn = (namespace: string) => `${namespace}${callsSuffix}`;
 export const isCallsNamespace = (namespace: string) => namespace.endsWith(callsSuffix);
 const callsSuffix = ' (calls)';
 
-/** Nothing runs under it: it keeps who made the call first for as long as the record of the call answers. */
-function markOf(call: Call, id: string): Call {
-  const { conversation = '' } = call.identity;
-  const { name } = call.tool.contract;
-  const period = { text: `t${shortDigest('call', id)}`, exact: JSON.stringify(['call', conversation, id]) };
-  const namespace = callsIn(call.namespace);
-  const contract: Contract = { ...call.tool.contract, dispatch: 'explicit' };
+/**
+ * Nothing runs under it: it keeps who made the call first. Its keys, also those of earlier forms of the contract, are the
+ * ones that the call would have in a turn of its id.
+ */
+function markOf({ tool, namespace, identity }: Call, inTurnOfId: Call): Call {
+  const windowMs = tool.contract.windowMs + longerMs;
+  const contract: Contract = { ...tool.contract, dispatch: 'explicit', windowMs };
   return {
-    ...call,
-    tool: { ...call.tool, contract },
-    namespace,
-    key: deriveKey({
-      namespace,
-      contract: name,
-      period,
-      identity: call.intent,
-      again: call.again ?? undefined,
-    }),
-    olderKeys: [],
+    ...inTurnOfId,
+    tool: { ...tool, contract },
+    namespace: callsIn(namespace),
+    identity,
     content: nothing,
     storedArgs: nothing,
     notAfter: null,
-    generation: null,
   };
 }
 
+/** The record of the call answers from its end on, which may be days later where it was in doubt. Past that a mark does no harm. */
+const longerMs = 30 * 24 * 3_600_000;
+
 const nothing = () => null;
 
-const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const randomEnd = /(?:^|[^a-z0-9])(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{16,}$/i;
+/** Of an instant or of chance: those of a name are the same for the same wish, and the empty one is everybody's. */
+const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[1467][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+/** Letters and digits, and not a word with a number behind it. */
+const randomEnd = /(?:^|[^a-z0-9])(?=[a-z]*\d)(?=\d*[a-z])(?![a-z]+\d+$)[a-z0-9]{16,}$/i;
 
 /**
  * By the looks of it, of 64 random bits or more. Some models count their calls from the start in every run, others name

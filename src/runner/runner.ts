@@ -131,7 +131,7 @@ export function createRunner({
     if (contract.mode === 'observe')
       return until(calls, observe(call, problem, { open, execute: executions.execute, ledger, freshFence }));
     if (problem !== undefined) return refused(call, undefined, problem);
-    const placing = isLate(call) ? undefined : inFirstTurn(call);
+    const placing = inFirstTurn(call);
     return placing === undefined ? runHere(call) : until(calls, placed(call, placing, runHere));
   }
 
@@ -294,8 +294,7 @@ export function createRunner({
     async runWith(call, body) {
       const problem = problemOf(call);
       if (problem !== undefined) return refused(call, undefined, problem);
-      if (isLate(call)) return until(calls, tooLateToRun(call));
-      const go = (found: Call) => guarded(found, glance(found), body);
+      const go = (found: Call) => (isLate(found) ? tooLateToRun(found) : guarded(found, glance(found), body));
       const placing = inFirstTurn(call);
       return until(calls, placing === undefined ? go(call) : placed(call, placing, go));
     },

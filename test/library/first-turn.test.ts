@@ -98,6 +98,41 @@ test('what is in doubt stays in doubt in another turn', async () => {
   expect(ran).toHaveLength(1);
 });
 
+test('what is in doubt for longer than the window stays in doubt in another turn', async () => {
+  const { semel, ran, clock } = refunds();
+  const tool = semel.tool({
+    ...refund,
+    name: 'refund.lost',
+    window: '1h',
+    run: () => {
+      ran.push('sent');
+      throw new Error('socket hang up');
+    },
+  });
+  await tool.try({ charge: 'ch_1' }, at('1'));
+  clock.jump(72 * 3_600_000);
+  expect(await tool.try({ charge: 'ch_1' }, at('2'))).toMatchObject({ error: { code: 'IN_DOUBT' } });
+  expect(ran).toHaveLength(1);
+});
+
+test('a call that comes too late in another turn is told what was done in time', async () => {
+  const { semel, tool, ran, clock } = refunds();
+  await tool({ charge: 'ch_1' }, at('1'));
+  const late = { ...at('2'), notAfter: clock.now() - 1 };
+  expect(await tool.try({ charge: 'ch_1' }, late)).toMatchObject({ ok: true, receipt: { replayed: true } });
+  expect(await semel.begin(tool, { charge: 'ch_1' }, late)).toMatchObject({ result: { ok: true } });
+  expect(ran).toHaveLength(1);
+});
+
+test('a tool that has another name and other fields since then finds it too', async () => {
+  const { semel, run, tool, ran } = refunds();
+  await tool({ charge: 'ch_1' }, at('1'));
+  const content = ['note'] as never;
+  const renamed = semel.tool({ ...refund, name: 'refund.new', content, was: [{ name: 'refund' }], run });
+  expect(await renamed.try({ charge: 'ch_1' }, at('2'))).toMatchObject({ receipt: { replayed: true } });
+  expect(ran).toHaveLength(1);
+});
+
 test('`begin` knows it too', async () => {
   const { semel, tool, ran } = refunds();
   await tool({ charge: 'ch_1' }, at('1'));
@@ -163,5 +198,9 @@ describe('which ids tell one call from every other', () => {
     '1763287441123456789',
     'thesameforeverycall',
     'D681PevKs',
+    'toolcall000000000017',
+    '00000000-0000-0000-0000-000000000000',
+    'c6437ef1-5b86-3a4e-a071-c2d4ad414e65',
+    'cfbff0d1-9375-5685-968c-48ce8b15ae17',
   ])('%s does not', (each) => expect(isUnique(each, 'billing.refund')).toBe(false));
 });

@@ -384,3 +384,25 @@ test('1 000 calls at once over HTTP are all answered, and each intent lands once
   expect(answers.every(({ result }) => result?.isError !== true && result !== undefined)).toBe(true);
   expect(server.effects()).toBe(100);
 });
+
+test('a server that writes each field, and leaves it empty: a result is kept, and an error of the tool is none', async () => {
+  let calls = 0;
+  const upstream = await listening(async (request, response) => {
+    const { id, params } = JSON.parse(await bodyOf(request));
+    calls += 1;
+    const content = [{ type: 'text', text: String(calls) }];
+    const result = { content, isError: params?.name === 'fail', task: null, resultType: null, _meta: null };
+    response
+      .setHeader('content-type', 'application/json')
+      .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  });
+  const here = proxyPlace();
+  const effect = 'write-non-idempotent';
+  const file = here.policy({ send: { effect }, fail: { effect, errors: 'not-landed' } });
+  const { call } = await httpProxy(upstream, here.env, ['--policy', file]);
+  await call('send', { to: 'ann' });
+  expect(isReplay(await call('send', { to: 'ann' }))).toBe(true);
+  await call('fail', { to: 'ann' });
+  expect(isReplay(await call('fail', { to: 'ann' }))).toBe(false);
+  expect(calls).toBe(3);
+});

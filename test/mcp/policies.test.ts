@@ -243,6 +243,19 @@ describe('semel mcp --inspect', () => {
     expect(refused.stderr).not.toContain('s3cret');
   });
 
+  test('what a server says without end is not waited for, and the secrets of its URL are not told', async () => {
+    const here = place();
+    const url = await listening((_request, response) => {
+      response.writeHead(401, { 'content-type': 'text/event-stream' }).write(':\n\n');
+    });
+    const secret = `${url.replace('//', '//ann:s3cret@')}?key=s3cret`;
+    const since = Date.now();
+    const refused = await here.semel('mcp', '--inspect', '--http', secret);
+    expect(refused.stderr).toContain(`${url} could not be asked: The server answered 401.`);
+    expect(refused.stderr).not.toContain('s3cret');
+    expect(Date.now() - since).toBeLessThan(30_000);
+  });
+
   test('what the file names and the server does not have is told; so does the proxy when the tools are listed', async () => {
     const here = proxyPlace();
     const policy = here.policy({

@@ -10,6 +10,7 @@ import {
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { eventually } from '../cli/place.ts';
 import { httpClient } from './clients.ts';
 import { httpProxy } from './http-proxy.ts';
 import { listening } from './http-servers.ts';
@@ -79,7 +80,7 @@ async function halting(first: string, resumed: (response: ServerResponse, last: 
   });
   const here = proxyPlace();
   const file = here.policy({ send: { effect: 'write-non-idempotent' } });
-  return { asked, ...(await httpProxy(url, here.env, ['--policy', file])) };
+  return { asked, ...(await httpProxy(url, here.env, ['--policy', file, '--grace', '1s'])) };
 }
 
 const answer = 'data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}\n\n';
@@ -94,7 +95,54 @@ test('the stream is asked for from its last event on, as long as the server is n
   expect(asked).toEqual({ calls: 1, resumed: 2 });
 });
 
+test('an id is sent back as it came, whatever its letters', async () => {
+  const { call } = await halting('id: é→7\nretry: 20\ndata:\n\n', (response, last) => {
+    const isSame = Buffer.from(last, 'latin1').toString() === 'é→7';
+    response.writeHead(isSame ? 200 : 400, { 'content-type': 'text/event-stream' }).end(answer);
+  });
+  expect((await call('send', { to: 'ann' }, { id: 1 })).result?.content?.[0]?.text).toBe('done');
+});
+
+test('a server that wants no pause is not asked without one', async () => {
+  const since = Date.now();
+  const { call, asked } = await halting('id: e7\nretry: 0\ndata:\n\n', (response) => {
+    const isThere = Date.now() - since > 1_500;
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).end(isThere ? answer : '');
+  });
+  expect((await call('send', { to: 'ann' }, { id: 1 })).result?.content?.[0]?.text).toBe('done');
+  expect(asked.resumed).toBeLessThan(20);
+});
+
+test('a server that goes on elsewhere leaves the call in doubt, also where the request to go on was not looked at', async () => {
+  const { call } = await halting('id: e7\nretry: 20\ndata:\n\n', (response) => {
+    response.writeHead(307, { location: '/elsewhere' }).end();
+  });
+  expect(errorOf(await call('send', { to: 'ann' }, { id: 1 }))?.code).toBe('IN_DOUBT');
+});
+
+test('an event that is too long is not fetched again and again', async () => {
+  const { call, asked } = await halting('id: e7\nretry: 20\ndata:\n\n', (response) => {
+    response
+      .writeHead(200, { 'content-type': 'text/event-stream' })
+      .write(Buffer.alloc(65 * 1024 * 1024, 'x'));
+  });
+  expect(errorOf(await call('send', { to: 'ann' }, { id: 1 }))?.code).toBe('IN_DOUBT');
+  expect(asked.resumed).toBe(1);
+});
+
+test('a stream that is left open does not keep the proxy from ending', async () => {
+  const { asked, child, call } = await halting('id: e7\nretry: 20\ndata:\n\n', (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n\n');
+  });
+  void call('send', { to: 'ann' }, { id: 1 }).catch(() => undefined);
+  await eventually(() => asked.resumed > 0);
+  child.kill('SIGTERM');
+  await eventually(() => child.exitCode !== null, 'the end');
+  expect(child.exitCode).toBe(0);
+});
+
 test.each([
+  ['an id that no header can hold', 'id: a\u0001\nretry: 20\ndata:\n\n', 0],
   ['a stream without ids', 'data: {"jsonrpc":"2.0","method":"x"}\n\n', 0],
   ['a server that does not go on', 'id: e7\nretry: 20\ndata:\n\n', 1],
 ])('%s leaves the call in doubt', async (_what, first, resumed) => {
