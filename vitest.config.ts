@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import manifest from './package.json' with { type: 'json' };
 
 /** `semel/sqlite` → src/stores/sqlite/index.ts: tests run the sources, not the last build. */
@@ -12,6 +13,15 @@ const doors = Object.entries(manifest.exports).flatMap(([door, target]) => {
   ];
 });
 
+/** The longest first, so that it is not left alone at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLongest = ({ moduleId }: TestSpecification) => moduleId.includes('/crash/storm/');
+    const others = await super.sort(files.filter((file) => !isLongest(file)));
+    return [...files.filter(isLongest), ...others];
+  }
+}
+
 export default defineConfig({
   resolve: { alias: doors },
   test: {
@@ -20,6 +30,7 @@ export default defineConfig({
     pool: 'forks',
     // Most of them wait for processes: more at a time than there are cores.
     maxWorkers: 5,
+    sequence: { sequencer: LongestFirst },
     globalSetup: ['test/cli/build.ts', 'test/servers/shared.ts'],
     // Generous: a busy machine is slow, and no test asserts how long something takes.
     testTimeout: 120_000,

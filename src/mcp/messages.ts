@@ -67,10 +67,15 @@ export function read(bytes: Buffer): unknown {
   const text = bytes.toString();
   const message = parsed(text);
   const isAsking = Array.isArray(message) || 'method' in fieldsOf(message);
-  if (isAsking && repeatedName(text) !== undefined) return undefined;
+  if (isAsking && mayBeCall(text) && repeatedName(text) !== undefined) return undefined;
   if (!isToolCall(message) || !mayRound(text)) return message;
   const { params } = parsedExactly(text, (digits) => `«${digits}»`) as ToolCall;
   return { ...message, params: { ...message.params, arguments: params.arguments } };
+}
+
+/** To some reader: the words are there, or something is written in another way. */
+function mayBeCall(text: string): boolean {
+  return text.includes('tools/call') || text.includes('\\');
 }
 
 export function isToolCall(message: unknown): message is ToolCall {

@@ -44,11 +44,15 @@ describe('what a client sends', () => {
   const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"act","arguments":{}}}';
   test('what two readers would read in two ways is not passed on', async () => {
     const lines = {
-      'two methods': call.replace('{', '{"method":"ping",').replace('tools/call', 'ping'),
+      'two methods': call.replace('{', '{"method":"ping",'),
+      'two methods, the call first': call.replace(/\}$/, ',"method":"ping"}'),
+      'the call first, and in disguise': call
+        .replace('tools/call', 'tools\\u002fcall')
+        .replace(/\}$/, ',"method":"ping"}'),
       'two methods, one in disguise': call.replace('{', '{"\\u006dethod" : "ping",'),
       'two tools': call.replace('"name"', '"name":"read","name"'),
       'two amounts': call.replace('{}', '{"list":[{"n":1},{"n":1}],"a\\"b":1,"a\\"b":2}'),
-      'in a batch': `[${call.replace('tools/call', 'ping').replace('"id"', '"id":2,"id"')}]`,
+      'in a batch': `[${call.replace('"id"', '"id":2,"id"')}]`,
       'on lines that only a server sees': `{"a":\r${call}\r}`,
       'after a mark of the order of bytes': `\ufeff${call}`,
     };
