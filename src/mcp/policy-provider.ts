@@ -16,7 +16,7 @@ export interface FileProvider {
   readonly argument?: string;
 }
 
-export const providerFields: ReadonlySet<string> = knownFields<FileProvider>({
+const providerFields: ReadonlySet<string> = knownFields<FileProvider>({
   name: true,
   window: true,
   argument: true,

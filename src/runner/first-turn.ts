@@ -36,7 +36,7 @@ function isTraceable({ tool, identity, fingerprint }: Call, id: string): boolean
 }
 
 /** Where such marks are kept: beside the records, so that nobody takes them for effects. */
-export const callsIn = (namespace: string) => `${namespace}${callsSuffix}`;
+const callsIn = (namespace: string) => `${namespace}${callsSuffix}`;
 export const isCallsNamespace = (namespace: string) => namespace.endsWith(callsSuffix);
 const callsSuffix = ' (calls)';
 
@@ -46,7 +46,8 @@ const callsSuffix = ' (calls)';
  */
 function markOf({ tool, namespace, identity }: Call, inTurnOfId: Call): Call {
   const windowMs = tool.contract.windowMs + longerMs;
-  const contract: Contract = { ...tool.contract, dispatch: 'explicit', windowMs };
+  // It does not lapse where its settlement was lost: whoever comes next would take it for their own turn.
+  const contract: Contract = { ...tool.contract, dispatch: 'explicit', windowMs, leaseMs: longerMs };
   return {
     ...inTurnOfId,
     tool: { ...tool, contract },

@@ -154,6 +154,21 @@ test('whoever cannot look it up does not run it', async () => {
   expect(made.ran).toHaveLength(0);
 });
 
+test('a mark whose settlement was lost goes on telling the first turn', async () => {
+  const made = refunds();
+  const store = hookedStore(made.store, {
+    before: async (method, request) => {
+      if (method === 'settle' && isCallsNamespace((request as ClaimRequest).namespace))
+        throw new Error('connection lost');
+    },
+  });
+  const tool = made.another({ store }).tool({ ...refund, run: made.run });
+  await made.clock.until(tool({ charge: 'ch_1' }, at('1')));
+  await made.clock.advance(3_600_000);
+  await made.clock.until(tool({ charge: 'ch_1' }, at('2')));
+  expect(made.ran).toHaveLength(1);
+});
+
 test('it answers as long as the record of the call, and no longer', async () => {
   const { semel, run, ran, clock } = refunds();
   const tool = semel.tool({ ...refund, window: '1h', name: 'refund.short', run });

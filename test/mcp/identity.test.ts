@@ -94,6 +94,16 @@ describe('conversation and turn', () => {
     expect(here.effects()).toHaveLength(2);
   });
 
+  test('a tool per conversation is not run where nobody says which: strangers would meet in a guess', async () => {
+    const here = proxyPlace();
+    const terms = { effect: 'write-non-idempotent', per: 'conversation' };
+    const client = here.client(['--policy', here.policy({ act: terms })]);
+    expect(errorOf(await client.call('act', { n: 1 }))?.code).toBe('NO_IDENTITY');
+    const placed = meta({ conversation: 'chat-7' });
+    for (const _ of [1, 2]) await client.call('act', { n: 1 }, placed);
+    expect(here.effects()).toHaveLength(1);
+  });
+
   test('an irreversible tool per turn is not run on a guess', async () => {
     const here = proxyPlace();
     const client = here.client(['--policy', here.policy({ act: { effect: 'irreversible', per: 'turn' } })]);
