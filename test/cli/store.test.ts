@@ -1,7 +1,7 @@
 // `semel store`: looked at, made and moved by the command, on files and on a real Postgres; and the other commands on
 // a ledger in Postgres.
 
-import { existsSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -32,11 +32,9 @@ function shown(url: string): string {
   return url.replace(':secret', '');
 }
 
-/** A place whose project has the driver. */
+/** A place whose operator says where the drivers are. */
 function placeWithDriver(): Place {
-  const made = place();
-  symlinkSync(join(import.meta.dirname, '../../node_modules'), made.path('node_modules'));
-  return made;
+  return place({ SEMEL_DRIVERS: join(import.meta.dirname, '../..') });
 }
 
 describe('check', () => {
@@ -88,8 +86,28 @@ describe('check', () => {
     const { semel } = place();
     const { code, stderr } = await semel('store', 'check', '--store', newUrl());
     expect(code).toBe(64);
-    expect(stderr).toMatch(/`pg` is not installed.*npm install pg/s);
+    expect(stderr).toMatch(/`pg` is not installed.*npm install pg.*SEMEL_DRIVERS/s);
   });
+
+  test.each(['postgres', 'redis'])(
+    'no driver of %s is taken from the working folder or above it',
+    async (kind) => {
+      const at = place();
+      for (const name of ['pg', 'redis', 'ioredis'])
+        for (const above of ['', 'sub/']) {
+          mkdirSync(at.path(`${above}node_modules/${name}`), { recursive: true });
+          at.file(
+            `${above}node_modules/${name}/index.js`,
+            `require('fs').writeFileSync('${at.path('planted')}', '')`,
+          );
+        }
+      for (const cwd of [at.folder, at.path('sub')]) {
+        const said = await at.with({ cwd }).semel('store', 'check', '--store', `${kind}://127.0.0.1:1/x`);
+        expect([said.code, said.stderr]).toEqual([64, expect.stringContaining('installed')]);
+      }
+      expect(existsSync(at.path('planted'))).toBe(false);
+    },
+  );
 });
 
 test('migrate says what it would run, makes the schema, and is done then', async () => {

@@ -1,7 +1,7 @@
 // A pool of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
 
 import { SemelError } from '../../core/errors.ts';
-import { findPeer } from '../../store/peer.ts';
+import { findPeer, missingPeer } from '../../store/peer.ts';
 import { type Connection, connectionOf, type PgLike } from './client.ts';
 
 export const usualSchema = 'semel';
@@ -35,10 +35,7 @@ interface PgPool extends PgLike {
 function driver(): { Pool: new (options: object) => PgPool } {
   const found = findPeer('pg');
   if (found !== undefined) return found as { Pool: new (options: object) => PgPool };
-  throw new SemelError('CONTRACT_INVALID', 'The package `pg` is not installed.', {
-    path: 'store',
-    next: "Run `npm install pg` beside semel or in this folder's project, or pass a client of yours as `store`.",
-  });
+  throw missingPeer(['pg']);
 }
 
 /** For people: without user, password and parameters. */

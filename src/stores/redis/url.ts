@@ -3,7 +3,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import { inTime } from '../../store/in-time.ts';
-import { findPeer } from '../../store/peer.ts';
+import { findPeer, missingPeer } from '../../store/peer.ts';
 import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
 
 interface OwnNodeRedis extends NodeRedisLike {
@@ -26,10 +26,7 @@ export async function connect(url: string, clock: Clock, timeoutMs: number): Pro
   if (nodeRedis !== undefined) return withNodeRedis(nodeRedis, url, clock, timeoutMs);
   const ioRedis = findPeer('ioredis') as IoRedis | undefined;
   if (ioRedis !== undefined) return withIoRedis(ioRedis, url, timeoutMs);
-  throw new SemelError('CONTRACT_INVALID', 'Neither `redis` nor `ioredis` is installed.', {
-    path: 'store',
-    next: "Run `npm install redis` beside semel or in this folder's project, or pass a client of yours as `store`.",
-  });
+  throw missingPeer(['redis', 'ioredis']);
 }
 
 async function withNodeRedis(
