@@ -44,7 +44,7 @@ async function setting() {
 test('a dispatch that reaches the server after its lease is refused', async () => {
   const { store, meanwhile, lapse } = await setting();
   const held = await take(store);
-  meanwhile('.exchange(', lapse);
+  meanwhile('exchange(', lapse);
   expect(await held.dispatch()).toMatchObject({ ok: false, why: 'lapsed' });
   await store.close();
 });

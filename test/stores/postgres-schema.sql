@@ -226,6 +226,16 @@ BEGIN
   RETURN NEXT;
 END $$;
 
+CREATE PROCEDURE semel.own_exchange(kind_list smallint[], namespace_list text[], key_list text[], revision_list bigint[], old_list bigint[], at_list bigint[], until_list bigint[], fence_list bigint[], created_list bigint[], expires_list bigint[], settled_list bigint[], status_list smallint[], flags_list smallint[], token_list text[], version_list text[], owner_list text[], args_list text[], content_list text[], result_list text[], asker_list text[], more_list text[], writes integer, one_by_one boolean,
+  noted json, beside json, writer integer,
+  INOUT now bigint DEFAULT NULL, INOUT floor bigint DEFAULT NULL, INOUT done text DEFAULT NULL,
+  INOUT seen text DEFAULT NULL) LANGUAGE plpgsql AS $$
+BEGIN
+  COMMIT;
+  SELECT e.now, e.floor, e.done, e.seen INTO now, floor, done, seen
+  FROM semel.exchange(kind_list, namespace_list, key_list, revision_list, old_list, at_list, until_list, fence_list, created_list, expires_list, settled_list, status_list, flags_list, token_list, version_list, owner_list, args_list, content_list, result_list, asker_list, more_list, writes, one_by_one, noted, beside, writer) AS e;
+END $$;
+
 CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;

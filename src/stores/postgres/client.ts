@@ -42,6 +42,18 @@ function isPostgresJs(value: object): value is PostgresJsLike {
   return 'unsafe' in value && typeof value.unsafe === 'function';
 }
 
+/**
+ * What the driver itself knows, asked before a statement is sent: an error from the server would abort the transaction
+ * and with it the owner's work. What a driver does not show, the server refuses.
+ */
+export function showsTransaction(client: PostgresClient): boolean {
+  // postgres.js gives the function of `begin` a handle that has savepoints and no `begin`.
+  if (isPostgresJs(client)) return 'savepoint' in client;
+  const { getTransactionStatus } = client as { getTransactionStatus?: () => unknown };
+  const status = getTransactionStatus?.call(client);
+  return status === 'T' || status === 'E';
+}
+
 /** The user's own client is the user's to close. */
 export function connectionOf(client: PostgresClient): Connection {
   if (isPostgresJs(client)) {

@@ -15,6 +15,9 @@ const refusedEntry = /^(28|3D000)/;
 const lost = /^(3F000|42P01|42883|42703)/;
 const conflict = /^(40001|40P01)/;
 
+/** COMMIT was refused because a transaction is open around it; or that transaction has failed already. */
+const insideTransaction = /^(2D000|25P02)/;
+
 export const isolationNext: string =
   "Set default_transaction_isolation to 'read committed' for this user, database or connection.";
 
@@ -61,6 +64,7 @@ export function judge(error: unknown, where: string): Judgement {
     return told('STORE_UNSAFE', `The connection to ${where} is not at isolation level read committed.`, {
       next: isolationNext,
     });
+  if (insideTransaction.test(state ?? '')) return { error: inTransaction(where, error), concernsAll: true };
   // `pg` says so by itself, before it asks: the server wants a password and there is none.
   if (state === undefined && /^SASL: .*password must be/.test(cause))
     return told('STORE_UNAVAILABLE', `Postgres at ${where} wants a password (${cause}).`, {
@@ -108,4 +112,16 @@ export function judge(error: unknown, where: string): Judgement {
     }),
     concernsAll: false,
   };
+}
+
+/** A client handed over as a store must not be inside a transaction, on purpose or by a connection that leaked one. */
+export function inTransaction(where: string, cause?: unknown): SemelError {
+  return new SemelError(
+    'STORE_UNSAFE',
+    `The client for ${where} is inside a transaction: a rollback would erase the record of an effect that has happened, and the effect would be repeated.`,
+    {
+      next: 'Nothing was run. Pass a pool, or a client that only semel uses, as the store.',
+      ...(cause === undefined ? {} : { cause }),
+    },
+  );
 }

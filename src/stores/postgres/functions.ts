@@ -233,6 +233,22 @@ BEGIN
 END $$`;
 }
 
+/**
+ * The same on a connection that is not ours alone. COMMIT is allowed only where no transaction is open around the call,
+ * so a record is never written into a transaction that its owner may roll back (SQLSTATE 2D000).
+ */
+export function ownExchangeProcedure(): string {
+  return `CREATE PROCEDURE semel.own_exchange(${listParameters}, writes integer, one_by_one boolean,
+  noted json, beside json, writer integer,
+  INOUT now bigint DEFAULT NULL, INOUT floor bigint DEFAULT NULL, INOUT done text DEFAULT NULL,
+  INOUT seen text DEFAULT NULL) LANGUAGE plpgsql AS $$
+BEGIN
+  COMMIT;
+  SELECT e.now, e.floor, e.done, e.seen INTO now, floor, done, seen
+  FROM semel.exchange(${lists.join(', ')}, writes, one_by_one, noted, beside, writer) AS e;
+END $$`;
+}
+
 /** What retention takes, if it is still as it was seen; whoever is at work on it is waited for a moment only. */
 export function removeFunction(): string {
   return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$

@@ -34,7 +34,11 @@ export function checkSchemaName(schema: string): string {
   });
 }
 
+/** Fails inside a transaction, where nothing that semel writes would be durable. */
+const outsideTransaction = 'DO $$ BEGIN COMMIT; END $$';
+
 export async function openLedger(connection: Connection, options: OpenOptions): Promise<ServerFacts> {
+  await connection.query(outsideTransaction);
   const [server = {}] = await connection.query(`SELECT
     current_setting('server_version_num')::integer AS number, current_setting('server_version') AS version,
     pg_is_in_recovery() AS replica, current_setting('transaction_read_only') AS read_only,

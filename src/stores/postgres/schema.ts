@@ -4,6 +4,7 @@
 import {
   appendFunction,
   exchangeFunction,
+  ownExchangeProcedure,
   refillFunction,
   removeFunction,
   standFunction,
@@ -69,6 +70,7 @@ export const migrations: readonly (readonly string[])[] = [
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
     swapFunction(),
     exchangeFunction(),
+    ownExchangeProcedure(),
     removeFunction(),
     appendFunction(),
     standFunction(),

@@ -9,8 +9,8 @@ import { inTime } from '../../store/in-time.ts';
 import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
 import type { Row, Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { arrayOf, type Value } from './array.ts';
-import { type Connection, connectionOf, type PostgresClient } from './client.ts';
-import { isConflict, isLockTimeout, judge, sqlStateOf } from './failure.ts';
+import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
+import { inTransaction, isConflict, isLockTimeout, judge, sqlStateOf } from './failure.ts';
 import { askedColumns, kinds } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
@@ -69,7 +69,11 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   const sql = (text: string) => within(schema, text);
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
-    exchange: sql(`SELECT now, floor, done, seen FROM semel.exchange(${exchangeParameters})`),
+    // A transaction can be open on a client that the program uses too; never on a connection of our own.
+    exchange:
+      options.client === undefined
+        ? sql(`SELECT now, floor, done, seen FROM semel.exchange(${exchangeParameters})`)
+        : sql(`CALL semel.own_exchange(${exchangeParameters})`),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
     // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
@@ -204,6 +208,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     name?: string,
   ): Promise<readonly Record<string, unknown>[]> {
     const { query: ask } = await connection();
+    if (options.client !== undefined && showsTransaction(options.client)) throw inTransaction(where);
     for (let tries = 1; ; tries += 1) {
       try {
         return await inTime(ask(text, values, name), clock, timeoutMs);

@@ -3,6 +3,7 @@
 import { type ErrorDetails, SemelError } from '../../core/errors.ts';
 
 export type FailureKind =
+  | 'in transaction'
   | 'busy'
   | 'full'
   | 'io'
@@ -39,9 +40,17 @@ const names: readonly [string, FailureKind][] = [
   ['SQLITE_NOTADB', 'not a database'],
 ];
 
+/** The handle is the user's, and its owner has a transaction open. */
+export class InTransaction extends Error {
+  constructor() {
+    super('the handle is inside a transaction of its owner');
+  }
+}
+
 /** Undefined: not the database's failure, so it concerns what was asked of it. */
 export function kindOf(error: unknown): FailureKind | undefined {
   if (!(error instanceof Error)) return undefined;
+  if (error instanceof InTransaction) return 'in transaction';
   const { errcode, code } = error as { errcode?: unknown; code?: unknown };
   if (typeof errcode === 'number') return kinds[errcode & 0xff];
   if (code === 'ERR_INVALID_STATE' || /connection is not open/.test(error.message)) return 'closed';
@@ -50,7 +59,7 @@ export function kindOf(error: unknown): FailureKind | undefined {
 
 /** After these the connection's own state cannot be relied on: it is opened anew, with all checks. */
 export function breaksConnection(kind: FailureKind): boolean {
-  return kind !== 'busy' && kind !== 'full';
+  return kind !== 'busy' && kind !== 'in transaction' && kind !== 'full';
 }
 
 /** The same error in semel's words; what is not the database's failure stays as it is. */
@@ -64,6 +73,11 @@ export function explain(error: unknown, path: string): unknown {
     storeError('STORE_UNSAFE', happened, { next, cause: error, evidence: { path, cause } });
 
   switch (kind) {
+    case 'in transaction':
+      return unsafe(
+        `The handle for the ledger ${path} is inside a transaction: a rollback would erase the record of an effect that has happened, and the effect would be repeated.`,
+        'Nothing was run. End the transaction before the call, or pass a handle that only semel uses.',
+      );
     case 'busy':
       return unavailable(
         `The ledger ${path} is locked by another process (${cause}).`,

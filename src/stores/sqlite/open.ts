@@ -1,8 +1,8 @@
 // Opens a ledger file so that what it is told is kept, or refuses with what is wrong and what to do. Never deletes.
 
 import { statSync } from 'node:fs';
-import { query, type SqliteLike, single } from './driver.ts';
-import { storeError } from './failure.ts';
+import { isInTransaction, query, type SqliteLike, single } from './driver.ts';
+import { InTransaction, storeError } from './failure.ts';
 import { confirmId, createPrivate, refuseLost, watch } from './identity.ts';
 import type { Machine } from './machine.ts';
 import { metaTable } from './meta.ts';
@@ -36,6 +36,8 @@ export interface Connection {
 export async function openLedger(options: OpenOptions): Promise<Connection> {
   const { machine, describe, unlocked, shared } = options;
   const { database: handle } = options;
+  // In it nothing could be made durable, and the file may not show yet what it holds.
+  if (handle !== undefined) await unlocked(() => refuseTransaction(handle));
   const wanted = handle === undefined ? options.path : await unlocked(() => fileOf(handle));
   const { path, forgets } = prepare(wanted, machine, shared);
   refuseLost(path);
@@ -61,6 +63,10 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
     isInPlace: watch(path),
     isOurs: handle === undefined,
   };
+}
+
+function refuseTransaction(database: SqliteLike): void {
+  if (isInTransaction(database)) throw new InTransaction();
 }
 
 function fileOf(database: SqliteLike): string {

@@ -29,7 +29,9 @@ export function patience({ clock, random, busyMs }: PatienceOptions): Patience {
         try {
           return run();
         } catch (error) {
-          if (kindOf(error) !== 'busy') throw error;
+          const kind = kindOf(error);
+          // Another task of this program may be about to end its transaction.
+          if (kind !== 'busy' && kind !== 'in transaction') throw error;
           since ??= clock.mono();
           if (clock.mono() - since >= busyMs) throw error;
         }

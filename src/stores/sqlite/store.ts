@@ -10,7 +10,7 @@ import { type Backend, ruleStore, type Transaction, type Urgency } from '../../s
 import { refusalOf } from '../../store/standing.ts';
 import type { Store, StoreFacts } from '../../store/store.ts';
 import { isInTransaction, type SqliteLike, single } from './driver.ts';
-import { breaksConnection, explain, kindOf, storeError } from './failure.ts';
+import { breaksConnection, explain, InTransaction, kindOf, storeError } from './failure.ts';
 import { listRows } from './list.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import type { Meta } from './meta.ts';
@@ -234,7 +234,7 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
     who: 'users' | 'whoever' = 'users',
   ): readonly unknown[] {
     const { connection, database, meta } = current;
-    if (isInTransaction(database)) throw handleIsBusy();
+    if (isInTransaction(database)) throw new InTransaction();
     current.begin.run();
     try {
       refuseReplaced(connection);
@@ -343,9 +343,4 @@ function isClosed(path: string): Error {
     next: 'Nothing was run. Make a new store.',
     retriable: false,
   });
-}
-
-/** Counts as locked: whoever opened the transaction will end it. */
-function handleIsBusy(): Error {
-  return Object.assign(new Error('the handle is inside a transaction of its owner'), { errcode: 5 });
 }
