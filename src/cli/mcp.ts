@@ -4,10 +4,10 @@ import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
+import { limits } from '../core/limits.ts';
 import type { Per } from '../core/period.ts';
 import {
   inspected,
-  longestLine,
   type PolicyFile,
   proxyHttp,
   proxyStdio,
@@ -88,7 +88,11 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     const identity = identityOf(values);
     const graceMs = flagReader('mcp', values).duration('grace', 30_000);
     const server = values.name ?? serverName(values.http ?? program ?? '', args);
-    const semel = ledgerFor(values, { make: true, onWarning: heard, limits: { argsBytes: longestLine } });
+    const semel = ledgerFor(values, {
+      make: true,
+      onWarning: heard,
+      limits: { argsBytes: limits.messageBytes },
+    });
     try {
       // A hand-off in the environment that cannot be read is told now, not with every call.
       semel.within({}, () => undefined);

@@ -1,6 +1,6 @@
 // A stream of server-sent events, each as it came and with what it says.
 
-import { longestLine } from './lines.ts';
+import { limits } from '../core/limits.ts';
 
 /** What is in an event, where it has it. */
 export interface EventFields {
@@ -14,7 +14,7 @@ export interface EventFields {
 /** However often it is asked for, it is as long. */
 export class TooLong extends Error {
   constructor() {
-    super(`An event is longer than ${longestLine} bytes.`);
+    super(`An event is longer than ${limits.messageBytes} bytes.`);
   }
 }
 
@@ -32,7 +32,7 @@ export function eventReader(see: (event: Buffer, fields: EventFields) => void): 
       parts.push(chunk);
       size += chunk.length;
       last = seam.subarray(-3);
-      if (size > longestLine) throw new TooLong();
+      if (size > limits.messageBytes) throw new TooLong();
       // Only what is new is looked at: a long event comes in thousands of chunks.
       if (endOf(seam) < 0) return;
       let rest = Buffer.concat(parts);

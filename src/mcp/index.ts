@@ -4,7 +4,6 @@ export { metaNames } from './asked.ts';
 export { type Exported, exportedPolicies } from './exported.ts';
 export { type HttpProxy, proxyHttp } from './http.ts';
 export { type Inspected, inspected, starterFile } from './inspect.ts';
-export { longestLine } from './lines.ts';
 export { toolsAt, toolsOfCommand, Unauthorized } from './listing.ts';
 export { type FilePolicy, type PolicyFile, readPolicyFile } from './policies.ts';
 export { strangersIn } from './policy-strangers.ts';

@@ -1,7 +1,6 @@
 // A stream of bytes as lines, each as it came: what is only passed on must not change by a byte.
 
-/** Nobody sends so much by intent. */
-export const longestLine = 64 * 1024 * 1024;
+import { limits } from '../core/limits.ts';
 
 /** The last line may lack its end; a server would wait for it. */
 export function withEnd(line: Buffer): Buffer {
@@ -33,7 +32,8 @@ export function lineReader(see: (line: Buffer) => void): { read(chunk: Buffer): 
       }
       if (start === chunk.length) return;
       size += chunk.length - start;
-      if (size > longestLine) throw new Error(`A message is longer than ${longestLine} bytes.`);
+      if (size > limits.messageBytes)
+        throw new Error(`A message is longer than ${limits.messageBytes} bytes.`);
       parts.push(chunk.subarray(start));
     },
     end: () => flush(Buffer.alloc(0)),

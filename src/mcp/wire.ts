@@ -8,7 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { request as tlsRequest } from 'node:https';
-import { longestLine } from './lines.ts';
+import { limits } from '../core/limits.ts';
 
 export type Headers = IncomingMessage['headers'];
 
@@ -106,14 +106,14 @@ export function kept(headers: Headers): Record<string, string | string[]> {
 
 /** Undefined: it is longer than anybody sends by intent. */
 export async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
-  if (Number(message.headers['content-length'] ?? 0) > longestLine) return undefined;
+  if (Number(message.headers['content-length'] ?? 0) > limits.messageBytes) return undefined;
   const parts: Buffer[] = [];
   let size = 0;
   // Not by `for await`: leaving it would cut the connection that the answer has to go out on.
   return new Promise((resolve, reject) => {
     message.on('data', (part: Buffer) => {
       size += part.length;
-      if (size <= longestLine) parts.push(part);
+      if (size <= limits.messageBytes) parts.push(part);
       else {
         message.pause();
         resolve(undefined);

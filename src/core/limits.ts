@@ -1,0 +1,27 @@
+// Every limit on what comes from outside, in one place: how long, how deep, how many, how late, how much at once. Input
+// beyond a limit is refused with an error that names it; within the limits every algorithm is linear.
+
+const MiB = 1024 * 1024;
+
+export const limits = {
+  /** One message, line, event or body. */
+  messageBytes: 64 * MiB,
+  /** All messages that a process has received in part. A peer that sends halves must not fill the memory. */
+  unfinishedBytes: 256 * MiB,
+  /** What waits for one peer that does not read. Beyond it, the source is paused or the peer is disconnected. */
+  unreadBytes: 16 * MiB,
+  /** Levels of nesting in one JSON text. Readers that recurse overflow their stack far beyond it. */
+  jsonDepth: 500,
+  /** Characters of one number in JSON. */
+  numberCharacters: 1_000,
+  /** How long a client may take to send one request. */
+  requestMs: 120_000,
+  /** Connections to one listening process. */
+  connections: 1_000,
+  /** Pages of one list that a server gives in parts. */
+  listPages: 100,
+  /** Entries of such a list. */
+  listEntries: 10_000,
+  /** Things that are kept for later use in one process: guards by tool, questions that were asked, and alike. */
+  kept: 10_000,
+} as const;
