@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { SemelError } from '../core/errors.ts';
 import { createSemel, type Semel, type SemelOptions, storeAt, storeUnder } from '../semel/index.ts';
+import { looksLikeServer } from '../store/address.ts';
 import type { Store } from '../store/store.ts';
 import { defaultPath } from '../stores/sqlite/index.ts';
 import { complain } from './print.ts';
@@ -69,5 +70,7 @@ function urlOf({ store }: Pick<LedgerChoice, 'store'>): string {
 /** The file that is meant; undefined where the ledger is no file. */
 export function ledgerPath(choice: Pick<LedgerChoice, 'store'>): string | undefined {
   const url = urlOf(choice);
-  return url.startsWith('sqlite:') ? url.slice('sqlite:'.length) || defaultPath() : undefined;
+  const path = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : undefined;
+  // What was meant for a server is refused when it is opened, without being repeated.
+  return path === undefined || looksLikeServer(path) ? undefined : path || defaultPath();
 }

@@ -21,16 +21,22 @@ async function main([name, ...rest]: string[]): Promise<number> {
     const { nearIn } = await import('../core/known-fields.ts');
     const near = nearIn(Object.keys(commands), name);
     const next = near === undefined ? '`semel --help` lists them.' : `Did you mean \`semel ${near}\`?`;
-    return say(`semel: there is no command ${JSON.stringify(name)}. ${next}`, 64);
+    return complainAbout(`semel: there is no command ${JSON.stringify(name)}. ${next}`, 64);
   }
   try {
     return await (await commands[name as keyof typeof commands]()).default.run(rest, commands);
   } catch (error) {
     const { exitCodeOf } = await import('./exit-code.ts');
-    const { printable } = await import('./print.ts');
     const message = error instanceof Error ? error.message : String(error);
-    return say(printable(`semel ${name}: ${message}`), exitCodeOf(error));
+    return complainAbout(`semel ${name}: ${message}`, exitCodeOf(error));
   }
+}
+
+/** Says what may repeat words of the command line. */
+async function complainAbout(sentence: string, code: number): Promise<number> {
+  const { printAside } = await import('./print.ts');
+  printAside(sentence);
+  return code;
 }
 
 /** Node.js turns bytes that are no UTF-8 into a mark: two file names would become one. */

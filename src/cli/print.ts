@@ -2,6 +2,7 @@
 
 import { styleText } from 'node:util';
 import { formatDuration } from '../core/duration.ts';
+import { withoutSecrets } from '../store/address.ts';
 
 /**
  * Control characters are shown, not sent: text of a ledger was written by models, tools and providers. So are those that
@@ -34,7 +35,18 @@ export function complain(message: string): void {
 }
 
 export function printAside(...lines: readonly string[]): void {
-  process.stderr.write(lines.map((line) => `${printable(line)}\n`).join(''));
+  process.stderr.write(lines.map((line) => `${printable(withoutTyped(line))}\n`).join(''));
+}
+
+/** Messages repeat what was typed, and a store's address may have been typed in the wrong place. */
+function withoutTyped(text: string): string {
+  const words = process.argv.slice(2);
+  const addresses = words.flatMap((word, at) => {
+    const [, flag, value] = /^(?:--(store|from|to)(?:=|$))?(.*)$/s.exec(word) ?? [];
+    if (flag !== undefined) return [value || (words[at + 1] ?? '')];
+    return /^[a-z][a-z0-9+.-]*:\/\//i.test(word) ? [word] : [];
+  });
+  return withoutSecrets(text, [...addresses, process.env.SEMEL_STORE ?? '']);
 }
 
 type Style = Parameters<typeof styleText>[0];

@@ -2,6 +2,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
+import { looksLikeServer, postgresExample, readAddress, redisExample } from '../store/address.ts';
 import { memoryStore } from '../store/memory.ts';
 import type { Asking, ClaimRequest, Store } from '../store/store.ts';
 import type { PostgresClient } from '../stores/postgres/index.ts';
@@ -48,11 +49,12 @@ function makerOf(url: string, { migrate, ...options }: StoreAtOptions): () => Pr
   if (url.startsWith('sqlite:')) {
     const path = url.slice('sqlite:'.length);
     if (path === ':memory:') throw unknownStore("SQLite's own memory is none; 'memory:' is");
-    if (/^\/\/[^/]/.test(path))
-      throw unknownStore(`what follows sqlite: is a path, and ${JSON.stringify(path)} looks like a host`);
+    // Not repeated: it may hold a password.
+    if (looksLikeServer(path)) throw unknownStore('sqlite: takes a path, and this looks like a host');
     return async () => (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), ...options });
   }
   if (/^postgres(ql)?:\/\//.test(url)) {
+    readAddress(url, postgresExample);
     const said = {
       ...options,
       ...(migrate === undefined ? {} : { migrate }),
@@ -61,10 +63,16 @@ function makerOf(url: string, { migrate, ...options }: StoreAtOptions): () => Pr
     return async () => (await postgres()).postgresStore(said);
   }
   if (/^rediss?:\/\//.test(url)) {
+    readAddress(url, redisExample);
     const said = { ...options, ...saidIn(url, 'prefix', 'durability') };
     return async () => (await redis()).redisStore(said);
   }
-  throw unknownStore(`${JSON.stringify(url.split(':', 1)[0])} is no kind of store`);
+  const [, kind] = /^([a-z][a-z0-9+.-]{0,15}):/i.exec(url) ?? [];
+  throw unknownStore(
+    kind === undefined
+      ? 'its address does not begin with a kind of store'
+      : `${JSON.stringify(kind)} is not a kind of store`,
+  );
 }
 
 /** `?schema=…`, `?prefix=…` and `?durability=…` are ours; a database knows no such parameters. */

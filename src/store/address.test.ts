@@ -1,5 +1,7 @@
+import { inspect } from 'node:util';
+import { createSemel } from 'semel';
 import { expect, test } from 'vitest';
-import { fullAddress, shownAddress } from './address.ts';
+import { fullAddress, shownAddress, withoutSecrets } from './address.ts';
 
 test.each([
   ['sqlite:/srv/ledger.db', 'sqlite:/srv/ledger.db'],
@@ -27,4 +29,86 @@ test.each([
   ],
 ])('%s with %j leads to %s', (url, ours, address) => {
   expect(fullAddress(url, ours)).toBe(address);
+});
+
+const secret = 'hunter2';
+const marks = [
+  '',
+  '/',
+  '?',
+  '#',
+  '@',
+  ':',
+  '&',
+  '=',
+  '%',
+  ' ',
+  '[',
+  '\\',
+  '"',
+  '\n',
+  '%2F',
+  '://',
+  '12/',
+  '12?',
+  '12#',
+];
+const passwords = marks.flatMap((mark) => [
+  `${mark}${secret}`,
+  `${secret}${mark}`,
+  `${mark}${secret}${mark}@`,
+]);
+const forms: readonly ((password: string) => string)[] = [
+  (password) => `postgres://ada:${password}@db.example:5432/shop`,
+  (password) => `postgresql://:${password}@db.example/shop?schema=jobs`,
+  (password) => `rediss://${password}@cache.example/0`,
+  (password) => `redis://ada:${password}@cache.example/0?prefix=a`,
+  (password) => `sqlite://ada:${password}@db.example/shop`,
+  (password) => `sqlite:ada:${password}@db.example/shop`,
+  (password) => `sqlite:/ada:${password}@db.example/shop`,
+  (password) => `sqlite:postgres://ada:${password}@db.example/shop`,
+  (password) => `postgres:ada:${password}@db.example`,
+  (password) => `Postgres://ada:${password}@db.example`,
+  (password) => ` mysql://ada:${password}@db.example`,
+  (password) => `host=db.example user=ada password=${password}`,
+  (password) => `ada:${password}@db.example`,
+];
+
+test('no message about an address holds its password, however it was typed', () => {
+  for (const form of forms)
+    for (const password of passwords) {
+      const address = form(password);
+      expect(shownAddress(address), address).not.toContain(secret);
+      const said = `There is no file ${address}, nor ${JSON.stringify(address)}.`;
+      expect(withoutSecrets(said, [address]), address).not.toContain(secret);
+      try {
+        createSemel({ store: address, onWarning: () => undefined });
+      } catch (error) {
+        expect(inspect(error, { depth: 9, showHidden: true }), address).not.toContain(secret);
+      }
+    }
+});
+
+test('a password that reads as a port, a path or a query is refused before a place is made of it', () => {
+  for (const password of ['12/34', '12?34', '12#34', '1%zz', 'a/b'])
+    expect(() => createSemel({ store: `postgres://ada:${password}@db.example/shop` })).toThrow(
+      /percent-encoded/,
+    );
+  expect(() => createSemel({ store: 'postgres://ada:12%2F34@db.example/shop' })).not.toThrow();
+});
+
+test.each([
+  ['postgres://ada:hunter2', 'postgres://…'],
+  ['postgres://db/shop?pass%77ord=hunter2', 'postgres://db/shop'],
+  ['postgres://db/shop?sslkey=a.pem&token=hunter2', 'postgres://db/shop?sslkey=a.pem'],
+  ['postgres://db/shop#hunter2', 'postgres://db/shop'],
+  ['redis://hunter2@cache/0', 'redis://@cache/0'],
+  ['postgres://[::1]:5432/shop', 'postgres://[::1]:5432/shop'],
+])('%s is shown as %s', (address, shown) => {
+  expect(shownAddress(address)).toBe(shown);
+});
+
+test('text without an address is left as it is', () => {
+  const text = 'See https://example.com/a?b=c#d; mail ada@example.com: 12:30, sqlite:/srv/x.db.';
+  expect(withoutSecrets(text, ['ada@example.com', 'sqlite:/srv/x.db'])).toBe(text);
 });

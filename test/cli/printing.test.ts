@@ -41,3 +41,26 @@ test('what is wrong with a file is said without its control characters', async (
   expect(stderr).toContain('The rows have: id, \\u001b]0;owned\\u0007.');
   expect(code).toBe(64);
 }, 30_000);
+
+test.each([
+  ['ls', '--store', 'postgres://ada:hun/ter2@db.example/shop'],
+  ['ls', '--store', 'postgres://ada:12/hunter2@db.example/shop'],
+  ['doctor', '--json', '--store', 'sqlite://ada:hunter2@db.example/shop'],
+  ['doubt', '--store=sqlite:ada:hunter2@db.example'],
+  ['store', 'copy', '--from', 'redis://hunter2@x:y/0', '--to', 'postgres://ada:hun ter2@db'],
+  ['store', 'check', '--store', 'host=db user=ada password=hunter2'],
+  ['ls', 'postgres://ada:hunter2@db.example/shop'],
+  ['show', 'postgres://ada:hunter2@db.example/shop'],
+  ['import', 'postgres://ada:hunter2 or@db.example/shop'],
+  ['postgres://ada:hunter2@db.example/shop'],
+  ['once', 'pay', '--id', 'a=1', '--lease', 'postgres://ada:hunter2@db.example/shop', '--', 'true'],
+])(
+  'semel %s: no message repeats the password of an address',
+  async (...words) => {
+    const said = await run(...words);
+    expect(said.code).not.toBe(0);
+    expect(said.stderr).not.toMatch(/hunter2|hun.?ter2/);
+    expect(said.stdout).not.toMatch(/hunter2|hun.?ter2/);
+  },
+  30_000,
+);

@@ -106,6 +106,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/identity/': [['test/identity']],
   'src/providers/': [providers, ...usual],
   'src/core/provider.ts': [providers, ...usual],
+  'src/store/address.ts': [['src/store/address']],
   'src/store/peer.ts': [['src/store/peer']],
   'src/runner/context.ts': [providers, ...usual],
   'src/runner/first-turn.ts': [['test/library/first-turn'], ...usual],

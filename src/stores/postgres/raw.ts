@@ -3,7 +3,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../core/clock.ts';
-import { shownAddress } from '../../store/address.ts';
 import { type About, type Name, type Raw, type RawRecord, rawOf, rowFrom } from '../../store/raw.ts';
 import { isOpen } from '../../store/row-columns.ts';
 import { beginFilling, filled, givenUp, type Standing, sealed, unsealed } from '../../store/standing.ts';
@@ -114,7 +113,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     if (Number(found.version) > schemaVersion) throw isNewer(where);
     return {
       ...standingOf(found),
-      address: shownAddress(options.address),
+      address: options.address,
       schema: Number(found.version),
       known: schemaVersion,
       floor: Number(found.floor),

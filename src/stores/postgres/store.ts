@@ -2,7 +2,7 @@
 // transaction mode is enough; many questions at once are one statement too.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
-import { fullAddress } from '../../store/address.ts';
+import { fullAddress, shownAddress } from '../../store/address.ts';
 import type { FarBackend, Found, Removal, Swap, Swapped, Write } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
 import { inTime } from '../../store/in-time.ts';
@@ -172,7 +172,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     query,
     schema,
     where,
-    address: address ?? where,
+    address: address === undefined ? where : shownAddress(address),
     random,
     open: () => open('whoever'),
   });

@@ -1,6 +1,6 @@
 // A pool of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
 
-import { SemelError } from '../../core/errors.ts';
+import { postgresExample, readAddress } from '../../store/address.ts';
 import { findPeer, missingPeer } from '../../store/peer.ts';
 import { type Connection, connectionOf, type PgLike } from './client.ts';
 
@@ -41,13 +41,6 @@ function driver(): { Pool: new (options: object) => PgPool } {
 /** For people: without user, password and parameters. */
 export function placeOf(url: string | undefined, schema: string): string {
   if (url === undefined) return `schema ${schema}`;
-  try {
-    const { host, pathname } = new URL(url);
-    return `${host}${pathname === '/' ? '' : pathname}, schema ${schema}`;
-  } catch {
-    throw new SemelError('CONTRACT_INVALID', 'The URL of the store cannot be read.', {
-      path: 'store',
-      next: "Write 'postgres://user:password@host:5432/database', special characters percent-encoded.",
-    });
-  }
+  const { host, pathname } = readAddress(url, postgresExample);
+  return `${host}${pathname === '/' ? '' : pathname}, schema ${schema}`;
 }

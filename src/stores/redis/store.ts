@@ -148,7 +148,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
       },
       prefix,
       where,
-      address: shownAddress(address ?? where),
+      address: address === undefined ? where : shownAddress(address),
       random,
     }),
     async acceptLoss(said = { by: '', note: null }) {

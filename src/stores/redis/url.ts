@@ -1,7 +1,7 @@
 // A client of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
 
 import type { Clock } from '../../core/clock.ts';
-import { SemelError } from '../../core/errors.ts';
+import { readAddress, redisExample } from '../../store/address.ts';
 import { inTime } from '../../store/in-time.ts';
 import { findPeer, missingPeer } from '../../store/peer.ts';
 import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
@@ -77,13 +77,6 @@ async function withIoRedis({ Redis }: IoRedis, url: string, timeoutMs: number): 
 export function placeOf(url: string | undefined, prefix: string): string {
   const named = prefix === 'semel' ? '' : `, prefix ${prefix}`;
   if (url === undefined) return `the client's address${named}`;
-  try {
-    const { host, pathname } = new URL(url);
-    return `${host}${pathname === '/' ? '' : pathname}${named}`;
-  } catch {
-    throw new SemelError('CONTRACT_INVALID', 'The URL of the store cannot be read.', {
-      path: 'store',
-      next: "Write 'redis://user:password@host:6379/0', special characters percent-encoded.",
-    });
-  }
+  const { host, pathname } = readAddress(url, redisExample);
+  return `${host}${pathname === '/' ? '' : pathname}${named}`;
 }
