@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import {
   type Holder,
   type JobReport,
+  type JobSlot,
   ownerOf,
   runJob,
   shortestLeaseMs,
@@ -25,7 +26,11 @@ import { usageError } from './usage.ts';
 import { zoneOf } from './zone.ts';
 
 const flags = {
-  per: { type: 'string', choices: units, help: 'what a slot is (default: day); none: run whenever started' },
+  per: {
+    type: 'string',
+    choices: units,
+    help: 'do each slot once (default: none, which only prevents overlap)',
+  },
   cron: {
     type: 'string',
     value: '<expression>',
@@ -94,8 +99,8 @@ const flags = {
 export default command({
   name: 'run',
   takes: '<job> [options] -- <command> [args…]',
-  about: `Two runs of a job never overlap, and a slot is done once. What was done or is being done is skipped; what failed
-or died is run again. The command's streams and exit code are its own. It gets SEMEL_RUN, SEMEL_SLOT, SEMEL_DATE,
+  about: `Two runs of a job never overlap; with --per, --cron or --at each slot is done once. What was done or is being done is
+skipped; what failed or died is run again. The command's streams and exit code are its own. It gets SEMEL_RUN, SEMEL_SLOT, SEMEL_DATE,
 SEMEL_TZ, SEMEL_ATTEMPT, SEMEL_FENCE, SEMEL_KEY, SEMEL_KEY_UUID, SEMEL_ID, SEMEL_STORE and SEMEL_CONTEXT. stdout is
 the command's: --json prints one line about the run on stderr.`,
   flags,
@@ -112,7 +117,14 @@ the command's: --json prints one line about the run on stderr.`,
     const given = flagReader('run', values);
     const zone = zoneOf(values.tz);
     const at = given.instant('at', zone);
-    const slot = slotOf({ per: values.per, cron: values.cron, at, zone }, Date.now());
+    const mark = randomBytes(10).toString('hex');
+    const slot = slotOf({ per: values.per, cron: values.cron, at, zone }, Date.now(), mark);
+    if (slot.unit === 'none' && values['after-failure'] === 'hold')
+      throw usageError(
+        'run',
+        '--after-failure hold needs a slot: without one every start is a new run',
+        'Add --per day, or --cron with the schedule.',
+      );
     const terms = {
       waitMs: given.duration('wait', Number.POSITIVE_INFINITY),
       verifyAfterMs: given.duration('verify-after', 60_000),
@@ -126,7 +138,6 @@ the command's: --json prints one line about the run on stderr.`,
     const skipCode = given.whole('skip-code', 0, exitCodes);
     const ids = idsOf('run', values.id);
     const label = labelOf(`${job} ${slot.name}`, ids);
-    const mark = randomBytes(10).toString('hex');
     await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark) });
     const facts = await semel.open();
     const report = await runJob({
@@ -138,20 +149,20 @@ the command's: --json prints one line about the run on stderr.`,
       label,
       ids,
       slot,
-      start: values.per === 'none' ? `${slot.name} ${mark}` : undefined,
       command: words,
       again: values.again,
       ifBusy: values['if-busy'] ?? (values.wait === undefined ? 'skip' : 'wait'),
       verify: values.verify,
       afterFailure: values['after-failure'] ?? 'rerun',
       ...terms,
+      hint: values.quiet || values.json ? undefined : hintFor(job, slot, values.per),
       say: complain,
     });
     const code = await tell(report, {
       semel,
       job,
       label,
-      slot: slot.name,
+      slot,
       facts,
       command: words,
       skipCode,
@@ -165,7 +176,7 @@ interface Told {
   readonly semel: Semel;
   readonly job: string;
   readonly label: string;
-  readonly slot: string;
+  readonly slot: JobSlot;
   readonly command: readonly string[];
   readonly facts: StoreFacts;
   readonly skipCode: number;
@@ -177,7 +188,7 @@ async function tell(report: JobReport, told: Told): Promise<number> {
   const { semel, job, label, slot, facts, command, skipCode, values } = told;
   const ledger = facts.location;
   const answer = (status: string, exit: number, more: object = {}) => {
-    if (values.json) printAside(JSON.stringify({ job, slot, status, exit, ledger, ...more }));
+    if (values.json) printAside(JSON.stringify({ job, slot: slot.name, status, exit, ledger, ...more }));
     return exit;
   };
   const skip = (sentence: string, more: object) => {
@@ -198,7 +209,8 @@ async function tell(report: JobReport, told: Told): Promise<number> {
       if (values.quiet || values.json) return skip('', more);
       const how = report.isVerified ? 'was found to be done by the verifier' : await doneWords(semel, record);
       const again = values.again === undefined ? '' : ', with the same reason to do it again';
-      return skip(`${label} ${how}${again}`, more);
+      const early = slot.near === 'end' ? `; ${slot.name} ends now: ${ambiguous('an early', 'after')}` : '';
+      return skip(`${label} ${how}${again}${early}`, more);
     }
     case 'busy': {
       const sentence = `${job} is running ${busyWho(report.holder)}`;
@@ -237,6 +249,17 @@ async function tell(report: JobReport, told: Told): Promise<number> {
       });
     }
   }
+}
+
+function hintFor(job: string, { name, near, unit }: JobSlot, per: string | undefined): string | undefined {
+  if (near === 'begin') return `${name} has just begun: ${ambiguous('a late', 'before')}`;
+  return unit === 'none' && per === undefined
+    ? `${job} has no period, so only overlap is prevented: --per day (or --cron) does each slot once, --per none hides this`
+    : undefined;
+}
+
+function ambiguous(kind: string, side: string): string {
+  return `${kind} start of the slot ${side} would look the same; --cron or --at tells them apart`;
 }
 
 function busyWho({ record, isSeen }: Holder): string {

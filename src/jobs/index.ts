@@ -10,4 +10,4 @@ export { bytesOf } from './output.ts';
 export { pick, picksOf, seedOf, wordsOf } from './pick.ts';
 export { fieldOf, recentWork } from './recent.ts';
 export { contractName, type Ids, isReserved } from './run-id.ts';
-export { periodNamed, slotOf, units } from './slot.ts';
+export { type JobSlot, periodNamed, slotOf, units } from './slot.ts';

@@ -1,5 +1,6 @@
 // A guarded run: the job's turn (never two at a time, across slots), then its slot (done once), then the command.
 
+import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { SemelError } from '../core/errors.ts';
@@ -12,6 +13,7 @@ import { lastEnding, neverStartedWords, noteEnding, notesWritten, outlived, told
 import type { Guarding } from './guarding.ts';
 import { type Holder, holderOf, unlessStale, waitingFor } from './holder.ts';
 import { beginLife, type Life, lifeFolder } from './life.ts';
+import { recordsOf } from './pick.ts';
 import { checkRun, contractName, type Ids } from './run-id.ts';
 import type { JobSlot } from './slot.ts';
 import { askVerifier } from './verifier.ts';
@@ -22,14 +24,14 @@ export interface JobOptions extends Guarding {
   readonly label: string;
   readonly ids: Ids;
   readonly slot: JobSlot;
-  /** Tells two runs of `--per none` apart. */
-  readonly start: string | undefined;
   readonly again: string | undefined;
   /** What a failure means: run again, or nobody knows. */
   readonly afterFailure: 'rerun' | 'hold';
   readonly retries: number;
   readonly backoffMs: number;
   readonly windowMs: number;
+  /** Said at the job's first run. */
+  readonly hint: string | undefined;
 }
 
 export type JobReport = (
@@ -45,7 +47,8 @@ export type JobReport = (
 };
 
 export async function runJob(options: JobOptions): Promise<JobReport> {
-  const { semel, facts, mark, job, ids, slot, start, again, ifBusy, waitMs, say } = options;
+  const { semel, facts, mark, job, ids, slot, again, ifBusy, waitMs, say } = options;
+  const { start } = slot;
   const folder = lifeFolder(facts.kind, facts.location);
   const args = { job, ...(Object.keys(ids).length === 0 ? {} : { ids }) };
   // A slot is an instant and a length: the name of its zone may be spelt in many ways.
@@ -92,11 +95,8 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     life.end();
     return refusalOf(turn);
   }
-  if (slot.isNearBoundary && turn.before === undefined)
-    say(
-      `${slot.name} has just begun: a late start of the slot before would look the same; --cron or --at tells them apart`,
-    );
-  const report = await inTurn(turn.attempt).catch(async (error) => {
+  if (options.hint !== undefined && turn.before === undefined) say(options.hint);
+  const report = await begin(turn.attempt).catch(async (error) => {
     await turn.attempt.release();
     life.end();
     throw error;
@@ -109,6 +109,11 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   // Where the ledger could not be told, the next one learns from the pipe that nobody is left.
   if (isTold && !(report.kind === 'refused' && report.error.code === 'UNRECORDED')) life.end();
   return report;
+
+  async function begin(held: OpenAttempt): Promise<JobReport> {
+    if (slot.unit === 'none') await closeCrashed(options, folder);
+    return inTurn(held);
+  }
 
   async function inTurn(held: OpenAttempt): Promise<JobReport> {
     let last: (JobReport & { readonly ending: ChildEnding }) | undefined;
@@ -252,8 +257,36 @@ async function attemptOnce(
 }
 
 function runOf({ job, slot, ids, again }: JobOptions): string {
-  return checkRun({ job, slot: slot.name, startsAt: slot.span?.startsAt, ids, again });
+  return checkRun({
+    job,
+    slot: slot.name,
+    startsAt: slot.span?.startsAt,
+    ids,
+    again,
+    start: slot.start,
+  });
 }
+
+/**
+ * No later start has the key of a run without a slot: whoever holds the job's turn next closes the one that crashed, or
+ * it would be in doubt for good. A failure that somebody wanted to be asked about stays open.
+ */
+async function closeCrashed({ semel, job, ids }: JobOptions, folder: string): Promise<void> {
+  const contract = contractName('run', job);
+  for (const status of ['running', 'unknown'] as const) {
+    for await (const { key, args } of recordsOf(semel, { contract, status })) {
+      const run = args as { per?: unknown; ids?: Ids } | undefined;
+      if (run?.per !== 'none' || !isDeepStrictEqual(run.ids ?? {}, ids)) continue;
+      const { holder, record } = await holderOf(semel, folder, key);
+      const isCrashed = record?.inDoubt && (record.error ?? died).code === died.code;
+      if (holder !== undefined || !isCrashed) continue;
+      const by = { by: 'semel run', note: 'the next run has the turn' };
+      await unlessStale(semel.doubts.resolve(record.ref, { abandon: 'its processes are gone' }, by));
+    }
+  }
+}
+
+const died = { code: 'DIED' };
 
 function refusalOf(claimed: Exclude<Claimed, { kind: 'execute' }>): JobReport {
   if (claimed.kind === 'done') {

@@ -2,6 +2,7 @@
 // so that it stays even if the list changes.
 
 import { createHash } from 'node:crypto';
+import type { Status } from '../core/words.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
 import type { Inside } from './context.ts';
 import { contractName, type Ids } from './run-id.ts';
@@ -84,15 +85,15 @@ async function earlierPicks(semel: Semel, inside: Inside, name: string): Promise
   return picks.sort((a, b) => b.at - a.at);
 }
 
-/** All that succeeded under a contract, or under those whose names start so. */
+/** All records of a contract, or of those whose names start so, with this status: what succeeded unless another is named. */
 export async function* recordsOf(
   semel: Semel,
-  query: { readonly contract: string } | { readonly prefix: string },
+  query: ({ readonly contract: string } | { readonly prefix: string }) & { readonly status?: Status },
 ): AsyncGenerator<RecordInfo> {
   for (let after: string | undefined; ; ) {
     const page = await semel.records.list({
-      ...query,
       status: 'succeeded',
+      ...query,
       limit: 500,
       ...(after === undefined ? {} : { after }),
     });

@@ -14,18 +14,21 @@ export interface RunId {
   readonly ids: Ids;
   /** Why the slot is run once more: a run of its own, with effects and steps of its own. */
   readonly again?: string | undefined;
+  /** Tells apart runs whose slot has the same name and instant. */
+  readonly start?: string | undefined;
 }
 
 /** What the library takes for the name of a run. */
 const longest = 500;
 
-export function runText({ job, slot, startsAt, ids, again }: RunId): string {
+export function runText({ job, slot, startsAt, ids, again, start }: RunId): string {
   // In one order, whatever the order in which they were typed: it is the same run.
   const sorted = Object.entries(ids).sort(([a], [b]) => (a < b ? -1 : 1));
   const query = new URLSearchParams(sorted).toString();
   const from = startsAt === undefined ? '' : `~${startsAt.toString(36)}`;
   const repeat = again === undefined ? '' : `!${shortDigest('again', again)}`;
-  return `${encodeURIComponent(job)}@${slot}${from}${repeat}${query === '' ? '' : `?${query}`}`;
+  const own = start === undefined ? '' : `!${shortDigest('start', start)}`;
+  return `${encodeURIComponent(job)}@${slot}${from}${own}${repeat}${query === '' ? '' : `?${query}`}`;
 }
 
 export function readRun(text: string): RunId | undefined {

@@ -1,51 +1,90 @@
 import { expect, test } from 'vitest';
-import { slotOf } from './slot.ts';
+import { type Schedule, slotOf } from './slot.ts';
 
 const at = (text: string) => Date.parse(text);
 const none = { per: undefined, cron: undefined, at: undefined, zone: 'UTC' } as const;
 
-test('a day is the one that the start falls into, and a timer may be five seconds early', () => {
-  expect(slotOf(none, at('2026-06-19T12:00:00Z')).name).toBe('2026-06-19');
-  expect(slotOf(none, at('2026-06-18T23:59:56Z')).name).toBe('2026-06-19');
-  expect(slotOf(none, at('2026-06-18T23:59:54Z')).name).toBe('2026-06-18');
+const slotAt = (schedule: Partial<Schedule>, when: string) =>
+  slotOf({ ...none, ...schedule }, at(when), 'mark');
+
+test('a period is the one that holds the start, up to its last millisecond', () => {
+  expect(slotAt({ per: 'day' }, '2026-06-19T12:00:00Z').name).toBe('2026-06-19');
+  for (const when of ['2026-06-18T23:59:54Z', '2026-06-18T23:59:56Z', '2026-06-18T23:59:59.999Z'])
+    expect(slotAt({ per: 'day' }, when)).toMatchObject({ name: '2026-06-18', at: at(when) });
+  expect(slotAt({ per: 'minute' }, '2026-06-18T12:00:59.999Z').name).toBe('2026-06-18T12:00Z');
+  expect(slotAt({ per: 'hour' }, '2026-06-18T12:59:58Z').name).toBe('2026-06-18T12Z');
+  expect(slotAt({ per: 'week' }, '2026-06-21T23:59:58Z').name).toBe('2026-W25');
+  expect(slotAt({ per: 'month' }, '2026-06-30T23:59:58Z').name).toBe('2026-06');
+  // In every zone, also where the clocks change at midnight or the day has 23 or 25 hours.
+  for (const [zone, when, name] of [
+    ['Europe/Paris', '2026-06-19T21:59:58Z', '2026-06-19'],
+    ['Asia/Beirut', '2026-03-28T21:59:58Z', '2026-03-28'],
+    ['America/Havana', '2026-11-01T03:59:58Z', '2026-10-31'],
+    ['Pacific/Kiritimati', '2026-12-31T09:59:58Z', '2026-12-31'],
+  ] as const)
+    expect(slotAt({ per: 'day', zone }, when).name).toBe(name);
 });
 
 test('with a schedule a late start still stands for its slot', () => {
-  const cron = { ...none, cron: '59 23 * * *', zone: 'Europe/Paris' };
-  const late = slotOf(cron, at('2026-06-19T22:00:05Z'));
-  expect(late).toMatchObject({ name: '2026-06-19T23:59+02:00', date: '2026-06-19', isNearBoundary: false });
+  const late = slotAt({ cron: '59 23 * * *', zone: 'Europe/Paris' }, '2026-06-19T22:00:05Z');
+  expect(late).toMatchObject({ name: '2026-06-19T23:59+02:00', date: '2026-06-19', near: undefined });
   // Without one it takes the next day's slot, and says that it cannot know.
-  const bare = slotOf({ ...none, zone: 'Europe/Paris' }, at('2026-06-19T22:00:05Z'));
-  expect(bare).toMatchObject({ name: '2026-06-20', isNearBoundary: true });
+  const bare = slotAt({ per: 'day', zone: 'Europe/Paris' }, '2026-06-19T22:00:05Z');
+  expect(bare).toMatchObject({ name: '2026-06-20', near: 'begin' });
+  // Shortly before the end it may be early for the next one, and cannot know that either.
+  expect(slotAt({ per: 'day' }, '2026-06-19T23:59:56Z').near).toBe('end');
+  expect(slotAt({ per: 'day' }, '2026-06-19T23:59:54Z').near).toBe(undefined);
 });
 
-test('a timer that fires a little early means the slot that begins', () => {
-  const cron = { ...none, cron: '0 0 * * *' };
-  expect(slotOf(cron, at('2026-06-18T23:59:59.920Z')).name).toBe('2026-06-19T00:00Z');
+test('a timer that fires a little early means the next instant of its schedule', () => {
+  expect(slotAt({ cron: '0 0 * * *' }, '2026-06-18T23:59:59.920Z').name).toBe('2026-06-19T00:00Z');
+  expect(slotAt({ cron: '0 0 * * *' }, '2026-06-18T23:59:55Z').name).toBe('2026-06-19T00:00Z');
+  expect(slotAt({ cron: '0 0 * * *' }, '2026-06-18T23:59:54Z').name).toBe('2026-06-18T00:00Z');
+  // Across the hour that the clocks skip, and the one that they repeat.
+  const berlin = { cron: '30 2 * * *', zone: 'Europe/Berlin' };
+  expect(slotAt(berlin, '2026-03-29T00:59:58Z').name).toBe('2026-03-29T03:00+02:00');
+  expect(slotAt(berlin, '2026-10-25T00:29:58Z').name).toBe('2026-10-25T02:30+02:00');
+  expect(slotAt(berlin, '2026-10-25T01:29:58Z').name).toBe('2026-10-25T02:30+02:00');
+});
+
+test('where instants are close together a late start is not taken for an early one', () => {
+  expect(slotAt({ cron: '* * * * *' }, '2026-06-19T12:00:56Z').name).toBe('2026-06-19T12:00Z');
+  expect(slotAt({ cron: '* * * * *' }, '2026-06-19T12:00:59.500Z').name).toBe('2026-06-19T12:01Z');
+  expect(slotAt({ cron: '*/2 * * * *' }, '2026-06-19T12:01:56Z').name).toBe('2026-06-19T12:00Z');
+});
+
+test('an instant alone is its own slot, that of a schedule where it is a whole minute', () => {
+  const exact = slotAt({ at: at('2026-06-19T07:00:00Z'), zone: 'Europe/Paris' }, '2026-06-19T07:00:09Z');
+  const due = slotAt({ cron: '0 9 * * *', zone: 'Europe/Paris' }, '2026-06-19T07:00:09Z');
+  expect(exact).toEqual(due);
+  const odd = slotAt({ at: at('2026-06-19T07:00:30.250Z'), zone: 'Europe/Paris' }, '2026-06-19T07:00:31Z');
+  expect(odd).toMatchObject({ name: '2026-06-19T09:00:30.250+02:00', start: '2026-06-19T07:00:30.250Z' });
 });
 
 test('the scheduled instant that a scheduler tells is the slot', () => {
   const told = { ...none, at: at('2026-06-19T07:00:00Z') };
-  expect(slotOf(told, at('2026-06-20T09:00:00Z')).name).toBe('2026-06-19');
-  expect(slotOf({ ...told, per: 'hour' }, at('2026-06-20T09:00:00Z'))).toMatchObject({
+  expect(slotAt({ ...told, per: 'day' }, '2026-06-20T09:00:00Z').name).toBe('2026-06-19');
+  expect(slotAt({ ...told, per: 'hour' }, '2026-06-20T09:00:00Z')).toMatchObject({
     name: '2026-06-19T07Z',
-    isNearBoundary: false,
+    near: undefined,
   });
 });
 
 test('hours carry the offset, so that the hour which comes twice is two slots; its day is one', () => {
   const hour = { ...none, per: 'hour', zone: 'Europe/Berlin' } as const;
-  expect(slotOf(hour, at('2026-10-25T00:30:00Z')).name).toBe('2026-10-25T02+02:00');
-  expect(slotOf(hour, at('2026-10-25T01:30:00Z')).name).toBe('2026-10-25T02+01:00');
+  expect(slotAt(hour, '2026-10-25T00:30:00Z').name).toBe('2026-10-25T02+02:00');
+  expect(slotAt(hour, '2026-10-25T01:30:00Z').name).toBe('2026-10-25T02+01:00');
   const day = { ...none, per: 'day', zone: 'Europe/Berlin' } as const;
   for (const when of ['2026-10-24T22:00:00Z', '2026-10-25T12:00:00Z', '2026-10-25T22:59:00Z'])
-    expect(slotOf(day, at(when)).name).toBe('2026-10-25');
+    expect(slotAt(day, when).name).toBe('2026-10-25');
   for (const when of ['2026-03-28T23:00:00Z', '2026-03-29T21:59:00Z'])
-    expect(slotOf(day, at(when)).name).toBe('2026-03-29');
+    expect(slotAt(day, when).name).toBe('2026-03-29');
 });
 
-test('ever is one slot, and none is another each time', () => {
-  expect(slotOf({ ...none, per: 'ever' }, at('2026-06-19T12:00:00Z')).name).toBe('ever');
-  const name = (when: string) => slotOf({ ...none, per: 'none' }, at(when)).name;
-  expect(name('2026-06-19T12:00:00.001Z')).not.toBe(name('2026-06-19T12:00:00.002Z'));
+test('ever is one slot; without a period each start is another, also within one millisecond', () => {
+  expect(slotAt({ per: 'ever' }, '2026-06-19T12:00:00Z').name).toBe('ever');
+  const startOf = (per: 'none' | undefined, mark: string) =>
+    slotOf({ ...none, per }, at('2026-06-19T12:00:00.001Z'), mark);
+  expect(startOf(undefined, 'a')).toEqual(startOf('none', 'a'));
+  expect(startOf(undefined, 'a').start).not.toBe(startOf(undefined, 'b').start);
 });

@@ -28,14 +28,20 @@ export interface JobSlot {
   /** The local date of the instant: `SEMEL_DATE`. */
   readonly date: string;
   readonly zone: string;
-  /** A calendar period that nobody scheduled, and that has just begun: a late start would look the same. */
-  readonly isNearBoundary: boolean;
+  /** Tells apart runs that have no slot, and instants within one minute. */
+  readonly start: string | undefined;
+  /**
+   * An unscheduled calendar period that has just begun, or is about to end: a late start of the slot before, or an early
+   * one of the slot after, would look the same.
+   */
+  readonly near: 'begin' | 'end' | undefined;
 }
 
-/** A timer may fire a little early, and still means the slot that begins. */
+/** How early a timer may fire and still mean the next instant of its schedule; less where instants are close together. */
 const earlyMs = 5_000;
+const earlyShare = 0.02;
 /** A start this close after a boundary may be a late one of the slot before. */
-const nearShare = 0.02;
+const lateShare = 0.02;
 
 const periods: Readonly<Record<Exclude<SlotUnit, 'ever' | 'none'>, (zone: string) => CalendarPeriod>> = {
   minute,
@@ -49,22 +55,38 @@ export function periodNamed(unit: keyof typeof periods, zone: string): CalendarP
   return periods[unit](zone);
 }
 
-export function slotOf({ per = 'day', cron, at, zone }: Schedule, now: number): JobSlot {
-  const scheduled = at ?? (cron === undefined ? undefined : latestOf(cron, zone, now + earlyMs));
-  const instant = scheduled ?? now + earlyMs;
+/** `mark` names this start: two starts without a slot are two runs, also within one millisecond. */
+export function slotOf({ per, cron, at, zone }: Schedule, now: number, mark: string): JobSlot {
+  const scheduled = at ?? (cron === undefined ? undefined : dueOf(cron, zone, now));
+  const instant = scheduled ?? now;
   const date = calendarSlot(day(zone), instant).slot;
-  const common = { date, zone, isNearBoundary: false };
+  const common = { date, zone, start: undefined, near: undefined };
   if (cron !== undefined) return { ...common, ...named('cron', minute(zone), instant) };
-  if (per === 'ever') return { ...common, unit: per, span: undefined, at: scheduled ?? now, name: 'ever' };
-  if (per === 'none') {
-    const at = scheduled ?? now;
-    const name = new Date(wallAt(zone, at)).toISOString().slice(0, -1);
-    return { ...common, unit: per, span: { startsAt: at, endsAt: at }, at, name };
+  if (per === undefined && at !== undefined) return { ...common, ...exactly(at, zone) };
+  if (per === 'ever') return { ...common, unit: per, span: undefined, at: instant, name: 'ever' };
+  // Nobody named a period: every start is a run of its own, and only overlap is prevented.
+  if (per === undefined || per === 'none') {
+    const name = new Date(wallAt(zone, instant)).toISOString().slice(0, -1);
+    const span = { startsAt: instant, endsAt: instant };
+    return { ...common, unit: 'none', span, at: instant, name, start: `${name} ${mark}` };
   }
+  // The period that holds the start, however close its end is: tomorrow's slot belongs to tomorrow's run.
   const slot = named(per, periods[per](zone), instant);
-  const { startsAt, endsAt } = slot.span;
-  const isNear = instant - startsAt < earlyMs + (endsAt - startsAt) * nearShare;
-  return { ...common, ...slot, isNearBoundary: scheduled === undefined && isNear };
+  return { ...common, ...slot, near: scheduled === undefined ? nearOf(slot.span, now) : undefined };
+}
+
+function nearOf({ startsAt, endsAt }: NonNullable<JobSlot['span']>, now: number): JobSlot['near'] {
+  const lengthMs = endsAt - startsAt;
+  if (now - startsAt < earlyMs + lengthMs * lateShare) return 'begin';
+  return endsAt - now <= earlyMs ? 'end' : undefined;
+}
+
+/** The slot of an instant that a scheduler gave: that of `--cron` where it is a whole minute. */
+function exactly(at: number, zone: string) {
+  const slot = named('cron', minute(zone), at);
+  if (at === slot.span.startsAt) return slot;
+  const start = new Date(at).toISOString();
+  return { ...slot, name: `${slot.name.slice(0, 16)}${start.slice(16, -1)}${slot.name.slice(16)}`, start };
 }
 
 function named(unit: JobSlot['unit'], period: CalendarPeriod, at: number) {
@@ -72,10 +94,18 @@ function named(unit: JobSlot['unit'], period: CalendarPeriod, at: number) {
   return { unit, span: { startsAt, endsAt }, at, name };
 }
 
-function latestOf(expression: string, zone: string, at: number): number {
-  const instant = parseCron(expression).latest(zone, at);
-  if (instant !== undefined) return instant;
-  throw new SemelError(
+/** The latest instant of the schedule, or the next one where a timer for it has fired a little early. */
+function dueOf(expression: string, zone: string, now: number): number {
+  const schedule = parseCron(expression);
+  const last = schedule.latest(zone, now);
+  const next = schedule.latest(zone, now + earlyMs);
+  if (next === undefined) throw neverDue(expression);
+  if (last === undefined || next - now <= (next - last) * earlyShare) return next;
+  return last;
+}
+
+function neverDue(expression: string): SemelError {
+  return new SemelError(
     'INVALID_ARGS',
     `${JSON.stringify(expression)} was never due in the last eight years.`,
     {

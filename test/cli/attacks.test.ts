@@ -11,16 +11,16 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { eventually, main, place } from './place.ts';
+import { daily, eventually, main, place, until } from './place.ts';
 
 describe('one intent stays one', () => {
   test('in whatever order the ids are typed, an effect inside the run is done once', async () => {
     const at = place();
     const script = `${at.word} once publish -- sh -c 'echo published >> effects'; test "$SEMEL_ATTEMPT" -gt 1`;
-    await at.semel('run', 'job', '--id', 'a=1', '--id', 'b=2', '--', 'sh', '-c', script);
-    expect((await at.semel('run', 'job', '--id', 'b=2', '--id', 'a=1', '--', 'sh', '-c', script)).code).toBe(
-      0,
-    );
+    await at.semel('run', 'job', ...daily, '--id', 'a=1', '--id', 'b=2', '--', 'sh', '-c', script);
+    expect(
+      (await at.semel('run', 'job', ...daily, '--id', 'b=2', '--id', 'a=1', '--', 'sh', '-c', script)).code,
+    ).toBe(0);
     expect(at.lines('effects')).toEqual(['published']);
   });
 
@@ -71,11 +71,12 @@ describe('what the command left behind', () => {
   test('holds the turn also of a run that is in doubt', async () => {
     const at = place();
     const script = 'setsid sh -c "while [ ! -e go ]; do sleep 0.05; done; echo late >> effects" & exit 4';
-    const first = await at.semel('run', 'job', '--verify', 'exit 5', '--', 'sh', '-c', script);
+    const first = await at.semel('run', 'job', ...daily, '--verify', 'exit 5', '--', 'sh', '-c', script);
     expect([first.code, first.stderr]).toEqual([76, expect.stringContaining('still runs')]);
     const again = [
       'run',
       'job',
+      ...daily,
       '--verify',
       'exit 1',
       '--verify-after',
@@ -95,7 +96,21 @@ describe('what the command left behind', () => {
     const at = place();
     const script = `sh -c 'for i in 1 2 3 4 5 6 7 8; do echo $SEMEL_ATTEMPT >> effects; sleep 0.3; done'; echo after`;
     const said = await at.semel(
-      ...['run', 'job', '--timeout', '1s', '--retries', '1', '--backoff', '100ms', '--', 'sh', '-c', script],
+      ...[
+        'run',
+        'job',
+        ...daily,
+        '--timeout',
+        '1s',
+        '--retries',
+        '1',
+        '--backoff',
+        '100ms',
+        '--',
+        'sh',
+        '-c',
+        script,
+      ],
     );
     expect(said.code).toBe(124);
     const lines = at.lines('effects');
@@ -121,13 +136,13 @@ describe('what the command left behind', () => {
   test('inside a guard inside a guard, holds the lives of both', async () => {
     const at = place();
     const inner = `${at.word} once work --id a=1 -- sh -c 'echo begin >> effects; while [ ! -e go ]; do sleep 0.05; done; echo end >> effects'`;
-    const outer = at.start('run', 'job', '--', 'sh', '-c', `echo $$ >> pids; ${inner}`);
+    const outer = at.start('run', 'job', ...daily, '--', 'sh', '-c', `echo $$ >> pids; ${inner}`);
     await eventually(() => at.lines('effects').length === 1);
     const group = Number(at.lines('pids')[0]);
     outer.child.kill('SIGKILL');
     // The shell and the inner guard; not the work, which leads a group of its own.
     process.kill(-group, 'SIGKILL');
-    const rival = await at.semel('run', 'job', '--', 'sh', '-c', 'echo overlap >> effects');
+    const rival = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo overlap >> effects');
     expect(rival.stderr).toContain('job is running');
     writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 2);
@@ -138,16 +153,16 @@ describe('what did not happen is not taken for done', () => {
   test('a command that says 0 when it is told to end has not succeeded', async () => {
     const at = place();
     const polite = ['sh', '-c', 'trap "exit 0" TERM; echo $$ >> pids; sleep 10 & wait; echo work >> effects'];
-    expect((await at.semel('run', 'job', '--timeout', '500ms', '--', ...polite)).code).toBe(124);
+    expect((await at.semel('run', 'job', ...daily, '--timeout', '500ms', '--', ...polite)).code).toBe(124);
     expect((await at.semel('once', 'mail', '--id', 'a=1', '--timeout', '500ms', '--', ...polite)).code).toBe(
       76,
     );
-    const told = at.start('run', 'told', '--', ...polite);
+    const told = at.start('run', 'told', ...daily, '--', ...polite);
     await eventually(() => at.lines('pids').length === 3);
     told.child.kill('SIGTERM');
     expect((await told.ended).code).toBe(143);
     for (const job of ['job', 'told'])
-      expect((await at.semel('run', job, '--', 'echo', 'runs')).stdout).toBe('runs\n');
+      expect((await at.semel('run', job, ...daily, '--', 'echo', 'runs')).stdout).toBe('runs\n');
   });
 
   test('what cannot be started leaves no doubt, and is told at once', async () => {
@@ -160,6 +175,7 @@ describe('what did not happen is not taken for done', () => {
     const long = await at.semel(
       'run',
       'job',
+      ...daily,
       '--id',
       `x=${'x'.repeat(600)}`,
       '--after-failure',
@@ -191,6 +207,7 @@ describe('what did not happen is not taken for done', () => {
     const said = await at.semel(
       'run',
       'job',
+      ...daily,
       '--retries',
       '1',
       '--backoff',
@@ -201,7 +218,7 @@ describe('what did not happen is not taken for done', () => {
       script,
     );
     expect([said.code, at.lines('effects')]).toEqual([5, ['ran']]);
-    expect((await at.semel('run', 'job', '--', 'echo', 'next')).stdout).toBe('next\n');
+    expect((await at.semel('run', 'job', ...daily, '--', 'echo', 'next')).stdout).toBe('next\n');
   });
 
   test('output that comes after the command has ended is part of the result', async () => {
@@ -214,10 +231,12 @@ describe('what did not happen is not taken for done', () => {
 
   test('a turn that somebody settled does not stop the job', async () => {
     const at = place();
-    const first = at.start('run', 'job', '--per', 'none', '--', 'sh', '-c', 'echo $$ >> pids; sleep 1');
+    const script = `echo $$ >> pids; ${until('go')}`;
+    const first = at.start('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
     await eventually(() => at.lines('pids').length === 1);
     const [turn] = JSON.parse((await at.semel('ls', '--tool', 'turn.job', '--json')).stdout);
     expect((await at.semel('resolve', turn.ref, 'landed', '--force')).code).toBe(0);
+    writeFileSync(at.path('go'), '');
     await first.ended;
     expect((await at.semel('run', 'job', '--per', 'none', '--', 'echo', 'runs')).stdout).toBe('runs\n');
   });
@@ -229,6 +248,7 @@ describe('the guard', () => {
     const running = at.start(
       'run',
       'job',
+      ...daily,
       '--',
       'sh',
       '-c',
@@ -250,6 +270,7 @@ describe('the guard', () => {
     const job = await at.semel(
       'run',
       'job',
+      ...daily,
       '--',
       'sh',
       '-c',
@@ -269,7 +290,7 @@ describe('the guard', () => {
   test('does not change how the command reads its input', async () => {
     const at = place();
     const script = 'trap "" USR1; echo $PPID >> pids; while read -r line; do echo "got $line"; done; cat';
-    const child = spawn(process.execPath, [main, 'run', 'job', '--', 'sh', '-c', script], {
+    const child = spawn(process.execPath, [main, 'run', 'job', ...daily, '--', 'sh', '-c', script], {
       cwd: at.folder,
       env: at.env,
       stdio: ['pipe', 'pipe', 'inherit'],
@@ -291,7 +312,7 @@ describe('the guard', () => {
     const at = place();
     writeFileSync(at.path('real.md'), 'before', { mode: 0o600 });
     symlinkSync('real.md', at.path('link.md'));
-    await at.semel('run', 'job', '--', 'sh', '-c', `${at.word} step draft -o link.md -- echo text`);
+    await at.semel('run', 'job', ...daily, '--', 'sh', '-c', `${at.word} step draft -o link.md -- echo text`);
     expect(lstatSync(at.path('link.md')).isSymbolicLink()).toBe(true);
     expect([readFileSync(at.path('real.md'), 'utf8'), lstatSync(at.path('real.md')).mode & 0o777]).toEqual([
       'text\n',

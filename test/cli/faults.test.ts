@@ -4,10 +4,10 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
-import { eventually, main, type Place, place, type Said, until } from './place.ts';
+import { daily, eventually, main, type Place, place, type Said, until } from './place.ts';
 
 const guarded = (name: string): readonly (readonly string[])[] => [
-  ['run', name, '--', 'sh', '-c', 'echo ran >> effects'],
+  ['run', name, ...daily, '--', 'sh', '-c', 'echo ran >> effects'],
   ['once', name, '--id', 'a=1', '--', 'sh', '-c', 'echo ran >> effects'],
 ];
 
@@ -31,7 +31,7 @@ describe('nothing is run', () => {
 
   test('where the ledger is damaged', async () => {
     const at = place();
-    await at.semel('run', 'first', '--', 'true');
+    await at.semel('run', 'first', ...daily, '--', 'true');
     const bytes = readFileSync(at.path('ledger.db'));
     bytes.fill(0xff, 100, Math.min(bytes.length, 60_000));
     writeFileSync(at.path('ledger.db'), bytes);
@@ -60,7 +60,7 @@ describe('nothing is run', () => {
 
   test('while somebody keeps the ledger locked', async () => {
     const at = place();
-    await at.semel('run', 'first', '--', 'true');
+    await at.semel('run', 'first', ...daily, '--', 'true');
     const locker = new DatabaseSync(at.path('ledger.db'));
     locker.exec('BEGIN IMMEDIATE');
     const { code, stderr } = await at.semel(...(guarded('job')[0] as string[]));
@@ -83,12 +83,12 @@ describe('nothing is run', () => {
     }
     try {
       const env = { SEMEL_STORE: `sqlite:${at.path('small/ledger.db')}` };
-      expect((await at.with({ env }).semel('run', 'first', '-q', '--', 'true')).code).toBe(0);
+      expect((await at.with({ env }).semel('run', 'first', ...daily, '-q', '--', 'true')).code).toBe(0);
       spawnSync('sh', ['-c', `head -c 10000000 /dev/zero > '${at.path('small/filler')}'`]);
       await refuses(at, env, 'small');
       spawnSync('rm', [at.path('small/filler')]);
       expect((await at.with({ env }).semel(...(guarded('job')[0] as string[]))).code).toBe(0);
-      expect((await at.with({ env }).semel('run', 'first', '--', 'false')).stderr).toContain(
+      expect((await at.with({ env }).semel('run', 'first', ...daily, '--', 'false')).stderr).toContain(
         'was already done',
       );
     } finally {

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { eventually, type Place, place, type Started } from './place.ts';
+import { daily, eventually, type Place, place, type Started } from './place.ts';
 
 const command = (seconds: number) => [
   'sh',
@@ -33,14 +33,14 @@ async function killed(started: Started): Promise<void> {
 describe('a run whose guard is killed', () => {
   test('stays taken as long as its command lives, and is taken over when that is gone', async () => {
     const at = place();
-    const first = at.start('run', 'job', '--', ...command(3));
+    const first = at.start('run', 'job', ...daily, '--', ...command(3));
     const pid = await pidOf(at);
     await killed(first);
     expect(isAlive(pid)).toBe(true);
-    const busy = await at.semel('run', 'job', '--', 'sh', '-c', 'echo overlap >> effects');
+    const busy = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo overlap >> effects');
     expect([busy.code, busy.stderr]).toEqual([0, expect.stringContaining('job is running since')]);
     await eventually(() => !isAlive(pid), 'its end');
-    const next = await at.semel('run', 'job', '--', 'sh', '-c', 'echo second >> effects');
+    const next = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo second >> effects');
     expect(next.code).toBe(0);
     expect(next.stderr).toContain('attempt 1 died');
     expect(at.lines('effects')).toEqual(['x', 'second']);
@@ -49,39 +49,49 @@ describe('a run whose guard is killed', () => {
   test('stays taken past its lease, and by what the command left behind too', async () => {
     const at = place();
     const script = '(sleep 14; echo left >> effects) & echo $! >> pids; wait';
-    const first = at.start('run', 'job', '--lease', '10s', '--', 'sh', '-c', script);
+    const first = at.start('run', 'job', ...daily, '--lease', '10s', '--', 'sh', '-c', script);
     const pid = await pidOf(at);
     await killed(first);
     await new Promise((resolve) => setTimeout(resolve, 11_000));
-    const busy = await at.semel('run', 'job', '--lease', '10s', '--', 'sh', '-c', 'echo overlap >> effects');
+    const busy = await at.semel(
+      'run',
+      'job',
+      ...daily,
+      '--lease',
+      '10s',
+      '--',
+      'sh',
+      '-c',
+      'echo overlap >> effects',
+    );
     expect(busy.stderr).toContain('its guard is gone, its command still runs');
     await eventually(() => !isAlive(pid), 'its end');
-    expect((await at.semel('run', 'job', '--', 'sh', '-c', 'echo next >> effects')).code).toBe(0);
+    expect((await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo next >> effects')).code).toBe(0);
     expect(at.lines('effects')).toEqual(['left', 'next']);
   });
 });
 
 test('a run whose guard and command are killed is taken over at once, long before its lease', async () => {
   const at = place();
-  const first = at.start('run', 'job', '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
+  const first = at.start('run', 'job', ...daily, '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
   const pid = await pidOf(at);
   await killed(first);
   process.kill(pid, 'SIGKILL');
   await eventually(() => !isAlive(pid), 'its end');
-  const next = await at.semel('run', 'job', '--', 'echo', 'taken over');
+  const next = await at.semel('run', 'job', ...daily, '--', 'echo', 'taken over');
   expect(next).toMatchObject({ code: 0, stdout: 'taken over\n' });
 });
 
 test('a run that died and then fails has the exit code of its command, and goes on being run', async () => {
   const at = place();
-  const first = at.start('run', 'job', '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
+  const first = at.start('run', 'job', ...daily, '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
   const pid = await pidOf(at);
   await killed(first);
   process.kill(pid, 'SIGKILL');
   await eventually(() => !isAlive(pid), 'its end');
-  expect((await at.semel('run', 'job', '--', 'sh', '-c', 'exit 3')).code).toBe(3);
-  expect((await at.semel('run', 'job', '--', 'sh', '-c', 'exit 3')).code).toBe(3);
-  const last = await at.semel('run', 'job', '--', 'echo', 'done');
+  expect((await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'exit 3')).code).toBe(3);
+  expect((await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'exit 3')).code).toBe(3);
+  const last = await at.semel('run', 'job', ...daily, '--', 'echo', 'done');
   expect(last).toMatchObject({ code: 0, stdout: 'done\n' });
   expect(last.stderr).toContain('attempt 3 failed with exit 3');
   expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
@@ -89,10 +99,10 @@ test('a run that died and then fails has the exit code of its command, and goes 
 
 test('a run whose command is killed has failed, and runs again', async () => {
   const at = place();
-  const first = at.start('run', 'job', '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
+  const first = at.start('run', 'job', ...daily, '--', 'sh', '-c', 'echo $$ >> pids; exec sleep 60');
   process.kill(await pidOf(at), 'SIGKILL');
   expect((await first.ended).code).toBe(137);
-  const next = await at.semel('run', 'job', '--', 'echo', 'again');
+  const next = await at.semel('run', 'job', ...daily, '--', 'echo', 'again');
   expect(next.stderr).toContain('attempt 1 was ended by SIGKILL');
 });
 
@@ -156,12 +166,12 @@ describe('signals', () => {
       const at = place();
       const script =
         'trap "echo got TERM >> effects; exit 5" TERM; trap "echo got INT >> effects; exit 5" INT; trap "echo got HUP >> effects; exit 5" HUP; echo $$ >> pids; while :; do sleep 0.05; done';
-      const started = at.start('run', 'job', '--', 'sh', '-c', script);
+      const started = at.start('run', 'job', ...daily, '--', 'sh', '-c', script);
       await pidOf(at);
       started.child.kill(signal);
       expect((await started.ended).code).toBe(5);
       expect(at.lines('effects')).toEqual([`got ${signal.slice(3)}`]);
-      const next = await at.semel('run', 'job', '--', 'true');
+      const next = await at.semel('run', 'job', ...daily, '--', 'true');
       expect(next.stderr).toContain(`attempt 1 was interrupted by ${signal}`);
     },
   );
@@ -169,13 +179,23 @@ describe('signals', () => {
   test('a command that ignores TERM is killed after the grace: by a signal, or at its timeout', async () => {
     const at = place();
     const stubborn = ['sh', '-c', 'trap "" TERM; echo $$ >> pids; while :; do sleep 0.05; done'];
-    const started = at.start('run', 'job', '--grace', '300ms', '--', ...stubborn);
+    const started = at.start('run', 'job', ...daily, '--grace', '300ms', '--', ...stubborn);
     await pidOf(at);
     started.child.kill('SIGTERM');
     expect((await started.ended).code).toBe(137);
-    const timed = await at.semel('run', 'job', '--timeout', '200ms', '--grace', '200ms', '--', ...stubborn);
+    const timed = await at.semel(
+      'run',
+      'job',
+      ...daily,
+      '--timeout',
+      '200ms',
+      '--grace',
+      '200ms',
+      '--',
+      ...stubborn,
+    );
     expect(timed.code).toBe(124);
-    const next = await at.semel('run', 'job', '--', 'true');
+    const next = await at.semel('run', 'job', ...daily, '--', 'true');
     expect(next.stderr).toContain('attempt 2 was ended by its timeout of 200ms');
   });
 });

@@ -2,7 +2,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { eventually, place } from './place.ts';
+import { daily, eventually, place } from './place.ts';
 
 const effect = 'echo x >> effects; echo "sent $SEMEL_KEY_UUID"';
 
@@ -56,7 +56,7 @@ describe('an effect', () => {
     const at = place();
     expect(await at.semel('once', 'publish', '--', 'true')).toMatchObject({ code: 64 });
     const script = `${at.word} once publish -- sh -c 'echo x >> effects; echo live' && test "$SEMEL_ATTEMPT" = 2`;
-    const run = (day: string) => at.semel('run', 'blog', '--at', day, '--', 'sh', '-c', script);
+    const run = (day: string) => at.semel('run', 'blog', ...daily, '--at', day, '--', 'sh', '-c', script);
     expect((await run('2026-06-19T07:00:00Z')).code).toBe(1);
     const second = await run('2026-06-19T07:00:00Z');
     expect(second).toMatchObject({ code: 0, stdout: 'live\n' });

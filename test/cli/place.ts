@@ -25,6 +25,9 @@ export interface Started {
   stdoutBytes(): Buffer;
 }
 
+/** A job that is done once a day. */
+export const daily = ['--per', 'day'] as const;
+
 /** Words of a command line, or lists of them. */
 type Words = readonly (string | readonly string[])[];
 

@@ -5,13 +5,85 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSemel } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { eventually, place, until } from './place.ts';
+import { daily, eventually, place, until } from './place.ts';
+
+describe('a job without a period', () => {
+  const effect = ['--', 'sh', '-c', 'echo x >> effects'];
+
+  test('runs at every start, and says once how to have slots', async () => {
+    const at = place();
+    const first = await at.semel('run', 'sync', effect);
+    expect(first).toMatchObject({ code: 0, stdout: '' });
+    expect(first.stderr).toMatch(/^semel: sync has no period, so only overlap is prevented: --per day .*\n$/);
+    for (let n = 0; n < 3; n += 1)
+      expect(await at.semel('run', 'sync', effect)).toMatchObject({ code: 0, stderr: '' });
+    expect(at.lines('effects')).toHaveLength(4);
+    for (const quiet of [['-q'], ['--per', 'none']])
+      expect((await at.semel('run', `job${quiet[0]}`, quiet, effect)).stderr).toBe('');
+    expect(await at.json('ls', '--tool', 'sync')).toHaveLength(4);
+  });
+
+  test('is skipped while it runs, also by a start that asked for slots', async () => {
+    const at = place();
+    const first = at.start('run', 'sync', '-q', '--', 'sh', '-c', `echo x >> effects; ${until('go')}`);
+    await eventually(() => at.lines('effects').length === 1);
+    for (const options of [[], daily]) {
+      const busy = await at.semel('run', 'sync', options, effect);
+      expect(busy.code).toBe(0);
+      expect(busy.stderr).toContain('sync is running since');
+    }
+    expect((await at.semel('run', 'sync', '--if-busy', 'fail', effect)).code).toBe(75);
+    writeFileSync(at.path('go'), '');
+    await first.ended;
+    expect((await at.semel('run', 'sync', effect)).code).toBe(0);
+    expect(at.lines('effects')).toHaveLength(2);
+  });
+
+  test('that crashed leaves no doubt once it has run again', async () => {
+    const at = place();
+    const script = 'echo $$ >> pids; exec sleep 60';
+    const crashed = at.start('run', 'sync', '--id', 'a=1', '-q', '--', 'sh', '-c', script);
+    await eventually(() => at.lines('pids').length === 1);
+    crashed.child.kill('SIGKILL');
+    await crashed.ended;
+    const busy = await at.semel('run', 'sync', '--id', 'a=1', effect);
+    expect(busy.stderr).toContain('sync is running');
+    process.kill(Number(at.lines('pids')[0]), 'SIGKILL');
+    // Another id has a turn of its own, and says nothing about this one.
+    await at.semel('run', 'sync', '--id', 'a=2', '-q', effect);
+    await eventually(async () => {
+      await at.semel('run', 'sync', '--id', 'a=1', effect);
+      return at.lines('effects').length === 2;
+    });
+    expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
+    const [failed] = await at.semel('ls', '--status', 'failed', '--json').then((said) => said.json());
+    expect(failed).toMatchObject({
+      contract: 'run.sync',
+      error: { message: expect.stringContaining('gone') },
+    });
+  });
+
+  test('cannot hold a failure, since no later start would find it', async () => {
+    const at = place();
+    const said = await at.semel('run', 'sync', '--after-failure', 'hold', effect);
+    expect(said.code).toBe(64);
+    expect(said.stderr).toContain('--after-failure hold needs a slot');
+    expect(at.lines('effects')).toEqual([]);
+  });
+
+  test('takes an instant that the scheduler gives as its slot', async () => {
+    const at = place();
+    for (const when of ['2026-06-19T07:00:00Z', '2026-06-19T07:00:00Z', '2026-06-19T07:00:30Z'])
+      expect((await at.semel('run', 'sync', '--at', when, effect)).code).toBe(0);
+    expect(at.lines('effects')).toHaveLength(2);
+  });
+});
 
 describe('a slot', () => {
   test('is done once: the second start says when, by whom and which ledger, and exits with 0', async () => {
     const at = place();
     const run = () =>
-      at.semel('run', 'blog', '--', 'sh', '-c', 'echo ran >> effects; echo out; echo err >&2');
+      at.semel('run', 'blog', ...daily, '--', 'sh', '-c', 'echo ran >> effects; echo out; echo err >&2');
     expect(await run()).toMatchObject({ code: 0, stdout: 'out\n', stderr: 'err\n' });
     const second = await run();
     expect(second).toMatchObject({ code: 0, stdout: '' });
@@ -19,7 +91,7 @@ describe('a slot', () => {
       /^semel: blog \d{4}-\d\d-\d\d was already done at .*Z \(.*\) by \S+:\d+; nothing was run \(ledger .*ledger\.db\)\n$/,
     );
     expect(at.lines('effects')).toEqual(['ran']);
-    expect(await at.semel('run', 'blog', '-q', '--skip-code', '9', '--', 'false')).toMatchObject({
+    expect(await at.semel('run', 'blog', ...daily, '-q', '--skip-code', '9', '--', 'false')).toMatchObject({
       code: 9,
       stderr: '',
     });
@@ -27,7 +99,7 @@ describe('a slot', () => {
 
   test('of fifty copies that start at once one runs the command', async () => {
     const at = place();
-    const command = ['run', 'blog', '--', 'sh', '-c', 'echo ran >> effects; sleep 0.5'];
+    const command = ['run', 'blog', ...daily, '--', 'sh', '-c', 'echo ran >> effects; sleep 0.5'];
     const said = await Promise.all(Array.from({ length: 50 }, () => at.semel(...command)));
     expect(said.map(({ code }) => code)).toEqual(said.map(() => 0));
     expect(at.lines('effects')).toEqual(['ran']);
@@ -40,12 +112,12 @@ describe('a slot', () => {
     const at = place();
     const run = (...options: string[]) =>
       at.semel('run', 'bill', ...options, '--', 'sh', '-c', 'echo x >> effects');
-    await run('--id', 'customer=1');
-    await run('--id', 'customer=2');
-    await run('--id', 'customer=2');
+    await run(...daily, '--id', 'customer=1');
+    await run(...daily, '--id', 'customer=2');
+    await run(...daily, '--id', 'customer=2');
     expect(at.lines('effects')).toHaveLength(2);
-    await run('--id', 'customer=2', '--again', 'the customer asked');
-    await run('--id', 'customer=2', '--again', 'the customer asked');
+    await run(...daily, '--id', 'customer=2', '--again', 'the customer asked');
+    await run(...daily, '--id', 'customer=2', '--again', 'the customer asked');
     expect(at.lines('effects')).toHaveLength(3);
     await run('--at', '2026-06-19T07:00:00Z', '--per', 'hour');
     await run('--at', '2026-06-19T07:59:00Z', '--per', 'hour');
@@ -59,18 +131,19 @@ describe('a slot', () => {
     await run('--per', 'none');
     expect(at.lines('effects')).toHaveLength(7);
     // However the zone is spelt, and in whatever order the ids are typed.
-    for (const zone of ['UTC', 'Etc/UTC', 'GMT']) await run('--id', 'a=1', '--id', 'b=2', '--tz', zone);
-    await run('--id', 'b=2', '--id', 'a=1');
+    for (const zone of ['UTC', 'Etc/UTC', 'GMT'])
+      await run(...daily, '--id', 'a=1', '--id', 'b=2', '--tz', zone);
+    await run(...daily, '--id', 'b=2', '--id', 'a=1');
     expect(at.lines('effects')).toHaveLength(8);
   });
 
   test('that failed is run again, and says that effects may repeat', async () => {
     const at = place();
-    expect(await at.semel('run', 'blog', '--', 'sh', '-c', 'exit 3')).toMatchObject({
+    expect(await at.semel('run', 'blog', ...daily, '--', 'sh', '-c', 'exit 3')).toMatchObject({
       code: 3,
       stderr: '',
     });
-    const second = await at.semel('run', 'blog', '--', 'sh', '-c', 'echo attempt $SEMEL_ATTEMPT');
+    const second = await at.semel('run', 'blog', ...daily, '--', 'sh', '-c', 'echo attempt $SEMEL_ATTEMPT');
     expect(second).toMatchObject({ code: 0, stdout: 'attempt 2\n' });
     expect(second.stderr).toMatch(
       /^semel: attempt 2 of blog \S+; attempt 1 failed with exit 3 after \d+m?s; effects not under `semel once` may repeat\n$/,
@@ -80,7 +153,17 @@ describe('a slot', () => {
   test('that failed is held with --after-failure hold, until a person decides', async () => {
     const at = place();
     const run = () =>
-      at.semel('run', 'blog', '--after-failure', 'hold', '--', 'sh', '-c', 'echo x >> effects; exit 3');
+      at.semel(
+        'run',
+        'blog',
+        ...daily,
+        '--after-failure',
+        'hold',
+        '--',
+        'sh',
+        '-c',
+        'echo x >> effects; exit 3',
+      );
     expect((await run()).code).toBe(76);
     const second = await run();
     expect(second.code).toBe(76);
@@ -94,15 +177,15 @@ describe('a slot', () => {
 
   test('that is held is not run by leaving the option out', async () => {
     const at = place();
-    await at.semel('run', 'blog', '--after-failure', 'hold', '--', 'sh', '-c', 'exit 3');
-    expect((await at.semel('run', 'blog', '--', 'sh', '-c', 'echo x >> effects')).code).toBe(76);
+    await at.semel('run', 'blog', ...daily, '--after-failure', 'hold', '--', 'sh', '-c', 'exit 3');
+    expect((await at.semel('run', 'blog', ...daily, '--', 'sh', '-c', 'echo x >> effects')).code).toBe(76);
     expect(at.lines('effects')).toEqual([]);
   });
 
   test('that failed asks --verify first: landed is done, not landed is run, unknown is in doubt', async () => {
     const at = place();
     const run = (job: string, verify: string, command: string) =>
-      at.semel('run', job, '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', command);
+      at.semel('run', job, ...daily, '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', command);
     const fails = 'echo x >> effects; exit 3';
     // The verifier is asked when the command has failed, and again at the next start.
     const found = await run('yes', 'exit 0', fails);
@@ -122,7 +205,7 @@ describe('a slot', () => {
   test('a verifier that takes its time is no reason to begin anew', async () => {
     const at = place();
     const run = (verify: string, script: string) =>
-      at.semel('run', 'job', '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', script);
+      at.semel('run', 'job', ...daily, '--verify', verify, '--verify-after', '0s', '--', 'sh', '-c', script);
     // The first start asks it once, the second once more: three attempts, and no fourth.
     await run('exit 5', 'exit 3');
     expect((await run('sleep 6; exit 1', 'echo "attempt $SEMEL_ATTEMPT"')).stdout).toBe('attempt 3\n');
@@ -134,6 +217,7 @@ describe('a slot', () => {
     const said = await at.semel(
       'run',
       'blog',
+      ...daily,
       '--retries',
       '3',
       '--backoff',
@@ -150,6 +234,7 @@ describe('a slot', () => {
       ...[
         'run',
         'asked',
+        ...daily,
         '--retries',
         '1',
         '--backoff',
@@ -190,14 +275,14 @@ describe('two runs of a job', () => {
 
   test('--if-busy fail is 75, --wait waits and then finds it done', async () => {
     const at = place();
-    const first = at.start('run', 'blog', '--', 'sh', '-c', `echo x >> effects; ${until('go')}`);
+    const first = at.start('run', 'blog', ...daily, '--', 'sh', '-c', `echo x >> effects; ${until('go')}`);
     await eventually(() => at.lines('effects').length === 1);
     const again = ['--', 'sh', '-c', 'echo x >> effects'];
-    const failed = await at.semel('run', 'blog', '--if-busy', 'fail', ...again);
+    const failed = await at.semel('run', 'blog', ...daily, '--if-busy', 'fail', ...again);
     expect(failed).toMatchObject({ code: 75 });
     expect(failed.stderr).toContain('blog is running since');
-    expect(await at.semel('run', 'blog', '--wait', '100ms', ...again)).toMatchObject({ code: 75 });
-    const waiting = at.start('run', 'blog', '--wait', '30s', ...again);
+    expect(await at.semel('run', 'blog', ...daily, '--wait', '100ms', ...again)).toMatchObject({ code: 75 });
+    const waiting = at.start('run', 'blog', ...daily, '--wait', '30s', ...again);
     await once(waiting.child.stderr!, 'data');
     at.file('go', '');
     const waited = await waiting.ended;
@@ -226,7 +311,7 @@ describe('the command', () => {
     ];
     const script = variables.map((name) => `echo "${name}=$SEMEL_${name}"`).join('; ');
     const options = ['--at', '2026-06-19T07:30:00Z', '--tz', 'Europe/Paris', '--id', 'customer=42'];
-    const { stdout } = await at.semel('run', 'blog', ...options, '--', 'sh', '-c', script);
+    const { stdout } = await at.semel('run', 'blog', ...daily, ...options, '--', 'sh', '-c', script);
     const told = Object.fromEntries(
       stdout
         .trim()
@@ -258,7 +343,7 @@ describe('the command', () => {
        await send({ lead: 7 });
        process.exitCode = process.env.SEMEL_ATTEMPT === '1' ? 1 : 0;`,
     );
-    const run = () => at.semel('run', 'agent', '--', process.execPath, 'agent.ts');
+    const run = () => at.semel('run', 'agent', ...daily, '--', process.execPath, 'agent.ts');
     expect((await run()).code).toBe(1);
     expect((await run()).code).toBe(0);
     expect(at.lines('effects')).toHaveLength(1);
@@ -267,14 +352,25 @@ describe('the command', () => {
   test('that is not there is 127, one that may not be executed 126, and both run again', async () => {
     const at = place();
     writeFileSync(at.path('plain.txt'), 'no program');
-    expect(await at.semel('run', 'a', '--', './nowhere')).toMatchObject({ code: 127 });
-    expect(await at.semel('run', 'b', '--', './plain.txt')).toMatchObject({ code: 126 });
-    expect(await at.semel('run', 'a', '--', 'echo', 'now')).toMatchObject({ code: 0, stdout: 'now\n' });
+    expect(await at.semel('run', 'a', ...daily, '--', './nowhere')).toMatchObject({ code: 127 });
+    expect(await at.semel('run', 'b', ...daily, '--', './plain.txt')).toMatchObject({ code: 126 });
+    expect(await at.semel('run', 'a', ...daily, '--', 'echo', 'now')).toMatchObject({
+      code: 0,
+      stdout: 'now\n',
+    });
   });
 
   test('leaves its end and its last words in the history', async () => {
     const at = place();
-    await at.semel('run', 'blog', '--', 'sh', '-c', 'echo before; echo "what went wrong" >&2; exit 4');
+    await at.semel(
+      'run',
+      'blog',
+      ...daily,
+      '--',
+      'sh',
+      '-c',
+      'echo before; echo "what went wrong" >&2; exit 4',
+    );
     await using semel = createSemel({ store: at.env.SEMEL_STORE as string, namespace: 'default' });
     const [record] = (await semel.records.list({ contract: 'run.blog' })).items;
     expect(record).toMatchObject({ status: 'released', args: { job: 'blog' }, attempts: 1 });
@@ -297,7 +393,15 @@ describe('the command', () => {
     ];
     for (const name of names) {
       const run = () =>
-        at.semel('run', ...(name.startsWith('-') ? [] : [name]), '--', 'sh', '-c', 'echo x >> effects');
+        at.semel(
+          'run',
+          ...(name.startsWith('-') ? [] : [name]),
+          ...daily,
+          '--',
+          'sh',
+          '-c',
+          'echo x >> effects',
+        );
       const first = await run();
       expect([name, first.code]).toEqual([name, name.startsWith('-') ? 64 : 0]);
       expect((await run()).stderr.split('\n')).toHaveLength(2);
@@ -340,7 +444,7 @@ describe('wrong usage', () => {
 
 test('a job that failed is found by its name and as a failure, and its turn is in nobody’s way', async () => {
   const at = place();
-  await at.semel('run', 'nightly', '--at', '2026-06-19T02:00:00Z', '--', 'sh', '-c', 'exit 5');
+  await at.semel('run', 'nightly', ...daily, '--at', '2026-06-19T02:00:00Z', '--', 'sh', '-c', 'exit 5');
   const { stdout } = await at.semel('ls', '--status', 'failed', '--tool', 'nightly');
   expect(stdout).toMatch(/run\.nightly 2026-06-19 +failed/);
   expect((await at.semel('ls')).stdout).not.toContain('turn.');
@@ -350,10 +454,10 @@ test('a job that failed is found by its name and as a failure, and its turn is i
 
 test('a slot that was forgotten is run as if for the first time', async () => {
   const at = place();
-  await at.semel('run', 'job', '--', 'true');
+  await at.semel('run', 'job', ...daily, '--', 'true');
   const [record] = JSON.parse((await at.semel('ls', '--tool', 'job', '--json')).stdout);
   expect((await at.semel('forget', record.id, '--yes')).code).toBe(0);
-  const said = await at.semel('run', 'job', '--', 'sh', '-c', 'echo "attempt $SEMEL_ATTEMPT"');
+  const said = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo "attempt $SEMEL_ATTEMPT"');
   expect(said).toMatchObject({ code: 0, stdout: 'attempt 1\n', stderr: '' });
 });
 

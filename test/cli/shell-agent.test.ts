@@ -2,9 +2,9 @@
 
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { place } from './place.ts';
+import { daily, place } from './place.ts';
 
-const day = (n: number) => ['--at', new Date(Date.UTC(2026, 5, n, 7)).toISOString()];
+const day = (n: number) => [...daily, '--at', new Date(Date.UTC(2026, 5, n, 7)).toISOString()];
 
 test('run 1 picks, writes, publishes and dies; run 2 of the slot goes on with the same in another process', async () => {
   const at = place();
@@ -73,7 +73,7 @@ test('a step whose output cannot be kept or written says so, and does not pass f
 
   const other = place();
   const nowhere = `${other.word} step make -o no/such/folder -- echo x`;
-  const said = await other.semel('run', 'job', '--', 'sh', '-c', nowhere);
+  const said = await other.semel('run', 'job', ...daily, '--', 'sh', '-c', nowhere);
   expect([said.code, said.stderr]).toEqual([64, expect.stringContaining('could not be written')]);
   expect(said.stderr).not.toContain('at async');
 });

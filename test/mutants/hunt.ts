@@ -104,6 +104,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
+  'src/jobs/': [['src/jobs'], ['test/cli']],
   'src/providers/': [providers, ...usual],
   'src/core/provider.ts': [providers, ...usual],
   'src/store/address.ts': [['src/store/address']],
