@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import type { SemelError } from 'semel';
 import { type RedisStore, redisStore } from 'semel/redis';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { claimRequest, take } from '../../src/testing/store-contract/attempt.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
 
@@ -235,3 +236,79 @@ test('who accepted a loss, and why, is kept until the next one', async (context)
   await world.store().acceptLoss();
   expect((await store.raw?.about())?.lossAccepted).toMatchObject({ by: undefined, note: undefined });
 });
+
+const recordOf = (key: string) => `semel{0}r:shop\0${key}`;
+const evicting = { maxmemory: '1', 'maxmemory-policy': 'allkeys-random' };
+
+async function configure({ client }: Scene, settings: Record<string, string>): Promise<void> {
+  for (const [name, value] of Object.entries(settings)) await client.config('SET', name, value);
+}
+
+test('records that were evicted are not taken for new ones, also by a program that starts later', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const durable = () => redisStore({ client: world.client });
+  const store = durable();
+  const keys = Array.from({ length: 60 }, (_, n) => `mail.send/=${n}`);
+  for (const key of keys) await (await take(store, { key })).succeed();
+  // What is asked for most stays: the ledger's own description, so that nothing but the count tells of the rest.
+  await configure(world, { 'maxmemory-policy': 'allkeys-lfu', 'maxmemory-samples': '64' });
+  await Promise.all(Array.from({ length: 5_000 }, () => world.client.hget('semel{0}meta', 'id')));
+  const used = /used_memory:(\d+)/.exec(await world.client.info('memory'))?.[1];
+  await configure(world, { maxmemory: String(Number(used) - 2_000) });
+  await vi.waitFor(async () => expect(await world.client.exists(...keys.map(recordOf))).toBeLessThan(60));
+  await configure(world, { maxmemory: '0', 'maxmemory-policy': 'noeviction' });
+  expect(await world.client.exists('semel{0}meta')).toBe(1);
+  for (const ledger of [store, durable()])
+    for (const key of keys) {
+      const answer = await ledger.claim(claimRequest({ key })).catch((error: SemelError) => error.code);
+      expect(answer).not.toMatchObject({ won: true });
+    }
+  await durable().acceptLoss();
+  await take(durable(), { key: 'mail.send/=new' });
+});
+
+test('a restart of the server, and counters that were reset, are not taken for an eviction', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  await configure(world, evicting);
+  await world.client.set('theirs', 'x').catch(() => {});
+  await configure(world, { maxmemory: '0', 'maxmemory-policy': 'noeviction' });
+  const store = redisStore({ client: world.client });
+  await take(store, { key: 'mail.send/=1' });
+  await world.client.config('RESETSTAT');
+  await take(store, { key: 'mail.send/=2' });
+  await world.server.restart();
+  await take(redisStore({ client: world.client }), { key: 'mail.send/=3' });
+});
+
+test('settings that are weakened while it is open: new claims are refused, and what is under way is settled', async (context) => {
+  await using world = await scene();
+  if (world === undefined) return context.skip('there is no Redis');
+  const { clock, passes } = movableClock();
+  const store = redisStore({ client: world.client, clock });
+  const holder = await take(store, { key: 'mail.send/=held' });
+  await configure(world, { appendfsync: 'everysec' });
+  passes(60_000);
+  await store.read('shop', holder.key);
+  await vi.waitFor(async () => {
+    const error = await refusal(store.claim(claimRequest({ key: `mail.send/=${Math.random()}` })));
+    expect(error.code).toBe('STORE_UNSAFE');
+    expect(error.message).toContain('appendfsync is everysec');
+  });
+  await holder.succeed();
+  await configure(world, { appendfsync: 'always' });
+  passes(60_000);
+  await vi.waitFor(() => take(store, { key: 'mail.send/=after' }));
+});
+
+/** A real clock, but that more time passes. */
+function movableClock(): { clock: Clock; passes(ms: number): void } {
+  let more = 0;
+  return {
+    clock: { ...systemClock, mono: () => systemClock.mono() + more },
+    passes(ms) {
+      more += ms;
+    },
+  };
+}

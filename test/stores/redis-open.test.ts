@@ -125,6 +125,41 @@ describe('clients', () => {
     expect(await store.read(holder.namespace, holder.key)).toMatchObject({ lapsed: false });
   });
 
+  test('a client that rewrites keys is refused: a list of doubts would be empty', async () => {
+    const own = new Redis(server.url, { keyPrefix: 'app:' });
+    const error = await refusal({ client: own });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+    expect(error.message).toMatch(/key prefix.*app:.*prefix: 'app:/s);
+    own.disconnect();
+  });
+
+  test.each(['before', 'after'])(
+    'a client inside MULTI, begun %s it was opened, is refused',
+    async (when) => {
+      const own = new Redis(server.url);
+      const semel = createSemel({
+        store: redisStore({ client: own, prefix: newPrefix() }),
+        namespace: 'multi',
+      });
+      if (when === 'after') await semel.open();
+      await own.call('multi');
+      let runs = 0;
+      const error: SemelError = await semel
+        .once('job', '1', () => ++runs)
+        .then(
+          () => expect.unreachable(),
+          (refused) => refused,
+        );
+      expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+      expect(error.message).toContain('MULTI');
+      expect(runs).toBe(0);
+      await own.call('discard');
+      expect(await semel.once('job', '1', () => ++runs)).toBe(1);
+      await semel.close();
+      own.disconnect();
+    },
+  );
+
   test('a client that was never connected is told from a server that is away', async () => {
     const error = await refusal({ client: createClient({ url: server.url }) });
     expect(error.code).toBe('STORE_UNAVAILABLE');

@@ -64,7 +64,7 @@ function waysOf(client: RedisClient): Omit<Connection, 'end'> {
     return {
       isCluster: true,
       isInOrder: false,
-      send: async (key, command) => plain(await client.sendCommand(key, false, [...command])),
+      send: async (key, command) => answerIn(await client.sendCommand(key, false, [...command])),
       nodes: () =>
         Promise.all(
           client.masters.map(async (node) => nodeOf((await client.nodeClient(node)) as RedisClient)),
@@ -93,8 +93,8 @@ function waysOf(client: RedisClient): Omit<Connection, 'end'> {
 }
 
 function nodeOf(client: object): Node {
-  if (isIoRedis(client)) return async (name, ...args) => plain(await client.call(name as string, ...args));
-  return async (...command) => plain(await (client as NodeRedisLike).sendCommand([...command]));
+  if (isIoRedis(client)) return async (name, ...args) => answerIn(await client.call(name as string, ...args));
+  return async (...command) => answerIn(await (client as NodeRedisLike).sendCommand([...command]));
 }
 
 function isIoRedis(client: object): client is IoRedisLike {
@@ -115,6 +115,13 @@ function isNodeRedisPool(client: object): boolean {
 
 function has(value: object, method: string): boolean {
   return method in value && typeof (value as Record<string, unknown>)[method] === 'function';
+}
+
+/** Inside MULTI nothing is done when it is asked: an effect would run before its claim. */
+function answerIn(reply: unknown): Reply {
+  const answer = plain(reply);
+  if (answer === 'QUEUED') throw new Error('SEMELQUEUED');
+  return answer;
 }
 
 /** Drivers may be set to answer with buffers, big integers, maps. */

@@ -30,7 +30,8 @@ export interface Exchange {
   remove(connection: Connection, known: Incarnation, removal: Removal): Promise<boolean>;
 }
 
-export function exchanger(): Exchange {
+/** @param mustKeep A new record is made only where the server has evicted nothing. */
+export function exchanger(mustKeep: boolean): Exchange {
   let floor = 0;
   return { exchange, remove: removeOne };
 
@@ -67,7 +68,14 @@ export function exchanger(): Exchange {
     const [{ bucket }] = placed as [Placed, ...Placed[]];
     const { id, seq } = of(bucket);
     const keys = [names.slots(bucket), names.meta(bucket), names.namespaces(bucket)];
-    const args = [id, String(seq), String(layoutVersion), String(names.nameStart(bucket))];
+    const isChecked = mustKeep && placed.some(({ write }) => write?.before === undefined);
+    const args = [
+      id,
+      String(seq),
+      String(layoutVersion),
+      String(names.nameStart(bucket)),
+      isChecked ? '1' : '',
+    ];
     for (const { namespace, name, record, write } of placed) {
       const { before, row, revision, events, at, until, beside } = write as Write;
       const slot = row === undefined ? '' : short(dueSlot(row));

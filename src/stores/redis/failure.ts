@@ -32,10 +32,16 @@ const byCode: Readonly<Record<string, Told>> = {
   SEMELFORGOT: [
     'STORE_UNSAFE',
     (where) =>
-      `The ledger in Redis at ${where} has forgotten something that it had confirmed: it was emptied, replaced, or put back to an earlier state. What landed since may not be known any more.`,
+      `The ledger in Redis at ${where} has forgotten something that it had confirmed: it was emptied, replaced, put back to an earlier state, or has evicted keys. What landed since may not be known any more.`,
     {
       next: 'Nothing was run. Restore it if you can; else look what may be missing, and run `semel store accept-loss`.',
     },
+  ],
+  SEMELQUEUED: [
+    'STORE_UNSAFE',
+    (where) =>
+      `The client for Redis at ${where} is inside MULTI: a claim would be written only at EXEC, after its effect has run.`,
+    { next: 'Nothing was run. End the transaction first, or pass a client that only semel uses.' },
   ],
   SEMELOLD: [
     'STORE_UNSAFE',

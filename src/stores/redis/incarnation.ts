@@ -2,6 +2,7 @@
 // whoever finds it otherwise writes nothing.
 
 import type { Random } from '../../core/clock.ts';
+import { SemelError } from '../../core/errors.ts';
 import type { Reply } from './client.ts';
 import { clusterBuckets, type Names, namesOf } from './names.ts';
 import { accept, begin, descriptionFields, layoutVersion, type Script } from './scripts.ts';
@@ -139,6 +140,8 @@ async function describe(
   const keys = [names.slots(bucket), names.meta(bucket), names.namespaces(bucket)];
   const args = [id, String(names.buckets), String(layoutVersion), how];
   const reply = (await run(begin, keys, args)) as readonly (string | null)[];
+  const arrived = reply[descriptionFields.length];
+  if (arrived !== names.meta(bucket)) throw rewritesKeys(names.meta(bucket), String(arrived));
   const found = Object.fromEntries(
     descriptionFields.map((field, index) => [field, reply[index] ?? null]),
   ) as Record<(typeof descriptionFields)[number], string | null>;
@@ -169,4 +172,21 @@ export async function acceptAnew(
   // The first last: until then nobody can open it.
   for (let bucket = names.buckets - 1; bucket >= 0; bucket -= 1)
     await run(accept, [names.slots(bucket), names.meta(bucket)], args);
+}
+
+/** What it changes on the way there it does not change back on the way here: records could not be listed or removed. */
+function rewritesKeys(sent: string, arrived: string): SemelError {
+  const added = arrived.endsWith(sent) ? arrived.slice(0, -sent.length) : undefined;
+  return new SemelError(
+    'STORE_UNSAFE',
+    added === undefined
+      ? 'The Redis client changes the keys that it sends.'
+      : `The Redis client has a key prefix of its own, ${JSON.stringify(added)}: doubts and records could not be listed.`,
+    {
+      next:
+        added === undefined
+          ? 'Nothing was run. Pass a client that sends keys as they are.'
+          : `Nothing was run. Pass a client without \`keyPrefix\`, and put it into the store: \`redisStore({ client, prefix: '${added}semel' })\`.`,
+    },
+  );
 }

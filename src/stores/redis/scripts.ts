@@ -31,6 +31,25 @@ const sentinel = `${sameLedger}if meta[5] then return redis.error_reply('SEMEL' 
 if tonumber(ARGV[3]) < tonumber(meta[6]) then return redis.error_reply('SEMELOLD') end
 `;
 
+// A record that was evicted looks like one that never was. The server counts what it evicts, from 0 at each start: the
+// count that the ledger knows, and of which start, lie in its description. A count that was reset starts anew.
+const told = `local function told(section, pattern)
+  local info = redis.pcall('INFO', section)
+  return type(info) == 'string' and string.match(info, pattern) or ''
+end
+local function evicted() return told('stats', 'evicted_keys:(%d+)') end
+local function start() return told('server', 'run_id:(%w+)') end
+`;
+const noEviction = `${told}local function hasEvicted()
+  local count, known = evicted(), redis.call('HMGET', KEYS[2], 'evicted', 'start')
+  if count == known[1] then return false end
+  local before = start() == known[2] and tonumber(known[1]) or 0
+  if (tonumber(count) or 0) > before then return true end
+  redis.call('HSET', KEYS[2], 'evicted', count, 'start', start())
+  return false
+end
+`;
+
 const parse = `local found = redis.call('GET', KEYS[1])
 local revision, filed = '', ''
 if found then revision, filed = string.match(found, '^([^\\n]*)\\n([^\\n]*)\\n') end
@@ -71,14 +90,18 @@ export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[
 /**
  * Many swaps in one bucket, one after the other; what is read of the ledger itself is read once.
  * KEYS: slots, meta, namespaces; then of each record: record, due list, events, other records beside.
- * ARGV: id, seen, writer, start of names; then of each: old, new, at, until, fence, due slot, namespace, row, count of
+ * ARGV: id, seen, writer, start of names, whether to make sure that nothing was evicted; then of each: old, new, at, until, fence, due slot, namespace, row, count of
  * events, those events, count of others beside, their revisions. A name is filed for retention before its record is
  * written, and that something is written is counted before it is: what stands when a script breaks off is confirmed by
  * whoever asks again. Answers now, floor, seq; then of each: 1 where it is done, else what is there, or 0.
  */
-export const swap: Script = script(`${filing}${clock}${sentinel}
+export const swap: Script = script(`${filing}${noEviction}${clock}${sentinel}
+if ARGV[5] == '1' and hasEvicted() then
+  redis.call('HSET', KEYS[2], 'lost', ARGV[1])
+  return redis.error_reply('SEMELFORGOT')
+end
 local floor, named, isCounted, answers = tonumber(meta[3]), {}, false, {now, meta[3], meta[2]}
-local k, a = 3, 4
+local k, a = 3, 5
 while k < #KEYS do
   local record, new, slot, row = KEYS[k + 1], ARGV[a + 2], ARGV[a + 6], ARGV[a + 8]
   local due, list, namespace = KEYS[k + 2], KEYS[k + 3], ARGV[a + 7]
@@ -184,17 +207,21 @@ export const descriptionFields = [
 /**
  * A bucket of a new ledger, or what is there. What has records and no description has lost it.
  * KEYS: slots, meta, namespaces. ARGV: id, count of buckets, version, `new` where no other bucket speaks against it, `look` to change nothing.
+ * Answers its description, and last the key of the description as it has reached the server.
  */
-export const begin: Script = script(`${clock}
+export const begin: Script = script(`${clock}${told}
 if ARGV[4] ~= 'look' and redis.call('HEXISTS', KEYS[2], 'id') == 0 and redis.call('HEXISTS', KEYS[2], 'lost') == 0 then
   if ARGV[4] == 'new' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
     redis.call('HSET', KEYS[2], 'id', ARGV[1], 'seq', 0, 'floor', string.format('%.0f', now * 1000),
       'buckets', ARGV[2], 'writer', ARGV[3])
+    redis.call('HSET', KEYS[2], 'evicted', evicted(), 'start', start())
   else
     redis.call('HSET', KEYS[2], 'lost', 'unknown')
   end
 end
-return redis.call('HMGET', KEYS[2], ${descriptionFields.map((field) => `'${field}'`).join(', ')})`);
+local found = redis.call('HMGET', KEYS[2], ${descriptionFields.map((field) => `'${field}'`).join(', ')})
+found[#found + 1] = KEYS[2]
+return found`);
 
 /** Nobody writes until a person has accepted what is lost. KEYS: slots, meta. */
 export const close: Script = script("redis.call('HSET', KEYS[2], 'lost', 'unknown') return 1");
@@ -209,7 +236,8 @@ return 1`);
  * A person accepts what is lost: the bucket goes on as another. KEYS: slots, meta. ARGV: id, count of buckets, version, who,
  * why.
  */
-export const accept: Script = script(`${clock}
+export const accept: Script = script(`${clock}${told}
+redis.call('HSET', KEYS[2], 'evicted', evicted(), 'start', start())
 local least = now * 1000
 local floor = redis.call('HGET', KEYS[2], 'floor')
 if floor and tonumber(floor) > least then least = tonumber(floor) end

@@ -19,6 +19,7 @@ import { checkServers, type ServerFacts } from './open.ts';
 import { redisRaw } from './raw.ts';
 import { type Filed, packEvent, unpackEvent } from './rows.ts';
 import { append, layoutVersion, look, type Script } from './scripts.ts';
+import { settingsWatch } from './settings-watch.ts';
 import { connect, placeOf } from './url.ts';
 import { wayTo } from './way.ts';
 
@@ -73,7 +74,9 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
   const address = fullAddress(options.url, { prefix: options.prefix, durability: options.durability });
   let incarnation: Incarnation | undefined;
   let identifying: Promise<Incarnation> | undefined;
-  const records = exchanger();
+  const acceptsLoss = options.durability === 'accept-loss';
+  const records = exchanger(!acceptsLoss);
+  const settings = settingsWatch({ check: factsOfServers, clock });
 
   const listRows = lister({
     clock,
@@ -100,7 +103,10 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
         };
       },
       now: () => nowOf(0),
-      exchange: (swaps) => asKnown(() => exchange(swaps)),
+      exchange(swaps) {
+        if (!acceptsLoss) settings.admit(swaps);
+        return asKnown(() => exchange(swaps));
+      },
       list: listRows,
       async due(limit) {
         const ways = { names: known().names, run, send };
@@ -136,7 +142,11 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
         return [...new Set(sets.flat())].sort();
       },
       close: way.end,
-      judge: (error) => judge(error, where, (incarnation?.names.buckets ?? 1) > 1),
+      judge: (error) =>
+        // What is under way is settled all the same: it is asked again without the new claims beside it.
+        error === settings.refusal()
+          ? { error, concernsAll: false }
+          : judge(error, where, (incarnation?.names.buckets ?? 1) > 1),
     },
     raw: redisRaw({
       run,
@@ -163,8 +173,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
   };
 
   function factsOfServers(): Promise<ServerFacts> {
-    const acceptLoss = options.durability === 'accept-loss';
-    return way.ask((reached) => checkServers(reached, { where, acceptLoss }));
+    return way.ask((reached) => checkServers(reached, { where, acceptLoss: acceptsLoss }));
   }
 
   async function nodes(): Promise<readonly Node[]> {
