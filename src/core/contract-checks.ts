@@ -16,6 +16,15 @@ export function oneOf<T extends string>(name: string, field: string, value: T, a
   );
 }
 
+export function flag(name: string, field: string, value: boolean): boolean {
+  if (typeof value === 'boolean') return value;
+  return refuse(
+    field,
+    `${name}: \`${field}\` must be true or false.`,
+    `Write ${field}: true, or leave it out.`,
+  );
+}
+
 export function whole(name: string, field: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 1) return value;
   return refuse(

@@ -1,7 +1,7 @@
 // How one tool's effect may be repeated. A contract that promises what it cannot keep is refused here, at
 // construction, with the field and what to do.
 
-import { list, oneOf, positive, refuse, whole } from './contract-checks.ts';
+import { flag, list, oneOf, positive, refuse, whole } from './contract-checks.ts';
 import { type Duration, durationMs } from './duration.ts';
 import type { Normaliser } from './identity.ts';
 import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
@@ -60,6 +60,8 @@ export interface ContractDefinition {
   readonly onDoubt?: OnDoubt;
   /** Accept an identity that an adapter could only guess. */
   readonly weak?: 'accept';
+  /** A record answers every caller, not only its own. @default false */
+  readonly share?: boolean;
 }
 
 export interface Traits {
@@ -112,6 +114,7 @@ export interface Contract {
   readonly mode: Mode;
   readonly onDoubt: OnDoubt;
   readonly acceptsWeak: boolean;
+  readonly share: boolean;
 }
 
 const hourMs = 3_600_000;
@@ -199,6 +202,7 @@ export function defineContract(
     mode: oneOf(name, 'mode', definition.mode ?? defaults.mode ?? 'enforce', ['enforce', 'observe']),
     onDoubt: oneOf(name, 'onDoubt', definition.onDoubt ?? defaults.onDoubt ?? 'hold', ['hold', 'rerun']),
     acceptsWeak: definition.weak === 'accept',
+    share: flag(name, 'share', definition.share ?? false),
   };
 }
 

@@ -15,6 +15,7 @@ import type { Guarding } from './guarding.ts';
 import { type Holder, holderOf, waitingFor } from './holder.ts';
 import { beginLife, lifeFolder } from './life.ts';
 import { textOrBytes } from './output.ts';
+import { isReserved } from './run-id.ts';
 import { askVerifier } from './verifier.ts';
 
 export interface EffectOptions extends Guarding {
@@ -181,6 +182,8 @@ function toolOf(options: EffectOptions, asked: Asked): ToolFunction<Fields, unkn
     ifBusy: 'fail',
     onDoubt: ifUnknown === 'hold' ? 'hold' : 'rerun',
     content: [commandField],
+    // A run and its steps are the job's, whoever starts it.
+    share: isReserved(contract),
     run: (_: Fields) => undefined as unknown,
     ...(windowMs === undefined ? {} : { window: windowMs }),
     ...(verify === undefined

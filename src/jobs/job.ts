@@ -321,6 +321,7 @@ function turnOf({ semel, job, leaseMs }: JobOptions) {
     timeout: 'none',
     ifBusy: 'fail',
     maxAttempts: Number.MAX_SAFE_INTEGER,
+    share: true,
     run: (_: object) => undefined,
   });
 }
@@ -341,6 +342,7 @@ function slotToolOf(options: JobOptions, asked: Asked) {
     ifBusy: 'fail',
     // Its name is for people.
     content: ['slot'],
+    share: true,
     run: (_: { slot: string }) => undefined as unknown,
     ...(verify === undefined
       ? {}

@@ -59,6 +59,7 @@ export async function pick(
     // To choose once more is no second effect: the same choice comes out.
     onDoubt: 'rerun',
     identity: ['name'],
+    share: true,
     run: async (_: { name: string }): Promise<Picked> => {
       const earlier = notRecent === 0 ? [] : await earlierPicks(semel, inside, name);
       const recent = earlier.slice(0, notRecent).map(({ choice }) => choice);

@@ -36,7 +36,10 @@ export interface LedgerOptions {
 }
 
 /** What a verdict is about. */
-export type Asked = Pick<ClaimRequest, 'namespace' | 'key' | 'fingerprint' | 'generation'>;
+export type Asked = Pick<
+  ClaimRequest,
+  'namespace' | 'key' | 'fingerprint' | 'generation' | 'caller' | 'share'
+>;
 
 /** Who asks, for the audit of a replay. */
 export type Asker = Readonly<Record<string, unknown>>;
@@ -207,6 +210,9 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     } else if (verdict.kind === 'conflict') {
       events.emit('conflict', about(verdict.record));
       audit.note(noteOf(verdict.record, 'conflict', asker));
+    } else if (verdict.kind === 'foreign') {
+      events.emit('conflict', about(verdict.record));
+      audit.note(noteOf(verdict.record, 'conflict', { ...asker, because: 'it is of another caller' }));
     } else if (verdict.kind === 'busy') {
       const { owner, leaseLeftMs } = verdict.record;
       events.emit('busy', { ...about(verdict.record), owner, leaseLeftMs });

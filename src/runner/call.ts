@@ -44,6 +44,8 @@ export interface Identity {
   readonly toolCallId?: string | undefined;
   /** An adapter could only guess the turn. */
   readonly weak?: boolean | undefined;
+  /** A digest of whose call it is. */
+  readonly caller?: string | undefined;
 }
 
 export interface Call {
@@ -55,6 +57,10 @@ export interface Call {
   readonly key: string;
   readonly olderKeys: readonly string[];
   readonly fingerprint: string | null;
+  /** As in `identity`: a record of another caller does not answer. */
+  readonly caller: string | null;
+  /** The contract lets a record of any caller answer. */
+  readonly share: boolean;
   /** Canonical JSON of the identity args. */
   readonly intent: string;
   /** Made when it is asked for: a replay from memory needs neither. */

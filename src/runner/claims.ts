@@ -111,5 +111,7 @@ export function requestFor(call: Call, terms: ClaimTerms, token: string, owner: 
     toolCallId: toolCallId ?? null,
     run: run ?? null,
     again: call.again,
+    caller: call.caller,
+    share: call.share,
   };
 }

@@ -89,6 +89,8 @@ const notStarted = new Promise<never>(() => undefined);
 function mayShare({ leader, attempt }: Flight, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;
   if (ifBusy !== 'wait' || leader.fingerprint !== call.fingerprint) return false;
+  // Another caller has a flight of its own, which ends in a refusal.
+  if (leader.caller !== call.caller && !call.share) return false;
   // Whoever has more time is not refused because the leader did not start in time.
   const mayBeLate = leader.notAfter !== null && attempt === undefined;
   if (mayBeLate && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;

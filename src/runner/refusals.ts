@@ -20,6 +20,15 @@ export function conflict({ tool }: Call, record: StoredRecord): SemelError {
   });
 }
 
+/** Says nothing of the record: not when it was made, nor how it ended. */
+export function foreign({ tool }: Call): SemelError {
+  const { name } = tool.contract;
+  return new SemelError('NOT_PERMITTED', `${name}: another caller has made this call.`, {
+    path: 'caller',
+    next: 'Nothing was run, and its result is not yours. Where callers may share results, say `share: true` in the contract.',
+  });
+}
+
 /** A waiter's generation is no more. */
 export function gone({ tool }: Call): SemelError {
   return new SemelError(

@@ -20,7 +20,17 @@ import { createFirstTurns } from './first-turn.ts';
 import { createFlights } from './flights.ts';
 import { observe } from './observe.ts';
 import { inDoubt, type Result, refused } from './receipt.ts';
-import { aborted, closed, conflict, gone, harmless, interrupted, reentrant, tooLate } from './refusals.ts';
+import {
+  aborted,
+  closed,
+  conflict,
+  foreign,
+  gone,
+  harmless,
+  interrupted,
+  reentrant,
+  tooLate,
+} from './refusals.ts';
 import { replay } from './replay.ts';
 import { runTries } from './tries.ts';
 import { isRejected, runRepeatable, runUnguarded } from './unguarded.ts';
@@ -230,6 +240,8 @@ export function createRunner({
         return settleDoubt(call, verdict.record, body, tried);
       case 'conflict':
         return refused(call, verdict.record, conflict(call, verdict.record));
+      case 'foreign':
+        return refused(call, undefined, foreign(call));
       case 'gone':
         return refused(call, undefined, gone(call));
     }

@@ -9,7 +9,7 @@ import { type Ledger, pause } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Result, receiptOf, recordedError, refused } from './receipt.ts';
-import { closed, gone, inFlight, leftBehind } from './refusals.ts';
+import { closed, foreign, gone, inFlight, leftBehind } from './refusals.ts';
 import { replay } from './replay.ts';
 
 export interface Waiting {
@@ -51,16 +51,14 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     if (call.signal?.aborted) return refused(call, running, leftBehind(call));
     if (closing.aborted) return refused(call, running, closed());
 
-    const { namespace, fingerprint } = call;
-    const verdict = await ledger.look({
-      namespace,
-      key: running.key,
-      fingerprint,
-      generation: first.generation,
-    });
+    const { namespace, fingerprint, caller, share } = call;
+    const { generation } = first;
+    const asked = { namespace, key: running.key, fingerprint, generation, caller, share };
+    const verdict = await ledger.look(asked);
     const isOver =
       verdict.kind === 'gone' || verdict.kind === 'replay' || verdict.record.status === 'released';
     if (isAnother && isOver) return deps.startAnew();
+    if (verdict.kind === 'foreign') return refused(call, undefined, foreign(call));
     if (verdict.kind === 'gone') return refused(call, undefined, gone(call));
     if (verdict.kind === 'replay') return replay(call, verdict.record);
     if (verdict.kind === 'in doubt') return deps.settleDoubt(verdict.record);

@@ -11,7 +11,7 @@ import { calendarSlot, type Per } from '../core/period.ts';
 import { copyPlain, kindOf } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import type { Call, Identity, Tool } from '../runner/index.ts';
-import { ambient } from './ambient.ts';
+import { ambient, callerIn } from './ambient.ts';
 import type { CallOptions } from './definition.ts';
 import { validated } from './validation.ts';
 
@@ -72,6 +72,8 @@ async function keylessCall(
     key: '',
     olderKeys: [],
     fingerprint: null,
+    caller: null,
+    share: false,
     intent: '',
     content: nothing,
     storedArgs: nothing,
@@ -114,6 +116,7 @@ function askerOf({ permissions, now }: CallSource, contract: Contract, options: 
       turn: text('turn', options.turn ?? around.turn),
       run: text('run', options.run ?? around.run),
       toolCallId: text('toolCallId', options.toolCallId),
+      caller: callerIn(options) ?? around.caller,
       weak: options.turn === undefined && around.weak === true,
     },
     at: instant('at', options.at ?? around.at) ?? now(),
@@ -131,7 +134,7 @@ function keyedCall(
   const { namespace, address, limits } = source;
   const { contract } = tool;
   const again = text('again', options.again);
-  const caller = text('key', options.key);
+  const ownKey = text('key', options.key);
   // Nothing is remembered of a read, so it needs no identity, and may take args that could give none.
   const isRead = contract.effect === 'read';
   const identityLimits = { maxDepth: limits.maxDepth, maxBytes: limits.maxArgsBytes };
@@ -142,7 +145,7 @@ function keyedCall(
 
   function keyIn({ name, per, fields }: Pick<Contract, 'name' | 'per' | 'fields'>): string {
     if (isRead) return '';
-    if (caller !== undefined) return callerKey(name, caller, again);
+    if (ownKey !== undefined) return callerKey(name, ownKey, again);
     const period = periodOf(per, identity, at, contract);
     periodEndsAt ??= period.endsAt;
     const own = fields === contract.fields ? identityText : identityBy(fields);
@@ -159,7 +162,9 @@ function keyedCall(
     args,
     key,
     olderKeys: contract.was.length === 0 ? noKeys : contract.was.map(keyIn).filter((each) => each !== key),
-    fingerprint: caller === undefined ? null : fingerprint(identityText),
+    fingerprint: ownKey === undefined ? null : fingerprint(identityText),
+    caller: identity.caller ?? null,
+    share: contract.share,
     intent: identityText,
     content() {
       if (content === undefined) content = contentOf(key, args, contract.fields);
@@ -247,6 +252,7 @@ export const callFields: ReadonlySet<string> = fieldsOf<CallOptions>({
   signal: true,
   version: true,
   permissions: true,
+  caller: true,
 });
 
 /** What others call it, and somebody may pass by habit. */
@@ -259,6 +265,7 @@ const aliases: Readonly<Record<string, string>> = {
   messageId: 'turn',
   runId: 'run',
   callId: 'toolCallId',
+  callerId: 'caller',
 };
 
 function checkOptions(options: CallOptions): void {

@@ -124,6 +124,8 @@ export interface CallOptions {
   readonly version?: string;
   /** What the caller is allowed to do. */
   readonly permissions?: readonly string[];
+  /** Whose call it is, where the program serves several users: a record of another caller does not answer. */
+  readonly caller?: string;
 }
 
 export interface ToolFunction<Input, Value> {

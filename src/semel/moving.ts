@@ -156,6 +156,8 @@ function requestOf(record: PortableRecord, as: Arriving, token: string, now: num
     toolCallId: record.toolCallId ?? null,
     run: record.run ?? null,
     again: record.again ?? null,
+    caller: record.caller ?? null,
+    share: false,
     carried: {
       fence: record.fence,
       keyFence: record.keyFence,

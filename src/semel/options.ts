@@ -56,6 +56,8 @@ export interface OnceOptions extends CallOptions {
   readonly lease?: Duration;
   readonly timeout?: Duration | 'none';
   readonly ifBusy?: 'wait' | 'fail';
+  /** Its record answers every caller, not only its own. @default false */
+  readonly share?: boolean;
 }
 
 export const semelFields: ReadonlySet<string> = fieldsOf<SemelOptions>({
@@ -93,6 +95,7 @@ const ownOfOnce = fieldsOf<Omit<OnceOptions, keyof CallOptions>>({
   lease: true,
   timeout: true,
   ifBusy: true,
+  share: true,
 });
 const knownOnce = new Set([...callFields, ...ownOfOnce]);
 

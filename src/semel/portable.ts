@@ -54,6 +54,8 @@ export interface PortableRecord {
   readonly toolCallId?: string | undefined;
   readonly run?: string | undefined;
   readonly again?: string | undefined;
+  /** A digest of whose call it was: it answers no other caller. */
+  readonly caller?: string | undefined;
   readonly history: readonly PortableEvent[];
 }
 
@@ -116,6 +118,7 @@ export function portableOf(record: StoredRecord, history: readonly StoreEvent[])
     toolCallId: record.toolCallId ?? undefined,
     run: record.run ?? undefined,
     again: record.again ?? undefined,
+    caller: record.caller ?? undefined,
     history: history.map(({ at, type, fence, detail }) => ({
       at: instant(at) as string,
       type,
@@ -222,6 +225,7 @@ const checks: Readonly<Record<keyof PortableRecord, Check>> = {
   toolCallId: maybe(isText),
   run: maybe(isText),
   again: maybe(isText),
+  caller: maybe(isText),
   history: isHistory,
 };
 

@@ -57,6 +57,8 @@ export interface RecordInfo {
   readonly run: string | undefined;
   /** Why it was done once more on purpose. */
   readonly again: string | undefined;
+  /** A digest of whose call it was; undefined: the program named no caller. */
+  readonly caller: string | undefined;
 }
 
 export function infoOf(record: StoredRecord): RecordInfo {
@@ -100,5 +102,6 @@ export function infoOf(record: StoredRecord): RecordInfo {
     toolCallId: record.toolCallId ?? undefined,
     run: record.run ?? undefined,
     again: record.again ?? undefined,
+    caller: record.caller ?? undefined,
   };
 }

@@ -40,7 +40,7 @@ export type AnyDefinition =
 
 export type OneLinerOptions = Pick<
   AnyDefinition,
-  'per' | 'window' | 'failureWindow' | 'lease' | 'timeout' | 'ifBusy'
+  'per' | 'window' | 'failureWindow' | 'lease' | 'timeout' | 'ifBusy' | 'share'
 >;
 
 export interface ToolboxSource {
@@ -286,6 +286,7 @@ export const toolFields: ReadonlySet<string> = fieldsOf<AnyDefinition>({
   mode: true,
   onDoubt: true,
   weak: true,
+  share: true,
   run: true,
 });
 

@@ -150,7 +150,7 @@ export function rowOf(namespace: string, key: string, columns: Columns): Row {
     json,
   ] = columns;
   const more: More = json === null ? usual : JSON.parse(json);
-  const [conversation = null, turn = null, toolCallId = null, run = null, again = null] =
+  const [conversation = null, turn = null, toolCallId = null, run = null, again = null, caller = null] =
     asker === null ? nobody : (JSON.parse(asker) as (string | null)[]);
   const settledAt = settled === null ? null : created + settled;
   const crossedAt = (flags & crossedAtClaim) === 0 ? null : created;
@@ -203,6 +203,7 @@ export function rowOf(namespace: string, key: string, columns: Columns): Row {
     toolCallId,
     run,
     again,
+    caller,
   };
 }
 
@@ -210,7 +211,7 @@ const usual: More = {};
 const nobody: (string | null)[] = [];
 
 function askerOf(row: Row): string | null {
-  const asker = [row.conversation, row.turn, row.toolCallId, row.run, row.again];
+  const asker = [row.conversation, row.turn, row.toolCallId, row.run, row.again, row.caller];
   while (asker.length > 0 && asker.at(-1) === null) asker.pop();
   return asker.length === 0 ? null : JSON.stringify(asker);
 }

@@ -2,8 +2,8 @@
 // rules.ts atomically and durably, and answers with what it found. The ledger is its only caller.
 //
 //  1. Every method is one atomic, per-key linearizable step. Nothing is held while an effect runs.
-//  2. `claim` wins iff there is no live record; or the record is free; or it is in doubt, the fingerprint is
-//     the same and the caller says why it may (`rerun`, `verify`). Losing changes nothing and returns the
+//  2. `claim` wins iff there is no live record; or the record is free; or it is in doubt, fingerprint and caller
+//     are the same and the request says why it may (`rerun`, `verify`). Losing changes nothing and returns the
 //     record it lost to.
 //  3. Settled records are immutable until they expire; `unknown` is not settled and may improve.
 //  4. A token is random per claim and claims once. The fence grows and is never reused: pruning raises the floor.
@@ -108,6 +108,8 @@ export interface Row {
   readonly run: string | null;
   /** Why it was done once more on purpose. */
   readonly again: string | null;
+  /** A digest of whose call it is: the record answers no other caller. Null: the program named none. */
+  readonly caller: string | null;
 }
 
 /** A row as it stood at one moment of the store's clock, without the token. */
@@ -161,6 +163,9 @@ export interface ClaimRequest {
   readonly toolCallId: string | null;
   readonly run: string | null;
   readonly again: string | null;
+  readonly caller: string | null;
+  /** The contract says `share`: a record of any caller answers. */
+  readonly share: boolean;
   /** The record lived in another ledger before. */
   readonly carried?: Carried;
 }
@@ -176,7 +181,10 @@ export interface Carried {
 }
 
 /** What a claim asks for, before it says what it would store. */
-export type Asking = Pick<ClaimRequest, 'namespace' | 'key' | 'olderKeys' | 'fingerprint' | 'generation'>;
+export type Asking = Pick<
+  ClaimRequest,
+  'namespace' | 'key' | 'olderKeys' | 'fingerprint' | 'generation' | 'caller' | 'share'
+>;
 
 export type ClaimAnswer =
   | {

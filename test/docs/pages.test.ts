@@ -240,5 +240,6 @@ const verdicts: Record<Verdict['kind'], true> = {
   busy: true,
   'in doubt': true,
   conflict: true,
+  foreign: true,
   gone: true,
 };

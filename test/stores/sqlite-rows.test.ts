@@ -68,6 +68,7 @@ const fields: { [K in Exclude<keyof Row, 'leaseBoot' | 'leaseUntil'>]: fc.Arbitr
   toolCallId: maybe(text),
   run: maybe(text),
   again: maybe(text),
+  caller: maybe(text),
 };
 
 const row: fc.Arbitrary<Row> = fc

@@ -7,6 +7,7 @@ import type { Asking, ClaimAnswer, ClaimRequest, Loss, News, Row, StoreEvent } f
 import { landedBy } from './endings.ts';
 import {
   event,
+  isCallers,
   isExpired,
   isFree,
   isInDoubt,
@@ -47,7 +48,7 @@ export function claim(
   if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
   if (row.news !== null && isLapsed(row, time)) return landed(row, row.news, time);
   // What comes from another ledger takes a free record's place; a doubt that is kept here stays with its record.
-  const isElse = row.fingerprint !== request.fingerprint;
+  const isElse = !isSameIntent(row, request);
   if (isElse || (request.carried !== undefined && row.doubtSince === null))
     return win(fresh(request, row.fence + 1, time), time);
   const lapsed = isLapsed(row, time);
@@ -69,7 +70,12 @@ function isTaken(row: Row | undefined, asking: Asking, time: Time): boolean {
   if (row.news !== null && isLapsed(row, time)) return false;
   if (!isFree(row, time)) return true;
   // With doubt kept, another intent may not wipe it out; nor may whoever came for this generation start another.
-  return row.fingerprint !== asking.fingerprint && (row.doubtSince !== null || isWaiter);
+  return !isSameIntent(row, asking) && (row.doubtSince !== null || isWaiter);
+}
+
+/** The same wish of the same caller. Another caller is given nothing of it: neither args nor what was prepared. */
+function isSameIntent(row: Row, asking: Asking): boolean {
+  return row.fingerprint === asking.fingerprint && isCallers(row, asking);
 }
 
 function isMeant(row: Row | undefined, { generation }: Asking): row is Row {
@@ -77,8 +83,7 @@ function isMeant(row: Row | undefined, { generation }: Asking): row is Row {
 }
 
 function mayTakeDoubt(row: Row | undefined, request: ClaimRequest, time: Time): row is Row {
-  if (!isMeant(row, request) || row.fingerprint !== request.fingerprint || !isInDoubt(row, time))
-    return false;
+  if (!isMeant(row, request) || !isSameIntent(row, request) || !isInDoubt(row, time)) return false;
   if (request.for === 'verify') return true;
   return request.for === 'rerun' && isWithinWindow(row, request.rerunWithinMs, time);
 }
@@ -199,6 +204,7 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     toolCallId: request.toolCallId,
     run: request.run,
     again: request.again,
+    caller: request.caller,
   };
   const held = crossAtClaim(row, request, time);
   return carried == null
@@ -241,6 +247,7 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
     turn: request.turn,
     toolCallId: request.toolCallId,
     run: request.run,
+    caller: request.caller,
   };
 }
 

@@ -1,7 +1,7 @@
 // What can be said of a record at one moment: the derived words (lapsed, in doubt, free, expired) and the view
 // that leaves the store. Every rule is written in these words.
 
-import type { Row, StoredRecord, StoreEvent } from '../store.ts';
+import type { Asking, Row, StoredRecord, StoreEvent } from '../store.ts';
 
 /** The store's clock, read once per step and after its lock was taken. */
 export interface Time {
@@ -109,6 +109,14 @@ export function expiryOf(row: Row, outcome: 'success' | 'failure', time: Time): 
   return time.steady || expiresAt <= time.wall ? expiresAt : null;
 }
 
+/** The record may answer this caller: it is their own, or the contract shares it. */
+export function isCallers(
+  { caller }: Pick<Row, 'caller'>,
+  asking: Pick<Asking, 'caller' | 'share'>,
+): boolean {
+  return caller === asking.caller || asking.share;
+}
+
 /** A contract's name never holds a slash, so the key tells it. */
 export function contractOf(key: string): string {
   return key.slice(0, key.indexOf('/'));
@@ -152,6 +160,7 @@ export function view(row: Row, time: Time): StoredRecord {
     toolCallId: row.toolCallId,
     run: row.run,
     again: row.again,
+    caller: row.caller,
     contract: contractOf(row.key),
     // What was seen by a wrong clock was seen nobody knows when: a verdict must not count from there.
     readAt: time.steady ? time.wall : untold,

@@ -69,6 +69,8 @@ export function claimRequest(over: Partial<ClaimRequest> = {}): ClaimRequest {
     toolCallId: null,
     again: null,
     run: null,
+    caller: null,
+    share: false,
     ...over,
   };
 }

@@ -1,5 +1,6 @@
 // What every store promises, as data: any test runner, and a user's own store, can run it.
 
+import { callerCases } from './callers.ts';
 import { carriedCases } from './carried.ts';
 import { claimCases } from './claim.ts';
 import { clearCases } from './clear.ts';
@@ -29,6 +30,7 @@ export function storeContract(): readonly ContractCase[] {
 
 const topics: readonly (readonly [string, readonly ContractCase[]])[] = [
   ['claim', claimCases],
+  ['callers', callerCases],
   ['carried', carriedCases],
   ['poison', poisonCases],
   ['takeover', takeoverCases],

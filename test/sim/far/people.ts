@@ -151,6 +151,8 @@ export function people(chance: Chance, periodEndsAt: number): People {
       toolCallId: null,
       run: null,
       again: chance.pick([null, null, 'asked for']),
+      caller: chance.pick([null, null, null, 'ann', 'bob']),
+      share: chance.happens(0.2),
       ...(chance.happens(0.05) ? { carried: carried() } : {}),
     };
   }
