@@ -175,7 +175,7 @@ async function renewals(url: string, admin: pg.Client): Promise<Section['ratios'
     }),
   );
   for (let round = 0; round < 10; round += 1)
-    await Promise.all(claims.map((held) => store.renew({ ...held, leaseMs: 60_000 })));
+    await Promise.all(claims.map((held) => store.renew({ ...held, leaseMs: 60_000, quietMs: 660_000 })));
   await store.close();
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   const { rows } = await admin.query(`SELECT n_tup_hot_upd::float8 / greatest(1, n_tup_upd) AS hot

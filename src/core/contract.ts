@@ -50,6 +50,7 @@ export interface ContractDefinition {
   readonly retry?: RetryPolicy;
   readonly maxAttempts?: number;
   readonly provider?: Provider;
+  /** How long "not landed" has to wait once an attempt has ended, or can send nothing more. @default '60s' */
   readonly verifyAfter?: Duration;
   readonly dispatch?: 'claim' | 'explicit';
   readonly result?: 'value' | 'reference';
@@ -103,8 +104,10 @@ export interface Contract {
   readonly provider: Provider | undefined;
   /** A re-run with the provider's key counts only this long after the first dispatch; null: no key is trusted. */
   readonly rerunWithinMs: number | null;
-  readonly verifyAfterMs: number;
+  /** `verifyAfter`: how long after an attempt's end "not landed" has to wait. */
   readonly tailMs: number;
+  /** The same, counted from a dispatch: the attempt may go on sending until its timeout, or until its lease is over. */
+  readonly quietMs: number;
   /** Where the line is: at the claim, between `prepare` and `run`, or where `run` says. */
   readonly dispatch: 'claim' | 'prepared' | 'explicit';
   readonly result: 'value' | 'reference';
@@ -153,10 +156,8 @@ export function defineContract(
   const timeoutMs =
     timeout === 'none' ? Number.POSITIVE_INFINITY : positive(durationMs(timeout, 'timeout'), 'timeout', name);
   const leaseMs = positive(durationMs(definition.lease ?? defaults.lease ?? '60s', 'lease'), 'lease', name);
-  const verifyAfterMs =
-    definition.verifyAfter === undefined
-      ? (Number.isFinite(timeoutMs) ? timeoutMs : leaseMs) + inTheNetworkMs
-      : durationMs(definition.verifyAfter, 'verifyAfter');
+  const tailMs =
+    definition.verifyAfter === undefined ? inTheNetworkMs : durationMs(definition.verifyAfter, 'verifyAfter');
   const failureWindowMs = remembered
     ? Math.min(durationMs(definition.failureWindow ?? '1h', 'failureWindow'), windowMs)
     : 0;
@@ -188,8 +189,9 @@ export function defineContract(
       timeoutMs,
       isDecided: !remembered || traits.hasVerify,
     }),
-    verifyAfterMs,
-    tailMs: Math.max(0, verifyAfterMs - (Number.isFinite(timeoutMs) ? timeoutMs : leaseMs)),
+    tailMs,
+    // Without a timeout the lease is all that bounds it, and every renewal counts anew.
+    quietMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + tailMs,
     dispatch: lineOf(name, definition, traits),
     result: oneOf(name, 'result', definition.result ?? 'value', ['value', 'reference']),
     redact: checkFields(name, { volatile: definition.redact ?? [] }, 'redact').volatile,

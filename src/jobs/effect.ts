@@ -189,7 +189,7 @@ function toolOf(options: EffectOptions, asked: Asked): ToolFunction<Fields, unkn
     ...(verify === undefined
       ? {}
       : {
-          verifyAfter: leaseMs + verifyAfterMs,
+          verifyAfter: verifyAfterMs,
           verify: (_: Fields, ctx) => {
             asked.since ??= systemClock.mono();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };

@@ -347,8 +347,7 @@ function slotToolOf(options: JobOptions, asked: Asked) {
     ...(verify === undefined
       ? {}
       : {
-          // The command had ended, or was seen to be gone.
-          verifyAfter: leaseMs + verifyAfterMs,
+          verifyAfter: verifyAfterMs,
           verify: (_: { slot: string }, ctx) => {
             asked.since ??= systemClock.mono();
             const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };

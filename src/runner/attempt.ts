@@ -86,7 +86,7 @@ export function startAttempt({
     clock,
     leaseMs: contract.leaseMs,
     askedAt,
-    renew: () => ledger.renew({ ...held, leaseMs: contract.leaseMs }),
+    renew: () => ledger.renew({ ...held, leaseMs: contract.leaseMs, quietMs: contract.quietMs }),
     onLost: () => {
       const { namespace, key, fence } = held;
       ledger.events.emit('leaseLost', { namespace, contract: contract.name, key, fence });
@@ -130,7 +130,7 @@ export function startAttempt({
       prepared: prepared?.text ?? null,
       // What let the claim take the doubt lets it cross the line too.
       rerunWithinMs: rerunWithin(call, attempt.record),
-      verifyAfterMs: contract.verifyAfterMs,
+      quietMs: contract.quietMs,
     });
     if (!answer.ok) throw crossRefused(contract.name, answer.why);
     // Ended while it asked: it was told to the ledger as not dispatched, so nothing may be sent any more.
@@ -178,7 +178,7 @@ export function startAttempt({
         // Other code sends other words, which a provider would refuse under the old key.
         freshKey: contract.provider?.replaysErrors === true || !isSameCode(call, claimed),
         rerunWithinMs: contract.rerunWithinMs,
-        verifyAfterMs: contract.verifyAfterMs,
+        quietMs: contract.quietMs,
       });
       if (!answer.ok) return answer.why;
       attempt.record = answer.record;

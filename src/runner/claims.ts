@@ -91,7 +91,7 @@ export function requestFor(call: Call, terms: ClaimTerms, token: string, owner: 
     leaseMs: contract.leaseMs,
     rerunWithinMs: terms.rerunWithinMs,
     maxCrashes: contract.maxAttempts,
-    verifyAfterMs: contract.verifyAfterMs,
+    quietMs: contract.quietMs,
     tailMs: contract.tailMs,
     version: contract.version,
     effect: contract.effect,

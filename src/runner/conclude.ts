@@ -27,13 +27,10 @@ export interface Concluding {
   readonly closing: AbortSignal;
 }
 
-export async function conclude(
-  deps: Concluding,
-  attempt: Attempt,
-  { ending, thrown, verified }: Try,
-): Promise<Result> {
+export async function conclude(deps: Concluding, attempt: Attempt, ended: Try): Promise<Result> {
+  const { ending, thrown, verified } = ended;
   const { call } = attempt;
-  const request = settleRequest(deps, attempt, { ending, thrown, ...(verified && { verified }) });
+  const request = settleRequest(deps, attempt, ended);
   const answer = await settleSurely(deps, request);
   const executed = verified === undefined && ending.outcome !== 'released';
   const more: Partial<Receipt> = {
@@ -113,7 +110,7 @@ function unrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Rec
 function settleRequest(
   { maxResultBytes }: Concluding,
   attempt: Attempt,
-  { ending, thrown, verified }: Try,
+  { ending, thrown, verified, late }: Try,
 ): SettleRequest {
   const { contract } = attempt.call.tool;
   const keyed = contract.rerunWithinMs !== null;
@@ -125,6 +122,7 @@ function settleRequest(
       error: errorOf(ending.outcome, thrown),
       keyed,
       found: verified === true,
+      ...(late && { late }),
     };
   }
   return {

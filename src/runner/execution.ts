@@ -63,7 +63,7 @@ export function createExecutions({ ledger, clock, concluding, onStart }: Executi
     const effect = body(attempt);
     const ended = await Promise.race([effect, attempt.over]);
     if ('ending' in ended) return ended;
-    void effect.then((news) => conclude(concluding, attempt, news)).catch(() => undefined);
+    void effect.then((news) => conclude(concluding, attempt, { ...news, late: true })).catch(() => undefined);
     const mayHaveLanded = attempt.record.dispatched && !isRepeatable(attempt.record.effect);
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: ended.reason.message },

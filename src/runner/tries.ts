@@ -16,6 +16,8 @@ export interface Try {
   readonly verified?: true;
   /** No further try may follow, whatever class and provider allow. */
   readonly final?: true;
+  /** The attempt was ended by its timeout before, and went on until now. */
+  readonly late?: true;
 }
 
 export async function runTries(attempt: Attempt, clock: Clock, random: Random): Promise<Try> {

@@ -141,7 +141,7 @@ function requestOf(record: PortableRecord, as: Arriving, token: string, now: num
     leaseMs: 60_000,
     rerunWithinMs: null,
     maxCrashes: Number.MAX_SAFE_INTEGER,
-    verifyAfterMs: tailMs,
+    quietMs: tailMs,
     tailMs,
     version: record.version,
     effect: record.effect,

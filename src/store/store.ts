@@ -99,7 +99,7 @@ export interface Row {
   readonly lastDispatchedAt: number | null;
   /** From here on "not landed" may be believed of every attempt so far. */
   readonly quietAt: number | null;
-  /** The verify-after of the contract less its timeout: what is left once an attempt has reported its end. */
+  /** The contract's `verifyAfter`: how long after an attempt's end "not landed" has to wait. */
   readonly tailMs: number;
   readonly notAfter: number | null;
   readonly conversation: string | null;
@@ -148,7 +148,9 @@ export interface ClaimRequest {
   /** A re-run counts only this long after the first dispatch; null: always. */
   readonly rerunWithinMs: number | null;
   readonly maxCrashes: number;
-  readonly verifyAfterMs: number;
+  /** From a dispatch on: the time in which the attempt can send, and the tail. */
+  readonly quietMs: number;
+  /** From an attempt's end on. */
   readonly tailMs: number;
   readonly version: string;
   readonly effect: Effect;
@@ -212,6 +214,8 @@ export interface Held {
 
 export interface RenewRequest extends Held {
   readonly leaseMs: number;
+  /** An attempt that lapsed and goes on may send for as long as after a dispatch. */
+  readonly quietMs: number;
 }
 
 export interface RenewAnswer {
@@ -222,7 +226,7 @@ export interface RenewAnswer {
 export interface DispatchRequest extends Held {
   readonly prepared: string | null;
   readonly rerunWithinMs: number | null;
-  readonly verifyAfterMs: number;
+  readonly quietMs: number;
 }
 
 /** Verify said "not landed" of everything up to this claim. */
@@ -233,7 +237,7 @@ export interface ClearRequest extends Held {
   /** The provider would go on replaying a stored error under the old key. */
   readonly freshKey: boolean;
   readonly rerunWithinMs: number | null;
-  readonly verifyAfterMs: number;
+  readonly quietMs: number;
 }
 
 /** Why a line may not be crossed: not the holder · lease over · provider's window over · it landed · too early to say. */
@@ -249,8 +253,10 @@ export interface SettleRequest extends Held {
   readonly error: RecordError | null;
   /** For news of a fenced attempt: only at an un-keyed target is a second success a second effect. */
   readonly keyed: boolean;
-  /** A success that a verifier found: it tells of an effect of some attempt, and is never a second one. */
+  /** Found by a verifier: it tells of an effect of some attempt, and is never a second one. */
   readonly found: boolean;
+  /** The attempt was ended by its timeout before, and went on until now. */
+  readonly late?: true;
 }
 
 export interface SettleAnswer {

@@ -106,10 +106,12 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/identity/': [['test/identity']],
   'src/jobs/': [['src/jobs'], ['test/cli']],
   'src/providers/': [providers, ...usual],
+  'src/core/contract.ts': [['test/library/quiet-time'], ...usual],
   'src/core/provider.ts': [providers, ...usual],
   'src/store/address.ts': [['src/store/address']],
   'src/store/peer.ts': [['src/store/peer']],
   'src/runner/context.ts': [providers, ...usual],
+  'src/runner/execution.ts': [['test/library'], ...usual],
   'src/runner/first-turn.ts': [['test/library/first-turn'], ...usual],
   'src/runner/request-key.ts': [providers, ...usual],
 };

@@ -89,11 +89,11 @@ function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Ef
 }
 
 /** The stated limit: it landed later than "not landed" has to wait for. */
-function outlives(known: KeyLog, { verifyAfterMs, tailMs }: Contract, effect: Effect): boolean {
+function outlives(known: KeyLog, { quietMs, tailMs }: Contract, effect: Effect): boolean {
   const attempt = attemptAt(known, effect.fence);
   if (attempt?.crossedAt === undefined) return false;
   const { crossedAt, endedAt } = attempt;
-  return effect.at >= (endedAt === undefined ? crossedAt + verifyAfterMs : endedAt + tailMs);
+  return effect.at >= (endedAt === undefined ? crossedAt + quietMs : endedAt + tailMs);
 }
 
 /** The same for a target that honours keys: it was on its way for longer than the margin of its window. */
@@ -275,7 +275,7 @@ function settledInTheEnd(log: Log, { call, intent }: FinalCall, record: StoredRe
   // A sweep may have sent it once more not long before.
   const isQuiet = log
     .keyLog(call.key)
-    .attempts.every(({ crossedAt, verifyAfterMs }) => (crossedAt ?? 0) + verifyAfterMs <= call.askedAt);
+    .attempts.every(({ crossedAt, quietMs }) => (crossedAt ?? 0) + quietMs <= call.askedAt);
   if (
     isOpen &&
     asked &&

@@ -250,7 +250,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
       worker.clockOffset = 0;
       if (!worker.alive) restart(slot, worker);
     }
-    const longest = Math.max(...intents.map(({ contract }) => contract.verifyAfterMs)) + 15_000;
+    const longest = Math.max(...intents.map(({ contract }) => contract.quietMs)) + 15_000;
     for (const intent of intents) {
       if (chance.happens(0.6)) askLater(12_000, { intent, other: false, byHand: false, final: false });
       askLater(15_000 + longest + 60_000, { intent, other: false, byHand: false, final: true });

@@ -19,7 +19,7 @@ export interface Attempt {
   readonly unbounded: boolean;
   readonly claimedAt: number;
   /** When "not landed" may be believed of it: this long after it crossed the line, or after it reported its end. */
-  readonly verifyAfterMs: number;
+  readonly quietMs: number;
   readonly tailMs: number;
   /** When the store last let it cross the line. */
   crossedAt: number | undefined;

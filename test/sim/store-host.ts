@@ -136,7 +136,7 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       call: request.toolCallId,
       unbounded: request.for === 'rerun' && request.rerunWithinMs === null,
       claimedAt: scheduler.now,
-      verifyAfterMs: request.verifyAfterMs,
+      quietMs: request.quietMs,
       tailMs: request.tailMs,
       crossedAt: record.dispatched ? scheduler.now : undefined,
       endedAt: undefined,
@@ -237,10 +237,10 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
   /** "Not landed" is believed of an attempt only once nothing of it can be on its way. */
   function isQuiet(known: KeyLog, before: StoredRecord, below: number, at: number, detail: () => string) {
     const from = before.doubtSince ?? before.fence;
-    for (const { generation, fence, crossedAt, endedAt, verifyAfterMs, tailMs } of known.attempts) {
+    for (const { generation, fence, crossedAt, endedAt, quietMs, tailMs } of known.attempts) {
       if (generation !== before.generation || fence < from || fence >= below || crossedAt === undefined)
         continue;
-      const quietAt = Math.min(crossedAt + verifyAfterMs, (endedAt ?? Number.POSITIVE_INFINITY) + tailMs);
+      const quietAt = Math.min(crossedAt + quietMs, (endedAt ?? Number.POSITIVE_INFINITY) + tailMs);
       assertThat(
         at >= quietAt,
         '"not landed" is believed only once it is quiet',

@@ -135,7 +135,7 @@ export async function send(
     body: JSON.stringify([args, prepared ?? null]),
     providerKey: contract.provider === undefined ? undefined : ctx.key,
     mayBeReworded: contract.redact.length > 0,
-    bound: contract.verifyAfterMs,
+    bound: contract.quietMs,
     call: call.id,
   });
 }

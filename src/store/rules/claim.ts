@@ -252,17 +252,17 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
 }
 
 function crossAtClaim(row: Row, request: ClaimRequest, time: Time): Row {
-  return request.crossing && request.for !== 'verify' ? crossed(row, request.verifyAfterMs, time) : row;
+  return request.crossing && request.for !== 'verify' ? crossed(row, request.quietMs, time) : row;
 }
 
 /** The attempt has crossed the line: from now on its effect may land. */
-export function crossed(row: Row, verifyAfterMs: number, time: Time): Row {
+export function crossed(row: Row, quietMs: number, time: Time): Row {
   return {
     ...row,
     dispatched: true,
     firstDispatchedAt: row.firstDispatchedAt ?? (time.steady ? time.wall : untold),
     lastDispatchedAt: time.wall,
-    quietAt: quietAfter(verifyAfterMs, row.quietAt, time),
+    quietAt: quietAfter(quietMs, row.quietAt, time),
     updatedAt: time.wall,
   };
 }

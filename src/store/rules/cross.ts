@@ -16,6 +16,7 @@ import {
   event,
   isLapsed,
   isWithinWindow,
+  quietAfter,
   quietInMs,
   type Step,
   type Time,
@@ -30,12 +31,14 @@ export function renew(row: Row | undefined, request: RenewRequest, time: Time): 
     ...row,
     leaseBoot: time.boot,
     leaseUntil: time.mono + request.leaseMs,
+    // Until this lease is over, it may send.
+    quietAt: row.dispatched ? quietAfter(request.leaseMs + row.tailMs, row.quietAt, time) : row.quietAt,
     updatedAt: time.wall,
   };
   // Whoever looked at it while it was lapsed saw an attempt that had stopped sending. It goes on, so what they
   // concluded must no longer match.
   const resumed: Row =
-    row.dispatched && isLapsed(row, time) ? crossed(renewed, waitLeft(row), time) : renewed;
+    row.dispatched && isLapsed(row, time) ? crossed(renewed, request.quietMs, time) : renewed;
   return { row: resumed, answer: { held: true, record: view(resumed, time) }, events: [] };
 }
 
@@ -44,7 +47,7 @@ export function dispatch(row: Row | undefined, request: DispatchRequest, time: T
   const refusal = mayCross(row, request, time);
   if (row === undefined || refusal !== undefined) return refuse(refusal ?? 'fenced', row, time);
   if (!isWithinWindow(row, request.rerunWithinMs, time)) return refuse('window', row, time);
-  const sent = crossed({ ...row, prepared: row.prepared ?? request.prepared }, request.verifyAfterMs, time);
+  const sent = crossed({ ...row, prepared: row.prepared ?? request.prepared }, request.quietMs, time);
   return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
 }
 
@@ -67,7 +70,7 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
     firstDispatchedAt: null,
     updatedAt: time.wall,
   };
-  const result = request.crossing ? crossed(cleared, request.verifyAfterMs, time) : cleared;
+  const result = request.crossing ? crossed(cleared, request.quietMs, time) : cleared;
   return {
     row: result,
     answer: { ok: true, record: view(result, time) },
@@ -80,7 +83,7 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
 /** A lost reply is asked again: a claim that took a doubt has none only if it was cleared. */
 function already(row: Row, request: ClearRequest, time: Time): Step<CrossAnswer> {
   if (row.dispatched || !request.crossing) return unchanged({ ok: true, record: view(row, time) });
-  const sent = crossed(row, request.verifyAfterMs, time);
+  const sent = crossed(row, request.quietMs, time);
   return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
 }
 
@@ -105,11 +108,4 @@ function mayCross(row: Row | undefined, held: Held, time: Time): Refusal | undef
 
 function refuse(why: Refusal, row: Row | undefined, time: Time): Step<CrossAnswer> {
   return unchanged({ ok: false, why, record: row && view(row, time) });
-}
-
-/** The contract's verify-after, as it was counted from the last dispatch. */
-function waitLeft(row: Row): number {
-  return row.quietAt === null || row.lastDispatchedAt === null
-    ? row.tailMs
-    : row.quietAt - row.lastDispatchedAt;
 }

@@ -67,6 +67,11 @@ export function doubt(row: Row, request: Pick<SettleRequest, 'error' | 'result'>
   };
 }
 
+/** The attempt went on sending until now. */
+export function quietAgain(row: Row, time: Time): Row {
+  return row.dispatched ? { ...row, quietAt: quietAfter(row.tailMs, row.quietAt, time) } : row;
+}
+
 /** With an earlier attempt unaccounted for, its own waiting time stands. */
 function earlierQuiet(row: Row): number | null {
   return row.doubtSince === null ? null : row.quietAt;

@@ -4,7 +4,7 @@
 
 import type { News, Row, SettleAnswer, SettleRequest, StoreEvent } from '../store.ts';
 import { isHolder, unheard } from './cross.ts';
-import { doubt, fail, landedBy, noValue, release, succeed } from './endings.ts';
+import { doubt, fail, landedBy, noValue, quietAgain, release, succeed } from './endings.ts';
 import { event, isLapsed, type Step, type Time, view } from './state.ts';
 
 export function settle(row: Row | undefined, request: SettleRequest, time: Time): Step<SettleAnswer> {
@@ -43,7 +43,10 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
 /** The same token once more: a lost reply, or news that is better than what was known. */
 function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { outcome } = request;
-  if (row.status === outcome) return answered(null, row, time, { settled: true, fenced: false });
+  // It ended later than it was taken to have ended, so "not landed" waits from now on.
+  const since = request.late && row.status === 'unknown' ? quietAgain(row, time) : row;
+  const told = since === row ? null : since;
+  if (row.status === outcome) return answered(told, since, time, { settled: true, fenced: false });
   const isOpen = row.status === 'unknown' || row.status === 'released';
   if (outcome === 'succeeded' && isOpen) return done(succeed(row, request.result, time), time);
   if (outcome === 'succeeded' && row.status === 'failed') {
@@ -52,7 +55,7 @@ function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleA
   }
   if (row.status !== 'unknown') return answered(null, row, time, { settled: false, fenced: false });
   // Only where no earlier attempt is unaccounted for does this attempt's ending speak for the record.
-  if (row.doubtSince !== row.fence) return answered(null, row, time, { settled: true, fenced: false });
+  if (row.doubtSince !== row.fence) return answered(told, since, time, { settled: true, fenced: false });
   const accounted = { ...row, doubtSince: null };
   return done(
     outcome === 'failed' ? fail(accounted, request, time) : release(accounted, request, time),

@@ -28,7 +28,7 @@ export const day = 24 * hour;
 export const lease = minute;
 export const window = day;
 export const failureWindow = hour;
-export const verifyAfter = 11 * minute;
+export const quiet = 11 * minute;
 export const tail = minute;
 
 export const theKey = 'mail.send/2026-06-19/k4q0';
@@ -54,7 +54,7 @@ export function claimRequest(over: Partial<ClaimRequest> = {}): ClaimRequest {
     leaseMs: lease,
     rerunWithinMs: null,
     maxCrashes: 10,
-    verifyAfterMs: verifyAfter,
+    quietMs: quiet,
     tailMs: tail,
     version: '1.0.0',
     effect: 'write-non-idempotent',
@@ -144,15 +144,14 @@ export function attemptOf(
 ): Attempt {
   const { namespace, key, fence, generation } = record;
   const held: Held = { namespace, key, token: request.token, fence, generation };
-  const { rerunWithinMs, verifyAfterMs, keyed } = request;
+  const { rerunWithinMs, quietMs, keyed } = request;
 
   const attempt: Attempt = {
     ...held,
     record,
     takeover,
-    renew: (leaseMs = request.leaseMs) => store.renew({ ...held, leaseMs }),
-    dispatch: (over = {}) =>
-      store.dispatch({ ...held, prepared: null, rerunWithinMs, verifyAfterMs, ...over }),
+    renew: (leaseMs = request.leaseMs) => store.renew({ ...held, leaseMs, quietMs }),
+    dispatch: (over = {}) => store.dispatch({ ...held, prepared: null, rerunWithinMs, quietMs, ...over }),
     send: async (over) => crossed(await attempt.dispatch(over)),
     clear: (over = {}) =>
       store.clear({
@@ -162,7 +161,7 @@ export function attemptOf(
         seenAt: Number.MAX_SAFE_INTEGER,
         freshKey: false,
         rerunWithinMs,
-        verifyAfterMs,
+        quietMs,
         ...over,
       }),
     cleared: async (over) => crossed(await attempt.clear(over)),

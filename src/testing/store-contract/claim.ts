@@ -1,7 +1,7 @@
 // Who may act on a key.
 
 import assert from 'node:assert/strict';
-import { claimRequest, lease, resultOf, second, theKey, theNamespace, verifyAfter } from './attempt.ts';
+import { claimRequest, lease, resultOf, second, theKey, theNamespace, quiet } from './attempt.ts';
 import { behaviour, type Scene, unchanged } from './scene.ts';
 
 export const claimCases = [
@@ -65,7 +65,7 @@ export const claimCases = [
     assert.equal(record.dispatched, true);
     assert.equal(record.firstDispatchedAt, record.readAt);
     assert.equal(record.lastDispatchedAt, record.readAt);
-    assert.equal(record.quietInMs, verifyAfter);
+    assert.equal(record.quietInMs, quiet);
   }),
 
   behaviour('a claim for verify never crosses the line', [], async ({ take }) => {

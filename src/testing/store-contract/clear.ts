@@ -1,13 +1,13 @@
 // "Not landed", said by a verifier that holds the key: the doubt goes, the claim stays.
 
 import assert from 'node:assert/strict';
-import { day, hour, lease, minute, refusedBecause, tail, verifyAfter } from './attempt.ts';
+import { day, hour, lease, minute, refusedBecause, tail, quiet } from './attempt.ts';
 import { behaviour, type Scene, unchanged } from './scene.ts';
 
 /** An attempt lapsed after the line; a verifier holds the key, and the quiet time is over. */
 async function verifying(scene: Scene, over = {}) {
   const dead = await scene.take({ crossing: true, ...over });
-  await scene.advance(verifyAfter);
+  await scene.advance(quiet);
   const verifier = await scene.take({ for: 'verify', ...over });
   return { dead, verifier };
 }
@@ -39,7 +39,7 @@ export const clearCases = [
     await scene.take({ crossing: true });
     await scene.lapse();
     const verifier = await scene.take({ for: 'verify', leaseMs: hour });
-    await scene.advance(verifyAfter - lease - 1);
+    await scene.advance(quiet - lease - 1);
     assert.equal((await scene.read()).quietInMs, 1);
     await unchanged(scene, async () => refusedBecause(await verifier.clear(), 'early'));
     await scene.advance(1);
@@ -53,7 +53,7 @@ export const clearCases = [
       await scene.take({ crossing: true });
       await scene.lapse();
       const verifier = await scene.take({ for: 'verify', leaseMs: hour });
-      await scene.advance(verifyAfter);
+      await scene.advance(quiet);
       await unchanged(scene, async () => {
         refusedBecause(await verifier.clear({ seenAt: verifier.record.readAt }), 'early');
       });
@@ -72,7 +72,7 @@ export const clearCases = [
       const verifier = await scene.take({ for: 'verify', leaseMs: hour });
       const seen = await scene.read();
       await scene.unsteady(false);
-      await scene.advance(verifyAfter);
+      await scene.advance(quiet);
       refusedBecause(await verifier.clear({ seenAt: verifier.record.readAt }), 'early');
       const late = { decidedAt: seen.readAt, force: false };
       assert.equal((await scene.resolve({ type: 'notLanded' }, late)).ok, false);
@@ -82,9 +82,9 @@ export const clearCases = [
   ),
 
   behaviour('"not landed" waits for every attempt, not for the last', ['time'], async (scene) => {
-    const first = await scene.take({ crossing: true, verifyAfterMs: 2 * hour });
+    const first = await scene.take({ crossing: true, quietMs: 2 * hour });
     await scene.lapse();
-    await scene.take({ crossing: true, for: 'rerun', verifyAfterMs: minute });
+    await scene.take({ crossing: true, for: 'rerun', quietMs: minute });
     await scene.advance(10 * minute);
     const verifier = await scene.take({ for: 'verify', leaseMs: 3 * hour });
     assert.equal(verifier.record.doubtSince, first.fence);
@@ -106,18 +106,42 @@ export const clearCases = [
   ),
 
   behaviour('a reported end does not shorten the wait for an earlier attempt', ['time'], async (scene) => {
-    await scene.take({ crossing: true, verifyAfterMs: 2 * hour });
+    await scene.take({ crossing: true, quietMs: 2 * hour });
     await scene.lapse();
     const rerun = await scene.take({ crossing: true, for: 'rerun' });
     await rerun.settle('unknown');
     assert.equal((await scene.read()).quietInMs, 2 * hour - lease);
   }),
 
+  behaviour(
+    'an attempt that renewed its lease may have sent until that lease was over',
+    ['time'],
+    async (scene) => {
+      const holder = await scene.take({ crossing: true, leaseMs: 10 * minute, quietMs: 11 * minute });
+      await scene.advance(8 * minute);
+      await holder.renew(10 * minute);
+      await scene.advance(10 * minute);
+      const { lapsed, quietInMs } = await scene.read();
+      assert.equal(lapsed, true);
+      // A store over a wire grants a lease that is a little longer.
+      assert.ok(quietInMs >= tail && quietInMs < 2 * tail, `it is quiet in ${quietInMs} ms`);
+    },
+  ),
+
+  behaviour('an attempt that ended later than its timeout is waited for anew', ['time'], async (scene) => {
+    const holder = await scene.take({ crossing: true });
+    await holder.settle('unknown');
+    await scene.advance(tail - 1);
+    assert.equal((await holder.settle('unknown')).record?.quietInMs, 1);
+    assert.equal((await holder.settle('unknown', { late: true })).record?.quietInMs, tail);
+    assert.equal((await scene.read()).quietInMs, tail);
+  }),
+
   behaviour('a verifier that ends unsure leaves the waiting time as it was', ['time'], async (scene) => {
     await scene.take({ crossing: true });
     await scene.lapse();
     await (await scene.take({ for: 'verify' })).settle('unknown');
-    assert.equal((await scene.read()).quietInMs, verifyAfter - lease);
+    assert.equal((await scene.read()).quietInMs, quiet - lease);
   }),
 
   behaviour('under an unsteady clock it is never quiet', ['time', 'unsteady'], async (scene) => {

@@ -1,7 +1,7 @@
 // Crossing the line.
 
 import assert from 'node:assert/strict';
-import { day, hour, lease, minute, refusedBecause, verifyAfter } from './attempt.ts';
+import { day, hour, lease, minute, refusedBecause, quiet } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 
 export const dispatchCases = [
@@ -11,7 +11,7 @@ export const dispatchCases = [
     assert.equal(record.dispatched, true);
     assert.equal(record.prepared, '{"subject":"hello"}');
     assert.equal(record.firstDispatchedAt, record.readAt);
-    assert.equal(record.quietInMs, verifyAfter);
+    assert.equal(record.quietInMs, quiet);
     const seen = await scene.elsewhere.read(holder.namespace, holder.key);
     assert.equal(seen?.dispatched, true);
   }),
@@ -60,14 +60,14 @@ export const dispatchCases = [
       const second = await holder.send();
       assert.equal(second.firstDispatchedAt, first.firstDispatchedAt);
       assert.equal(second.lastDispatchedAt, (first.lastDispatchedAt ?? 0) + 10_000);
-      assert.equal(second.quietInMs, verifyAfter);
+      assert.equal(second.quietInMs, quiet);
     },
   ),
 
   behaviour('a shorter waiting time never shortens that of an earlier try', ['time'], async (scene) => {
-    const holder = await scene.take({ verifyAfterMs: hour });
+    const holder = await scene.take({ quietMs: hour });
     await holder.send();
-    assert.equal((await holder.send({ verifyAfterMs: 1 })).quietInMs, hour);
+    assert.equal((await holder.send({ quietMs: 1 })).quietInMs, hour);
   }),
 
   behaviour('what was prepared for the first try is what every later try sends', ['time'], async (scene) => {

@@ -2,7 +2,7 @@
 // never silent.
 
 import assert from 'node:assert/strict';
-import { day, hour, minute, refusedBecause, resultOf, verifyAfter } from './attempt.ts';
+import { day, hour, minute, refusedBecause, resultOf, quiet } from './attempt.ts';
 import { behaviour, refusedAs, type Scene, seenIn, unchanged } from './scene.ts';
 
 const landed = { type: 'landed', result: resultOf('"found"') } as const;
@@ -126,7 +126,7 @@ export const newsCases = [
 
   behaviour('a late success settles a record that was said not to have landed', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     await scene.resolved({ type: 'notLanded' });
     assert.equal((await zombie.succeed('"late"')).record?.status, 'succeeded');
     assert.equal((await scene.lose()).result?.text, '"late"');
@@ -145,7 +145,7 @@ export const newsCases = [
     const { settled, fenced, noted, record } = await zombie.succeed('"late"');
     assert.deepEqual([settled, fenced, noted, record?.status], [false, true, 'lateNews', 'running']);
     refusedBecause(await holder.dispatch(), 'landed');
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     await holder.renew();
     refusedBecause(await holder.clear(), 'landed');
   }),
@@ -191,7 +191,7 @@ export const newsCases = [
       const key = `mail.send/=${type}`;
       const { zombie } = await fencedBy(scene, { key });
       await zombie.succeed('"late"');
-      await scene.advance(verifyAfter);
+      await scene.advance(quiet);
       refusedAs(await scene.resolve({ type }, { key }), 'settled');
       assert.equal((await scene.lose({ key, crossing: true })).result?.text, '"late"');
     }
@@ -245,7 +245,7 @@ export const newsCases = [
     for (const order of ['late', 'early'] as const) {
       const over = { key: `mail.send/=${order}`, keyed: true, rerunWithinMs: hour };
       const zombie = await scene.take({ crossing: true, ...over });
-      await scene.advance(verifyAfter);
+      await scene.advance(quiet);
       const holder = await scene.take({ for: 'verify', ...over });
       await holder.cleared({ crossing: true, freshKey: true });
       const [first, second] = order === 'late' ? [holder, zombie] : [zombie, holder];
@@ -313,7 +313,7 @@ export const newsCases = [
 
   behaviour('a late success beside a refusal is a contradiction', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     const holder = await scene.take({ for: 'verify' });
     await holder.cleared({ crossing: true });
     await holder.settle('failed');
@@ -350,7 +350,7 @@ export const newsCases = [
     async (scene) => {
       const over = { keyed: true, rerunWithinMs: minute };
       const zombie = await scene.take({ crossing: true, ...over });
-      await scene.advance(verifyAfter);
+      await scene.advance(quiet);
       const holder = await scene.take({ for: 'verify', ...over });
       await holder.cleared({ freshKey: true });
       await zombie.succeed('"late"');
@@ -361,7 +361,7 @@ export const newsCases = [
 
   behaviour('a late success after a reopened refusal is not wasted', ['time'], async (scene) => {
     const zombie = await scene.take({ crossing: true });
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     const holder = await scene.take({ for: 'verify' });
     await holder.cleared({ crossing: true });
     await holder.settle('failed');
@@ -372,7 +372,7 @@ export const newsCases = [
 
   behaviour('a late success of an older generation leaves the newer one alone', ['time'], async (scene) => {
     const zombie = await scene.take({ fingerprint: 'a', crossing: true });
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     await scene.resolved({ type: 'notLanded' });
     const next = await scene.take({ fingerprint: 'b' });
     await unchanged(scene, async () => {
@@ -400,7 +400,7 @@ export const newsCases = [
     const zombie = await scene.take({ crossing: true });
     await scene.lapse();
     await (await scene.take({ for: 'verify' })).settle('unknown');
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     const seen = seenIn(await scene.read());
     await zombie.succeed();
     refusedAs(await scene.resolve({ type: 'notLanded' }, { seen }), 'settled');

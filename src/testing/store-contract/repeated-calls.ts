@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { Act } from '../../store/store.ts';
-import { claimRequest, lease, newToken, resultOf, theKey, theNamespace, verifyAfter } from './attempt.ts';
+import { claimRequest, lease, newToken, resultOf, theKey, theNamespace, quiet } from './attempt.ts';
 import { behaviour, refusedAs, seenIn, unchanged } from './scene.ts';
 
 export const repeatedCallCases = [
@@ -117,7 +117,7 @@ export const repeatedCallCases = [
       for (const freshKey of [false, true]) {
         const key = `mail.send/=${crossing}-${freshKey}`;
         await scene.take({ key, crossing: true });
-        await scene.advance(verifyAfter);
+        await scene.advance(quiet);
         const verifier = await scene.take({ key, for: 'verify' });
         const first = await verifier.cleared({ crossing, freshKey });
         const again = await verifier.cleared({ crossing, freshKey });
@@ -132,7 +132,7 @@ export const repeatedCallCases = [
 
   behaviour('a clear asked again after its dispatch is yours', ['time'], async (scene) => {
     await scene.take({ crossing: true });
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     const verifier = await scene.take({ for: 'verify' });
     await verifier.cleared();
     const sent = await verifier.send();
@@ -233,7 +233,7 @@ export const repeatedCallCases = [
     for (const [act, from] of acts) {
       const key = `mail.send/=${act.type}`;
       await (await scene.take({ key, crossing: true })).settle(from);
-      await scene.advance(verifyAfter);
+      await scene.advance(quiet);
       const request = { key, seen: seenIn(await scene.read(key)), token: newToken() };
       const first = await scene.resolved(act, request);
       await unchanged(
@@ -247,7 +247,7 @@ export const repeatedCallCases = [
 
   behaviour('a verdict asked again after somebody acted on it is stale', ['time'], async (scene) => {
     await (await scene.take({ crossing: true })).settle('unknown');
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     const request = { seen: seenIn(await scene.read()), token: newToken() };
     await scene.resolved({ type: 'notLanded' }, request);
     await scene.take({ crossing: true });

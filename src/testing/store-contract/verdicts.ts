@@ -1,7 +1,7 @@
 // A person's acts. Each compares what was looked at with what is there, and takes the next fence.
 
 import assert from 'node:assert/strict';
-import { hour, lease, refusedBecause, resultOf, verifyAfter, window } from './attempt.ts';
+import { hour, lease, refusedBecause, resultOf, quiet, window } from './attempt.ts';
 import { behaviour, refusedAs, type Scene, seenIn, unchanged } from './scene.ts';
 
 const landed = { type: 'landed', result: resultOf('"seen"', 'msg_9') } as const;
@@ -15,7 +15,7 @@ const onDoubt = [landed, notLanded, runAgain, abandon];
 
 async function inDoubt(scene: Scene, over = {}) {
   const dead = await scene.take({ crossing: true, ...over });
-  await scene.advance(verifyAfter);
+  await scene.advance(quiet);
   return dead;
 }
 
@@ -80,7 +80,7 @@ export const verdictCases = [
     const dead = await scene.take({ crossing: true });
     await scene.lapse();
     await unchanged(scene, async () => refusedAs(await scene.resolve(notLanded), 'early'));
-    await scene.advance(verifyAfter - lease - 1);
+    await scene.advance(quiet - lease - 1);
     refusedAs(await scene.resolve(notLanded), 'early');
     assert.equal((await scene.resolved(notLanded, { force: true })).status, 'released');
     assert.equal((await dead.renew()).held, false);
@@ -166,7 +166,7 @@ export const verdictCases = [
       await scene.take({ crossing: true });
       await scene.lapse();
       const { readAt } = await scene.read();
-      await scene.advance(verifyAfter);
+      await scene.advance(quiet);
       await unchanged(scene, async () => {
         refusedAs(await scene.resolve(notLanded, { decidedAt: readAt }), 'early');
       });
@@ -194,7 +194,7 @@ export const verdictCases = [
     const seen = seenIn(await scene.read());
     await holder.renew();
     await holder.send();
-    await scene.advance(verifyAfter);
+    await scene.advance(quiet);
     for (const act of onDoubt) {
       refusedAs(await scene.resolve(act, { seen }), 'stale');
       refusedAs(await scene.resolve(act, { seen, force: true }), 'stale');
@@ -210,7 +210,7 @@ export const verdictCases = [
       const seen = seenIn(await scene.read());
       await holder.renew();
       refusedAs(await scene.resolve(landed, { seen }), 'stale');
-      await scene.advance(verifyAfter);
+      await scene.advance(quiet);
       refusedAs(await scene.resolve(notLanded, { seen }), 'stale');
     },
   ),

@@ -59,13 +59,17 @@ export function people(chance: Chance, periodEndsAt: number): People {
     if (kind < 42) return { name: 'read', request: { namespace, key: chance.pick(allKeys) } };
     if (kind < 52 && looked.length > 0) return resolved(recent(looked));
     const about = holding();
-    if (kind < 60) return { name: 'renew', request: { ...about, leaseMs: chance.pick(leases) } };
-    const verifyAfterMs = chance.pick(spans);
+    if (kind < 60)
+      return {
+        name: 'renew',
+        request: { ...about, leaseMs: chance.pick(leases), quietMs: chance.pick(spans) },
+      };
+    const quietMs = chance.pick(spans);
     const rerunWithinMs = chance.happens(0.5) ? null : chance.pick(spans);
     if (kind < 72)
       return {
         name: 'dispatch',
-        request: { ...about, prepared: chance.happens(0.2) ? '"p"' : null, rerunWithinMs, verifyAfterMs },
+        request: { ...about, prepared: chance.happens(0.2) ? '"p"' : null, rerunWithinMs, quietMs },
       };
     if (kind < 80) {
       const seenAt = looked.length > 0 ? recent(looked).readAt : Number.MAX_SAFE_INTEGER;
@@ -73,7 +77,7 @@ export function people(chance: Chance, periodEndsAt: number): People {
       const freshKey = chance.happens(0.3);
       return {
         name: 'clear',
-        request: { ...about, crossing, seenAt, freshKey, rerunWithinMs, verifyAfterMs },
+        request: { ...about, crossing, seenAt, freshKey, rerunWithinMs, quietMs },
       };
     }
     const outcome = chance.pick(['succeeded', 'succeeded', 'failed', 'released', 'unknown'] as const);
@@ -131,7 +135,7 @@ export function people(chance: Chance, periodEndsAt: number): People {
       leaseMs: chance.pick(leases),
       rerunWithinMs: chance.happens(0.5) ? null : chance.pick(spans),
       maxCrashes: chance.pick([1, 2, 10]),
-      verifyAfterMs: chance.pick(spans),
+      quietMs: chance.pick(spans),
       tailMs: chance.pick([0, 500]),
       version: '1',
       effect: chance.pick(['write-idempotent', 'write-non-idempotent']),
