@@ -1,7 +1,7 @@
 // Who may act on a key.
 
 import assert from 'node:assert/strict';
-import { claimRequest, lease, resultOf, second, theKey, theNamespace, quiet } from './attempt.ts';
+import { claimRequest, lease, quiet, resultOf, second, theKey, theNamespace } from './attempt.ts';
 import { behaviour, type Scene, unchanged } from './scene.ts';
 
 export const claimCases = [

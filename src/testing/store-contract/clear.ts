@@ -1,7 +1,7 @@
 // "Not landed", said by a verifier that holds the key: the doubt goes, the claim stays.
 
 import assert from 'node:assert/strict';
-import { day, hour, lease, minute, refusedBecause, tail, quiet } from './attempt.ts';
+import { day, hour, lease, minute, quiet, refusedBecause, tail } from './attempt.ts';
 import { behaviour, type Scene, unchanged } from './scene.ts';
 
 /** An attempt lapsed after the line; a verifier holds the key, and the quiet time is over. */

@@ -1,7 +1,7 @@
 // Crossing the line.
 
 import assert from 'node:assert/strict';
-import { day, hour, lease, minute, refusedBecause, quiet } from './attempt.ts';
+import { day, hour, lease, minute, quiet, refusedBecause } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 
 export const dispatchCases = [

@@ -2,7 +2,7 @@
 // never silent.
 
 import assert from 'node:assert/strict';
-import { day, hour, minute, refusedBecause, resultOf, quiet } from './attempt.ts';
+import { day, hour, minute, quiet, refusedBecause, resultOf } from './attempt.ts';
 import { behaviour, refusedAs, type Scene, seenIn, unchanged } from './scene.ts';
 
 const landed = { type: 'landed', result: resultOf('"found"') } as const;

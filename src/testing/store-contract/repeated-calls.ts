@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { Act } from '../../store/store.ts';
-import { claimRequest, lease, newToken, resultOf, theKey, theNamespace, quiet } from './attempt.ts';
+import { claimRequest, lease, newToken, quiet, resultOf, theKey, theNamespace } from './attempt.ts';
 import { behaviour, refusedAs, seenIn, unchanged } from './scene.ts';
 
 export const repeatedCallCases = [

@@ -1,7 +1,7 @@
 // A person's acts. Each compares what was looked at with what is there, and takes the next fence.
 
 import assert from 'node:assert/strict';
-import { hour, lease, refusedBecause, resultOf, quiet, window } from './attempt.ts';
+import { hour, lease, quiet, refusedBecause, resultOf, window } from './attempt.ts';
 import { behaviour, refusedAs, type Scene, seenIn, unchanged } from './scene.ts';
 
 const landed = { type: 'landed', result: resultOf('"seen"', 'msg_9') } as const;
