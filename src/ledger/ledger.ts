@@ -24,6 +24,7 @@ import type {
 } from '../store/store.ts';
 import { createAudit } from './audit.ts';
 import { type CacheLimits, createCache } from './cache.ts';
+import { createDeadline } from './deadline.ts';
 import { decide, type Lost, type Verdict } from './decide.ts';
 import { createEvents, type EventHub } from './events.ts';
 import { createPatience } from './patience.ts';
@@ -77,14 +78,15 @@ export interface Ledger {
 
 export function createLedger({ store, clock, random, cache: cacheLimits }: LedgerOptions): Ledger {
   const events = createEvents();
-  const { ask, askUnlessDown } = createPatience(clock, random, events);
+  const { ask, askLong, askUnlessDown } = createPatience(clock, random, events);
   const audit = createAudit(store, clock);
+  const withinDeadline = createDeadline(clock);
   const cache = createCache(cacheLimits);
   const marking = new Set<Promise<unknown>>();
 
   return {
     events,
-    facts: () => ask(() => store.open()),
+    facts: () => askLong(() => store.open()),
 
     glance(asking) {
       const askedAt = clock.mono();
@@ -158,24 +160,24 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       return decide(await ask(() => store.read(asked.namespace, asked.key)), asked);
     },
     read: (namespace, key) => ask(() => store.read(namespace, key)),
-    list: (query) => ask(() => store.list(query)),
+    list: (query) => askLong(() => store.list(query)),
     async history(namespace, key) {
       await audit.flush();
-      return ask(() => store.history(namespace, key));
+      return askLong(() => store.history(namespace, key));
     },
-    namespaces: () => ask(() => store.namespaces()),
+    namespaces: () => askLong(() => store.namespaces()),
     annotate(record, detail) {
       audit.note(noteOf(record, 'noted', detail));
     },
     observe(record, would) {
       audit.note(noteOf(record, 'observed', { would }));
     },
-    prune: (limit) => ask(() => store.prune(limit)),
-    countExpired: () => ask(() => store.countExpired()),
+    prune: (limit) => askLong(() => store.prune(limit)),
+    countExpired: () => askLong(() => store.countExpired()),
     async close() {
       await Promise.allSettled(marking);
-      await audit.flush();
-      await store.close();
+      // A store that hangs does not keep a program from ending.
+      await withinDeadline(audit.flush().then(() => store.close()));
     },
   };
 

@@ -4,10 +4,14 @@
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
 import { createCircuit } from './circuit.ts';
+import { createDeadline } from './deadline.ts';
 import type { EventHub } from './events.ts';
 
 export interface Patience {
+  /** About one record: answered within seconds, or STORE_UNAVAILABLE. */
   ask<Answer>(question: () => Promise<Answer>): Promise<Answer>;
+  /** About many records, or before the store is ready: takes as long as it takes. */
+  askLong<Answer>(question: () => Promise<Answer>): Promise<Answer>;
   /** For new work: refused at once while the store is known to be down. */
   askUnlessDown<Answer>(question: () => Promise<Answer>): Promise<Answer>;
 }
@@ -19,9 +23,12 @@ const longMs = 5_000;
 
 export function createPatience(clock: Clock, random: Random, events: EventHub): Patience {
   const circuit = createCircuit(clock);
+  const withinDeadline = createDeadline(clock);
   let downSince: number | undefined;
 
-  async function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+  const ask = <Answer>(question: () => Promise<Answer>) => askLong(() => withinDeadline(question()));
+
+  async function askLong<Answer>(question: () => Promise<Answer>): Promise<Answer> {
     const askedAt = clock.mono();
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -51,6 +58,7 @@ export function createPatience(clock: Clock, random: Random, events: EventHub): 
 
   return {
     ask,
+    askLong,
     async askUnlessDown(question) {
       circuit.enter();
       return ask(question);

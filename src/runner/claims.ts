@@ -6,6 +6,7 @@ import { driftOf } from '../core/identity.ts';
 import { type Ledger, type Lost, type Verdict, wasRefusedUnasked } from '../ledger/index.ts';
 import type { ClaimFor, ClaimRequest, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
+import { aborted, closed } from './refusals.ts';
 
 export interface Claimed {
   readonly verdict: Verdict;
@@ -34,6 +35,8 @@ export interface ClaimsOptions {
   readonly owner: string;
   /** The claim may or may not have been made: whoever asked is gone, so it is given back when the store answers. */
   readonly giveBack: (token: string, call: Call) => void;
+  /** Aborts when calls that still wait must end. */
+  readonly closing: AbortSignal;
 }
 
 export type OpenClaim = (call: Call, terms: ClaimTerms) => Promise<Claimed>;
@@ -46,17 +49,50 @@ export interface Claims {
   tell(call: Call, verdict: Lost): void;
 }
 
-export function createClaims({ ledger, clock, random, owner, giveBack }: ClaimsOptions): Claims {
+export function createClaims({ ledger, clock, random, owner, giveBack, closing }: ClaimsOptions): Claims {
+  /** Calls whose claim is being asked for: each ends its own when this process closes. */
+  const asking = new Set<() => void>();
+  closing.addEventListener('abort', () => {
+    for (const leave of asking) leave();
+  });
+
   async function open(call: Call, terms: ClaimTerms): Promise<Claimed> {
     const token = random.token();
     const askedAt = clock.mono();
-    try {
-      const verdict = await ledger.open(requestFor(call, terms, token, owner));
-      return { verdict, purpose: terms.purpose, token, askedAt };
-    } catch (error) {
-      if (isSemelError(error, 'STORE_UNAVAILABLE') && !wasRefusedUnasked(error)) giveBack(token, call);
-      throw error;
-    }
+    let hasLeft = false;
+    const answer = ledger.open(requestFor(call, terms, token, owner)).then(
+      (verdict) => {
+        if (hasLeft && verdict.kind === 'execute') giveBack(token, call);
+        return verdict;
+      },
+      (error: unknown) => {
+        if (isSemelError(error, 'STORE_UNAVAILABLE') && !wasRefusedUnasked(error)) giveBack(token, call);
+        throw error;
+      },
+    );
+    const verdict = await unlessLeft(call, answer, () => {
+      hasLeft = true;
+    });
+    return { verdict, purpose: terms.purpose, token, askedAt };
+  }
+
+  /** A store can take long to answer; its caller may have given up by then, or the process may have to end. */
+  function unlessLeft<T>(call: Call, answer: Promise<T>, onLeave: () => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const { signal } = call;
+      const end = () => {
+        asking.delete(leave);
+        signal?.removeEventListener('abort', leave);
+      };
+      const leave = () => {
+        end();
+        onLeave();
+        reject(signal?.aborted ? aborted(call) : closed());
+      };
+      asking.add(leave);
+      signal?.addEventListener('abort', leave);
+      answer.then(resolve, reject).finally(end);
+    });
   }
 
   return {

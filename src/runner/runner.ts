@@ -107,6 +107,7 @@ export function createRunner({
     clock,
     random,
     owner,
+    closing: closing.signal,
     giveBack(token, { namespace, key, olderKeys }) {
       const nobody = {
         namespace,
@@ -181,7 +182,8 @@ export function createRunner({
       return await follow(call, await open(call, first), body, []);
     } catch (error) {
       if (!isSemelError(error)) throw error;
-      const mayGoOn = mayRunUnguarded && isRepeatable(call.tool.contract.effect);
+      const isOver = closing.signal.aborted;
+      const mayGoOn = !isOver && mayRunUnguarded && isRepeatable(call.tool.contract.effect);
       if (error.code === 'STORE_UNAVAILABLE' && mayGoOn) return unguarded(call);
       return refused(call, undefined, error);
     }

@@ -1,6 +1,6 @@
 // A store that does not answer: nothing that is remembered runs unguarded, nothing that was done is lost.
 
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { gate, isEmpty, rest, rig } from './support.ts';
 
 const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
@@ -223,4 +223,55 @@ test('what concerns an effect that is under way is asked whatever new calls are 
   for (let n = 1; n < 5; n += 1) await made.clock.until(tool.try({ n }));
   end.resolve('done');
   expect(await made.clock.until(call)).toMatchObject({ ok: true, value: 'done' });
+});
+
+describe('a store of your own that never answers', () => {
+  const never = () => new Promise<never>(() => {});
+
+  test.each(['claim', 'settle'] as const)('%s is not waited for without end', async (method) => {
+    const made = rig();
+    await made.semel.open();
+    const inner = made.store[method];
+    made.store[method] = never as never;
+    let ran = 0;
+    const tool = made.semel.tool({ ...base, run: () => ++ran });
+    const code = method === 'claim' ? 'STORE_UNAVAILABLE' : 'UNRECORDED';
+    expect(await made.clock.until(tool.try({}))).toMatchObject({ ok: false, error: { code } });
+    expect(ran).toBe(method === 'claim' ? 0 : 1);
+    made.store[method] = inner as never;
+  });
+
+  test('a signal ends the wait at once, and a claim that was won after all is given back', async () => {
+    const made = rig();
+    await made.semel.open();
+    const inner = made.store.claim;
+    const answered = gate();
+    made.store.claim = (async (request: never) => {
+      await answered.promise;
+      return inner(request);
+    }) as never;
+    const leaving = new AbortController();
+    const tool = made.semel.tool({ ...base, run: () => 'done' });
+    const call = tool.try({}, { signal: leaving.signal });
+    await rest();
+    leaving.abort();
+    expect(await call).toMatchObject({ ok: false, error: { code: 'ABORTED' }, receipt: { executed: false } });
+    made.store.claim = inner;
+    answered.resolve();
+    await made.clock.advance(1_000);
+    expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'released' });
+    expect(await tool({})).toBe('done');
+  });
+
+  test('close ends calls that wait for it, and itself', async () => {
+    const made = rig();
+    await made.semel.open();
+    made.store.claim = never as never;
+    made.store.close = never;
+    const call = made.semel.tool({ ...base, run: () => 'done' }).try({});
+    await rest();
+    const closing = made.semel.close({ grace: '1s' });
+    await made.clock.until(closing.catch((error) => error));
+    expect(await call).toMatchObject({ ok: false });
+  });
 });

@@ -1,0 +1,60 @@
+// How long an answer of a store is waited for. Our own stores give up by themselves, earlier and with a better reason;
+// a store of one's own may never answer.
+
+import type { Clock } from '../core/clock.ts';
+import { SemelError } from '../core/errors.ts';
+
+export type WithinDeadline = <Answer>(answer: Promise<Answer>) => Promise<Answer>;
+
+interface Waiting {
+  readonly until: number;
+  giveUp(): void;
+}
+
+const limitMs = 15_000;
+
+/** One timer for all that is asked: to set and clear one for each call would cost more than the bookkeeping. */
+export function createDeadline(clock: Clock): WithinDeadline {
+  const waiting = new Set<Waiting>();
+  let isArmed = false;
+
+  function arm(ms: number): void {
+    isArmed = true;
+    clock.setTimeout(giveUpLate, ms, 'background');
+  }
+
+  function giveUpLate(): void {
+    isArmed = false;
+    const now = clock.mono();
+    for (const one of waiting) {
+      // In the order in which they began, and each waits equally long.
+      if (one.until > now) {
+        arm(one.until - now);
+        return;
+      }
+      waiting.delete(one);
+      one.giveUp();
+    }
+  }
+
+  return (answer) =>
+    new Promise((resolve, reject) => {
+      const one = { until: clock.mono() + limitMs, giveUp: () => reject(noAnswer()) };
+      waiting.add(one);
+      if (!isArmed) arm(limitMs);
+      answer.then(
+        (value) => {
+          waiting.delete(one);
+          resolve(value);
+        },
+        (error) => {
+          waiting.delete(one);
+          reject(error);
+        },
+      );
+    });
+}
+
+function noAnswer(): SemelError {
+  return new SemelError('STORE_UNAVAILABLE', `The store has not answered within ${limitMs / 1_000} seconds.`);
+}
