@@ -2,6 +2,7 @@
 
 import { isSemelError } from '../core/errors.ts';
 import type { ActOptions, RecordInfo, Semel } from '../semel/index.ts';
+import { caller } from './caller.ts';
 import type { Flags } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { namedRecord } from './named.ts';
@@ -18,7 +19,10 @@ interface Given {
   readonly by: string | undefined;
 }
 
-export function actOptions({ note, by }: Given): ActOptions {
+/** A decision that an operator lets an agent make names both. */
+export function actOptions({ note, by: given }: Given): ActOptions {
+  const { agent, operator } = caller();
+  const by = agent === undefined ? given : `${given ?? operator} through ${agent}`;
   return { ...(by === undefined ? {} : { by }), ...(note === undefined ? {} : { note }) };
 }
 

@@ -2,6 +2,7 @@
 
 import { formatDuration } from '../core/duration.ts';
 import { commandOptions, type RecordInfo, type Semel } from '../semel/index.ts';
+import { isAgent, personDecides } from './caller.ts';
 import { command } from './command.ts';
 import { contractLine, type Group, groupCommand, groupsOf } from './doubt/groups.ts';
 import { warnOfEmptyNamespace } from './elsewhere.ts';
@@ -81,7 +82,7 @@ function page(groups: readonly Group[], nothing: string, options: string, now: n
             `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${contract} -n ${members.length} ${options}`,
           ]
         : []),
-      ...(open.length > 1 ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
+      ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
       ...(open.length > 0
         ? [printable(`  in the contract this would have decided it: ${contractLine(group)}`)]
         : []),
@@ -101,7 +102,8 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
   ];
   if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);
   if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
-  if (item.inDoubt)
+  if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
+  else if (item.inDoubt)
     lines.push(`    decide   semel resolve ${item.ref} landed|not-landed|run-again|abandon ${options}`);
   if (item.abandoned) lines.push('    nothing landed: make the call again, and it executes');
   return lines.map(printable);
@@ -129,8 +131,11 @@ async function runningNow(
   }
   const [first] = oldest;
   if (first === undefined) return [];
+  const died = isAgent()
+    ? ''
+    : ` If its process is gone, do not wait for its lease: semel resolve <ref> died ${options}`;
   return [
-    `${count} running now, the oldest for ${formatDuration(ageMs(first, now))}. If its process is gone, do not wait for its lease: semel resolve <ref> died ${options}`,
+    `${count} running now, the oldest for ${formatDuration(ageMs(first, now))}.${died}`,
     ...oldest.map(
       (record) =>
         `  ${record.ref}  ${nameOf(record)}  for ${formatDuration(ageMs(record, now))} by ${record.owner}, lease ends in ${formatDuration(record.leaseLeftMs)} unless renewed`,

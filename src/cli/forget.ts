@@ -1,6 +1,7 @@
 // `semel forget`: ends the window of settled records, so that the next call executes. Asks first.
 
 import { actFlags, actOnEach, actOptions } from './act.ts';
+import { mustBeOperator } from './caller.ts';
 import { command } from './command.ts';
 import { confirmed } from './confirm.ts';
 import { ledgerFor } from './ledger.ts';
@@ -17,6 +18,7 @@ landed lands a second time. What is in doubt cannot be forgotten: semel resolve 
   flags: { ...actFlags, yes: { type: 'boolean', short: 'y', help: 'do not ask' } },
   examples: ['semel forget 7f3a0c -m "the customer wants it again"', 'semel forget 7f3a0c 81bd22 --yes'],
   async run({ values, positionals }) {
+    mustBeOperator('forget', 'Deciding about a record');
     if (positionals.length === 0)
       throw usageError(
         'forget',

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isSemelError } from '../core/errors.ts';
 import { createSemel, type Semel } from '../semel/index.ts';
+import { mustBeOperator } from './caller.ts';
 import { command } from './command.ts';
 import { flagReader } from './flag-values.ts';
 import { type Meaning, meanings, meaningsWith, type PlainFields } from './import/plain.ts';
@@ -56,6 +57,7 @@ may run again. Others need --map. Where a key has several lines, the last counts
     'semel import actions.jsonl --tool mail.send --map bounced=failed --map handed_over=done',
   ],
   async run({ values, positionals }) {
+    if (!values['dry-run']) mustBeOperator('import', 'Saying what was done');
     const [path] = positionals;
     if (path === undefined || positionals.length > 1)
       throw usageError(

@@ -5,6 +5,7 @@ import type { SemelError } from '../core/errors.ts';
 import type { ChildEnding } from '../jobs/index.ts';
 import { commandOptions } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
+import { isAgent, personDecides } from './caller.ts';
 import { complain } from './print.ts';
 
 export interface Doubtful {
@@ -24,6 +25,10 @@ export function tellDoubt(error: SemelError, told: Doubtful): void {
   const verdicts = 'landed|not-landed|run-again|abandon';
   const why = first ?? 'the process that ran it ended without a word';
   complain(`${label} may have landed: ${why}.${ending === undefined ? ' It was not run again.' : ''}`);
+  if (isAgent()) {
+    complain(`${personDecides} It is the record ${record}.`);
+    return;
+  }
   const earliest =
     error.retryAfterMs === undefined
       ? ''

@@ -17,6 +17,7 @@ import {
 } from '../jobs/index.ts';
 import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
+import { isAgent, ledgerNote, mustBeOperator, shownError, shownMessage } from './caller.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
@@ -117,6 +118,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
   ],
   async run(input) {
     const { values } = input;
+    if (values.again !== undefined) mustBeOperator('once', 'Doing it once more (--again)');
     const { name, words } = guardedLine('once', 'effect', input, '--id … -- ./send.sh');
     if (isReserved(name))
       throw usageError(
@@ -205,7 +207,8 @@ async function tell(report: EffectReport, told: Told): Promise<number> {
   const { semel, name, label, facts, command, skipCode, values } = told;
   const ledger = facts.location;
   const answer = (status: string, exit: number, more: object) => {
-    if (values.json) printAside(JSON.stringify({ name, status, exit, ledger, ...more }));
+    if (values.json)
+      printAside(JSON.stringify({ name, status, exit, ...(isAgent() ? {} : { ledger }), ...more }));
     return exit;
   };
   const say = (sentence: string) => {
@@ -237,7 +240,9 @@ async function tell(report: EffectReport, told: Told): Promise<number> {
       const again = values.again === undefined ? '' : ', with the same reason to do it again';
       const other = report.isOther === true ? ', by another command line' : '';
       if (!values.quiet)
-        say(`${label} ${await doneWords(semel, record)}${other}${again}; nothing was run (ledger ${ledger})`);
+        say(
+          `${label} ${await doneWords(semel, record)}${other}${again}; nothing was run${ledgerNote(ledger)}`,
+        );
       return answer('replayed', skipCode, { record: record.id, doneAt });
     }
     case 'left behind': {
@@ -250,7 +255,7 @@ async function tell(report: EffectReport, told: Told): Promise<number> {
       const isSkip = values['if-busy'] === 'skip';
       const since = `since ${record.updatedAt.toISOString()} by ${shownOwner(record.owner)}`;
       if (!(isSkip && values.quiet))
-        say(`${label} is being done ${since}; nothing was run (ledger ${ledger})`);
+        say(`${label} is being done ${since}; nothing was run${ledgerNote(ledger)}`);
       return answer('busy', isSkip ? skipCode : 75, { record: record.id });
     }
     case 'refused': {
@@ -264,8 +269,8 @@ async function tell(report: EffectReport, told: Told): Promise<number> {
           ending,
           flags: flagsFor(ending),
         });
-      else say(error.message);
-      return answer(error.code, exitCodeOf(error), { error });
+      else say(shownMessage(error));
+      return answer(error.code, exitCodeOf(error), { error: shownError(error) });
     }
   }
 }

@@ -4,6 +4,7 @@ import { SemelError } from '../core/errors.ts';
 import { isAlive, lifeFolder } from '../jobs/index.ts';
 import { commandOptions, type Semel } from '../semel/index.ts';
 import { actFlags, actOptions, checkWords } from './act.ts';
+import { mustBeOperator } from './caller.ts';
 import { command, type Input } from './command.ts';
 import { ledgerFor } from './ledger.ts';
 import { complain, print, printJson } from './print.ts';
@@ -63,6 +64,7 @@ is malformed, nothing is settled. Refusals do not stop the others; the exit code
     'semel resolve --from orders.jsonl --match id=args.orderId --result-field receipt --yes',
   ],
   async run({ values, positionals }) {
+    if (!values['dry-run']) mustBeOperator('resolve', 'Deciding about a record');
     checkWords('resolve', values);
     const isGroup = values.tool !== undefined || values.error !== undefined;
     if (values.from === undefined && !isGroup) return resolveOne(values, positionals);

@@ -2,6 +2,7 @@
 
 import { commandOptions } from '../semel/index.ts';
 import { actFlags, actOnEach, actOptions } from './act.ts';
+import { mustBeOperator } from './caller.ts';
 import { command } from './command.ts';
 import { ledgerFor } from './ledger.ts';
 import { usageError } from './usage.ts';
@@ -14,6 +15,7 @@ What a person gave up ("abandon") becomes an open question again, since it may h
   flags: actFlags,
   examples: ['semel retry 7f3a0c -m "the card was renewed"', 'semel ls --status failed --newer 1h'],
   async run({ values, positionals }) {
+    mustBeOperator('retry', 'Deciding about a record');
     if (positionals.length === 0)
       throw usageError(
         'retry',

@@ -14,6 +14,7 @@ import {
 } from '../jobs/index.ts';
 import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
+import { isAgent, ledgerNote, mustBeOperator, shownError, shownMessage } from './caller.ts';
 import { command, type ValuesOf } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
@@ -111,6 +112,7 @@ the command's: --json prints one line about the run on stderr.`,
   ],
   async run(input) {
     const { values } = input;
+    if (values.again !== undefined) mustBeOperator('run', 'Doing it once more (--again)');
     const { name: job, words } = guardedLine('run', 'job', input, '-- ./job.sh');
     if (values.per !== undefined && values.cron !== undefined)
       throw usageError('run', '--per and --cron both say what a slot is', 'Leave one of them out.');
@@ -188,11 +190,14 @@ async function tell(report: JobReport, told: Told): Promise<number> {
   const { semel, job, label, slot, facts, command, skipCode, values } = told;
   const ledger = facts.location;
   const answer = (status: string, exit: number, more: object = {}) => {
-    if (values.json) printAside(JSON.stringify({ job, slot: slot.name, status, exit, ledger, ...more }));
+    if (values.json) {
+      const where = isAgent() ? {} : { ledger };
+      printAside(JSON.stringify({ job, slot: slot.name, status, exit, ...where, ...more }));
+    }
     return exit;
   };
   const skip = (sentence: string, more: object) => {
-    if (!values.quiet && !values.json) complain(`${sentence}; nothing was run (ledger ${ledger})`);
+    if (!values.quiet && !values.json) complain(`${sentence}; nothing was run${ledgerNote(ledger)}`);
     return answer('skipped', skipCode, more);
   };
   if (report.leftBehind && !values.json && !values.quiet)
@@ -215,7 +220,7 @@ async function tell(report: JobReport, told: Told): Promise<number> {
     case 'busy': {
       const sentence = `${job} is running ${busyWho(report.holder)}`;
       if (values['if-busy'] === 'fail' || values.wait !== undefined || values['if-busy'] === 'wait') {
-        if (!values.json) complain(`${sentence}; ${label} was not run (ledger ${ledger})`);
+        if (!values.json) complain(`${sentence}; ${label} was not run${ledgerNote(ledger)}`);
         return answer('busy', 75, { record: report.holder.record.id });
       }
       return skip(sentence, { record: report.holder.record.id });
@@ -230,8 +235,8 @@ async function tell(report: JobReport, told: Told): Promise<number> {
           ending: report.ending,
           flags: '--verify <command> would decide it',
         });
-      else if (!values.json) complain(report.error.message);
-      return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
+      else if (!values.json) complain(shownMessage(report.error));
+      return answer(report.error.code, exitCodeOf(report.error), { error: shownError(report.error) });
     }
     case 'ran': {
       const { ending, attempt } = report;

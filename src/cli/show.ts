@@ -1,12 +1,13 @@
 // `semel show`: all that is known of one record, and what can be done about it.
 
 import { commandOptions, type RecordInfo } from '../semel/index.ts';
+import { isAgent } from './caller.ts';
 import { command } from './command.ts';
 import { ledgerFor } from './ledger.ts';
 import { namedRecord } from './named.ts';
 import { oneLine, print, printable, printJson, relative, styled } from './print.ts';
 import { type AttemptInfo, attemptsOf } from './show/attempts.ts';
-import { type NextStep, nextSteps } from './show/next.ts';
+import { type NextStep, nextSteps, withoutVerdicts } from './show/next.ts';
 import { type Moment, timelineOf } from './show/timeline.ts';
 import { ageText, nameOf, stateCell } from './state.ts';
 import { usageError } from './usage.ts';
@@ -34,7 +35,8 @@ first characters of one (at least four), by its ref (id@fence) or by its key.`,
     const now = Date.now();
     const attempts = attemptsOf(record, history);
     const timeline = timelineOf(record, history, now);
-    const next = nextSteps(record, commandOptions(semel.namespace, await semel.open()) ?? '', now);
+    const steps = nextSteps(record, commandOptions(semel.namespace, await semel.open()) ?? '', now);
+    const next = isAgent() ? withoutVerdicts(steps) : steps;
     const drift = [...new Set(history.flatMap(({ detail }) => (detail.drift as string[] | undefined) ?? []))];
     if (values.json) printJson({ record, drift, attempts, timeline, next, history });
     else

@@ -11,6 +11,7 @@ import {
   runEffect,
   shownOwner,
 } from '../jobs/index.ts';
+import { shownError, shownMessage } from './caller.ts';
 import { command } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { keepFile, outputOf, writeFile } from './file-output.ts';
@@ -129,7 +130,7 @@ async function tell(
       if (!json) complain(`${name} is being done by ${shownOwner(report.holder.record.owner)}`);
       return answer('busy', 75);
     case 'refused':
-      if (!json) complain(report.error.message);
-      return answer(report.error.code, exitCodeOf(report.error), { error: report.error });
+      if (!json) complain(shownMessage(report.error));
+      return answer(report.error.code, exitCodeOf(report.error), { error: shownError(report.error) });
   }
 }

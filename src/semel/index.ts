@@ -16,6 +16,7 @@ export type {
   ToolFunction,
 } from './definition.ts';
 export type { KeyInfo } from './key-info.ts';
+export { loginName } from './login.ts';
 export type { Arrival, ExportQuery, Moving } from './moving.ts';
 export type { Limits, OnceOptions, SemelOptions } from './options.ts';
 export { type PortableEvent, type PortableRecord, type PortableRetention, problemOf } from './portable.ts';

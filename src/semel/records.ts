@@ -70,10 +70,20 @@ export interface RecordsSource {
   readonly clock: Clock;
   readonly random: Random;
   readonly user: string;
+  /** What the system says, whoever `by` names. */
+  readonly login: string;
   readonly maxResultBytes: number;
 }
 
-export function createRecords({ ledger, namespace, clock, random, user, maxResultBytes }: RecordsSource): {
+export function createRecords({
+  ledger,
+  namespace,
+  clock,
+  random,
+  user,
+  login,
+  maxResultBytes,
+}: RecordsSource): {
   records: Records;
   doubts: Doubts;
 } {
@@ -128,6 +138,7 @@ export function createRecords({ ledger, namespace, clock, random, user, maxResul
       act: what,
       token: random.token(),
       by: by ?? user,
+      login,
       note: note ?? null,
       force: force ?? false,
     });

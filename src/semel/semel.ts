@@ -1,6 +1,6 @@
 // The public object: tools, one-liners, identity, and the ledger's doors.
 
-import { hostname, userInfo } from 'node:os';
+import { hostname } from 'node:os';
 import { systemClock, systemRandom } from '../core/clock.ts';
 import type { ContractDefaults, IfBusy } from '../core/contract.ts';
 import type { Duration } from '../core/duration.ts';
@@ -24,6 +24,7 @@ import type {
 } from './definition.ts';
 import { createHousekeeping } from './housekeeping.ts';
 import { type KeyInfo, keyInfoOf } from './key-info.ts';
+import { loginName, userName } from './login.ts';
 import { namespaceOf } from './namespace.ts';
 import {
   checkOnceOptions,
@@ -148,6 +149,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     clock,
     random,
     user: userName(),
+    login: loginName(),
     maxResultBytes: limits.resultBytes,
   });
   const said = new Set<string>();
@@ -312,12 +314,4 @@ export function createSemel(options: SemelOptions = {}): Semel {
 /** An address may hold a password: it is there for whoever asks for it, and in no log that prints the facts. */
 function discreet(found: StoreFacts): StoreFacts {
   return Object.defineProperty({ ...found }, 'address', { value: found.address, enumerable: false });
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return 'unknown';
-  }
 }

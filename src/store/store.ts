@@ -295,7 +295,10 @@ export interface ResolveRequest {
   readonly act: Act;
   /** Random per act, so that an act whose reply was lost can be asked again. */
   readonly token: string;
+  /** Who decides, as they say. */
   readonly by: string;
+  /** Whose process it was, as the system says. */
+  readonly login?: string;
   readonly note: string | null;
   /** Also act on an attempt that still holds its lease, and before "not landed" can be known. */
   readonly force: boolean;

@@ -79,9 +79,9 @@ export function place(more: Readonly<Record<string, string>> = {}): Place {
   const path = (name: string) => join(folder, name);
   const storeAt = (name: string) => `sqlite:${path(name)}`;
   const store = storeAt('ledger.db');
-  // A test that is run by a guarded command is not part of its run.
+  // A test that is run by a guarded command is not part of its run, and one that an agent runs is still an operator's.
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !name.startsWith('SEMEL_') && name !== 'FORCE_COLOR',
+    ([name]) => !/^(SEMEL_|CLAUDE|CODEX_|FORCE_COLOR$)|AGENT|CLINE|GEMINI|GOOSE|OPENCODE|QWEN/.test(name),
   );
   const env: Record<string, string> = {
     ...(Object.fromEntries(inherited) as Record<string, string>),

@@ -108,6 +108,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/providers/': [providers, ...usual],
   'src/core/contract.ts': [['test/library/quiet-time'], ...usual],
   'src/core/provider.ts': [providers, ...usual],
+  'src/cli/caller.ts': [['test/cli/caller']],
   'src/store/address.ts': [['src/store/address']],
   'src/store/peer.ts': [['src/store/peer']],
   'src/runner/context.ts': [providers, ...usual],

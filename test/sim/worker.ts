@@ -61,6 +61,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     clock,
     random,
     user: 'operator',
+    login: 'operator',
     maxResultBytes: maxBytes,
   });
   return Object.assign(owner, {

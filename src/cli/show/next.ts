@@ -2,6 +2,7 @@
 
 import { formatDuration } from '../../core/duration.ts';
 import type { RecordInfo } from '../../semel/index.ts';
+import { personDecides } from '../caller.ts';
 import { stateOf } from '../state.ts';
 
 export interface NextStep {
@@ -59,6 +60,12 @@ export function nextSteps(record: RecordInfo, options: string, now: number): rea
           : []),
       ];
   }
+}
+
+/** For an agent, which must not judge itself. */
+export function withoutVerdicts(steps: readonly NextStep[]): readonly NextStep[] {
+  const others = steps.filter((step) => step.command === undefined);
+  return others.length === steps.length ? steps : [...others, { command: undefined, why: personDecides }];
 }
 
 const expired: readonly NextStep[] = [

@@ -102,7 +102,7 @@ const wordsFor: Readonly<Record<StoreEvent['type'], (event: Counted) => string>>
     `CONTRADICTION: the attempt with fence ${said(detail.fence)} reports ${said(detail.outcome)}, against what was settled`,
   cleared: () => 'verify said: not landed',
   resolved: ({ detail }) =>
-    `${said(detail.by)} decided: ${actWords[String(detail.act)] ?? said(detail.act)}${noteOf(detail)}`,
+    `${said(detail.by)}${loginOf(detail)} decided: ${actWords[String(detail.act)] ?? said(detail.act)}${noteOf(detail)}`,
   poisoned: ({ detail }) =>
     `given up as poison: ${said(detail.crashes)} attempts died before they dispatched anything`,
   replayed: (event) =>
@@ -142,6 +142,11 @@ function asker({ owner, conversation, turn, run }: StoreEvent['detail']): string
     .filter(([, value]) => value !== undefined && value !== null)
     .map(([name, value]) => `${name} ${said(value)}`);
   return ` ${[...(owner === undefined ? ['somebody'] : [said(owner)]), ...names].join(', ')}`;
+}
+
+/** Where somebody gave another name than that of their login. */
+function loginOf({ by, login }: StoreEvent['detail']): string {
+  return login === undefined || login === by ? '' : ` (login ${said(login)})`;
 }
 
 function noteOf({ note, reason }: StoreEvent['detail']): string {

@@ -1,12 +1,14 @@
 // `semel store accept-loss`: a person says that a store may be used again that has forgotten something.
 
-import { userInfo } from 'node:os';
+import { loginName } from '../../semel/index.ts';
+import { mustBeOperator } from '../caller.ts';
 import { confirmed } from '../confirm.ts';
 import { storeFor } from '../ledger.ts';
 import { complain, print, printJson } from '../print.ts';
 import type { StoreValues } from './values.ts';
 
 export async function acceptLoss(values: StoreValues): Promise<number> {
+  mustBeOperator('store', '`accept-loss`');
   const store = await storeFor(values);
   try {
     if (store.acceptLoss === undefined) {
@@ -23,19 +25,11 @@ export async function acceptLoss(values: StoreValues): Promise<number> {
       print('Nothing was changed.');
       return 70;
     }
-    await store.acceptLoss({ by: userName(), note: values.note ?? null });
+    await store.acceptLoss({ by: loginName(), note: values.note ?? null });
     if (values.json) printJson({ accepted: true });
     else print('Accepted: the store is in use again.');
     return 0;
   } finally {
     await store.close();
-  }
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return 'unknown';
   }
 }

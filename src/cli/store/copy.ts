@@ -5,6 +5,7 @@ import { type Copied, copyLedger, type Progress, plan } from '../../store/copy.t
 import type { About, Raw } from '../../store/raw.ts';
 import { beginFilling } from '../../store/standing.ts';
 import type { Store } from '../../store/store.ts';
+import { mustBeOperator } from '../caller.ts';
 import { confirmed } from '../confirm.ts';
 import { storeFor } from '../ledger.ts';
 import { complain, print, printAside, printable, printJson } from '../print.ts';
@@ -12,6 +13,7 @@ import { usageError } from '../usage.ts';
 import type { StoreValues } from './values.ts';
 
 export async function copy(values: StoreValues): Promise<number> {
+  if (!values['dry-run']) mustBeOperator('store', '`copy`');
   const { from, to } = values;
   if (from === undefined) throw usageError('store', 'copy needs --from <url>, the ledger that is in use');
   if (values.unseal) return unseal(values, from);

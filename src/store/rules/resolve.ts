@@ -41,6 +41,7 @@ export function resolve(row: Row | undefined, request: ResolveRequest, time: Tim
   const detail = {
     act: request.act.type,
     by: request.by,
+    ...(request.login === undefined ? {} : { login: request.login }),
     note: request.note,
     force: request.force,
     before: {

@@ -1,0 +1,140 @@
+// Who calls the command: an operator, or an agent (or guarded command) that must not judge its own effects. This is a guard
+// rail and not a wall: a process with its operator's rights can hide what it is, or write the ledger's file itself.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { type ErrorValue, SemelError } from '../core/errors.ts';
+import { toldError } from '../guard/index.ts';
+import type { CommandName } from './summaries.ts';
+
+/** Variables that an agent, or a guard of semel, sets for every command that it starts. */
+const marks: Readonly<Record<string, string>> = {
+  SEMEL_RUN: 'a command of `semel run`',
+  SEMEL_HELD: 'a guarded command',
+  SEMEL_AGENT: 'an agent',
+  AI_AGENT: 'an agent',
+  ANTIGRAVITY_AGENT: 'Antigravity',
+  AUGMENT_AGENT: 'Augment',
+  CLAUDECODE: 'Claude Code',
+  CLAUDE_CODE: 'Claude Code',
+  CLINE_ACTIVE: 'Cline',
+  CODEX_CI: 'Codex',
+  CODEX_SANDBOX: 'Codex',
+  CODEX_SANDBOX_NETWORK_DISABLED: 'Codex',
+  CODEX_THREAD_ID: 'Codex',
+  CURSOR_AGENT: 'Cursor',
+  GEMINI_CLI: 'Gemini CLI',
+  GOOSE_TERMINAL: 'goose',
+  OPENCODE: 'OpenCode',
+  OPENCODE_CLIENT: 'OpenCode',
+  QWEN_CODE: 'Qwen Code',
+};
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Caller {
+  /** What the caller is, where it is not an operator. */
+  readonly agent: string | undefined;
+  /** Who lets this agent decide. */
+  readonly operator: string | undefined;
+}
+
+let ofProcess: Caller | undefined;
+
+/** Of this process. */
+export function caller(): Caller {
+  ofProcess ??= callerOf(process.env, environmentsAbove);
+  return ofProcess;
+}
+
+/** `above` gives the environments of the processes above this one, nearest first; undefined where one cannot be read. */
+export function callerOf(
+  env: Environment,
+  above: () => Iterable<Environment | undefined> | undefined,
+): Caller {
+  const found = Object.keys(marks).filter((name) => isSet(env[name]));
+  const [first] = found;
+  if (first === undefined) return { agent: undefined, operator: undefined };
+  return { agent: marks[first], operator: grantIn(env, found, above) };
+}
+
+/** True where commands that decide, and the place of the ledger, are not for the reader's eyes. */
+export function isAgent({ agent, operator }: Caller = caller()): boolean {
+  return agent !== undefined && operator === undefined;
+}
+
+/** Refuses an agent. The sentence does not say how to get around it: an agent reads it. */
+export function mustBeOperator(command: CommandName, act: string): void {
+  if (!isAgent()) return;
+  throw new SemelError(
+    'NOT_PERMITTED',
+    `${act} is for the operator, and ${caller().agent} runs \`semel ${command}\`.`,
+    {
+      next: 'Nothing was changed. Do not try another way: tell the user what has to be decided, with the id of the record.',
+    },
+  );
+}
+
+export const personDecides = 'A person has to look whether it landed, and decide. Do not repeat it.';
+
+/** An error as the caller may read it: an agent gets neither commands that decide nor the place of the ledger. */
+export function shownError(error: SemelError): SemelError | ErrorValue {
+  return isAgent() ? toldError(error) : error;
+}
+
+export function shownMessage(error: SemelError): string {
+  if (!isAgent()) return error.message;
+  const { message, correctiveAction } = toldError(error);
+  return `${message} ${correctiveAction}`;
+}
+
+/** Ends a sentence. */
+export function ledgerNote(location: string): string {
+  return isAgent() ? '' : ` (ledger ${location})`;
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && !['', '0', 'false'].includes(value);
+}
+
+/**
+ * The operator's word is SEMEL_OPERATOR in the environment that the agent itself was started from. What the agent types
+ * before its own commands does not count: the process above all that carry its marks has to have it too.
+ */
+function grantIn(
+  env: Environment,
+  found: readonly string[],
+  above: () => Iterable<Environment | undefined> | undefined,
+): string | undefined {
+  const operator = env.SEMEL_OPERATOR || undefined;
+  const outside = operator === undefined ? undefined : above();
+  // Where the system does not tell, the variable alone has to do.
+  if (outside === undefined) return operator;
+  let last: Environment | undefined;
+  for (const each of outside) {
+    if (each === undefined) return undefined;
+    last = each;
+    if (!found.some((name) => isSet(each[name]))) break;
+  }
+  return last?.SEMEL_OPERATOR === operator ? operator : undefined;
+}
+
+function environmentsAbove(): Iterable<Environment | undefined> | undefined {
+  return existsSync('/proc/self/environ') ? readAbove(process.ppid) : undefined;
+}
+
+function* readAbove(first: number): Generator<Environment | undefined> {
+  for (let pid = first; pid > 0; ) {
+    try {
+      const entries = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+      yield Object.fromEntries(
+        entries.map((entry) => [entry.split('=', 1)[0], entry.slice(entry.indexOf('=') + 1)]),
+      );
+      // Behind the name, which may hold anything.
+      const [, parent] = /^.*\) \S (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
+      pid = Number(parent ?? 0);
+    } catch {
+      yield undefined;
+      return;
+    }
+  }
+}

@@ -1,0 +1,138 @@
+// An agent must not judge itself: what it may read, what it may not decide, and what an operator may let it.
+
+import { describe, expect, test } from 'vitest';
+import { callerOf } from '../../src/cli/caller.ts';
+import { type Place, place } from './place.ts';
+
+const lost = ['--', 'sh', '-c', 'echo ran >> effects; exit 3'];
+
+async function inDoubt(at: Place): Promise<string> {
+  await at.semel('once', 'mail', '--id', 'a=1', lost);
+  const [{ ref }] = (await at.json('doubt')) as [{ ref: string }];
+  return ref;
+}
+
+const env = { CLAUDECODE: '1' };
+
+describe('an agent', () => {
+  test('reads that it may have landed, and neither a verdict to type nor where the ledger is', async () => {
+    const at = place();
+    const agent = at.with({ env });
+    for (const flags of [[], ['--json']]) {
+      const said = await agent.semel('once', 'mail', '--id', 'a=1', flags, lost);
+      expect([said.code, said.stderr]).toEqual([76, expect.stringMatching(/may have (landed|been done)/)]);
+      expect(said.stderr).not.toMatch(/resolve|not-landed|run-again|ledger\.db/);
+    }
+    for (const words of [['doubt'], ['show', (await inDoubt(at)).split('@')[0] as string]]) {
+      const { stdout } = await agent.semel(...words);
+      expect(stdout).toContain('A person has to look');
+      expect(stdout).not.toMatch(/semel (resolve|forget|retry)/);
+    }
+    expect(at.lines('effects')).toEqual(['ran']);
+  });
+
+  test('may not decide, by whatever command', async () => {
+    const at = place();
+    const agent = at.with({ env });
+    const ref = await inDoubt(at);
+    await at.semel('once', 'done', '--id', 'a=1', '--', 'true');
+    const [{ id }] = (await at.json('ls', '--tool', 'done')) as [{ id: string }];
+    at.file('x.jsonl', '{"key":"k","status":"done"}\n');
+    const decisions = [
+      ['resolve', ref, 'run-again', '--by', 'ada'],
+      ['resolve', '--tool', 'mail', 'landed', '--yes'],
+      ['retry', id],
+      ['forget', id, '--yes'],
+      ['once', 'done', '--id', 'a=1', '--again', 'I want to', '--', 'touch', 'twice'],
+      ['run', 'job', '--again', 'I want to', '--', 'touch', 'twice'],
+      ['import', 'x.jsonl', '--tool', 'mail'],
+      ['store', 'accept-loss', '--yes'],
+      ['store', 'copy', '--from', at.store, '--to', at.storeAt('other.db')],
+    ];
+    const before = await at.json('ls');
+    const said = await Promise.all(decisions.map((words) => agent.semel(...words)));
+    for (const [nth, { code, stderr }] of said.entries()) {
+      expect([code, stderr], decisions[nth]?.join(' ')).toEqual([
+        70,
+        expect.stringContaining('and Claude Code runs'),
+      ]);
+      expect(stderr).not.toContain('SEMEL_OPERATOR');
+    }
+    // What it types before its own command is not a grant.
+    const typed = at.with({ env: { ...env, SEMEL_OPERATOR: 'ada' } });
+    expect((await typed.semel('resolve', ref, 'run-again')).code).toBe(70);
+    expect(await at.json('ls')).toEqual(before);
+    expect(at.lines('twice')).toEqual([]);
+  }, 60_000);
+});
+
+describe('inside `semel run`', () => {
+  test('a command may not decide, and reads no verdict', async () => {
+    const at = place();
+    const ref = await inDoubt(at);
+    const script = `${at.word} resolve ${ref} run-again; ${at.word} once mail --id a=1 -- true; env -u SEMEL_RUN SEMEL_OPERATOR=me ${at.word} resolve ${ref} landed; true`;
+    const said = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
+    expect(said.stderr.match(/is for the operator/g)).toHaveLength(2);
+    expect(said.stderr).not.toMatch(/not-landed|ledger\.db/);
+    expect((await at.json('doubt')) as []).toHaveLength(1);
+  });
+
+  test('the operator may let it decide, and history names the operator, the caller and the login', async () => {
+    const at = place();
+    const ref = await inDoubt(at);
+    const script = `${at.word} resolve ${ref} landed --result 1`;
+    const said = await at
+      .with({ env: { SEMEL_OPERATOR: 'ada' } })
+      .semel('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
+    expect(said.code).toBe(0);
+    const { history } = (await at.json('show', ref.split('@')[0] as string)) as {
+      history: { type: string; detail: Record<string, unknown> }[];
+    };
+    const { detail } = history.find(({ type }) => type === 'resolved') ?? {};
+    expect(detail).toMatchObject({
+      by: 'ada through a command of `semel run`',
+      login: expect.stringMatching(/./),
+    });
+  });
+});
+
+test('history keeps the login beside the name that somebody gives', async () => {
+  const at = place();
+  const ref = await inDoubt(at);
+  await at.semel('resolve', ref, 'landed', '--result', '1', '--by', 'the night shift');
+  const { stdout } = await at.semel('show', ref.split('@')[0] as string);
+  expect(stdout).toMatch(/the night shift \(login \S.*\) decided: landed/);
+});
+
+describe('a grant', () => {
+  const agent = { CLAUDECODE: '1', SEMEL_OPERATOR: 'ada' };
+  test.each([
+    ['is in the environment that the agent was started from', [agent, { SEMEL_OPERATOR: 'ada' }], 'ada'],
+    ['is not what the agent typed', [{ CLAUDECODE: '1' }, {}], undefined],
+    ['is not what it put into a shell of its own', [agent, agent, {}], undefined],
+    ['is not another one', [agent, { SEMEL_OPERATOR: 'bob' }], undefined],
+    ['is not above an environment that cannot be read', [undefined, { SEMEL_OPERATOR: 'ada' }], undefined],
+    ['is the container’s own', [agent, agent], 'ada'],
+  ])('%s', (_, above, operator) => {
+    expect(callerOf(agent, () => above)).toEqual({ agent: 'Claude Code', operator });
+  });
+
+  test.each([
+    'SEMEL_AGENT',
+    'AI_AGENT',
+    'CODEX_SANDBOX',
+    'CODEX_THREAD_ID',
+    'CURSOR_AGENT',
+    'GEMINI_CLI',
+    'SEMEL_HELD',
+  ])('is needed where %s is set', (name) => {
+    expect(callerOf({ [name]: '1' }, () => []).agent).toBeDefined();
+  });
+
+  test('nobody needs one who is not an agent', () => {
+    expect(callerOf({ CLAUDECODE: '', SEMEL_HELD: '', PATH: '/bin' }, () => [])).toEqual({
+      agent: undefined,
+      operator: undefined,
+    });
+  });
+});
