@@ -16,22 +16,27 @@ export interface IdentityLimits {
   readonly maxBytes: number;
 }
 
-/** Canonical JSON of the identity args. `defaults` are the fields that hold what the schema would fill in. */
+/** The names that lead from the args to one field. */
+export type Steps = readonly string[];
+
+/** Fields that a schema fills in by itself. */
+export interface LeftOut {
+  /** Each holds what it holds in every call that does not say otherwise. */
+  readonly constant: readonly Steps[];
+  /** Made up anew for each call. */
+  readonly fresh: readonly Steps[];
+}
+
+/** Canonical JSON of the identity args. */
 export function identityOf(
   args: unknown,
   fields: FieldLists,
   normalize: Readonly<Record<string, Normaliser>>,
   limits: IdentityLimits,
-  defaults: ReadonlySet<string> = new Set(),
+  { constant, fresh }: LeftOut = nothingLeftOut,
 ): string {
-  const picked = identityPart(args, fields);
-  if (
-    picked !== args &&
-    isObject(picked) &&
-    isObject(args) &&
-    Object.keys(picked).length === 0 &&
-    Object.keys(args).length > 0
-  ) {
+  const picked = cutAt(identityPart(args, fields), fresh);
+  if (picked !== args && isCutBare(picked, args)) {
     throw new SemelError(
       'INVALID_ARGS',
       'None of the identity fields is in the args: every such call would be one.',
@@ -41,8 +46,15 @@ export function identityOf(
       },
     );
   }
-  const explicit = defaults.size === 0 ? picked : without(picked, [...defaults]);
-  return canonicalJson(normalised(explicit, normalize), limits);
+  return canonicalJson(normalised(cutAt(picked, constant), normalize), limits);
+}
+
+const nothingLeftOut: LeftOut = { constant: [], fresh: [] };
+
+/** Nothing is left in it, though something was there. */
+function isCutBare(part: unknown, whole: unknown): boolean {
+  if (!isObject(part) || !isObject(whole) || Object.keys(whole).length === 0) return false;
+  return Object.keys(part).every((name) => part[name] === undefined || isCutBare(part[name], whole[name]));
 }
 
 function identityPart(args: unknown, { identity, content, volatile }: FieldLists): unknown {
@@ -100,20 +112,24 @@ export function contentPaths(args: unknown, fields: FieldLists): readonly string
 function contentFields(args: unknown, { identity, content, volatile }: FieldLists): [string, unknown][] {
   if (!isObject(args)) return [];
   if (identity === undefined) return content.map((path) => [path, at(args, path)]);
-  return others(args, [...identity, ...volatile], '');
+  const named = [...identity, ...volatile].map((path) => stepsTo(args, path));
+  return others(
+    args,
+    named.filter((steps) => steps !== undefined),
+    '',
+  );
 }
 
 /** Every field that is not named, as high up as none of the named ones is inside it. */
-function others(value: Fields, named: readonly string[], prefix: string): [string, unknown][] {
-  return Object.keys(value)
-    .filter((name) => !named.includes(name))
-    .flatMap((name) => {
-      const deeper = inside(named, name);
-      const field = value[name];
-      return deeper.length > 0 && isObject(field)
-        ? others(field, deeper, `${prefix}${name}.`)
-        : [[`${prefix}${name}`, field] as [string, unknown]];
-    });
+function others(value: Fields, named: readonly Steps[], prefix: string): [string, unknown][] {
+  return Object.keys(value).flatMap((name): [string, unknown][] => {
+    const deeper = named.filter((steps) => steps[0] === name).map((steps) => steps.slice(1));
+    if (deeper.some((steps) => steps.length === 0)) return [];
+    const field = value[name];
+    return deeper.length > 0 && isObject(field)
+      ? others(field, deeper, `${prefix}${name}.`)
+      : [[`${prefix}${name}`, field]];
+  });
 }
 
 /** The fields are cut out, not blanked: what is stored must show that something is missing. */
@@ -170,7 +186,7 @@ function isObject(value: unknown): value is Fields {
 }
 
 /** The names that lead to a field. One that contains a dot itself goes before what the dot would divide. */
-function stepsTo(value: unknown, path: string): readonly string[] | undefined {
+export function stepsTo(value: unknown, path: string): Steps | undefined {
   if (!isObject(value)) return undefined;
   if (Object.hasOwn(value, path)) return [path];
   for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {
@@ -211,12 +227,26 @@ function place(target: Fields, [name, ...rest]: readonly string[], value: unknow
   place(inner, rest, value);
 }
 
+/** A path names one field: where a name contains its dot, the field of that name, and not the one that the dot divides. */
 function without(value: unknown, paths: readonly string[]): unknown {
-  if (paths.length === 0 || !isObject(value)) return value;
-  const cut = new Set(paths);
-  const rest = Object.keys(value).filter((name) => !cut.has(name));
+  return cutAt(
+    value,
+    paths.map((path) => stepsTo(value, path)).filter((steps) => steps !== undefined),
+  );
+}
+
+function cutAt(value: unknown, fields: readonly Steps[]): unknown {
+  if (fields.length === 0 || !isObject(value)) return value;
+  const rest = Object.keys(value).filter(
+    (name) => !fields.some((steps) => steps.length === 1 && steps[0] === name),
+  );
   // fromEntries makes own members of all names, `__proto__` too.
-  return Object.fromEntries(rest.map((name) => [name, without(value[name], inside(paths, name))]));
+  return Object.fromEntries(
+    rest.map((name) => {
+      const deeper = fields.filter((steps) => steps[0] === name).map((steps) => steps.slice(1));
+      return [name, cutAt(value[name], deeper)];
+    }),
+  );
 }
 
 function inside(paths: readonly string[], name: string): readonly string[] {

@@ -13,7 +13,7 @@ import type { StandardSchema } from '../core/standard-schema.ts';
 import type { Call, Identity, Tool } from '../runner/index.ts';
 import { ambient, callerIn } from './ambient.ts';
 import type { CallOptions } from './definition.ts';
-import { validated } from './validation.ts';
+import { type Validated, validated } from './validation.ts';
 
 export interface CallLimits {
   readonly maxArgsBytes: number;
@@ -50,9 +50,9 @@ export function callOf(
     // The key is taken now and the effect runs later: both must be of the same args.
     const given = effect === 'read' || mode === 'observe' ? input : copyPlain(input);
     const asker = askerOf(source, tool.contract, options);
-    if (schema === undefined) return keyedCall(source, tool, given, none, asker, options);
+    if (schema === undefined) return keyedCall(source, tool, given, noSchema, asker, options);
     return validated(schema, given, tool.contract, source.warnOnce)
-      .then(({ args, defaults }) => keyedCall(source, tool, args, defaults, asker, options))
+      .then(({ args, leftOut }) => keyedCall(source, tool, args, leftOut, asker, options))
       .catch(keyless);
   } catch (problem) {
     return keyless(problem);
@@ -127,7 +127,7 @@ function keyedCall(
   source: CallSource,
   tool: Tool,
   args: unknown,
-  defaults: ReadonlySet<string>,
+  leftOut: Validated['leftOut'],
   { identity, at }: Asker,
   options: CallOptions,
 ): Call {
@@ -139,7 +139,7 @@ function keyedCall(
   const isRead = contract.effect === 'read';
   const identityLimits = { maxDepth: limits.maxDepth, maxBytes: limits.maxArgsBytes };
   const identityBy = (fields: FieldLists) =>
-    identityOf(args, fields, contract.normalize, identityLimits, defaults);
+    identityOf(args, fields, contract.normalize, identityLimits, leftOut.get(fields));
   const identityText = isRead ? '' : identityBy(contract.fields);
   let periodEndsAt: number | null = null;
 
@@ -177,7 +177,7 @@ function keyedCall(
     periodEndsAt,
     identity,
     inTurn: (turn) =>
-      keyedCall(source, tool, args, defaults, { identity: { ...identity, turn }, at }, options),
+      keyedCall(source, tool, args, leftOut, { identity: { ...identity, turn }, at }, options),
     again: again ?? null,
     notAfter: instant('notAfter', options.notAfter) ?? null,
     signal: options.signal,
@@ -187,7 +187,7 @@ function keyedCall(
 
 const noKeys: readonly string[] = [];
 const nothing = () => null;
-const none: ReadonlySet<string> = new Set();
+const noSchema: Validated['leftOut'] = new Map();
 
 /** Args that are too large or no data stay with the caller; then nobody else can run the call again. */
 function storedArgs(args: unknown, { redact }: Contract, { maxStoredArgsBytes }: CallLimits): string | null {

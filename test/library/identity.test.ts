@@ -92,6 +92,18 @@ describe('fields', () => {
     expect((await keysOf({ volatile: ['user.id'] }, calls)).count).toBe(2);
   });
 
+  test('a path with a dot names one field: the one of that name, and not the one that the dot divides', async () => {
+    const call = (text: string, id: number) => [{ x: 1, 'user.id': text, user: { id } }] as const;
+    const calls = [call('a', 1), call('b', 1), call('a', 2)];
+    for (const lists of [{ content: ['user.id'] }, { volatile: ['user.id'] }, { identity: ['x', 'user'] }])
+      expect((await keysOf(lists, calls)).count).toBe(2);
+    const { semel } = rig();
+    const tool = semel.tool({ ...base, identity: ['x', 'user.id'], run: () => 1 } as Any) as Any;
+    await tool({ x: 1, 'user.id': 'a', user: { id: 1 } });
+    const { receipt } = await tool.try({ x: 1, 'user.id': 'a', user: { id: 2 } });
+    expect(receipt).toMatchObject({ replayed: true, drift: ['user'] });
+  });
+
   test('an identity field that is not in the args is warned about once', async () => {
     const { semel, warnings } = rig();
     const tool = semel.tool({ ...base, identity: ['orderID', 'amount'], run: () => 1 } as Any) as Any;

@@ -86,6 +86,7 @@ const usual: readonly Suite[] = [
 const adapters: Suite = ['src/guard', 'test/adapters'];
 const mcp: Suite = ['test/mcp'];
 const http: Suite = ['test/mcp/http'];
+const schemas: Suite = ['test/library/schema-identity', 'test/library/identity'];
 const providers: Suite = ['src/core/provider', 'test/providers', 'test/library/request-key'];
 
 /** Who knows a part of the source: the first whose path it begins with. All other parts: `usual`. */
@@ -111,6 +112,9 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/cli/caller.ts': [['test/cli/caller']],
   'src/store/address.ts': [['src/store/address']],
   'src/store/peer.ts': [['src/store/peer']],
+  'src/core/identity.ts': [schemas, ...usual],
+  'src/semel/schema-defaults.ts': [schemas],
+  'src/semel/validation.ts': [schemas, ...usual],
   'src/runner/context.ts': [providers, ...usual],
   'src/runner/execution.ts': [['test/library'], ...usual],
   'src/runner/first-turn.ts': [['test/library/first-turn'], ...usual],

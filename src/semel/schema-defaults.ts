@@ -1,0 +1,241 @@
+// Finds the fields that hold a constant of the schema: those are left out of the identity, so that adding an optional
+// arg changes no key. A field is one only if the schema fills in the same value when every other arg is left out or
+// replaced by a constant. So two calls that leave a field out hold the same value there, and never share a key by it.
+
+import { canonicalJson } from '../core/canonical-json.ts';
+import { encodeResult } from '../core/codec.ts';
+import type { FieldLists } from '../core/contract.ts';
+import { type Steps, stepsTo } from '../core/identity.ts';
+import { isPlainPrototype } from '../core/plain.ts';
+import type { SchemaResult } from '../core/standard-schema.ts';
+
+export interface SchemaDefaults {
+  /** Each holds what the schema would fill in, whatever the other args are. */
+  readonly constant: readonly Steps[];
+  /** Not given, and filled in with something else each time. */
+  readonly fresh: readonly Steps[];
+  /** Args that no trial could replace: what the schema fills in may depend on them, so all of it is identity. */
+  readonly stuck: readonly Steps[];
+}
+
+export type Try = (input: unknown) => Promise<SchemaResult<unknown>>;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const deepest = 4;
+
+/** Judged anew for each call, from this call and the schema alone: every process must come to the same key. */
+export async function schemaDefaults(
+  validate: Try,
+  input: unknown,
+  output: unknown,
+): Promise<(lists: FieldLists) => Promise<SchemaDefaults>> {
+  if (!isFields(input) || !isFields(output)) return async () => ({ constant: [], fresh: [], stuck: [] });
+  const reduced = await reduce(validate, input, output);
+  let again: unknown;
+
+  return async (lists) => {
+    const constant: Steps[] = [];
+    const fresh: Steps[] = [];
+
+    async function judge(steps: Steps): Promise<void> {
+      const value = at(output, steps);
+      if (value === undefined || isIgnored(steps, lists)) return;
+      const isLeftOut = at(reduced.base, steps) === undefined;
+      if (isLeftOut && same(at(reduced.filledIn, steps), value) === true) {
+        constant.push(steps);
+      } else if (at(input, steps) === undefined) {
+        again ??= valueIn(await attempt(validate, input));
+        if (again !== undefined && same(at(again, steps), value) === false) fresh.push(steps);
+      } else if (isFields(value) && isFields(at(input, steps)) && steps.length < deepest) {
+        for (const name of Object.keys(value)) await judge([...steps, name]);
+      }
+    }
+
+    const named = lists.identity?.map((path) => stepsTo(output, path));
+    for (const steps of named ?? Object.keys(output).map((name) => [name]))
+      if (steps !== undefined) await judge(steps);
+    // What is in the key as it was given tells two calls apart by itself.
+    const isInKey = (steps: Steps) =>
+      isIdentity(steps, lists) && same(at(output, steps), at(input, steps)) === true;
+    const stuck = reduced.stuck.filter((steps) => !isInKey(steps));
+    if (stuck.length === 0) return { constant, fresh, stuck };
+    return { constant: [], fresh, stuck: constant.length > 0 ? stuck : [] };
+  };
+}
+
+interface Reduced {
+  /** The least that the schema takes: optional args are left out, required ones are constants. */
+  readonly base: unknown;
+  readonly filledIn: unknown;
+  /** Args for which the schema took none of the constants. */
+  readonly stuck: readonly Steps[];
+}
+
+async function reduce(validate: Try, input: Fields, output: Fields): Promise<Reduced> {
+  let base: unknown = input;
+  let filledIn: unknown = output;
+  const stuck: Steps[] = [];
+
+  async function takes(changed: unknown, mayTake: (filled: unknown) => boolean = () => true) {
+    const result = await attempt(validate, changed);
+    if (result.issues !== undefined || !mayTake(result.value)) return result;
+    base = changed;
+    filledIn = result.value;
+    return undefined;
+  }
+
+  async function reduceAt(steps: Steps): Promise<void> {
+    const value = at(base, steps);
+    if (value === undefined) return;
+    const made = at(output, steps);
+    // An object keeps its place, so that what is inside can be compared, unless the schema makes it of nothing.
+    const isContainer = isFields(value) && isFields(made) && steps.length < deepest;
+    const refusal = await takes(
+      placed(base, steps, undefined),
+      (filled) => !isContainer || same(at(filled, steps), made) === true,
+    );
+    if (refusal === undefined) return;
+    if (isContainer) {
+      for (const name of Object.keys(value).sort()) await reduceAt([...steps, name]);
+      return;
+    }
+    for (const constant of otherFirst(value, constantsFor(value)))
+      if ((await takes(placed(base, steps, constant))) === undefined) return;
+    for (const constant of otherFirst(value, await alternativesAt(steps)))
+      if ((await takes(placed(base, steps, constant))) === undefined) return;
+    stuck.push(steps);
+  }
+
+  /** Schemas name the members of an enum when they refuse another value. */
+  async function alternativesAt(steps: Steps): Promise<readonly unknown[]> {
+    const { issues = [] } = await attempt(validate, placed(base, steps, 'semel?'));
+    const quoted = issues.flatMap(({ message }) => [...String(message).matchAll(/(["'])([^"']+)\1/g)]);
+    return quoted.slice(0, 16).map(([, , word]) => word);
+  }
+
+  // In one order, whatever the order of the args.
+  for (const name of Object.keys(input).sort()) await reduceAt([name]);
+  // What is made up for each call shows only in a second trial.
+  if (base === input) filledIn = valueIn(await attempt(validate, input));
+  return { base, filledIn, stuck };
+}
+
+/** A schema may throw, or look something up that is not there: then it does not take this input. */
+async function attempt(validate: Try, input: unknown): Promise<SchemaResult<unknown>> {
+  try {
+    return await validate(input);
+  } catch {
+    return { issues: [] };
+  }
+}
+
+function valueIn(result: SchemaResult<unknown>): unknown {
+  return result.issues === undefined ? result.value : undefined;
+}
+
+const texts = [
+  '',
+  'semel',
+  '0',
+  '1000',
+  '2000-01-01',
+  '2000-01-01T00:00:00Z',
+  'semel@semel.example',
+  'https://semel.example/',
+  '+14155550100',
+  '00000000-0000-4000-8000-000000000000',
+];
+const numbers = [0, 1, 10, 100, 1000];
+
+/** What may stand for an arg: by its kind alone, never by its value. */
+function constantsFor(value: unknown): readonly unknown[] {
+  if (value === null) return [null, ...texts, ...numbers, false, true, [], {}];
+  if (Array.isArray(value))
+    return value.length === 0 ? [null, []] : [null, [], ...skeletons(value[0]).map((item) => [item])];
+  if (isFields(value)) return [null, {}, ...skeletons(value)];
+  if (value instanceof Date) return [null, new Date(0), new Date(Date.UTC(2100, 0))];
+  switch (typeof value) {
+    case 'string':
+      return [null, ...texts];
+    case 'number':
+      return [null, ...numbers];
+    case 'bigint':
+      return [null, 0n, 1n];
+    case 'boolean':
+      return [null, false, true];
+    default:
+      return [null];
+  }
+}
+
+/** Of the same shape, with constants in it. */
+function skeletons(value: unknown): readonly unknown[] {
+  return [skeleton(value, 'semel', 1, 0), skeleton(value, '', 0, 0)];
+}
+
+function skeleton(value: unknown, text: string, number: number, depth: number): unknown {
+  if (depth === deepest) return null;
+  if (Array.isArray(value)) return value.slice(0, 1).map((item) => skeleton(item, text, number, depth + 1));
+  if (isFields(value)) {
+    const members = Object.entries(value).map(([name, member]) => [
+      name,
+      skeleton(member, text, number, depth + 1),
+    ]);
+    return Object.fromEntries(members);
+  }
+  if (typeof value === 'string') return text;
+  if (typeof value === 'number') return number;
+  return typeof value === 'boolean' ? false : null;
+}
+
+/** A trial with the very value that was given would show nothing. */
+function otherFirst(value: unknown, constants: readonly unknown[]): readonly unknown[] {
+  const isGiven = (constant: unknown) => same(constant, value) === true;
+  return [...constants.filter((each) => !isGiven(each)), ...constants.filter(isGiven)];
+}
+
+function isIgnored(steps: Steps, { content, volatile }: FieldLists): boolean {
+  const path = steps.join('.');
+  return content.includes(path) || volatile.includes(path);
+}
+
+function isIdentity(steps: Steps, { identity, content, volatile }: FieldLists): boolean {
+  const path = steps.join('.');
+  const isWithin = (list: readonly string[]) => list.some((each) => `${path}.`.startsWith(`${each}.`));
+  return identity === undefined ? !isWithin([...content, ...volatile]) : isWithin(identity);
+}
+
+function at(value: unknown, steps: Steps): unknown {
+  let found = value;
+  for (const name of steps) found = isFields(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+  return found;
+}
+
+/** `undefined` leaves it out. */
+function placed(value: unknown, [name, ...rest]: Steps, member: unknown): unknown {
+  if (name === undefined || !isFields(value)) return value;
+  const { [name]: inner, ...others } = value;
+  const next = rest.length === 0 ? member : placed(inner, rest, member);
+  return next === undefined ? others : { ...others, [name]: next };
+}
+
+/** Undefined: they cannot be compared. */
+function same(a: unknown, b: unknown): boolean | undefined {
+  if (a === undefined || b === undefined) return a === b;
+  const [one, other] = [textOf(a), textOf(b)];
+  return one === undefined || other === undefined ? undefined : one === other;
+}
+
+function textOf(value: unknown): string | undefined {
+  try {
+    return canonicalJson(value);
+  } catch {
+    const encoded = encodeResult(value, { maxBytes: 1_048_576 });
+    return encoded.ok ? encoded.text : undefined;
+  }
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && isPlainPrototype(Object.getPrototypeOf(value));
+}

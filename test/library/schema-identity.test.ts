@@ -1,0 +1,342 @@
+// Identity is what the schema gives out: a constant default is left out of the key, a value that depends on other args
+// never is.
+
+import { randomUUID } from 'node:crypto';
+import { type } from 'arktype';
+import * as v from 'valibot';
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { quick, rig } from './support.ts';
+
+const base = { name: 'refund', effect: 'write-non-idempotent', per: 'ever' } as const;
+
+// biome-ignore lint/suspicious/noExplicitAny: the point is to pass schemas of every vendor
+type Any = any;
+
+/** Runs the calls through one tool: the keys, how often it ran, and what the callers got. */
+async function play(definition: object, calls: readonly unknown[]) {
+  const { semel, warnings } = rig();
+  const ran: unknown[] = [];
+  const run = (args: unknown) => {
+    ran.push(args);
+    return args;
+  };
+  const tool = semel.tool({ ...base, run, ...definition } as Any) as Any;
+  const results: Any[] = [];
+  for (const args of calls) results.push(await tool.try(args));
+  const keys = results.map(({ receipt }) => receipt.key as string);
+  return { keys, count: new Set(keys).size, ran, results, warnings };
+}
+
+const order = z.object({ order: z.string(), paymentId: z.string().optional() });
+const derived = order.transform((o) => ({ ...o, paymentId: o.paymentId ?? `pay_${o.order}` }));
+
+describe('a value that is made of other args', () => {
+  test.each<[string, object, unknown, unknown]>([
+    ['by a transform', { input: derived, identity: ['paymentId'] }, { order: '1' }, { order: '2' }],
+    [
+      'by a transform, where its source is content',
+      { input: derived, content: ['order'] },
+      { order: '1' },
+      { order: '2' },
+    ],
+    [
+      'by an alias that is stripped',
+      {
+        input: z.preprocess(
+          (o: Any) => ({ paymentId: o.paymentId ?? o.payment_id, reason: o.reason }),
+          z.object({ paymentId: z.string().default('none'), reason: z.string().default('none') }),
+        ),
+        identity: ['paymentId'],
+      },
+      { payment_id: 'p1' },
+      { payment_id: 'p2' },
+    ],
+    [
+      'by an alias that stays',
+      {
+        input: z.preprocess(
+          (o: Any) => ({ ...o, paymentId: o.paymentId ?? o.payment_id }),
+          z.looseObject({ paymentId: z.string() }),
+        ),
+        identity: ['paymentId'],
+      },
+      { payment_id: 'p1' },
+      { payment_id: 'p2' },
+    ],
+    [
+      'of a required enum, which no free text can replace',
+      {
+        input: z
+          .object({ kind: z.enum(['eu', 'us']), region: z.string().optional() })
+          .transform((o) => ({ ...o, region: o.region ?? o.kind })),
+        identity: ['region'],
+      },
+      { kind: 'eu' },
+      { kind: 'us' },
+    ],
+    [
+      'of a text with a form that semel cannot guess',
+      {
+        input: z
+          .object({ order: z.string().regex(/^(EU|US)-\d{4}$/), region: z.string().optional() })
+          .transform((o) => ({ ...o, region: o.region ?? o.order.slice(0, 2) })),
+        identity: ['region'],
+      },
+      { order: 'EU-0001' },
+      { order: 'US-0001' },
+    ],
+    [
+      'of the length of a text',
+      {
+        input: z.object({ text: z.string() }).transform(({ text }) => ({ text, size: text.length })),
+        identity: ['size'],
+      },
+      { text: 'abc' },
+      { text: 'abcd' },
+    ],
+    [
+      'of a flag',
+      {
+        input: z.object({ vip: z.boolean() }).transform((o) => ({ ...o, queue: o.vip ? 'fast' : 'slow' })),
+        identity: ['queue'],
+      },
+      { vip: true },
+      { vip: false },
+    ],
+    [
+      'of a member of an object',
+      {
+        input: z
+          .object({ customer: z.object({ id: z.string(), name: z.string() }) })
+          .transform((o) => ({ ...o, ref: `c-${o.customer.id}` })),
+        identity: ['ref'],
+      },
+      { customer: { id: '1', name: 'Ann' } },
+      { customer: { id: '2', name: 'Ann' } },
+    ],
+    [
+      'of the items of a list',
+      {
+        input: z
+          .object({ items: z.array(z.object({ sku: z.string() })).min(1) })
+          .transform((o) => ({ ...o, first: o.items[0]?.sku })),
+        identity: ['first'],
+      },
+      { items: [{ sku: 'a' }] },
+      { items: [{ sku: 'b' }] },
+    ],
+    [
+      'in a nested object',
+      {
+        input: z
+          .object({ order: z.string(), target: z.object({ id: z.string().optional() }) })
+          .transform((o) => ({ ...o, target: { id: o.target.id ?? `t_${o.order}` } })),
+        identity: ['target.id'],
+      },
+      { order: '1', target: {} },
+      { order: '2', target: {} },
+    ],
+    [
+      'by the branch of a union',
+      {
+        input: z.discriminatedUnion('kind', [
+          z.object({ kind: z.literal('card'), via: z.string().default('stripe') }),
+          z.object({ kind: z.literal('bank'), via: z.string().default('sepa') }),
+        ]),
+        identity: ['via'],
+      },
+      { kind: 'card' },
+      { kind: 'bank' },
+    ],
+    [
+      'by valibot',
+      {
+        input: v.pipe(
+          v.object({ order: v.string(), paymentId: v.optional(v.string()) }),
+          v.transform((o) => ({ ...o, paymentId: o.paymentId ?? `pay_${o.order}` })),
+        ),
+        identity: ['paymentId'],
+      },
+      { order: '1' },
+      { order: '2' },
+    ],
+    [
+      'by arktype',
+      {
+        input: type({ order: 'string', 'paymentId?': 'string' }).pipe((o) => ({
+          ...o,
+          paymentId: o.paymentId ?? `pay_${o.order}`,
+        })),
+        identity: ['paymentId'],
+      },
+      { order: '1' },
+      { order: '2' },
+    ],
+    [
+      'by a schema that looks it up',
+      {
+        input: order.transform(async (o) => ({
+          ...o,
+          paymentId: o.paymentId ?? (await Promise.resolve(`pay_${o.order}`)),
+        })),
+        identity: ['paymentId'],
+      },
+      { order: '1' },
+      { order: '2' },
+    ],
+    [
+      'by a schema that throws for what it does not know',
+      {
+        input: order.transform((o) => {
+          if (!/^[12]$/.test(o.order)) throw new Error('no such order');
+          return { ...o, paymentId: o.paymentId ?? `pay_${o.order}` };
+        }),
+        identity: ['paymentId'],
+      },
+      { order: '1' },
+      { order: '2' },
+    ],
+  ])('is identity: %s', async (_name, definition, one, other) => {
+    const { count, ran, results } = await play(definition, [one, other, one]);
+    expect(count).toBe(2);
+    expect(ran).toHaveLength(2);
+    expect(results.map(({ value }) => value)).toEqual([ran[0], ran[1], ran[0]]);
+  });
+
+  test('is the same intent whether it is given or made', async () => {
+    const both = z.object({ a: z.string().optional(), b: z.string().optional() });
+    const input = both.transform(({ a, b }) => ({ a: a ?? b?.slice(1), b: b ?? `b${a}` }));
+    const { count } = await play({ input }, [{ a: '1' }, { a: '1', b: 'b1' }, { b: 'b1' }]);
+    expect(count).toBe(1);
+    const other = await play({ input }, [
+      { a: '1', b: 'b1' },
+      { a: '2', b: 'b2' },
+    ]);
+    expect(other.count).toBe(2);
+    const given = await play({ input: derived, identity: ['paymentId'] }, [
+      { order: '1' },
+      { order: '9', paymentId: 'pay_1' },
+    ]);
+    expect(given.count).toBe(1);
+  });
+});
+
+describe('a constant default', () => {
+  const before = z.object({ id: z.string(), kind: z.enum(['a', 'b']), text: z.string() });
+
+  test.each<[string, Any]>([
+    ['beside content and an enum', before.extend({ channel: z.string().default('mail') })],
+    [
+      'before a transform of another field',
+      before.extend({ channel: z.string().default('mail'), text: z.string().transform((t) => t.length) }),
+    ],
+    [
+      'in a pipe',
+      before.extend({ channel: z.string().default('mail') }).transform((o) => ({ ...o, made: o.id.length })),
+    ],
+    [
+      'of an async schema',
+      before.extend({
+        channel: z
+          .string()
+          .default('mail')
+          .refine(async () => true),
+      }),
+    ],
+    [
+      'of valibot',
+      v.object({
+        id: v.string(),
+        kind: v.picklist(['a', 'b']),
+        text: v.string(),
+        channel: v.optional(v.string(), 'mail'),
+      }),
+    ],
+    ['of arktype', type({ id: 'string', kind: "'a'|'b'", text: 'string', channel: "string = 'mail'" })],
+  ])('changes no key: %s', async (_name, input) => {
+    const identity = ['id', 'channel'];
+    const args = { id: 'x', kind: 'b', text: 'hello' };
+    const was = await play({ input: before, identity: ['id'] }, [args]);
+    const now = await play({ input, identity }, [
+      args,
+      { ...args, channel: 'mail', text: 'other' },
+      { ...args, channel: 'sms' },
+    ]);
+    expect(now.keys.slice(0, 2)).toEqual([was.keys[0], was.keys[0]]);
+    expect(now.count).toBe(2);
+  });
+
+  test('inside an optional object changes no key either', async () => {
+    const plain = z.object({ id: z.string(), opts: z.object({ a: z.number() }).optional() });
+    const more = z.object({
+      id: z.string(),
+      opts: z.object({ a: z.number(), b: z.string().default('x') }).optional(),
+    });
+    const calls = [{ id: '1' }, { id: '1', opts: { a: 1 } }];
+    expect((await play({ input: more }, calls)).keys).toEqual((await play({ input: plain }, calls)).keys);
+  });
+
+  test('stays in the key where semel cannot tell whether it depends on an arg, and that is said', async () => {
+    const input = z.object({
+      id: z.string(),
+      sku: z.string().regex(/^SKU-\d{6}$/),
+      channel: z.string().default('mail'),
+    });
+    const { semel, warnings } = rig();
+    const tool = semel.tool({ ...base, input, identity: ['id', 'channel'], run: () => 1 });
+    await tool({ id: '1', sku: 'SKU-000001' });
+    await tool({ id: '2', sku: 'SKU-000001' });
+    expect(warnings.filter((each) => each.includes('`sku`'))).toHaveLength(1);
+  });
+
+  test('is left out of the key of an earlier form too', async () => {
+    const input = z.object({ id: z.string(), lang: z.string().default('en'), region: z.string() });
+    const { semel, another } = rig();
+    const old = semel.tool({ ...base, input, identity: ['id', 'lang'], run: () => 'old' });
+    const was = [{ identity: ['id', 'lang'] }];
+    const now = another().tool({ ...base, input, identity: ['id', 'region'], was, run: () => 'new' });
+    await old({ id: '1', region: 'eu' });
+    expect(await now({ id: '1', region: 'eu' })).toBe('old');
+  });
+});
+
+describe('a default that is made anew for each call', () => {
+  test.each<[string, Any]>([
+    ['a UUID', z.object({ id: z.string().default(() => randomUUID()) })],
+    ['an instant', z.object({ id: z.string().default(() => `${Date.now()}${Math.random()}`) })],
+  ])('is refused where it is the whole identity: %s', async (_name, input) => {
+    const { ran, results } = await play({ input }, [{}, {}]);
+    expect(ran).toEqual([]);
+    expect(results.map(({ error }) => error.code)).toEqual(['INVALID_ARGS', 'INVALID_ARGS']);
+    const given = await play({ input, identity: ['id'] }, [{ id: 'a' }, { id: 'b' }, { id: 'a' }]);
+    expect(given.count).toBe(2);
+  });
+
+  test('does not make a constant beside it look fresh', async () => {
+    let ticks = 0;
+    const input = z.object({
+      to: z.string(),
+      at: z.number().default(() => Math.floor(ticks++ / 3)),
+      lang: z.string().default('en'),
+    });
+    const { count } = await play({ input }, [{ to: 'a' }, { to: 'a', lang: 'en' }, { to: 'a' }, { to: 'a' }]);
+    expect(count).toBe(1);
+  });
+});
+
+test('an identity of which nothing is left is refused', async () => {
+  const { results, ran } = await play({ content: ['amount.note'] }, [{ amount: { note: 'a' } }]);
+  expect(results[0].error).toMatchObject({ code: 'INVALID_ARGS' });
+  const unset = await play({ volatile: ['at'] }, [{ at: 1, id: undefined }]);
+  expect(unset.results[0].error).toMatchObject({ code: 'INVALID_ARGS' });
+  expect([...ran, ...unset.ran]).toEqual([]);
+});
+
+test('a read is not tried out: it has no identity', async () => {
+  let asked = 0;
+  const input = z.object({ q: z.string().refine(() => ++asked > 0), lang: z.string().default('en') });
+  const search = quick().tool({ name: 'search', effect: 'read', input, run: ({ q }) => q });
+  expect(await search({ q: 'x' })).toBe('x');
+  expect(asked).toBe(1);
+});
