@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { storeAt } from '../../src/semel/index.ts';
 import { copyLedger, plan } from '../../src/store/copy.ts';
 import { memoryStore } from '../../src/store/memory.ts';
@@ -218,7 +218,12 @@ test.each(
     await fill(source);
     const writers = await Promise.all(['a', 'b'].map((name) => startWriter(url, name)));
     const ended = writers.map(({ child }) => once(child, 'close'));
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await vi.waitFor(
+      () => expect(Math.min(...writers.map(({ lines }) => lines().length))).toBeGreaterThan(50),
+      {
+        timeout: 60_000,
+      },
+    );
     const copied = await copyLedger({ source: source.raw, target: target.raw });
     await Promise.all(ended);
 
