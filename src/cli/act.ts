@@ -1,11 +1,12 @@
 // An act on records that were named one by one: each under the ref that was looked at, and one refusal stops no other.
 
 import { isSemelError } from '../core/errors.ts';
-import type { ActOptions, RecordInfo, Semel } from '../semel/index.ts';
+import type { ActOptions, RecordInfo } from '../semel/index.ts';
 import { caller } from './caller.ts';
 import type { Flags } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { namedRecord } from './named.ts';
+import type { Namespaces } from './namespaces.ts';
 import { complain, print, printable, printJson } from './print.ts';
 import { usageError } from './usage.ts';
 
@@ -37,14 +38,14 @@ export function checkWords(command: string, { note, by }: Given): void {
 }
 
 export interface Deed {
-  act(ref: string): Promise<RecordInfo>;
+  act(record: RecordInfo): Promise<RecordInfo>;
   said(record: RecordInfo): string;
 }
 
 /** The exit code: that of the last refusal, if there was one. */
 export async function actOnEach(
   command: string,
-  semel: Semel,
+  ledger: Namespaces,
   names: readonly string[],
   values: Given & { readonly json: boolean | undefined },
   { act, said }: Deed,
@@ -54,8 +55,7 @@ export async function actOnEach(
   let code = 0;
   for (const named of new Set(names)) {
     try {
-      const { ref } = await namedRecord(command, semel, named);
-      const record = await act(ref);
+      const record = await act(await namedRecord(command, ledger, named));
       done.push(record);
       if (!values.json) print(printable(`${record.ref}  ${record.contract}  ${said(record)}`));
     } catch (error) {

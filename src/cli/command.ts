@@ -39,7 +39,7 @@ export const everywhere = {
   namespace: {
     type: 'string',
     value: '<name>',
-    help: 'the application (default: SEMEL_NAMESPACE, else "default")',
+    help: 'the application (default: SEMEL_NAMESPACE; else "default", or all for ls, doubt and their like)',
   },
   json: { type: 'boolean', help: 'print JSON, for programs' },
   help: { type: 'boolean', short: 'h', help: 'this text' },

@@ -1,14 +1,15 @@
 // `semel doubt`: what needs a decision, grouped by tool and error, oldest first; and what may need one soon.
 
 import { formatDuration } from '../core/duration.ts';
-import { commandOptions, type RecordInfo, type Semel } from '../semel/index.ts';
+import { commandOptions, type RecordInfo } from '../semel/index.ts';
+import type { StoreFacts } from '../store/store.ts';
 import { isAgent, personDecides } from './caller.ts';
 import { command } from './command.ts';
 import { contractLine, type Group, groupCommand, groupsOf } from './doubt/groups.ts';
-import { warnOfEmptyNamespace } from './elsewhere.ts';
+import { warnOfNothing } from './elsewhere.ts';
 import { everyDoubt, everyRecord } from './every.ts';
 import { flagReader } from './flag-values.ts';
-import { ledgerFor } from './ledger.ts';
+import { type Namespaces, namesInWords, namespacesFor } from './namespaces.ts';
 import { oneLine, print, printable, printJson } from './print.ts';
 import { ageMs, isTurn, nameOf } from './state.ts';
 import { usageError } from './usage.ts';
@@ -16,7 +17,7 @@ import { usageError } from './usage.ts';
 export default command({
   name: 'doubt',
   takes: '[options]',
-  about: `Lists what is in doubt: it may have landed, and nobody knows. Also what was abandoned: its process died before it
+  about: `Lists what is in doubt, in every namespace unless one is named: it may have landed, and nobody knows. Also what was abandoned: its process died before it
 dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed|not-landed|run-again|abandon
 What is running now is counted: if its process was killed, it is in doubt only when its lease is over.`,
   flags: {
@@ -29,23 +30,28 @@ What is running now is counted: if its process was killed, it is in doubt only w
     if (positionals.length > 0)
       throw usageError('doubt', 'it takes options only', `Write: semel doubt --tool ${positionals[0]}`);
     const olderMs = flagReader('doubt', values).duration('older', 0);
-    await using semel = ledgerFor(values);
+    await using ledger = namespacesFor(values);
     const now = Date.now();
     const items: RecordInfo[] = [];
     let younger = 0;
-    for await (const item of everyDoubt(semel, values.tool)) {
-      if (ageMs(item, now) >= olderMs) items.push(item);
-      else younger += 1;
-    }
+    for await (const semel of ledger.each())
+      for await (const item of everyDoubt(semel, values.tool)) {
+        if (ageMs(item, now) >= olderMs) items.push(item);
+        else younger += 1;
+      }
     const groups = groupsOf(items, now);
     // To watch over a namespace that nobody writes to would mean to be told for ever that all is well.
-    if (items.length === 0) await warnOfEmptyNamespace(semel);
+    if (items.length === 0) await warnOfNothing(ledger);
     if (values.json) printJson(items.sort((a, b) => ageMs(b, now) - ageMs(a, now)));
     else {
-      const options = commandOptions(semel.namespace, await semel.open()) ?? '';
+      const names = await ledger.names();
+      const facts = await ledger.open();
+      const pageOf = (group: Group) => groupLines(group, names.length === 1, facts, now);
       print(
-        ...page(groups, nothingWords(semel.namespace, values, younger), options, now),
-        ...(await runningNow(semel, values.tool, options, now)),
+        ...(groups.length === 0
+          ? [nothingWords(namesInWords(names), values, younger)]
+          : groups.flatMap(pageOf)),
+        ...(await runningNow(ledger, values.tool, now)),
       );
     }
     return values['exit-code'] && items.some((item) => item.inDoubt) ? 1 : 0;
@@ -57,38 +63,41 @@ const mostMembers = 10;
 
 /** What was not looked at is not said to be well. */
 function nothingWords(
-  namespace: string,
+  where: string,
   { tool, older }: { readonly tool: string | undefined; readonly older: string | undefined },
   younger: number,
 ): string {
   const of = tool === undefined ? '' : ` of ${tool}`;
   const since = older === undefined ? '' : ` for longer than ${older}`;
   const others = younger === 0 ? '' : ` ${younger} for less.`;
-  return printable(`Nothing${of} is in doubt in ${namespace}${since}.${others}`);
+  return printable(`Nothing${of} is in doubt in ${where}${since}.${others}`);
 }
 
-function page(groups: readonly Group[], nothing: string, options: string, now: number): readonly string[] {
-  if (groups.length === 0) return [nothing];
-  return groups.flatMap((group) => {
-    const { contract, error, members } = group;
-    const open = members.filter(({ inDoubt }) => inDoubt);
-    const name = `${contract}: ${error}`;
-    const more = members.length - mostMembers;
-    return [
-      printable(members.length === 1 ? name : `${members.length} × ${name}`),
-      ...members.slice(0, mostMembers).flatMap((item) => [...entry(item, options, now), '']),
-      ...(more > 0
-        ? [
-            `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${contract} -n ${members.length} ${options}`,
-          ]
-        : []),
-      ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
-      ...(open.length > 0
-        ? [printable(`  in the contract this would have decided it: ${contractLine(group)}`)]
-        : []),
-      '',
-    ];
-  });
+function groupLines(
+  group: Group,
+  isOneNamespace: boolean,
+  facts: StoreFacts,
+  now: number,
+): readonly string[] {
+  const { namespace, contract, error, members } = group;
+  const options = commandOptions(namespace, facts) ?? '';
+  const open = members.filter(({ inDoubt }) => inDoubt);
+  const name = `${contract}: ${error}${isOneNamespace ? '' : `  (${namespace})`}`;
+  const more = members.length - mostMembers;
+  return [
+    printable(members.length === 1 ? name : `${members.length} × ${name}`),
+    ...members.slice(0, mostMembers).flatMap((item) => [...entry(item, options, now), '']),
+    ...(more > 0
+      ? [
+          `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${contract} -n ${members.length} ${options}`,
+        ]
+      : []),
+    ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
+    ...(open.length > 0
+      ? [printable(`  in the contract this would have decided it: ${contractLine(group)}`)]
+      : []),
+    '',
+  ];
 }
 
 function entry(item: RecordInfo, options: string, now: number): readonly string[] {
@@ -114,23 +123,24 @@ const mostRunning = 5;
 
 /** Whoever looks right after a crash sees nothing in doubt yet: the lease of the dead is not over. */
 async function runningNow(
-  semel: Semel,
+  ledger: Namespaces,
   contract: string | undefined,
-  options: string,
   now: number,
 ): Promise<readonly string[]> {
   const oldest: RecordInfo[] = [];
   let count = 0;
   const query = { status: 'running', ...(contract === undefined ? {} : { contract }) } as const;
-  for await (const record of everyRecord(semel, query)) {
-    if (record.lapsed || isTurn(record)) continue;
-    count += 1;
-    oldest.push(record);
-    oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));
-    oldest.length = Math.min(oldest.length, mostRunning);
-  }
+  for await (const semel of ledger.each())
+    for await (const record of everyRecord(semel, query)) {
+      if (record.lapsed || isTurn(record)) continue;
+      count += 1;
+      oldest.push(record);
+      oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));
+      oldest.length = Math.min(oldest.length, mostRunning);
+    }
   const [first] = oldest;
   if (first === undefined) return [];
+  const options = await ledger.optionsFor();
   const died = isAgent()
     ? ''
     : ` If its process is gone, do not wait for its lease: semel resolve <ref> died ${options}`;

@@ -3,19 +3,19 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Status } from '../core/words.ts';
-import type { ExportQuery, Semel } from '../semel/index.ts';
+import type { ExportQuery } from '../semel/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { command } from './command.ts';
-import { createFollower } from './export/follower.ts';
+import { createFollower, type Follower } from './export/follower.ts';
 import { flagReader, longestTimerMs } from './flag-values.ts';
-import { ledgerFor } from './ledger.ts';
+import { type Namespaces, namespacesFor } from './namespaces.ts';
 import { printable } from './print.ts';
 import { usageError } from './usage.ts';
 
 export default command({
   name: 'export',
   takes: '[options]',
-  about: `One line per record: every field, and its history. "semel": 1 is the version of the form. Stored values are as in the
+  about: `One line per record, of every namespace unless one is named: every field, and its history. "semel": 1 is the version of the form. Stored values are as in the
 ledger: what JSON cannot hold (dates, sets, undefined) is tagged by "$semel". \`semel import\` reads it.`,
   flags: {
     tool: { type: 'string', value: '<name>', help: 'only this contract' },
@@ -46,9 +46,9 @@ ledger: what JSON cannot hold (dates, sets, undefined) is tagged by "$semel". \`
     };
     const isRecent = ({ updatedAt, readAt }: StoredRecord) =>
       sinceMs === undefined || updatedAt >= readAt - sinceMs;
-    await using semel = ledgerFor(values);
-    if (values.follow) await follow(semel, query, isRecent, everyMs);
-    else await send(semel, { ...query, only: isRecent });
+    await using ledger = namespacesFor(values);
+    if (values.follow) await follow(ledger, query, isRecent, everyMs);
+    else await send(ledger, () => ({ ...query, only: isRecent }));
     return 0;
   },
 });
@@ -58,19 +58,25 @@ function statusOf(status: Status | 'in-doubt' | undefined): ExportQuery {
   return status === 'in-doubt' ? { inDoubt: true } : { status };
 }
 
-async function send(semel: Semel, query: ExportQuery, signal?: AbortSignal): Promise<void> {
-  for await (const record of semel.records.export(query)) {
-    if (signal?.aborted) return;
-    // Whoever reads slowly is waited for, instead of keeping the ledger in memory.
-    if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`)) await once(process.stdout, 'drain');
-  }
+async function send(
+  ledger: Namespaces,
+  queryIn: (namespace: string) => ExportQuery,
+  signal?: AbortSignal,
+): Promise<void> {
+  for await (const semel of ledger.each())
+    for await (const record of semel.records.export(queryIn(semel.namespace))) {
+      if (signal?.aborted) return;
+      // A slow reader is waited for, instead of keeping the ledger in memory.
+      if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`))
+        await once(process.stdout, 'drain');
+    }
 }
 
 /** A look costs as much as the ledger is large, so it is not taken more often than is cheap. */
 const restPerLook = 5;
 
 async function follow(
-  semel: Semel,
+  ledger: Namespaces,
   { status, inDoubt, ...query }: ExportQuery,
   isRecent: (record: StoredRecord) => boolean,
   everyMs: number,
@@ -78,16 +84,21 @@ async function follow(
   const interrupted = new AbortController();
   const stop = () => interrupted.abort();
   process.once('SIGINT', stop).once('SIGTERM', stop);
-  const follower = createFollower();
+  const followers = new Map<string, Follower>();
   const isAsked = (record: StoredRecord) =>
     (status === undefined || record.status === status) &&
     (inDoubt === undefined || record.inDoubt === inDoubt);
   for (let isFirst = true; !interrupted.signal.aborted; isFirst = false) {
     const startedAt = performance.now();
-    follower.look();
-    const only = (record: StoredRecord) =>
-      follower.isNews(record) && isAsked(record) && (!isFirst || isRecent(record));
-    await send(semel, { ...query, only }, interrupted.signal);
+    const newsIn = (namespace: string): ExportQuery => {
+      const follower = followers.get(namespace) ?? createFollower();
+      followers.set(namespace, follower);
+      follower.look();
+      const only = (record: StoredRecord) =>
+        follower.isNews(record) && isAsked(record) && (!isFirst || isRecent(record));
+      return { ...query, only };
+    };
+    await send(ledger, newsIn, interrupted.signal);
     const restMs = Math.max(everyMs, restPerLook * (performance.now() - startedAt));
     await pause(restMs, undefined, { signal: interrupted.signal }).catch(() => undefined);
   }

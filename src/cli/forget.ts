@@ -4,8 +4,8 @@ import { actFlags, actOnEach, actOptions } from './act.ts';
 import { mustBeOperator } from './caller.ts';
 import { command } from './command.ts';
 import { confirmed } from './confirm.ts';
-import { ledgerFor } from './ledger.ts';
 import { namedRecord } from './named.ts';
+import { namespacesFor } from './namespaces.ts';
 import { complain, oneLine, print, printAside } from './print.ts';
 import { ageText, nameOf, stateOf } from './state.ts';
 import { usageError } from './usage.ts';
@@ -25,10 +25,10 @@ landed lands a second time. What is in doubt cannot be forgotten: semel resolve 
         'it takes at least one record',
         'Write: semel forget <id>. `semel ls` lists them.',
       );
-    await using semel = ledgerFor(values);
+    await using ledger = namespacesFor(values);
     const records = [];
     // Found before anybody is asked; what changes while they think is refused by its ref.
-    for (const named of new Set(positionals)) records.push(await namedRecord('forget', semel, named));
+    for (const named of new Set(positionals)) records.push(await namedRecord('forget', ledger, named));
     if (!values.yes) {
       const lines = records.map(
         (record) =>
@@ -43,11 +43,11 @@ landed lands a second time. What is in doubt cannot be forgotten: semel resolve 
     }
     return await actOnEach(
       'forget',
-      semel,
+      ledger,
       records.map(({ ref }) => ref),
       values,
       {
-        act: (ref) => semel.records.forget(ref, actOptions(values)),
+        act: ({ namespace, ref }) => ledger.in(namespace).records.forget(ref, actOptions(values)),
         said: () => 'forgotten: the next call executes',
       },
     );

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isSemelError } from '../core/errors.ts';
-import { createSemel, type Semel } from '../semel/index.ts';
+import { storeUnder } from '../semel/index.ts';
 import { mustBeOperator } from './caller.ts';
 import { command } from './command.ts';
 import { flagReader } from './flag-values.ts';
@@ -14,7 +14,8 @@ import { type Meaning, meanings, meaningsWith, type PlainFields } from './import
 import { type Plan, planOf } from './import/plan.ts';
 import { type Report, reportLines, takeIn } from './import/taking.ts';
 import { linesOf, textOf } from './input.ts';
-import { type LedgerChoice, ledgerFor, namespaceOf } from './ledger.ts';
+import { chosenNamespace, type LedgerChoice, namespaceOf } from './ledger.ts';
+import { type Namespaces, namespacesFor, namespacesOf } from './namespaces.ts';
 import { complain, print, printable, printJson } from './print.ts';
 import { usageError } from './usage.ts';
 
@@ -23,7 +24,7 @@ export default command({
   takes: '<file.jsonl|-> [options]',
   about: `Reads what \`semel export\` wrote, or an action ledger with lines like {"key":"a-1","ts":"…","status":"done"}.
 What was done stays done: the same calls are replayed. What was running or in doubt arrives in doubt. A key that has a record
-here is left alone. To import twice changes nothing. If a line cannot be read, nothing is imported.
+here is left alone, and each goes into its own namespace. To import twice changes nothing. If a line cannot be read, nothing is imported.
 
 An action ledger needs --tool; its keys become the caller's own (\`key\` of a call, --key of \`semel once\`), its lines the
 values. Statuses like done, ok and sent are done; pending and started are in doubt; failed and error are skipped, since they
@@ -52,7 +53,7 @@ may run again. Others need --map. Where a key has several lines, the last counts
     'dry-run': { type: 'boolean', help: 'tell what would be imported, and change nothing' },
   },
   examples: [
-    'semel import ledger.jsonl --store sqlite:new.db --namespace shop',
+    'semel import ledger.jsonl --store sqlite:new.db',
     'semel import actions.jsonl --tool mail.send --dry-run',
     'semel import actions.jsonl --tool mail.send --map bounced=failed --map handed_over=done',
   ],
@@ -72,10 +73,11 @@ may run again. Others need --map. Where a key has several lines, the last counts
       meanings: mapped,
       fields: given(values),
     });
-    await using semel = ledgerOf(values, values['dry-run'] ?? false);
-    check(plan, values, semel.namespace);
+    await using ledger = ledgerOf(values, values['dry-run'] ?? false);
+    check(plan, values, ledger.chosen);
     for (const { line, because } of plan.bad) complain(`line ${line} is left out: ${because}.`);
-    const report = await takeIn(semel, linesOf(textOf('import', file.path), longestLine), plan, {
+    const report = await takeIn(ledger.in, linesOf(textOf('import', file.path), longestLine), plan, {
+      namespace: namespaceOf(values),
       contract: values.tool ?? '',
       meanings: mapped,
       windowMs,
@@ -120,7 +122,7 @@ function given(values: Given): Partial<PlainFields> {
 }
 
 /** All that is wrong with a file is told before anything is written. */
-function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, namespace: string): void {
+function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, chosen: string | undefined): void {
   const refuse = (happened: string, next: string): never => {
     throw usageError('import', `${happened}. Nothing was imported`, next);
   };
@@ -134,13 +136,11 @@ function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, namespace: stri
     );
   }
   if (plan.form === 'semel') {
-    const [other] = [...plan.namespaces].filter((each) => each !== namespace);
-    if (other !== undefined)
+    const [other] = [...plan.namespaces].filter((each) => each !== chosen);
+    if (chosen !== undefined && other !== undefined)
       refuse(
-        `the records are of namespace ${JSON.stringify(other)}, not ${JSON.stringify(namespace)}, and it is part of their keys`,
-        plan.namespaces.size === 1
-          ? `Write --namespace ${other}.`
-          : 'Export and import one namespace at a time.',
+        `there are records of namespace ${JSON.stringify(other)}, not ${JSON.stringify(chosen)}, and it is part of their keys`,
+        'Leave --namespace and SEMEL_NAMESPACE out: each record goes into its own.',
       );
     return;
   }
@@ -179,17 +179,13 @@ async function kept(path: string): Promise<AsyncDisposable & { readonly path: st
   }
 }
 
-function ledgerOf(choice: LedgerChoice, dryRun: boolean): Semel {
-  if (!dryRun) return ledgerFor(choice, { make: true });
+function ledgerOf(choice: LedgerChoice, dryRun: boolean): Namespaces {
+  if (!dryRun) return namespacesFor(choice, { make: true });
   try {
-    return ledgerFor(choice);
+    return namespacesFor(choice);
   } catch (error) {
     if (!isSemelError(error, 'STORE_UNAVAILABLE')) throw error;
     // A dry run makes no ledger: one that is not there is as empty as this.
-    return createSemel({
-      store: 'memory:',
-      namespace: namespaceOf(choice),
-      onWarning: () => undefined,
-    });
+    return namespacesOf(storeUnder('memory:', {}), chosenNamespace(choice), { onWarning: () => undefined });
   }
 }

@@ -39,7 +39,7 @@ export function storeFor(
   return storeAt(checkedUrl(choice, make), { migrate: migrate ?? make });
 }
 
-function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): string {
+export function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): string {
   const url = urlOf(choice);
   if (url === 'memory:')
     throw new SemelError('INVALID_ARGS', 'A ledger in memory is gone when the command ends.', {

@@ -1,14 +1,14 @@
-// `semel ls`: the records of a namespace, newest first, once or again and again.
+// `semel ls`: records, newest first, once or again and again.
 
-import { commandOptions, type RecordInfo, type Semel } from '../semel/index.ts';
+import type { RecordInfo } from '../semel/index.ts';
 import { command } from './command.ts';
-import { warnOfEmptyNamespace } from './elsewhere.ts';
+import { warnOfNothing } from './elsewhere.ts';
 import { everyRecord } from './every.ts';
 import { flagReader } from './flag-values.ts';
-import { ledgerFor } from './ledger.ts';
 import { type Filter, filterOf, statusWords } from './ls/filter.ts';
 import { newest } from './ls/newest.ts';
 import { changes, frame, watch } from './ls/watch.ts';
+import { type Namespaces, namesInWords, namespacesFor } from './namespaces.ts';
 import { type Cell, oneLine, print, printable, printJson, printJsonLine, relative, table } from './print.ts';
 import { nameOf, sinceOf, stateCell } from './state.ts';
 import { usageError } from './usage.ts';
@@ -18,7 +18,7 @@ const mostRecords = 10_000;
 export default command({
   name: 'ls',
   takes: '[options]',
-  about: `Lists the records of a namespace, newest first. Age is counted from when a record became what it is: dispatched,
+  about: `Lists records, newest first, of every namespace unless one is named. Age is counted from when a record became what it is: dispatched,
 settled, given back. Filters add up; --status can be given several times and means any of them:
   running    an attempt holds the claim     succeeded, failed, released, unknown    how the last attempt ended
   in-doubt   it may have landed             lapsed     the lease is over: in doubt, or abandoned
@@ -57,50 +57,64 @@ settled, given back. Filters add up; --status can be given several times and mea
       throw usageError('ls', 'it takes options only', `Write: semel ls --tool ${positionals[0]}`);
     const filter = filterOf(values);
     const limit = flagReader('ls', values).whole('limit', 50, { from: 1, to: mostRecords });
-    await using semel = ledgerFor(values);
+    await using ledger = namespacesFor(values);
     if (values.watch) {
-      if (values.json) await followJson(semel, filter, limit);
-      else if (process.stdout.isTTY) await redraw(semel, filter, limit);
-      else await followLines(semel, filter, limit);
+      if (values.json) await followJson(ledger, filter, limit);
+      else if (process.stdout.isTTY) await redraw(ledger, filter, limit);
+      else await followLines(ledger, filter, limit);
       return 0;
     }
     if (values.json) {
-      const { items } = await look(semel, filter, limit, (record) => record);
+      const { items } = await look(ledger, filter, limit, (record) => record);
       printJson(items);
-      if (items.length === 0) await warnOfEmptyNamespace(semel);
+      if (items.length === 0) await warnOfNothing(ledger);
       return 0;
     }
-    const { items, count } = await look(semel, filter, limit, rowOf);
+    const { head, rowOf } = await columnsFor(ledger);
+    const { items, count } = await look(ledger, filter, limit, rowOf);
     if (count > 0) print(...table(head, items));
-    print(...(await footer(semel, items.length, count)));
+    print(...(await footer(ledger, items.length, count)));
     return 0;
   },
 });
 
 async function look<Item>(
-  semel: Semel,
+  ledger: Namespaces,
   filter: Filter,
   limit: number,
   shown: (record: RecordInfo) => Item,
   signal?: AbortSignal,
 ): Promise<{ readonly items: readonly Item[]; readonly count: number }> {
   const found = newest<Item>(limit);
-  for (const query of filter.queries) {
-    for await (const record of everyRecord(semel, query)) {
-      if (signal?.aborted) break;
-      if (filter.matches(record)) found.add(sinceOf(record).getTime(), () => shown(record));
+  for await (const semel of ledger.each()) {
+    for (const query of filter.queries) {
+      for await (const record of everyRecord(semel, query)) {
+        if (signal?.aborted) break;
+        if (filter.matches(record)) found.add(sinceOf(record).getTime(), () => shown(record));
+      }
     }
   }
   return { items: found.items(), count: found.count() };
 }
 
-const head = ['id', 'contract', 'status', 'attempts', 'age', 'args'];
-
 type Row = readonly (string | Cell)[];
 
-function rowOf(record: RecordInfo): Row {
+interface Columns {
+  readonly head: readonly string[];
+  rowOf(record: RecordInfo): Row;
+}
+
+/** The namespace is told where there are several. */
+async function columnsFor(ledger: Namespaces): Promise<Columns> {
+  const isOne = (await ledger.names()).length === 1;
+  return {
+    head: ['id', ...(isOne ? [] : ['namespace']), 'contract', 'status', 'attempts', 'age', 'args'],
+    rowOf: (record) => [record.id, ...(isOne ? [] : [record.namespace]), ...cellsOf(record)],
+  };
+}
+
+function cellsOf(record: RecordInfo): Row {
   return [
-    record.id,
     nameOf(record),
     stateCell(record),
     String(record.attempts),
@@ -109,23 +123,25 @@ function rowOf(record: RecordInfo): Row {
   ];
 }
 
-async function footer(semel: Semel, shown: number, count: number): Promise<readonly string[]> {
+async function footer(ledger: Namespaces, shown: number, count: number): Promise<readonly string[]> {
   if (count === 0) {
-    const isEmpty = await warnOfEmptyNamespace(semel);
-    return isEmpty ? [] : [`No record of ${printable(semel.namespace)} is so. Without filters: semel ls`];
+    if (await warnOfNothing(ledger)) return [];
+    const where = printable(namesInWords(await ledger.names()));
+    return [`No record of ${where} is so. Without filters: semel ls`];
   }
-  const options = commandOptions(semel.namespace, await semel.open()) ?? '';
+  const options = await ledger.optionsFor();
   const rest =
     count > shown ? `The newest ${shown} of ${count}; -n ${Math.min(count, mostRecords)} lists more. ` : '';
   return ['', `${rest}One of them: semel show <id> ${options}`];
 }
 
-async function redraw(semel: Semel, filter: Filter, limit: number): Promise<void> {
+async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
   process.stdout.write('\u001b[2J');
   await watch(async (signal) => {
-    const { items, count } = await look(semel, filter, limit, rowOf, signal);
+    const { head, rowOf } = await columnsFor(ledger);
+    const { items, count } = await look(ledger, filter, limit, rowOf, signal);
     if (signal.aborted) return;
-    const title = `${printable(semel.namespace)}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
+    const title = `${printable(namesInWords(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
     process.stdout.write(frame([title, '', ...table(head, items)], process.stdout.rows || 24));
   });
 }
@@ -133,29 +149,31 @@ async function redraw(semel: Semel, filter: Filter, limit: number): Promise<void
 /** More are remembered than are listed, so that one that comes back is no news. */
 const remembered = (limit: number) => 10 * limit + 1000;
 
-async function followJson(semel: Semel, filter: Filter, limit: number): Promise<void> {
-  const changed = changes<RecordInfo>(({ key }) => key, faceOf, remembered(limit));
+async function followJson(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
+  const changed = changes<RecordInfo>(({ id }) => id, faceOf, remembered(limit));
   await watch(async (signal) => {
-    const { items } = await look(semel, filter, limit, (record) => record, signal);
+    const { items } = await look(ledger, filter, limit, (record) => record, signal);
     // Oldest first, as they came.
     if (!signal.aborted) for (const record of changed(items).toReversed()) printJsonLine(record);
   });
 }
 
-async function followLines(semel: Semel, filter: Filter, limit: number): Promise<void> {
+async function followLines(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
   interface Line {
-    readonly key: string;
+    readonly id: string;
     readonly face: string;
     readonly row: Row;
   }
+  // A namespace that comes later does not shift the columns.
+  const { head, rowOf } = await columnsFor(ledger);
   const changed = changes<Line>(
-    ({ key }) => key,
+    ({ id }) => id,
     ({ face }) => face,
     remembered(limit),
   );
-  const lineOf = (record: RecordInfo) => ({ key: record.key, face: faceOf(record), row: rowOf(record) });
+  const lineOf = (record: RecordInfo) => ({ id: record.id, face: faceOf(record), row: rowOf(record) });
   await watch(async (signal) => {
-    const { items } = await look(semel, filter, limit, lineOf, signal);
+    const { items } = await look(ledger, filter, limit, lineOf, signal);
     const rows = signal.aborted ? [] : changed(items).map(({ row }) => row);
     if (rows.length > 0) print(...table(head, rows.toReversed()).slice(1));
   });

@@ -2,11 +2,12 @@
 
 import { SemelError } from '../core/errors.ts';
 import { isAlive, lifeFolder } from '../jobs/index.ts';
-import { commandOptions, type Semel } from '../semel/index.ts';
+import type { RecordInfo } from '../semel/index.ts';
 import { actFlags, actOptions, checkWords } from './act.ts';
 import { mustBeOperator } from './caller.ts';
 import { command, type Input } from './command.ts';
-import { ledgerFor } from './ledger.ts';
+import { findRecord } from './named.ts';
+import { type Namespaces, namespacesFor } from './namespaces.ts';
 import { complain, print, printJson } from './print.ts';
 import { resolveFrom } from './resolve/from.ts';
 import { resolveGroup } from './resolve/group.ts';
@@ -52,7 +53,7 @@ export default command({
   abandon       give it up; it may have landed, so it is not done again (-m says why)
   died          the process that runs it is gone: do not wait for its lease
 
-With --tool and --error one verdict settles a group, each record under the fence that was listed. With --from a provider's
+With --tool and --error one verdict settles a group, in every namespace unless one is named, each record under the fence that was listed. With --from a provider's
 export settles what it has: a row found is "landed" with that row as the result; what is not found stays open. A column
 alone is compared with a record's provider key, remote ref, key and id; every --match has to fit. If a line of the file
 is malformed, nothing is settled. Refusals do not stop the others; the exit code is then 70.`,
@@ -84,12 +85,12 @@ is malformed, nothing is settled. Refusals do not stop the others; the exit code
         'an export says what landed, with its rows as results',
         'Leave the verdict, --result and --ref out; --result-field and --ref-field name a column.',
       );
-    await using semel = ledgerFor(values);
-    const options = commandOptions(semel.namespace, await semel.open()) ?? '';
+    await using ledger = namespacesFor(values);
+    const options = await ledger.optionsFor();
     const act = { ...actOptions(values), ...(values.force === undefined ? {} : { force: values.force }) };
     return values.from === undefined
-      ? await resolveGroup(semel, verdict as string, values, act, options)
-      : await resolveFrom(semel, { ...values, from: values.from }, act, options);
+      ? await resolveGroup(ledger, verdict as string, values, act, options)
+      : await resolveFrom(ledger, { ...values, from: values.from }, act, options);
   },
 });
 
@@ -105,11 +106,13 @@ async function resolveOne(values: Values, positionals: readonly string[]): Promi
     );
   refuseExportFlags(values);
   const resolution = resolutionOf(verdict, values);
-  await using semel = ledgerFor(values);
+  await using ledger = namespacesFor(values);
   if (values['dry-run'])
     throw usageError('resolve', '--dry-run is for groups', 'Look at one by: semel show <id>.');
-  if (verdict === 'died' && !values.force) await refuseLiving(semel, ref);
-  const record = await semel.doubts.resolve(ref, resolution, {
+  const at = ref.lastIndexOf('@');
+  const seen = await findRecord(ledger, at < 0 ? ref : ref.slice(0, at));
+  if (verdict === 'died' && !values.force) await refuseLiving(ledger, seen);
+  const record = await ledger.in(seen.namespace).doubts.resolve(ref, resolution, {
     ...actOptions(values),
     ...(values.force === undefined ? {} : { force: values.force }),
   });
@@ -118,7 +121,7 @@ async function resolveOne(values: Values, positionals: readonly string[]): Promi
     printJson(record);
     return 0;
   }
-  const options = commandOptions(semel.namespace, await semel.open()) ?? '';
+  const options = await ledger.optionsFor(record.namespace);
   const next = record.inDoubt
     ? `in doubt. Decide: semel resolve ${record.ref} landed|not-landed|run-again|abandon ${options}`
     : record.status === 'released'
@@ -136,10 +139,9 @@ function refuseExportFlags(values: Values): void {
 }
 
 /** On this machine the kernel knows better. */
-async function refuseLiving(semel: Semel, ref: string): Promise<void> {
-  const { kind, location } = await semel.open();
-  const record = await semel.records.get(ref.split('@')[0] ?? '');
-  if (record === undefined || isAlive(lifeFolder(kind, location), record.owner) !== true) return;
+async function refuseLiving(ledger: Namespaces, record: RecordInfo): Promise<void> {
+  const { kind, location } = await ledger.open();
+  if (isAlive(lifeFolder(kind, location), record.owner) !== true) return;
   throw new SemelError(
     'RESOLVE_STALE',
     `What runs ${record.contract} has not died: its processes are there.`,

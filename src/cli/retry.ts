@@ -4,7 +4,7 @@ import { commandOptions } from '../semel/index.ts';
 import { actFlags, actOnEach, actOptions } from './act.ts';
 import { mustBeOperator } from './caller.ts';
 import { command } from './command.ts';
-import { ledgerFor } from './ledger.ts';
+import { namespacesFor } from './namespaces.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -22,13 +22,13 @@ What a person gave up ("abandon") becomes an open question again, since it may h
         'it takes at least one record',
         'Write: semel retry <id>. `semel ls --status failed` lists them.',
       );
-    await using semel = ledgerFor(values);
-    const options = commandOptions(semel.namespace, await semel.open()) ?? '';
-    return await actOnEach('retry', semel, positionals, values, {
-      act: (ref) => semel.records.reopen(ref, actOptions(values)),
+    await using ledger = namespacesFor(values);
+    const facts = await ledger.open();
+    return await actOnEach('retry', ledger, positionals, values, {
+      act: ({ namespace, ref }) => ledger.in(namespace).records.reopen(ref, actOptions(values)),
       said: (record) =>
         record.inDoubt
-          ? `in doubt again. Decide: semel resolve ${record.ref} landed|not-landed|run-again|abandon ${options}`
+          ? `in doubt again. Decide: semel resolve ${record.ref} landed|not-landed|run-again|abandon ${commandOptions(record.namespace, facts) ?? ''}`
           : 'released: the next call executes. Nothing runs by itself: make the call again',
     });
   },

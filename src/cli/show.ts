@@ -1,10 +1,10 @@
 // `semel show`: all that is known of one record, and what can be done about it.
 
-import { commandOptions, type RecordInfo } from '../semel/index.ts';
+import type { RecordInfo } from '../semel/index.ts';
 import { isAgent } from './caller.ts';
 import { command } from './command.ts';
-import { ledgerFor } from './ledger.ts';
 import { namedRecord } from './named.ts';
+import { namespacesFor } from './namespaces.ts';
 import { oneLine, print, printable, printJson, relative, styled } from './print.ts';
 import { type AttemptInfo, attemptsOf } from './show/attempts.ts';
 import { type NextStep, nextSteps, withoutVerdicts } from './show/next.ts';
@@ -27,15 +27,15 @@ first characters of one (at least four), by its ref (id@fence) or by its key.`,
     const [named] = positionals;
     if (named === undefined || positionals.length > 1)
       throw usageError('show', 'it takes one record', 'Write: semel show <id>. `semel ls` lists them.');
-    await using semel = ledgerFor(values);
+    await using ledger = namespacesFor(values);
     // Of a ref only the record counts: whoever shows it wants to see what has become of it.
     const name = named.includes('/') ? named : (named.split('@')[0] as string);
-    const record = await namedRecord('show', semel, name);
-    const history = await semel.records.history(record.key);
+    const record = await namedRecord('show', ledger, name);
+    const history = await ledger.in(record.namespace).records.history(record.key);
     const now = Date.now();
     const attempts = attemptsOf(record, history);
     const timeline = timelineOf(record, history, now);
-    const steps = nextSteps(record, commandOptions(semel.namespace, await semel.open()) ?? '', now);
+    const steps = nextSteps(record, await ledger.optionsFor(record.namespace), now);
     const next = isAgent() ? withoutVerdicts(steps) : steps;
     const drift = [...new Set(history.flatMap(({ detail }) => (detail.drift as string[] | undefined) ?? []))];
     if (values.json) printJson({ record, drift, attempts, timeline, next, history });

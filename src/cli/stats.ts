@@ -4,7 +4,7 @@ import { day, hour } from '../core/period.ts';
 import { command } from './command.ts';
 import { everyRecord } from './every.ts';
 import { flagReader } from './flag-values.ts';
-import { ledgerFor } from './ledger.ts';
+import { namespacesFor } from './namespaces.ts';
 import { print, printJson } from './print.ts';
 import { page } from './stats/chart.ts';
 import { createTally } from './stats/tally.ts';
@@ -13,7 +13,7 @@ import { usageError } from './usage.ts';
 export default command({
   name: 'stats',
   takes: '[options]',
-  about: `Counts records and their history: what was executed, how many calls were replayed instead, what is in doubt. With --observe:
+  about: `Counts records and their history, of every namespace unless one is named: what was executed, how many calls were replayed instead, what is in doubt. With --observe:
 what a semel that only observes would have prevented. What was pruned is not counted.`,
   flags: {
     since: { type: 'string', value: '<duration>', help: 'how far back (default 7d; with --by hour 24h)' },
@@ -38,9 +38,11 @@ what a semel that only observes would have prevented. What was pruned is not cou
     const { zone } = (by === 'day' ? day : hour)(values.tz ?? 'UTC');
     const now = Date.now();
     const tally = createTally(now - spanMs, now, { unit: by, zone });
-    await using semel = ledgerFor(values);
-    for await (const record of everyRecord(semel, values.tool === undefined ? {} : { contract: values.tool }))
-      tally.add(record, await semel.records.history(record.key));
+    await using ledger = namespacesFor(values);
+    const query = values.tool === undefined ? {} : { contract: values.tool };
+    for await (const semel of ledger.each())
+      for await (const record of everyRecord(semel, query))
+        tally.add(record, await semel.records.history(record.key));
     const stats = tally.result();
     if (values.json) printJson(stats);
     else print(...page(stats, values.observe ?? false));

@@ -3,10 +3,16 @@
 import { shownAddress } from '../store/address.ts';
 import type { StoreFacts } from '../store/store.ts';
 
-/** Undefined where no command can reach it. */
-export function commandOptions(namespace: string, { address }: StoreFacts): string | undefined {
+/** Undefined where no command can reach it. Without a namespace the operator's commands look into all of them. */
+export function commandOptions(
+  namespace: string | undefined,
+  { address }: Pick<StoreFacts, 'address'>,
+): string | undefined {
   if (address === undefined) return undefined;
-  return `--namespace ${shellWord(namespace)}${address === '' ? '' : ` --store ${shellWord(shownAddress(address))}`}`;
+  return [
+    ...(namespace === undefined ? [] : [`--namespace ${shellWord(namespace)}`]),
+    ...(address === '' ? [] : [`--store ${shellWord(shownAddress(address))}`]),
+  ].join(' ');
 }
 
 /** As one word of a shell. */

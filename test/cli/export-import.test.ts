@@ -91,7 +91,7 @@ describe('a ledger', () => {
     const { code, stderr } = await semel(['import', path, ...on('other.db', 'elsewhere')]);
     expect(code).toBe(64);
     expect(stderr).toContain('of namespace "shop", not "elsewhere"');
-    expect(stderr).toContain('Nothing was imported. Write --namespace shop.');
+    expect(stderr).toContain('Nothing was imported. Leave --namespace and SEMEL_NAMESPACE out');
   });
 
   test('is followed: what changes is printed as it changes, until interrupted', async () => {

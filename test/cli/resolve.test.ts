@@ -101,7 +101,8 @@ test('what changed after it was listed is refused, and the others are settled', 
   const mail = mailOf(semel);
   for (const to of ['lost-1', 'lost-2', 'lost-3']) await mail.try({ to });
   const { items } = await semel.doubts.list();
-  const decisions = items.map(({ key, ref, contract }) => ({
+  const decisions = items.map(({ namespace, key, ref, contract }) => ({
+    namespace,
     key,
     ref,
     contract,
@@ -111,7 +112,9 @@ test('what changed after it was listed is refused, and the others are settled', 
   }));
   await semel.doubts.resolve(items[1]!.ref, { landed: 'seen by another' });
   const told: string[] = [];
-  const reports = await settleMany(semel, decisions, { by: 'ann' }, ({ outcome }) => told.push(outcome));
+  const reports = await settleMany({ in: () => semel }, decisions, { by: 'ann' }, ({ outcome }) =>
+    told.push(outcome),
+  );
   expect(told).toEqual(['settled', 'refused', 'settled']);
   expect(reports[1]?.why).toContain('has been settled since it was looked at');
   expect(await Promise.all(items.map(async ({ key }) => (await semel.records.get(key))?.value))).toEqual([

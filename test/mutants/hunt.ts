@@ -105,6 +105,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
+  'src/cli/namespaces.ts': [['test/cli/namespaces']],
   'src/jobs/': [['src/jobs'], ['test/cli']],
   'src/providers/': [providers, ...usual],
   'src/core/contract.ts': [['test/library/quiet-time'], ...usual],

@@ -1,19 +1,24 @@
 // Words of the ledger for a completion. Only what a shell reads as one plain word: names were written by strangers, and
 // what is completed is run when somebody presses Enter.
 
+import type { Semel } from '../../semel/index.ts';
 import { contractsIn } from '../contracts.ts';
-import { ledgerFor } from '../ledger.ts';
+import { namespacesFor } from '../namespaces.ts';
 import type { LedgerWords } from './spec.ts';
 
 const most = 200;
 
 export async function wordsFor(kind: LedgerWords, line: string): Promise<readonly string[]> {
   const choice = { store: valueOnLine(line, 'store'), namespace: valueOnLine(line, 'namespace') };
-  await using semel = ledgerFor(choice, { onWarning: () => undefined });
-  const words = await found();
-  return words.filter(isPlain).slice(0, most);
+  await using ledger = namespacesFor(choice, { onWarning: () => undefined });
+  const words = new Set<string>();
+  for await (const semel of ledger.each()) {
+    for (const word of await found(semel)) if (isPlain(word)) words.add(word);
+    if (words.size >= most || kind === 'namespaces') break;
+  }
+  return [...words].slice(0, most);
 
-  async function found(): Promise<readonly string[]> {
+  async function found(semel: Semel): Promise<readonly string[]> {
     switch (kind) {
       case 'contracts':
         return contractsIn(semel);

@@ -8,14 +8,15 @@ import type { StoreFacts } from '../../store/store.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
 import { contractsIn } from '../contracts.ts';
 import { everyRecord } from '../every.ts';
-import { chosenNamespace, type LedgerChoice, ledgerFor, ledgerPath } from '../ledger.ts';
+import { type LedgerChoice, ledgerPath } from '../ledger.ts';
+import { type Namespaces, namespacesFor } from '../namespaces.ts';
 import { filesAt } from './files.ts';
 import type { ContractsIn, RecordSeen, Refused, Seen } from './seen.ts';
 
 /** More than these are not held in memory. */
 const mostRecords = 200_000;
-/** Each is a connection of its own. */
-const mostNamespaces = 100;
+/** More than these are not looked at. */
+const mostNamespaces = 1_000;
 /** Larger args are not compared. */
 const mostArgs = 4_096;
 
@@ -30,18 +31,16 @@ export interface Reading extends Seen {
 
 export async function readLedger(choice: LedgerChoice, now: number, since: number): Promise<Reading> {
   const path = ledgerPath(choice);
-  const open = (namespace: string) =>
-    ledgerFor({ ...choice, namespace }, { cache: false, onWarning: () => undefined });
-  const chosen = chosenNamespace(choice);
-  await using first = open(chosen ?? 'default');
+  await using ledger = namespacesFor(choice, { cache: false, onWarning: () => undefined });
+  const { chosen } = ledger;
   const files = path === undefined || !existsSync(path) ? undefined : filesAt(path);
-  const opened = await opening(first);
+  const opened = await opening(ledger);
   const nothing = { records: [], contracts: [], other: undefined, namespaces: [], leftOut: [], looked: 0 };
   if ('refused' in opened)
     return { now, since, facts: undefined, ...opened, files, ...nothing, optionsFor: () => '' };
 
   const { facts } = opened;
-  const all = await first.records.namespaces();
+  const all = await ledger.in(chosen ?? 'default').records.namespaces();
   const leftOut: string[] = [];
   if (all.length > mostNamespaces)
     leftOut.push(
@@ -53,7 +52,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
   const contracts: ContractsIn[] = [];
   let looked = 0;
   for (const namespace of names) {
-    await using semel = open(namespace);
+    const semel = ledger.in(namespace);
     contracts.push({ namespace, contracts: await contractsIn(semel) });
     if (chosen !== undefined && namespace !== chosen) continue;
     for await (const record of recordsOf(semel, since)) {
@@ -84,9 +83,11 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
 }
 
 /** A refusal is what a doctor is asked about; that there is no ledger, or that it does not answer, is not. */
-async function opening(semel: Semel): Promise<{ facts: StoreFacts } | { refused: Refused }> {
+async function opening(
+  ledger: Pick<Namespaces, 'open'>,
+): Promise<{ facts: StoreFacts } | { refused: Refused }> {
   try {
-    return { facts: await semel.open() };
+    return { facts: await ledger.open() };
   } catch (error) {
     if (!(error instanceof SemelError) || (error.code !== 'STORE_UNSAFE' && error.code !== 'STORE_MOVED'))
       throw error;
@@ -137,15 +138,14 @@ function isSmall(args: unknown): boolean {
 async function otherLedger({ kind, location }: StoreFacts): Promise<Seen['other']> {
   const path = defaultPath();
   if (kind !== 'sqlite' || !existsSync(path) || realpathSync(path) === location) return undefined;
-  const open = (namespace: string) =>
-    ledgerFor({ store: 'sqlite:', namespace }, { cache: false, onWarning: () => undefined });
   try {
-    await using first = open('default');
+    await using ledger = namespacesFor(
+      { store: 'sqlite:', namespace: undefined },
+      { cache: false, onWarning: () => undefined },
+    );
     const contracts: ContractsIn[] = [];
-    for (const namespace of (await first.records.namespaces()).slice(0, mostNamespaces)) {
-      await using semel = open(namespace);
-      contracts.push({ namespace, contracts: await contractsIn(semel) });
-    }
+    for (const namespace of (await ledger.in('default').records.namespaces()).slice(0, mostNamespaces))
+      contracts.push({ namespace, contracts: await contractsIn(ledger.in(namespace)) });
     return { path, contracts };
   } catch {
     return undefined;

@@ -1,10 +1,11 @@
-// Doubts by tool and error, oldest first: what has one cause is decided at once. Nothing here asks the ledger.
+// Doubts by namespace, tool and error, oldest first: what has one cause is decided at once. Nothing here asks the ledger.
 
 import { type RecordInfo, shellWord } from '../../semel/index.ts';
 import { printable } from '../print.ts';
 import { ageMs, errorOf } from '../state.ts';
 
 export interface Group {
+  readonly namespace: string;
   readonly contract: string;
   readonly error: string;
   /** Oldest first. */
@@ -13,8 +14,11 @@ export interface Group {
 
 export function groupsOf(items: readonly RecordInfo[], now: number): readonly Group[] {
   const sorted = items.toSorted((a, b) => ageMs(b, now) - ageMs(a, now));
-  const groups = Map.groupBy(sorted, (item) => `${item.contract}\0${errorText(item)}`);
+  const groups = Map.groupBy(sorted, (item) =>
+    JSON.stringify([item.namespace, item.contract, errorText(item)]),
+  );
   return [...groups.values()].map((members) => ({
+    namespace: (members[0] as RecordInfo).namespace,
     contract: (members[0] as RecordInfo).contract,
     error: errorText(members[0] as RecordInfo),
     members,

@@ -66,7 +66,7 @@ export async function planOf(
     const problem = problemOf(line);
     if (problem !== undefined) return problem;
     namespaces.add(line.namespace as string);
-    speaks.set(line.key as string, { line: number, isDone: false });
+    speaks.set(JSON.stringify([line.namespace, line.key]), { line: number, isDone: false });
     return undefined;
   }
 

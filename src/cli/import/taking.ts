@@ -16,6 +16,8 @@ export interface Report {
 }
 
 export interface Terms {
+  /** Of what has none of its own. */
+  readonly namespace: string;
   readonly contract: string;
   readonly meanings: ReadonlyMap<string, Meaning>;
   readonly windowMs: number;
@@ -27,10 +29,11 @@ const atOnce = 64;
 const namedKeys = 5;
 
 export async function takeIn(
-  semel: Semel,
+  /** Where the records of a namespace go. */
+  into: (namespace: string) => Semel,
   batches: AsyncIterable<readonly Line[]>,
   plan: Plan,
-  { contract, meanings, windowMs, dryRun }: Terms,
+  { namespace, contract, meanings, windowMs, dryRun }: Terms,
 ): Promise<Report> {
   const { lines, bad, badCount } = plan;
   const report: Report = {
@@ -41,7 +44,7 @@ export async function takeIn(
     bad,
     badCount,
   };
-  const terms = { namespace: semel.namespace, contract, windowMs, owner: hostname(), now: Date.now() };
+  const terms = { namespace, contract, windowMs, owner: hostname(), now: Date.now() };
 
   function recordFrom({ text }: Line): PortableRecord | Arrival | undefined {
     const line = parsed(text);
@@ -62,7 +65,7 @@ export async function takeIn(
   async function take(line: Line): Promise<void> {
     const record = recordFrom(line);
     if (record === undefined) return;
-    count('imported' in record ? record : await semel.records.import(record, { dryRun }));
+    count('imported' in record ? record : await into(record.namespace).records.import(record, { dryRun }));
   }
 
   function count(arrival: Arrival): void {

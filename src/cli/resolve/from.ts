@@ -1,11 +1,12 @@
 // `semel resolve --from <export> --match <column>`: what a provider's export has, has landed.
 
 import { basename } from 'node:path';
-import type { ActOptions, Semel } from '../../semel/index.ts';
+import type { ActOptions } from '../../semel/index.ts';
 import { confirmed } from '../confirm.ts';
 import { errorMatcher } from '../doubt/groups.ts';
 import { everyDoubt } from '../every.ts';
 import { flagReader } from '../flag-values.ts';
+import type { Namespaces } from '../namespaces.ts';
 import { complain, oneLine, print, printAside, printJson } from '../print.ts';
 import { usageError } from '../usage.ts';
 import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
@@ -34,13 +35,13 @@ const examples = 20;
 const mostPairs = 5;
 
 export async function resolveFrom(
-  semel: Semel,
+  ledger: Namespaces,
   choice: ExportChoice,
   act: ActOptions,
   options: string,
 ): Promise<number> {
   const { candidates, rows, warning } = await readingOf(
-    inDoubt(semel, choice),
+    inDoubt(ledger, choice),
     readRows(choice.from),
     termsOf(choice),
   );
@@ -76,13 +77,14 @@ export async function resolveFrom(
     print('Nothing was changed.');
     return 70;
   }
-  const reports = await settleMany(semel, decisions, act, choice.json ? () => undefined : printReport);
+  const reports = await settleMany(ledger, decisions, act, choice.json ? () => undefined : printReport);
   return conclude([...reports, ...left], choice.json, `semel doubt ${options}`);
 }
 
-async function* inDoubt(semel: Semel, { tool, error }: ExportChoice) {
+async function* inDoubt(ledger: Namespaces, { tool, error }: ExportChoice) {
   const isMeant = error === undefined ? () => true : errorMatcher(error);
-  for await (const record of everyDoubt(semel, tool)) if (record.inDoubt && isMeant(record)) yield record;
+  for await (const semel of ledger.each())
+    for await (const record of everyDoubt(semel, tool)) if (record.inDoubt && isMeant(record)) yield record;
 }
 
 function termsOf(choice: ExportChoice): Terms {
@@ -119,11 +121,12 @@ function whyUnclear({ rows, lines, isShared }: Candidate): string {
 }
 
 function decisionOf(
-  { key, ref, contract, lines, result, remoteRef }: Candidate,
+  { namespace, key, ref, contract, lines, result, remoteRef }: Candidate,
   choice: ExportChoice,
 ): Decision {
   const source = `${choice.from === '-' ? 'standard input' : basename(choice.from)}, line ${lines[0]}`;
   return {
+    namespace,
     key,
     ref,
     contract,

@@ -1,9 +1,10 @@
 // `semel resolve --tool … --error … <verdict>`: one verdict about all that has one cause.
 
-import type { ActOptions, RecordInfo, Semel } from '../../semel/index.ts';
+import type { ActOptions, RecordInfo } from '../../semel/index.ts';
 import { confirmed } from '../confirm.ts';
 import { errorMatcher, errorText } from '../doubt/groups.ts';
 import { everyDoubt } from '../every.ts';
+import type { Namespaces } from '../namespaces.ts';
 import { complain, oneLine, print, printAside, printJson } from '../print.ts';
 import { ageText, nameOf } from '../state.ts';
 import { usageError } from '../usage.ts';
@@ -22,7 +23,7 @@ export interface GroupChoice extends Words {
 const examples = 10;
 
 export async function resolveGroup(
-  semel: Semel,
+  ledger: Namespaces,
   verdict: string,
   choice: GroupChoice,
   act: ActOptions,
@@ -37,7 +38,7 @@ export async function resolveGroup(
   if (choice.ref !== undefined)
     throw usageError('resolve', '--ref is the id of one effect', 'Decide these one by one, or by --from.');
   const resolution = resolutionOf(verdict, choice);
-  const found = await membersOf(semel, choice);
+  const found = await membersOf(ledger, choice);
   if (found.length === 0) {
     if (choice.json) printJson([]);
     else print(`Nothing in doubt is so. What there is: semel doubt ${options}`);
@@ -58,13 +59,22 @@ export async function resolveGroup(
     return 70;
   }
   const decisions = found.map(
-    ({ key, ref, contract }): Decision => ({ key, ref, contract, resolution, note: undefined, because: '' }),
+    ({ namespace, key, ref, contract }): Decision => ({
+      namespace,
+      key,
+      ref,
+      contract,
+      resolution,
+      note: undefined,
+      because: '',
+    }),
   );
-  const reports = await settleMany(semel, decisions, act, choice.json ? () => undefined : printReport);
+  const reports = await settleMany(ledger, decisions, act, choice.json ? () => undefined : printReport);
   return conclude(reports, choice.json, `semel doubt ${options}`);
 }
 
 interface Member {
+  readonly namespace: string;
   readonly key: string;
   readonly ref: string;
   readonly contract: string;
@@ -72,12 +82,17 @@ interface Member {
 }
 
 /** As they are now: what changes before it is settled is refused by its ref. */
-async function membersOf(semel: Semel, { tool, error }: GroupChoice): Promise<readonly Member[]> {
+async function membersOf(ledger: Namespaces, { tool, error }: GroupChoice): Promise<readonly Member[]> {
   const isMeant = error === undefined ? () => true : errorMatcher(error);
   const found: Member[] = [];
-  for await (const record of everyDoubt(semel, tool))
-    if (record.inDoubt && isMeant(record))
-      found.push({ key: record.key, ref: record.ref, contract: record.contract, line: lineOf(record) });
+  const isOneNamespace = (await ledger.names()).length === 1;
+  for await (const semel of ledger.each())
+    for await (const record of everyDoubt(semel, tool)) {
+      if (!record.inDoubt || !isMeant(record)) continue;
+      const { namespace, key, ref, contract } = record;
+      const line = isOneNamespace ? lineOf(record) : `${lineOf(record)}  (${namespace})`;
+      found.push({ namespace, key, ref, contract, line });
+    }
   return found;
 }
 

@@ -2,9 +2,11 @@
 
 import { isSemelError } from '../../core/errors.ts';
 import type { ActOptions, Resolution, Semel } from '../../semel/index.ts';
+import type { Namespaces } from '../namespaces.ts';
 import { print, printable, printJson } from '../print.ts';
 
 export interface Decision {
+  readonly namespace: string;
   readonly key: string;
   readonly ref: string;
   readonly contract: string;
@@ -23,13 +25,14 @@ export interface Report {
 }
 
 export async function settleMany(
-  semel: Semel,
+  ledger: Pick<Namespaces, 'in'>,
   decisions: readonly Decision[],
   options: ActOptions,
   told: (report: Report) => void,
 ): Promise<readonly Report[]> {
   const reports: Report[] = [];
-  for (const { key, ref, contract, resolution, note } of decisions) {
+  for (const { namespace, key, ref, contract, resolution, note } of decisions) {
+    const semel = ledger.in(namespace);
     const report = await settleOne(semel, `${key}${ref.slice(ref.indexOf('@'))}`, resolution, {
       ...options,
       ...(note === undefined ? {} : { note }),

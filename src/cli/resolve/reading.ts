@@ -9,6 +9,7 @@ import type { Row } from './rows.ts';
 
 /** All that is kept of a record in doubt while the file is read. */
 export interface Candidate {
+  readonly namespace: string;
   readonly key: string;
   readonly ref: string;
   readonly contract: string;
@@ -48,8 +49,9 @@ export async function readingOf(
   const byFace = new Map<string, Candidate[]>();
   const candidates: Candidate[] = [];
   for await (const record of records) {
-    const { key, ref, contract } = record;
+    const { namespace, key, ref, contract } = record;
     const candidate = {
+      namespace,
       key,
       ref,
       contract,

@@ -2,7 +2,7 @@
 
 import { formatDuration } from '../../core/duration.ts';
 import { type Cell, relative, styled, table } from '../print.ts';
-import type { Counts, Slot, Stats } from './tally.ts';
+import type { ContractCounts, Counts, Slot, Stats } from './tally.ts';
 
 const barWidth = 40;
 
@@ -90,9 +90,12 @@ function contracts({ contracts: rows, totals }: Stats, observe: boolean): readon
     word === 'inDoubt' && counts[word] > 0
       ? { text: String(counts[word]), style: 'yellow' }
       : String(counts[word]);
+  const isOneNamespace = new Set(rows.map(({ namespace }) => namespace)).size <= 1;
+  const nameOf = ({ namespace, contract }: ContractCounts) =>
+    isOneNamespace ? contract : `${contract}  (${namespace})`;
   const row = (name: string, counts: Counts) => [name, ...words.map(([, word]) => cell(counts, word))];
   return table(
     ['contract', ...words.map(([name]) => name)],
-    [...rows.map((counts) => row(counts.contract, counts)), row('all', totals)],
+    [...rows.map((counts) => row(nameOf(counts), counts)), row('all', totals)],
   );
 }

@@ -29,6 +29,7 @@ export interface Slot extends Counts {
 }
 
 export interface ContractCounts extends Counts {
+  readonly namespace: string;
   readonly contract: string;
 }
 
@@ -57,6 +58,7 @@ export interface Tally {
 }
 
 type Word = keyof Counts;
+type Named = Pick<RecordInfo, 'namespace' | 'contract'>;
 
 const verdicts = new Set<unknown>(['landed', 'notLanded', 'runAgain', 'abandon']);
 
@@ -75,37 +77,39 @@ export function createTally(
   let resolved = 0;
   let decided = 0;
 
-  function count(contract: string, word: Word, at: number, times = 1): void {
+  function count({ namespace, contract }: Named, word: Word, at: number, times = 1): void {
     if (at < since || at > until) return;
     const slot = bySlot.get(calendarSlot(period, at).slot);
-    const known = byContract.get(contract) ?? { contract, ...none() };
-    byContract.set(contract, known);
+    const name = JSON.stringify([namespace, contract]);
+    const known = byContract.get(name) ?? { namespace, contract, ...none() };
+    byContract.set(name, known);
     for (const counts of [totals, known, slot]) if (counts !== undefined) counts[word] += times;
   }
 
   function countRecord(record: RecordInfo, importedAt: number | undefined): void {
-    const { contract, status, error } = record;
+    const { status, error } = record;
     if (record.inDoubt) {
       const at = (record.lastDispatchedAt ?? record.updatedAt).getTime();
       open += 1;
       oldest = Math.min(oldest, at);
-      count(contract, 'inDoubt', at);
+      count(record, 'inDoubt', at);
     } else if (status === 'succeeded' || (status === 'failed' && !record.doubt && error?.code !== 'POISON')) {
-      count(contract, 'executed', importedAt ?? (record.settledAt ?? record.updatedAt).getTime());
+      count(record, 'executed', importedAt ?? (record.settledAt ?? record.updatedAt).getTime());
     }
   }
 
-  function countEvent({ contract, status, inDoubt }: RecordInfo, { type, detail, at }: StoreEvent): void {
+  function countEvent(record: RecordInfo, { type, detail, at }: StoreEvent): void {
+    const { status, inDoubt } = record;
     const times = typeof detail.times === 'number' ? detail.times : 1;
     const isInTime = at >= since && at <= until;
     if (type === 'replayed') {
-      count(contract, 'replayed', at, times);
-      if (status === 'succeeded') count(contract, 'saved', at, times);
-    } else if (type === 'conflict') count(contract, 'conflicts', at, times);
-    else if (type === 'duplicate') count(contract, 'duplicates', at);
+      count(record, 'replayed', at, times);
+      if (status === 'succeeded') count(record, 'saved', at, times);
+    } else if (type === 'conflict') count(record, 'conflicts', at, times);
+    else if (type === 'duplicate') count(record, 'duplicates', at);
     else if (type === 'observed') {
       const isPrevented = detail.would === 'replay' || detail.would === 'busy';
-      count(contract, isPrevented ? 'wouldPrevent' : 'wouldHold', at, times);
+      count(record, isPrevented ? 'wouldPrevent' : 'wouldHold', at, times);
     } else if (type === 'resolved' && isInTime && verdicts.has(detail.act)) resolved += 1;
     else if (
       type === 'takeover' &&
@@ -132,10 +136,14 @@ export function createTally(
       doubts: { open, oldest: open === 0 ? undefined : new Date(oldest), resolved, decided },
       slots,
       contracts: [...byContract.values()].sort(
-        (a, b) => b.executed + b.replayed - (a.executed + a.replayed) || (a.contract < b.contract ? -1 : 1),
+        (a, b) => b.executed + b.replayed - (a.executed + a.replayed) || (nameOf(a) < nameOf(b) ? -1 : 1),
       ),
     }),
   };
+}
+
+function nameOf({ namespace, contract }: ContractCounts): string {
+  return JSON.stringify([contract, namespace]);
 }
 
 /** A record from another ledger was settled there, not when it arrived. */
