@@ -7,7 +7,7 @@ import { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Held, Refusal, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { type AttemptContext, contextFor, type RequestLog } from './context.ts';
+import { type AttemptContext, contextFor, type RequestLog, sentBlindly } from './context.ts';
 import { mayRepeat, rerunWithin } from './doubt.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { timedOut } from './refusals.ts';
@@ -33,9 +33,12 @@ export interface Attempt {
   prepare(output: unknown): void;
   /** Before the effect: makes sure that the lease is held, however long it took to get here. */
   ready(): Promise<void>;
-  cross(): Promise<void>;
+  /** `unkeyed`: to where a request goes that carries no key of ours; the record must say so before it leaves. */
+  cross(unkeyed?: string): Promise<void>;
   /** Before a further try: the provider's window is judged again. */
   rejudge(): Promise<void>;
+  /** A try has ended, and nobody knows how. */
+  leaveOpen(): void;
   /** Verify said "not landed" of every earlier attempt. */
   clear(): Promise<Refusal | undefined>;
   /** Tells the effect to stop; its ending is still waited for. */
@@ -56,6 +59,8 @@ export interface AttemptOptions {
   readonly token: string;
   /** When the claim was asked for, on this process's monotonic clock. */
   readonly askedAt: number;
+  /** Says it once. */
+  readonly warn: (message: string) => void;
 }
 
 export function startAttempt({
@@ -65,6 +70,7 @@ export function startAttempt({
   record: claimed,
   token,
   askedAt,
+  warn,
 }: AttemptOptions): Attempt {
   const { contract } = call.tool;
   const held: Held = {
@@ -77,6 +83,8 @@ export function startAttempt({
   const stop = createStop();
   const { promise: over, resolve: end } = Promise.withResolvers<Over>();
   let isOver = false;
+  let isOpen = false;
+  const issued = new Set<string>();
   let prepared: { readonly output: unknown; readonly text: string | null } | undefined =
     claimed.prepared === null
       ? undefined
@@ -119,14 +127,27 @@ export function startAttempt({
     if (contract.rerunWithinMs !== null && attempt.record.dispatched) await judge();
   }
 
-  async function send(): Promise<void> {
+  async function send(isKeyed = true): Promise<void> {
     await ready();
-    await judge();
+    await judge(isKeyed);
   }
 
-  async function judge(): Promise<void> {
+  async function cross(unkeyed?: string): Promise<void> {
+    const losesKey = unkeyed !== undefined && attempt.record.keyed;
+    if (losesKey) {
+      warn(foreignKey(contract.name, unkeyed));
+      // What may have landed under our key must not be sent under another one.
+      const mayHaveLanded = isOpen || attempt.record.doubtSince !== null;
+      if (mayHaveLanded && rerunWithin(call, attempt.record) !== null) throw sentBlindly(unkeyed);
+    }
+    if (attempt.record.dispatched && !losesKey) return stop.throwIfAsked();
+    await send(!losesKey);
+  }
+
+  async function judge(isKeyed = true): Promise<void> {
     const answer = await ledger.dispatch({
       ...held,
+      keyed: isKeyed,
       prepared: prepared?.text ?? null,
       // What let the claim take the doubt lets it cross the line too.
       rerunWithinMs: rerunWithin(call, attempt.record),
@@ -162,9 +183,9 @@ export function startAttempt({
       attempt.hasPrepared = true;
     },
     ready,
-    async cross() {
-      if (attempt.record.dispatched) return stop.throwIfAsked();
-      await send();
+    cross,
+    leaveOpen() {
+      isOpen = true;
     },
     async rejudge() {
       if (contract.rerunWithinMs !== null && attempt.record.dispatched) await send();
@@ -193,14 +214,12 @@ export function startAttempt({
         recordKey: held.key,
         keyFence: () => attempt.record.keyFence,
         provider: contract.provider,
-        mayRepeat: mayRepeat(call, claimed),
+        issued,
+        mayRepeat: () => mayRepeat(call, attempt.record),
         fence: held.fence,
         attempt: attempt.record.attempts,
         stop,
-        cross: async () => {
-          if (!attempt.record.dispatched) await send();
-          else stop.throwIfAsked();
-        },
+        cross,
         note,
         prepared: () => prepared?.output,
       }),
@@ -237,6 +256,14 @@ function isSameCode({ tool }: Call, claimed: StoredRecord): boolean {
 
 const maxPreparedBytes = 1_048_576;
 const maxRefLength = 1_000;
+
+function foreignKey(name: string, host: string): string {
+  return (
+    `${name}: a request to ${host} does not carry semel's key (an SDK may have set one of its own), so it is not sent ` +
+    "again on the provider's word: a lost reply leaves it in doubt. Send `ctx.key`, or describe the SDK's keys in " +
+    '`provider.sdkKey`, so that `ctx.fetch` replaces them.'
+  );
+}
 
 function crossRefused(name: string, why: Refusal): SemelError {
   if (why === 'window') {

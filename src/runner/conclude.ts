@@ -113,7 +113,7 @@ function settleRequest(
   { ending, thrown, verified, late }: Try,
 ): SettleRequest {
   const { contract } = attempt.call.tool;
-  const keyed = contract.rerunWithinMs !== null;
+  const keyed = contract.rerunWithinMs !== null && attempt.record.keyed;
   if (ending.outcome !== 'succeeded') {
     return {
       ...attempt.held,

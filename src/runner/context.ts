@@ -8,7 +8,7 @@ import { providerKey } from '../core/key.ts';
 import type { Provider } from '../core/provider.ts';
 import { MaybeLanded } from '../core/signals.ts';
 import { redirected } from './redirect.ts';
-import { keyMadeUp, madeUp, withKey } from './request-key.ts';
+import { carriedBy, keyMadeUp, madeUp, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
 
 export interface AttemptContext<Prepared = unknown> {
@@ -46,12 +46,15 @@ interface ContextSource {
   readonly recordKey: string;
   readonly keyFence: () => number | string;
   readonly provider: Provider | undefined;
+  /** The keys that the attempt has given out: a request with another one is not known by our key. */
+  readonly issued: Set<string>;
   /** Whether the same request may be sent once more: its class is harmless, or its key is trusted. */
-  readonly mayRepeat: boolean;
+  readonly mayRepeat: () => boolean;
   readonly fence: number;
   readonly attempt: number;
   readonly stop: Stop;
-  readonly cross: () => Promise<void>;
+  /** `unkeyed`: to where the request goes that is about to leave without a key of ours. */
+  readonly cross: (unkeyed?: string) => Promise<void>;
   readonly note: (remoteRef: string) => void;
   readonly prepared: () => unknown;
 }
@@ -60,18 +63,23 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 /** One per try: requests of a later try get the same keys again, in the same order. */
 export function contextFor(source: ContextSource): { ctx: AttemptContext; log: RequestLog } {
-  const { namespace, recordKey, provider } = source;
+  const { namespace, recordKey, provider, issued } = source;
   const format = provider?.format ?? ((uuid: string) => uuid);
-  const keyFor = (part?: string) => format(providerKey(namespace, recordKey, source.keyFence(), part));
   const fates: RequestFate[] = [];
   const sent: Sent[] = [];
   const crossings = new Set<Promise<void>>();
   let marking: Promise<unknown> = Promise.resolve();
   let isOver = false;
 
-  async function cross(): Promise<void> {
+  function keyFor(part?: string): string {
+    const key = format(providerKey(namespace, recordKey, source.keyFence(), part));
+    issued.add(key);
+    return key;
+  }
+
+  async function cross(unkeyed?: string): Promise<void> {
     if (isOver) throw straggler();
-    const crossing = source.cross();
+    const crossing = source.cross(unkeyed);
     crossings.add(crossing);
     try {
       await crossing;
@@ -90,12 +98,17 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     const nth = fates.length;
     fates.push('not sent');
     const given = new Request(input, init);
-    const own = await inOrder(async () => numbered(given, await markOf(given, init?.body)));
-    const request = await withKey(provider, given, () =>
+    const { own, carried } = await inOrder(async () => {
+      const mark = await markOf(given, init?.body);
+      const carried = await carriedBy(provider, given);
+      return { own: numbered(given, mark, carried.key), carried };
+    });
+    const isOurs = isKeyOurs(carried.key);
+    const request = withKey(provider, given, carried, () =>
       keyFor(own.number === 1 ? undefined : `#${own.number}`),
     );
     source.stop.throwIfAsked();
-    await cross();
+    await cross(isOurs ? undefined : new URL(given.url).host);
     // Until it is known what became of it, nobody knows.
     fates[nth] = 'ambiguous';
     const again = request.clone();
@@ -123,10 +136,19 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     return keyMadeUp(provider, request) ?? (isStream(body) ? undefined : await wordsOf(request));
   }
 
+  /** The provider knows the request by a key of ours: one that `ctx.fetch` adds, or that the tool has asked for. */
+  function isKeyOurs(carried: string | undefined): boolean {
+    // Where the tool sends it, semel does not see it; but a key that nobody asked for is not sent.
+    if (provider?.sentBy === 'tool') return issued.size > 0;
+    return carried === undefined || issued.has(carried);
+  }
+
   /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
-  function numbered(request: Request, mark: string | undefined): Sent {
+  function numbered(request: Request, mark: string | undefined, carried: string | undefined): Sent {
     const earlier = sent.findLast((each) => each.mark === mark && isSentAgain(each));
-    const isTrusted = source.mayRepeat || (provider === undefined && hasOwnKey(request));
+    // Under a key of its own that stays the same, whoever honours keys knows it again.
+    const isSameKey = carried !== undefined && carried === earlier?.carried;
+    const isTrusted = isSameKey || (source.mayRepeat() && isKeyOurs(carried));
     if (!isTrusted && earlier?.fate === 'ambiguous')
       throw sentBlindly(provider?.name ?? new URL(request.url).host);
     if (earlier !== undefined) {
@@ -134,7 +156,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
       earlier.fate = undefined;
       return earlier;
     }
-    const own: Sent = { mark, number: sent.length + 1, fate: undefined };
+    const own: Sent = { mark, carried, number: sent.length + 1, fate: undefined };
     sent.push(own);
     return own;
   }
@@ -163,7 +185,7 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
     get signal() {
       return source.stop.signal();
     },
-    dispatch: cross,
+    dispatch: () => cross(),
     note: source.note,
     get prepared() {
       return source.prepared();
@@ -183,6 +205,8 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
 interface Sent {
   /** What tells it from the others; undefined: it cannot be told. */
   readonly mark: string | undefined;
+  /** The key that it came with. */
+  readonly carried: string | undefined;
   readonly number: number;
   /** Once it has ended. */
   fate: RequestFate | undefined;
@@ -219,12 +243,7 @@ function* between(bytes: Buffer, mark: string): Generator<Buffer> {
   yield bytes.subarray(from);
 }
 
-/** Without a provider nobody knows what is honoured; whoever sends a key knows it. */
-function hasOwnKey({ headers }: Request): boolean {
-  return headers.has('idempotency-key') || headers.has('x-idempotency-key');
-}
-
-function sentBlindly(name: string): MaybeLanded {
+export function sentBlindly(name: string): MaybeLanded {
   return new MaybeLanded(
     `${name}: this request went out already and may have landed. No key of it is trusted, so it is not sent again; ` +
       'switch off the retries of the SDK.',

@@ -35,7 +35,7 @@ export function rerunWithin(call: Call, record: StoredRecord): number | null {
 
 /** Whether one request may be sent once more inside an attempt: never where a re-run would have to be refused. */
 export function mayRepeat(call: Call, record: StoredRecord): boolean {
-  return mayAlwaysRerun(call, record) || call.tool.contract.rerunWithinMs !== null;
+  return mayAlwaysRerun(call, record) || (call.tool.contract.rerunWithinMs !== null && record.keyed);
 }
 
 function mayAlwaysRerun({ tool: { contract } }: Call, record: StoredRecord): boolean {

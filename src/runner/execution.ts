@@ -23,6 +23,8 @@ export interface ExecutionOptions {
   readonly clock: Clock;
   readonly concluding: Concluding;
   readonly onStart: (call: Call, attempt: Attempt) => void;
+  /** Says it once. */
+  readonly warn: (message: string) => void;
 }
 
 export interface Executions {
@@ -32,7 +34,7 @@ export interface Executions {
   interrupt(): void;
 }
 
-export function createExecutions({ ledger, clock, concluding, onStart }: ExecutionOptions): Executions {
+export function createExecutions({ ledger, clock, concluding, onStart, warn }: ExecutionOptions): Executions {
   const running = new Map<Attempt, Promise<Result>>();
 
   function withAttempt(
@@ -41,7 +43,7 @@ export function createExecutions({ ledger, clock, concluding, onStart }: Executi
     record: StoredRecord,
     work: Body,
   ): Promise<Result> {
-    const attempt = startAttempt({ ledger, clock, call, record, token, askedAt });
+    const attempt = startAttempt({ ledger, clock, call, record, token, askedAt, warn });
     onStart(call, attempt);
     const unlisten = endWithCaller(call, attempt);
     const result = work(attempt)

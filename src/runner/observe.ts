@@ -41,7 +41,7 @@ async function observed(call: Call, execute: (body: Body) => Promise<Result>): P
     const { run, log } = bare(call, {
       keyFence: attempt.record.keyFence,
       // What the ledger thinks of it changes nothing.
-      cross: () => attempt.cross().catch(() => undefined),
+      cross: (unkeyed) => attempt.cross(unkeyed).catch(() => undefined),
       note: (ref) => attempt.note(ref),
     });
     effect = run();

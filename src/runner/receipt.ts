@@ -121,7 +121,7 @@ export function inDoubt(
       `${contract.name} may have landed (${first}).${more.because === undefined ? '' : ` Verify: ${more.because}.`} Nothing was done again.`,
       {
         next,
-        evidence: evidenceOf(record),
+        evidence: { ...evidenceOf(record), ...(wentUnkeyed(call, record) ? { withoutKey: true } : {}) },
         ...retry,
         ...(more.cause === undefined ? {} : { cause: more.cause }),
         ...(more.cause instanceof PartialSuccess ? { value: more.cause.landed } : {}),
@@ -168,6 +168,10 @@ function whoDecides(
     const sentence = ` Or call again: \`verify\` is asked, and in ${seconds} s at the latest it can decide.`;
     return { sentence, retriable: true, retryAfterMs: quietInMs };
   }
+  if (wentUnkeyed(call, record))
+    return {
+      sentence: ` ${withoutKey} Send \`ctx.key\`, or describe the SDK's keys in \`provider.sdkKey\`.`,
+    };
   const errorCode = /^([A-Z][A-Z0-9_]{2,}):/.exec(record.error?.message ?? '')?.[1];
   const sentences = [
     call.tool.contract.provider === undefined
@@ -178,6 +182,13 @@ function whoDecides(
       : ` If ${errorCode} always means that nothing was sent, add: classify: { ${errorCode}: 'notLanded' }.`,
   ];
   return { sentence: sentences.join('') };
+}
+
+const withoutKey = "A request went out without semel's key, so the provider may not know a second one.";
+
+/** The contract trusts its provider's key, and something was sent without it. */
+function wentUnkeyed({ tool: { contract } }: Call, record: StoredRecord): boolean {
+  return contract.rerunWithinMs !== null && !record.keyed;
 }
 
 function isInTime(call: Call, record: StoredRecord): boolean {

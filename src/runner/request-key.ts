@@ -17,22 +17,49 @@ function headerOf({ header = 'Idempotency-Key' }: Provider): string {
   return header;
 }
 
+/** What a request carries before `ctx.fetch` adds anything. */
+export interface Carried {
+  /** The key that the tool or its SDK has put there; undefined: none, or one that ours replaces. */
+  readonly key: string | undefined;
+  /** Where the key goes into the body. */
+  readonly body?: JsonBody;
+}
+
+export async function carriedBy(provider: Provider | undefined, request: Request): Promise<Carried> {
+  const { headers, url } = request;
+  const { bodyField, queryField, sentBy = 'fetch' } = provider ?? {};
+  if (provider === undefined || sentBy !== 'fetch')
+    return { key: headers.get('idempotency-key') ?? headers.get('x-idempotency-key') ?? undefined };
+  if (bodyField !== undefined) {
+    const body = await jsonBody(provider, bodyField, request);
+    const isNamed = Object.hasOwn(body.fields, bodyField);
+    return { key: isNamed ? String(body.fields[bodyField]) : undefined, body };
+  }
+  if (queryField !== undefined) {
+    const named = new URL(url).searchParams.getAll(queryField);
+    return { key: named.length === 0 ? undefined : named.join(', ') };
+  }
+  const isReplaced = keyMadeUp(provider, request) !== undefined;
+  return { key: isReplaced ? undefined : (headers.get(headerOf(provider)) ?? undefined) };
+}
+
 /** `fetch` would carry the key along to wherever it is sent, so no redirect is followed with it. */
-export async function withKey(
+export function withKey(
   provider: Provider | undefined,
   request: Request,
+  carried: Carried,
   key: () => string,
-): Promise<Request> {
+): Request {
   const { bodyField, queryField, sentBy = 'fetch' } = provider ?? {};
   if (provider === undefined || sentBy !== 'fetch') return request;
-  const body = bodyField === undefined ? undefined : await jsonBody(provider, bodyField, request);
-  if (isNamed(provider, request, body)) return new Request(request, { redirect: 'manual' });
+  if (carried.key !== undefined) return new Request(request, { redirect: 'manual' });
   if (provider.hosts === undefined) throw hostsMissing(provider);
   if (!mayKnowKey(provider.hosts, request.url)) throw strangeHost(provider, request.url);
-  if (bodyField !== undefined && body !== undefined) {
+  if (bodyField !== undefined && carried.body !== undefined) {
     const headers = new Headers(request.headers);
     headers.delete('content-length');
-    return new Request(request, { headers, body: inserted(body.text, bodyField, key()), redirect: 'manual' });
+    const body = inserted(carried.body.text, bodyField, key());
+    return new Request(request, { headers, body, redirect: 'manual' });
   }
   if (queryField !== undefined) {
     const url = new URL(request.url);
@@ -46,15 +73,7 @@ export async function withKey(
 
 interface JsonBody {
   readonly text: string;
-  readonly fields: object;
-}
-
-/** The tool has put a key there itself. */
-function isNamed(provider: Provider, request: Request, body: JsonBody | undefined): boolean {
-  const { bodyField, queryField } = provider;
-  if (bodyField !== undefined) return body !== undefined && Object.hasOwn(body.fields, bodyField);
-  if (queryField !== undefined) return new URL(request.url).searchParams.has(queryField);
-  return request.headers.has(headerOf(provider)) && keyMadeUp(provider, request) === undefined;
+  readonly fields: Readonly<Record<string, unknown>>;
 }
 
 /** Of a copy: the request goes on to be sent. */
@@ -62,7 +81,8 @@ async function jsonBody(provider: Provider, field: string, request: Request): Pr
   const text = await request.clone().text();
   try {
     const fields: unknown = JSON.parse(text);
-    if (typeof fields === 'object' && fields !== null && !Array.isArray(fields)) return { text, fields };
+    if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
+      return { text, fields: fields as JsonBody['fields'] };
   } catch {
     // Told below.
   }

@@ -101,6 +101,7 @@ export function createRunner({
     clock,
     concluding,
     onStart: (call, attempt) => flights.started(call, attempt),
+    warn,
   });
   const { open, glance, tell } = createClaims({
     ledger,

@@ -30,6 +30,7 @@ export async function runTries(attempt: Attempt, clock: Clock, random: Random): 
     // What was refused is refused again, also where an earlier try leaves the whole in doubt.
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
+    if (joined.ending.outcome === 'unknown') attempt.leaveOpen();
     await pause(clock, backoffMs(retry, tries.length, random));
     if (attempt.stop.isAsked) return joined;
     try {
@@ -110,9 +111,8 @@ function mayTryAgain(attempt: Attempt, ending: Ending): boolean {
   if (attempt.stop.isAsked) return false;
   if (ending.outcome === 'released') return true;
   const { contract } = attempt.call.tool;
-  return (
-    ending.outcome === 'unknown' && (isRepeatable(attempt.record.effect) || contract.rerunWithinMs !== null)
-  );
+  const isKeyed = contract.rerunWithinMs !== null && attempt.record.keyed;
+  return ending.outcome === 'unknown' && (isRepeatable(attempt.record.effect) || isKeyed);
 }
 
 function joinTries(tries: readonly Try[]): Try {

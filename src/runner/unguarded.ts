@@ -13,7 +13,7 @@ import { backoffMs, classifiedBy } from './tries.ts';
 /** How a run without a claim reaches the outside. */
 export interface Outside {
   readonly keyFence: number | string;
-  readonly cross: () => Promise<void>;
+  readonly cross: (unkeyed?: string) => Promise<void>;
   readonly note: (remoteRef: string) => void;
 }
 
@@ -125,8 +125,9 @@ export function bare(call: Call, { keyFence, cross, note }: Outside): BareRun {
     recordKey: call.key,
     keyFence: () => keyFence,
     provider: call.tool.contract.provider,
+    issued: new Set(),
     // Without a claim nothing is held back.
-    mayRepeat: true,
+    mayRepeat: () => true,
     fence: 0,
     attempt: 1,
     stop,

@@ -224,6 +224,8 @@ export interface RenewAnswer {
 }
 
 export interface DispatchRequest extends Held {
+  /** What is about to be sent carries our key, where the target honours one. */
+  readonly keyed: boolean;
   readonly prepared: string | null;
   readonly rerunWithinMs: number | null;
   readonly quietMs: number;

@@ -239,6 +239,44 @@ describe('over HTTP', () => {
     ).rejects.toThrow(/127\.0\.0\.1:\d+ is no host of the provider/);
   });
 
+  const sendWithOwnKey = (send: typeof fetch, url: string, given: Mail) =>
+    send(url, {
+      method: 'POST',
+      body: JSON.stringify(given),
+      headers: { 'Idempotency-Key': crypto.randomUUID() },
+    });
+
+  test('a key that an SDK makes up is named as the cause of a doubt', async () => {
+    await using api = await apiServer();
+    await using semel = semelInMemory();
+    const send = semel.tool({
+      name: 'mail.send',
+      effect: 'irreversible',
+      per: 'ever',
+      provider: { name: 'postco', window: '60d', hosts: ['127.0.0.1'] },
+      run: async (given: Mail, ctx) => (await sendWithOwnKey(ctx.fetch, api.url, given)).json(),
+    });
+    const table = await landsOnce(send, mail, { effects: api.effects });
+    for (const row of ['reply lost inside run', 'killed after the effect, retried'])
+      expect(statusOf(table, row)).toBe('in doubt');
+    expect(String(table)).toContain("in doubt: `run` sends a key that is not semel's");
+  });
+
+  test('and as the cause of a second effect, where `run` has a client of its own', async () => {
+    await using api = await apiServer();
+    await using semel = semelInMemory();
+    const send = semel.tool({
+      name: 'mail.send',
+      effect: 'irreversible',
+      per: 'ever',
+      provider: { name: 'postco', window: '60d', hosts: ['127.0.0.1'] },
+      run: async (given: Mail) => (await sendWithOwnKey(fetch, api.url, given)).json(),
+    });
+    await expect(landsOnce(send, mail, { effects: api.effects })).rejects.toThrow(
+      "`run` sends a key that is not semel's (its SDK makes one up)",
+    );
+  });
+
   test('a retry around fetch is found', async () => {
     await using api = await apiServer();
     await using semel = semelInMemory();

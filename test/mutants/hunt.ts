@@ -87,7 +87,12 @@ const adapters: Suite = ['src/guard', 'test/adapters'];
 const mcp: Suite = ['test/mcp'];
 const http: Suite = ['test/mcp/http'];
 const schemas: Suite = ['test/library/schema-identity', 'test/library/identity'];
-const providers: Suite = ['src/core/provider', 'test/providers', 'test/library/request-key'];
+const providers: Suite = [
+  'src/core/provider',
+  'test/providers',
+  'test/library/request-key',
+  'test/library/foreign-key',
+];
 
 /** Who knows a part of the source: the first whose path it begins with. All other parts: `usual`. */
 const nearest: Readonly<Record<string, readonly Suite[]>> = {
@@ -116,6 +121,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/core/identity.ts': [schemas, ...usual],
   'src/semel/schema-defaults.ts': [schemas],
   'src/semel/validation.ts': [schemas, ...usual],
+  'src/runner/attempt.ts': [['test/library/foreign-key'], ...usual],
   'src/runner/context.ts': [providers, ...usual],
   'src/runner/execution.ts': [['test/library'], ...usual],
   'src/runner/first-turn.ts': [['test/library/first-turn'], ...usual],

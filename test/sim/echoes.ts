@@ -115,7 +115,7 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
       if (isHolder) return [];
       return [
         () => store.renew({ ...held, leaseMs: 1_000, quietMs: 1_000 }),
-        () => store.dispatch({ ...held, ...times, prepared: null }),
+        () => store.dispatch({ ...held, keyed: true, ...times, prepared: null }),
         () => store.clear({ ...held, ...times, crossing: true, freshKey: false, seenAt: 0 }),
         ...outcomes
           .filter((outcome) => maySay(attempt, record, outcome))

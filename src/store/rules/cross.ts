@@ -47,7 +47,9 @@ export function dispatch(row: Row | undefined, request: DispatchRequest, time: T
   const refusal = mayCross(row, request, time);
   if (row === undefined || refusal !== undefined) return refuse(refusal ?? 'fenced', row, time);
   if (!isWithinWindow(row, request.rerunWithinMs, time)) return refuse('window', row, time);
-  const sent = crossed({ ...row, prepared: row.prepared ?? request.prepared }, request.quietMs, time);
+  // From now on no key speaks for all that may have landed.
+  const keyed = row.keyed && request.keyed;
+  const sent = crossed({ ...row, keyed, prepared: row.prepared ?? request.prepared }, request.quietMs, time);
   return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
 }
 

@@ -95,6 +95,11 @@ function keyNotHonoured({ subject: { contract }, watch }: Scene): string {
   const reads = (name: string) => watch.runs.some(({ read }) => read.has(name));
   if (reads('key') || reads('keyFor'))
     return `\`run\` reads \`ctx.key\`, and the same key made two effects: send it as ${provider?.name} wants it (${place}); if it does not honour keys, replace \`provider\` by \`verify\`.`;
+  if (
+    watch.requests.some(({ unsafe, headers }) => unsafe && headers.has(header.toLowerCase())) &&
+    !reads('fetch')
+  )
+    return `\`run\` sends a key that is not semel's (its SDK makes one up): send \`ctx.key\` to ${provider?.name} (${place}), or give the SDK \`ctx.fetch\`.`;
   return `\`run\` does not pass \`ctx.key\` on: send it to ${provider?.name} (${place}), or use \`ctx.fetch\`.`;
 }
 

@@ -137,10 +137,12 @@ function isRestReplayed({ calls }: Scene): boolean {
   return ran.length <= 1;
 }
 
-function whyInDoubt({ watch, subject: { contract } }: Scene): string {
+function whyInDoubt({ watch, calls, subject: { contract } }: Scene): string {
   const unsure = watch.verdicts.find((answer) => answer.verdict === 'unsure');
   if (unsure !== undefined)
     return `\`verify\` cannot tell${unsure.because === undefined ? '' : ` (${unsure.because})`}`;
+  if (errorIn(calls, doubts)?.evidence?.withoutKey === true)
+    return "`run` sends a key that is not semel's, so nothing is sent again; send `ctx.key`, or describe the SDK's keys in `provider.sdkKey`";
   return contract.provider === undefined
     ? 'held for a person; `verify` or `provider` would decide it'
     : 'held for a person';

@@ -151,7 +151,8 @@ export function attemptOf(
     record,
     takeover,
     renew: (leaseMs = request.leaseMs) => store.renew({ ...held, leaseMs, quietMs }),
-    dispatch: (over = {}) => store.dispatch({ ...held, prepared: null, rerunWithinMs, quietMs, ...over }),
+    dispatch: (over = {}) =>
+      store.dispatch({ ...held, keyed: true, prepared: null, rerunWithinMs, quietMs, ...over }),
     send: async (over) => crossed(await attempt.dispatch(over)),
     clear: (over = {}) =>
       store.clear({

@@ -16,6 +16,17 @@ export const dispatchCases = [
     assert.equal(seen?.dispatched, true);
   }),
 
+  behaviour('what is about to leave without our key is on record as such', [], async (scene) => {
+    const terms = { keyed: true, rerunWithinMs: day } as const;
+    const holder = await scene.take({ ...terms, crossing: true });
+    assert.equal(holder.record.keyed, true);
+    assert.equal((await holder.send({ keyed: false })).keyed, false);
+    assert.equal((await scene.read()).keyed, false);
+    await holder.settle('unknown');
+    // Nobody may take it on the provider's word.
+    await scene.lose({ ...terms, for: 'rerun' });
+  }),
+
   behaviour('a dispatch needs a live lease, and a renewal gives it back', ['time'], async (scene) => {
     const holder = await scene.take();
     await scene.advance(lease);

@@ -69,7 +69,13 @@ export function people(chance: Chance, periodEndsAt: number): People {
     if (kind < 72)
       return {
         name: 'dispatch',
-        request: { ...about, prepared: chance.happens(0.2) ? '"p"' : null, rerunWithinMs, quietMs },
+        request: {
+          ...about,
+          keyed: chance.happens(0.8),
+          prepared: chance.happens(0.2) ? '"p"' : null,
+          rerunWithinMs,
+          quietMs,
+        },
       };
     if (kind < 80) {
       const seenAt = looked.length > 0 ? recent(looked).readAt : Number.MAX_SAFE_INTEGER;
