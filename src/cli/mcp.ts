@@ -6,6 +6,7 @@ import { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import { limits } from '../core/limits.ts';
 import type { Per } from '../core/period.ts';
+import { isReserved } from '../jobs/index.ts';
 import {
   inspected,
   type PolicyFile,
@@ -51,6 +52,10 @@ const flags = {
     value: '<origin>',
     help: 'with --listen: pages of this origin may call',
   },
+  'verified-tokens': {
+    type: 'boolean',
+    help: "with --listen: tokens were verified on the way here, so a JWT's subject is the caller",
+  },
   grace: {
     type: 'string',
     value: '<duration>',
@@ -87,6 +92,12 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
       throw usageError('mcp', 'Name the server: a command after `--`, or a URL by --http');
     const identity = identityOf(values);
     const graceMs = flagReader('mcp', values).duration('grace', 30_000);
+    if (values.name !== undefined && isReserved(`${values.name}.`))
+      throw usageError(
+        'mcp',
+        '--name must not begin with run., turn., step. or pick.',
+        'Choose another name.',
+      );
     const server = values.name ?? serverName(values.http ?? program ?? '', args);
     const semel = ledgerFor(values, {
       make: true,
@@ -139,6 +150,7 @@ async function serveHttp(
     identity,
     token,
     origins: values['allow-origin'] ?? [],
+    verifiedTokens: values['verified-tokens'] === true,
     graceMs,
   });
   printAside(`semel: listening on ${proxy.url}`);
@@ -247,7 +259,7 @@ function identityOf({ conversation, turn }: Values): Ambient {
   return { ...(conversation === undefined ? {} : { conversation }), ...(turn === undefined ? {} : { turn }) };
 }
 
-/** By its package or file, and a few characters that tell two uses of one apart: other args may be another place. */
+/** By its package or file, and a digest that tells two uses of one apart: other args may be another place. */
 function serverName(program: string, args: readonly string[]): string {
   const words = [program, ...args].filter((word) => !word.startsWith('-'));
   const isRunner = /^(npx|npm|pnpm|bunx|uvx|node|python3?|deno|bun|docker)$/.test(basename(words[0] ?? ''));
@@ -257,8 +269,8 @@ function serverName(program: string, args: readonly string[]): string {
   const plain = named
     .replace(/@[^@]*$/, '')
     .replace(/\.(m|c)?[jt]s$/, '')
-    .replace(/[^A-Za-z0-9._-]/g, '-');
-  return `${plain.slice(0, 24) || 'server'}-${shortDigest('server', JSON.stringify([program, ...args])).slice(0, 4)}`;
+    .replace(/[^A-Za-z0-9_-]/g, '-');
+  return `${plain.slice(0, 20) || 'server'}-${shortDigest('server', JSON.stringify([program, ...args]))}`;
 }
 
 /** A proxy guesses often, and its reader knows why. */

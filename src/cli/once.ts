@@ -120,7 +120,7 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
     const { values } = input;
     if (values.again !== undefined) mustBeOperator('once', 'Doing it once more (--again)');
     const { name, words } = guardedLine('once', 'effect', input, '--id … -- ./send.sh');
-    if (isReserved(name))
+    if (isReserved(contractName(undefined, name)))
       throw usageError(
         'once',
         'names that start with run., turn., step. or pick. belong to jobs',

@@ -55,7 +55,7 @@ export function joined(engine: string, ...ids: readonly string[]): string {
   return fitting(`${engine}:${ids.map(encodeURIComponent).join('/')}`);
 }
 
-/** A long one keeps its beginning, for people, and a digest of the whole. */
+/** A long one keeps its beginning, for people, and a digest of the whole; only such a one is of the full length. */
 export function fitting(text: string): string {
-  return text.length <= longest ? text : `${text.slice(0, longest - 33).toWellFormed()}~${digest(text)}`;
+  return text.length < longest ? text : `${text.slice(0, longest - 33).toWellFormed()}~${digest(text)}`;
 }

@@ -61,10 +61,14 @@ export function isReserved(name: string): boolean {
 
 const legal = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
-/** The contract of a name that a person chose, whatever is in it: readable, and never the same for two names. */
+/**
+ * The contract of a name that a person chose, whatever is in it: readable, and never the same for two names. Where the name
+ * is changed, a digest of it stands after two dots, which no unchanged name has.
+ */
 export function contractName(kind: 'run' | 'turn' | 'step' | 'pick' | undefined, name: string): string {
   const prefix = kind === undefined ? '' : `${kind}.`;
-  if (legal.test(name) && prefix.length + name.length <= 64) return prefix + name;
+  const isLegal = legal.test(name) && !name.includes('..');
+  if (isLegal && prefix.length + name.length <= 64) return prefix + name;
   const readable = name.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '');
-  return `${prefix}${readable.slice(0, 40) || 'x'}-${shortDigest('name', name)}`;
+  return `${prefix}${readable.slice(0, 40) || 'x'}..${shortDigest('name', name)}`;
 }

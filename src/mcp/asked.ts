@@ -1,7 +1,7 @@
 // What a tools/call says of itself: its args, its key, who asks.
 
 import { handoffMeta } from '../core/handoff-places.ts';
-import { shortDigest } from '../core/key.ts';
+import { digest } from '../core/key.ts';
 import type { Asked } from '../guard/index.ts';
 import type { Ambient } from '../semel/index.ts';
 import { fieldsOf, type ToolCall } from './messages.ts';
@@ -19,8 +19,10 @@ export const metaNames = {
 
 /** Where a call comes from, besides what it says itself. */
 export interface Caller {
-  /** Keys of one caller mean nothing to another. */
+  /** Keys of one caller mean nothing to another. Without a colon. */
   readonly scope: string;
+  /** Whose call it is; undefined: there is one client only, or the program has said it. */
+  readonly caller?: string | undefined;
   /** A string is a hand-off. */
   readonly identity: Ambient | string;
 }
@@ -36,7 +38,7 @@ export function askedBy(call: ToolCall, { scope }: Caller): Asked {
   };
 }
 
-/** What the call says of who asks, else what its caller said. */
+/** What the call says of who asks, else what its caller said. Whose call it is, it cannot say: anybody could. */
 export function identityOf({ params }: ToolCall, { identity }: Caller): Ambient | string {
   const {
     [metaNames.context]: context,
@@ -66,7 +68,7 @@ function argsOf({ params }: ToolCall, isKeyed: boolean): unknown {
 function keyOf({ params }: ToolCall, scope: string): string | undefined {
   const key = params.idempotencyKey ?? params._meta?.[metaNames.key];
   if (typeof key !== 'string' || key === '') return undefined;
-  return `${scope}:${key.length <= 200 && !/\p{Cc}/u.test(key) ? key : shortDigest('key', key)}`;
+  return key.length <= 200 && !/\p{Cc}/u.test(key) ? `${scope}:=${key}` : `${scope}:~${digest('key', key)}`;
 }
 
 /** Clients that tell which call of the model it is do so under names of their own. */

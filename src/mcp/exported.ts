@@ -66,7 +66,7 @@ function withParts(value: unknown): readonly unknown[] {
 
 /** Only what is not usual: a file is read by people. */
 function policyOf(contract: Contract): string | FilePolicy {
-  const { name, effect, per, fields, redact } = contract;
+  const { name, effect, per, fields, redact, share } = contract;
   if (effect === 'read') return effect;
   const usual = defineContract({ name, effect, per }, { hasVerify: false, hasPrepare: false });
   const durations = (['window', 'failureWindow', 'weakWindow', 'lease', 'timeout'] as const).flatMap(
@@ -84,6 +84,7 @@ function policyOf(contract: Contract): string | FilePolicy {
     ...(volatile.length === 0 ? {} : { volatile }),
     ...Object.fromEntries(durations),
     ...(redact.length === 0 ? {} : { redact }),
+    ...(share ? { share } : {}),
   };
 }
 

@@ -1,10 +1,11 @@
 // The handler of one tool in an MCP server of your own, version 1 or 2 of the SDK:
 // `server.registerTool('charge', config, guard(semel, 'charge', policy, handler))`.
 
+import { callerOf, type HeaderValues } from '../core/caller.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Effect } from '../core/words.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
-import type { Semel } from '../semel/index.ts';
+import { namedCaller, type Semel } from '../semel/index.ts';
 import { fieldsOf, type ToolCall, type ToolResult } from './messages.ts';
 import { type ErrorMeaning, errorMeanings, usualWeakWindow } from './policies.ts';
 import { isUnfinished, toolGuard } from './tool-calls.ts';
@@ -43,7 +44,10 @@ export function guard<Params extends readonly unknown[], Result>(
     // Without a schema the SDK passes no args.
     const [args, extra] = given.length > 1 ? given : [{}, given[0]];
     const call = callOf(name, args, extra);
-    const reply = await answer(call, { scope: scopeOf(extra), identity: {} }, async () => ({
+    const caller = callerIn(extra);
+    const whose = namedCaller() === undefined ? caller : undefined;
+    const by = { scope: namedCaller() ?? caller ?? 'local', caller: whose, identity: {} };
+    const reply = await answer(call, by, async () => ({
       jsonrpc: '2.0',
       id: call.id,
       result: ((await handler(...given)) ?? {}) as ToolResult,
@@ -82,9 +86,24 @@ function callOf(name: string, args: unknown, extra: unknown): ToolCall {
   return { jsonrpc: '2.0', id: 0, method: 'tools/call', params };
 }
 
-/** A session is no caller: a client that lost it comes back with another one, and asks for the same again. */
-function scopeOf(extra: unknown): string {
-  const { authInfo, http } = factsOf(extra);
-  const { clientId } = fieldsOf(authInfo ?? fieldsOf(http).authInfo);
-  return typeof clientId === 'string' ? clientId.slice(0, 100) : 'local';
+/**
+ * Undefined: there is one client, by standard input or in this process. A session is not a caller: a client that lost it
+ * comes back with another one, and asks for the same again.
+ */
+function callerIn(extra: unknown): string | undefined {
+  const { authInfo, requestInfo, http } = factsOf(extra);
+  const verified = fieldsOf(authInfo ?? fieldsOf(http).authInfo);
+  const request = fieldsOf(requestInfo ?? fieldsOf(http).req);
+  if (authInfo === undefined && requestInfo === undefined && http === undefined) return undefined;
+  return callerOf({ verified, headers: headersIn(request.headers), query: queryIn(request.url) });
+}
+
+function headersIn(headers: unknown): HeaderValues {
+  const all = headers instanceof Headers ? headers : Object.entries(fieldsOf(headers));
+  return Object.fromEntries([...all].map(([name, value]) => [String(name).toLowerCase(), value as string]));
+}
+
+function queryIn(url: unknown): string {
+  const text = String(url ?? '');
+  return URL.canParse(text) ? new URL(text).search : '';
 }

@@ -5,8 +5,8 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { callerOf } from '../core/caller.ts';
 import { handoffHeader } from '../core/handoff-places.ts';
-import { shortDigest } from '../core/key.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import type { Ambient } from '../semel/index.ts';
 import { metaNames } from './asked.ts';
@@ -53,6 +53,8 @@ export interface HttpOptions {
   readonly identity: Ambient;
   /** Callers have to show it; undefined: whoever reaches the port may call. */
   readonly token: string | undefined;
+  /** Something in front has verified them, so the subject of a JWT is believed. */
+  readonly verifiedTokens: boolean;
   /** Pages of these origins may call, besides those of this machine. */
   readonly origins: readonly string[];
   /** How long begun calls are waited for at the end. */
@@ -80,7 +82,7 @@ const listAgeMs = 60_000;
 const mostLists = 1_000;
 
 export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
-  const { upstream, calls, identity, token, origins, graceMs } = options;
+  const { upstream, calls, identity, token, origins, graceMs, verifiedTokens } = options;
   /** A server may list other tools to another caller. */
   const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
   const answering = new Set<Promise<void>>();
@@ -132,8 +134,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (batch !== undefined) return sendJson(response, batch);
     const refused = refusedCall(message);
     if (refused !== undefined) return sendJson(response, refused, 400);
-    const scope = shortDigest('caller', request.headers.authorization ?? '');
-    const handOf = (id: Id) => `${scope} ${request.headers['mcp-session-id']} ${idKey(id)}`;
+    const scope = scopeOf(request);
+    const handOf = (id: Id) => JSON.stringify([scope, request.headers['mcp-session-id'], idKey(id)]);
     const cancelled = cancelledBy(message);
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     if (cancelled !== undefined && inHand.has(handOf(cancelled))) return void response.writeHead(202).end();
@@ -157,7 +159,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
         }),
     });
     const context = request.headers[contextHeader];
-    const caller = { scope, identity: typeof context === 'string' ? context : identity };
+    const caller = { scope, caller: scope, identity: typeof context === 'string' ? context : identity };
     inHand.add(handOf(message.id));
     const work = guard
       .answer(message, caller, (key, signal) => exchange.forward(key, AbortSignal.any([signal, over.signal])))
@@ -223,6 +225,13 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     // The same message is wanted there, so nothing was done with it here; any other redirect may follow a deed.
     const isUndone = answer.statusCode === 307 || answer.statusCode === 308;
     throw isUndone ? new NotLanded(moved) : new MaybeLanded(moved);
+  }
+
+  /** The server is not asked whose a call is that the ledger answers, so nothing that could be made up counts. */
+  function scopeOf({ headers, url = '' }: IncomingMessage): string {
+    const { search: query } = new URL(url, upstream);
+    const token = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+    return callerOf({ headers, query, ...(verifiedTokens ? { verified: { token } } : {}) });
   }
 
   function targetOf({ url = '' }: IncomingMessage): URL {

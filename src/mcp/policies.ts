@@ -33,6 +33,7 @@ export interface FilePolicy
     | 'timeout'
     | 'redact'
     | 'repeat'
+    | 'share'
   > {
   /** `{ "day": "Europe/Paris" }` is one intent per day there. */
   readonly per?: 'turn' | 'conversation' | 'run' | 'ever' | Readonly<Record<string, string>>;
@@ -95,6 +96,7 @@ export const toolFields: ReadonlySet<string> = knownFields<FilePolicy>({
   timeout: true,
   redact: true,
   repeat: true,
+  share: true,
   per: true,
   errors: true,
   provider: true,
@@ -242,12 +244,16 @@ function perOf(per: NonNullable<FilePolicy['per']>): Per {
   return calendar[unit as keyof typeof calendar](zone);
 }
 
-/** Tools of two servers may have one name. What a contract cannot be called is replaced, and told apart by a digest. */
+/**
+ * Tools of two servers may have one name. A server's dot would move the border between the two, and what a contract cannot
+ * be called is replaced: both are told apart by a digest, after two dots, which no other name has.
+ */
 export function contractName(server: string, tool: string): string {
   const name = `${server}.${tool}`;
-  const plain = name.replace(/[^A-Za-z0-9._-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
-  if (plain === name && name.length <= 64) return name;
-  return `${plain.slice(0, 52)}-${shortDigest('tool', name).slice(0, 8)}`;
+  const isPlain = /^[A-Za-z0-9][A-Za-z0-9_-]*\.[A-Za-z0-9._-]+$/.test(name) && !server.includes('.');
+  if (isPlain && name.length <= 64 && !name.includes('..')) return name;
+  const readable = name.replace(/[^A-Za-z0-9._-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
+  return `${readable.slice(0, 52)}..${shortDigest('tool', server, tool)}`;
 }
 
 function refusal(name: string, path: string, what: string, next: string): SemelError {

@@ -90,8 +90,9 @@ export function toolGuard(semel: Semel, guard: Guard, errors: ErrorMeaning, plac
         return resultOf(call, reply, errors);
       };
       try {
-        const answer = await semel.within(identityOf(call, caller), () =>
-          guard.call(askedBy(call, caller), execute),
+        const whose = caller.caller === undefined ? {} : { caller: caller.caller };
+        const answer = await semel.within(whose, () =>
+          semel.within(identityOf(call, caller), () => guard.call(askedBy(call, caller), execute)),
         );
         const reply = told(call, answer, said);
         return reply === said ? reply : (writable(reply) as Reply);

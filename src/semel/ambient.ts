@@ -3,7 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { callerOfId } from '../core/caller.ts';
+import { callerOf } from '../core/caller.ts';
 import { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import { checkKnown, fieldsOf } from '../core/known-fields.ts';
@@ -80,7 +80,8 @@ export function within<T>(identity: Ambient | string, work: () => T): T {
 /** Only a digest of it is kept: it may be a name, or a token. */
 export function callerIn({ caller }: Pick<Ambient, 'caller'>): string | undefined {
   if (caller === undefined) return undefined;
-  if (typeof caller === 'string' && caller.trim() !== '' && caller.isWellFormed()) return callerOfId(caller);
+  if (typeof caller === 'string' && caller.trim() !== '' && caller.isWellFormed())
+    return callerOf({ id: caller });
   throw new SemelError('INVALID_ARGS', '`caller` must be a string that is not empty.', {
     path: 'caller',
     next: 'Pass the id of the user, or leave it out.',

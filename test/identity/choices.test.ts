@@ -104,6 +104,12 @@ describe('texts', () => {
     expect(a.conversation).not.toBe(b.conversation);
   });
 
+  test('one that was cut is never the same as a whole one', () => {
+    const of = (id: string) => fromSqs({ MessageId: id }).conversation;
+    const cut = of('x'.repeat(1_000));
+    expect(of(cut.slice('sqs:'.length))).not.toBe(cut);
+  });
+
   test('a long one is cut and told apart by a digest', () => {
     const long = (end: string) => fromBullMQ({ ...job, id: `${'x'.repeat(2_000)}${end}` }).conversation;
     expect(long('1').length).toBeLessThanOrEqual(400);

@@ -2,8 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { request } from 'node:http';
-import { afterEach } from 'vitest';
-import { eventually, main } from '../cli/place.ts';
+import { atTheEnd, eventually, main } from '../cli/place.ts';
 import type { Answer } from './raw-client.ts';
 
 export interface HttpProxyProcess {
@@ -21,11 +20,6 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-const started: ChildProcess[] = [];
-afterEach(() => {
-  for (const child of started.splice(0)) if (child.exitCode === null) child.kill('SIGKILL');
-});
-
 export async function httpProxy(
   upstream: string,
   env: Record<string, string>,
@@ -34,7 +28,9 @@ export async function httpProxy(
 ): Promise<HttpProxyProcess> {
   const args = [main, 'mcp', '--http', upstream, '--listen', listen, ...options];
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
-  started.push(child);
+  atTheEnd(() => {
+    if (child.exitCode === null) child.kill('SIGKILL');
+  });
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk;

@@ -160,6 +160,21 @@ describe('the schema agrees with what is read', () => {
   });
 });
 
+test('two servers have no contract in common, wherever the dots are in their names', () => {
+  const pairs = [
+    ['a', 'b.pay'],
+    ['a.b', 'pay'],
+    ['a', 'b-pay'],
+    ['a-b', 'pay'],
+    ['a.', 'pay'],
+    ['a', '.pay'],
+  ] as const;
+  expect(new Set(pairs.map(([server, tool]) => contractName(server, tool))).size).toBe(pairs.length);
+  // Nor does a tool that is called as another one's contract was made.
+  const made = contractName('shop', 'send mail');
+  expect(contractName('shop', made.slice('shop.'.length))).not.toBe(made);
+});
+
 test('every tool has a contract of its own, whatever it is called', () => {
   const names = [
     'send',

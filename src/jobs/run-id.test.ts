@@ -1,0 +1,11 @@
+// Names that people choose, as contracts.
+
+import { expect, test } from 'vitest';
+import { contractName } from './run-id.ts';
+
+test('no two names are one contract, also where one is spelt as the other was changed', () => {
+  const changed = contractName(undefined, 'pay bob');
+  const names = ['pay bob', 'pay-bob', 'pay/bob', 'pay..bob', changed, contractName(undefined, changed)];
+  expect(new Set(names.map((name) => contractName(undefined, name))).size).toBe(names.length);
+  expect(contractName('run', 'pay-bob')).toBe('run.pay-bob');
+});

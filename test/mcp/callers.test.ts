@@ -1,0 +1,355 @@
+// One user's result is never given to another: the HTTP proxy and `guard` of semel/mcp, with several credentials.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createSemel } from 'semel';
+import { guard } from 'semel/mcp';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { callerOf } from '../../src/core/caller.ts';
+import { eventually } from '../cli/place.ts';
+import { clientNames, httpClient } from './clients.ts';
+import { type HttpProxyProcess, httpProxy, messageIn, post } from './http-proxy.ts';
+import { startV1, startV2 } from './http-servers.ts';
+import { errorOf, isReplay, type ProxyPlace, proxyPlace } from './proxy.ts';
+import type { Answer } from './raw-client.ts';
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+const policy = {
+  send: { effect: 'irreversible', per: 'ever', content: ['body'] },
+  fail: { effect: 'irreversible', per: { day: 'UTC' }, content: ['body'] },
+  boom: { effect: 'irreversible', per: 'conversation', content: ['body'] },
+  slow: { effect: 'write-non-idempotent' },
+  look: { effect: 'write-non-idempotent' },
+  put: { effect: 'write-non-idempotent', per: 'ever', share: true },
+};
+
+/** Nothing was run, and of the first call nothing is said. */
+function isRefused(answer: Answer, secret: string): void {
+  expect(errorOf(answer)).toMatchObject({ code: 'NOT_PERMITTED', retriable: false });
+  expect(answer.result?.isError).toBe(true);
+  expect(JSON.stringify(answer)).not.toContain(secret);
+  expect(JSON.stringify(answer)).not.toMatch(/structuredContent|\d{4}-\d\d-\d\d/);
+}
+
+describe('the HTTP proxy', () => {
+  let here: ProxyPlace;
+  let proxy: HttpProxyProcess;
+  const effects = (to: string) => here.effects().filter((line) => line.split(' ')[1] === to);
+
+  beforeAll(async () => {
+    here = proxyPlace();
+    const upstream = await startV2({ effects: here.path('effects') });
+    proxy = await httpProxy(upstream, here.env, ['--policy', here.policy(policy)]);
+  });
+
+  const kinds: [string, (who: string) => Record<string, string>][] = [
+    ['Authorization', bearer],
+    ['Proxy-Authorization', (who) => ({ 'proxy-authorization': `Basic ${who}` })],
+    ['Cookie', (who) => ({ cookie: `session=${who}` })],
+    ['X-Api-Key', (who) => ({ 'x-api-key': who })],
+    ['Api-Key', (who) => ({ 'api-key': who })],
+    ['X-Auth-Token', (who) => ({ 'x-auth-token': who })],
+    ['X-Goog-Api-Key', (who) => ({ 'x-goog-api-key': who })],
+    ['X-Forwarded-User', (who) => ({ 'x-forwarded-user': who })],
+    ['CF-Access-Jwt-Assertion', (who) => ({ 'cf-access-jwt-assertion': who })],
+    ['a cookie beside one Authorization', (who) => ({ ...bearer('app'), cookie: `user=${who}` })],
+  ];
+
+  test.each(kinds)(
+    '%s tells callers apart: one effect, and its result is for its caller only',
+    async (kind, as) => {
+      const to = kind.replaceAll(' ', '-');
+      const secret = `secret-${to}`;
+      const ask = (who: string, body: string) => proxy.call('send', { to, body }, { headers: as(who) });
+      const first = await ask('ann', secret);
+      expect(first.result?.isError).toBeUndefined();
+      for (const _ of [1, 2]) isRefused(await ask('bob', 'mine'), secret);
+      isRefused(await proxy.call('send', { to, body: 'nobody' }), secret);
+      expect(isReplay(await ask('ann', secret))).toBe(true);
+      expect(effects(to)).toEqual([`send ${to} ${secret}`]);
+    },
+  );
+
+  test('a key in the query tells callers apart', async () => {
+    const ask = async (query: string) => {
+      const params = { name: 'send', arguments: { to: 'query' } };
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      return messageIn((await post(`${proxy.url}?${query}`, JSON.stringify(call))).body) as Answer;
+    };
+    expect(isReplay(await ask('api_key=ann'))).toBe(false);
+    isRefused(await ask('api_key=bob'), 'secret');
+    expect(isReplay(await ask('api_key=ann'))).toBe(true);
+    expect(effects('query')).toHaveLength(1);
+  });
+
+  test('headers that are new with each request do not make another caller', async () => {
+    const ask = (n: number) =>
+      proxy.call(
+        'send',
+        { to: 'steady' },
+        {
+          headers: {
+            ...bearer('ann'),
+            'mcp-session-id': `s${n}`,
+            'idempotency-key': `k${n}`,
+            'x-request-id': `r${n}`,
+            traceparent: `00-${n}`,
+            'user-agent': `agent ${n}`,
+            'sec-websocket-key': `w${n}`,
+            'x-csrf-token': `c${n}`,
+          },
+        },
+      );
+    await ask(1);
+    expect(isReplay(await ask(2))).toBe(true);
+  });
+
+  const named: [string, () => Promise<{ more?: object; headers?: Record<string, string> }>][] = [
+    ['a conversation and a turn in _meta', async () => ({ more: { _meta: meta('c-1', 't-1') } })],
+    ['a hand-off in _meta', async () => ({ more: { _meta: { 'dev.semel/context': await handoff('c-2') } } })],
+    ['a hand-off in a header', async () => ({ headers: { 'semel-context': await handoff('c-3') } })],
+  ];
+  test.each(named)('%s: a stranger who names it gets nothing of it', async (name, by) => {
+    const to = name.replaceAll(' ', '-');
+    const { more = {}, headers = {} } = await by();
+    const ask = (tool: string, who: string) =>
+      proxy.call(tool, { to }, { more, headers: { ...headers, ...bearer(who) } });
+    await ask('look', 'ann');
+    isRefused(await ask('look', 'bob'), 'look ');
+    expect(isReplay(await ask('look', 'ann'))).toBe(true);
+    expect(effects(to)).toHaveLength(1);
+  });
+
+  test('a hand-off that says another caller is not believed', async () => {
+    const ann = 'Bearer ann';
+    await proxy.call('send', { to: 'forged' }, { headers: { authorization: ann } });
+    await using semel = createSemel({ store: 'memory:' });
+    // All that a stranger could write: how the ledger calls ann is no secret.
+    const caller = callerOf({ headers: { authorization: ann } });
+    const forged = semel.within({ conversation: 'c', caller }, semel.handoff);
+    const headers = { ...bearer('bob'), 'semel-context': forged };
+    isRefused(await proxy.call('send', { to: 'forged' }, { headers }), 'send ');
+    const more = { _meta: { 'dev.semel/context': forged } };
+    isRefused(await proxy.call('send', { to: 'forged' }, { headers: bearer('bob'), more }), 'send ');
+    expect(effects('forged')).toHaveLength(1);
+  });
+
+  test('in doubt, by day and by conversation: another caller hears neither the error nor what to do about it', async () => {
+    const more = { _meta: meta('c-9', 't') };
+    for (const [tool, words] of [
+      ['fail', 'fail '],
+      ['boom', 'socket hang up'],
+    ] as const) {
+      const ask = (who: string) => proxy.call(tool, { to: `${tool}-doubt` }, { more, headers: bearer(who) });
+      await ask('ann');
+      expect(errorOf(await ask('ann'))?.code).toBe('IN_DOUBT');
+      isRefused(await ask('bob'), words);
+      expect(effects(`${tool}-doubt`)).toHaveLength(1);
+    }
+  });
+
+  test('while it runs: another caller does not wait for it, and does not get its answer', async () => {
+    const more = { _meta: meta('c-10', 't') };
+    const ask = (who: string) => proxy.call('slow', { to: 'running' }, { more, headers: bearer(who) });
+    const running = ask('ann');
+    await eventually(() => effects('running').length > 0);
+    isRefused(await ask('bob'), 'slow ');
+    expect((await running).result?.isError).toBeUndefined();
+    expect(effects('running')).toHaveLength(1);
+  });
+
+  test('where the policy says share, all callers get the one result', async () => {
+    const ask = (who: string) => proxy.call('put', { to: 'shared' }, { headers: bearer(who) });
+    const [first, second] = [await ask('ann'), await ask('bob')];
+    expect(isReplay(second)).toBe(true);
+    expect(second.result?.structuredContent).toEqual(first.result?.structuredContent);
+    expect(effects('shared')).toHaveLength(1);
+  });
+
+  test('a token that was made up with the subject of another is another caller', async () => {
+    const ask = (token: string) => proxy.call('send', { to: 'jwt' }, { headers: bearer(token) });
+    await ask(jwt({ sub: 'ann' }, 'signed'));
+    isRefused(await ask(jwt({ sub: 'ann' }, 'forged')), 'send ');
+    expect(effects('jwt')).toHaveLength(1);
+  });
+
+  test('no credential is in the ledger, nor in what the proxy prints', async () => {
+    const secrets = ['key-in-a-header-1f4a', 'cookie-9c31', 'query-77de', 'jwt-5bd0'];
+    const [key, cookie, query, token] = secrets as [string, string, string, string];
+    const params = { name: 'send', arguments: { to: 'kept' } };
+    const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+    await post(`${proxy.url}?key=${query}`, call, { 'x-api-key': key, cookie, ...bearer(token) });
+    const files = readdirSync(here.folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name)).toString('latin1'));
+    expect(files.length).toBeGreaterThan(2);
+    for (const secret of secrets) {
+      expect(files.some((text) => text.includes(secret))).toBe(false);
+      expect(proxy.stderr()).not.toContain(secret);
+    }
+  });
+
+  test.each(clientNames)('client %s: two users with a token each', async (name) => {
+    const to = `sdk-${name.replaceAll(' ', '-')}`;
+    const [ann, bob] = await Promise.all(
+      ['ann', 'bob'].map((who) => httpClient(name, proxy.url, bearer(who))),
+    );
+    const first = await ann!.call('send', { to });
+    const refused = await bob!.call('send', { to });
+    expect(refused).toMatchObject({ isError: true, _meta: { 'dev.semel/error': { code: 'NOT_PERMITTED' } } });
+    expect((await ann!.call('send', { to })).structuredContent).toEqual(first.structuredContent);
+    expect(effects(to)).toHaveLength(1);
+  });
+});
+
+test('with --verified-tokens the subject is the caller, also under a new token', async () => {
+  const here = proxyPlace();
+  const upstream = await startV2({ effects: here.path('effects') });
+  const proxy = await httpProxy(upstream, here.env, ['--policy', here.policy(policy), '--verified-tokens']);
+  const ask = (token: string) => proxy.call('send', { to: 'x' }, { headers: bearer(token) });
+  await ask(jwt({ iss: 'a', sub: 'ann', exp: 1 }, 'one'));
+  expect(isReplay(await ask(jwt({ iss: 'a', sub: 'ann', exp: 2 }, 'two')))).toBe(true);
+  isRefused(await ask(jwt({ iss: 'b', sub: 'ann', exp: 2 }, 'two')), 'send ');
+  isRefused(await ask(jwt({ iss: 'a', sub: 'bob', exp: 2 }, 'two')), 'send ');
+  isRefused(await ask('opaque'), 'send ');
+  expect(here.effects()).toHaveLength(1);
+});
+
+describe('guard in a server of one’s own', () => {
+  const once = { effect: 'irreversible', per: 'ever', identity: ['to'] } as const;
+
+  test.each([
+    ['v1', startV1],
+    ['v2 modern', startV2],
+  ] as const)('%s: two users over HTTP, told apart by what their requests show', async (version, start) => {
+    const here = proxyPlace();
+    await using semel = createSemel({ store: 'memory:', onWarning: () => undefined });
+    const wrap = (name: string, handler: (args: { to: string }, extra: object) => unknown) =>
+      guard(semel, name, name === 'send' ? once : 'read', handler);
+    const url = await start({ effects: here.path('effects'), wrap: wrap as never });
+    const shown = [bearer('ann'), bearer('bob'), { cookie: 'ann' }, { 'x-api-key': 'ann' }, {}];
+    const results = [];
+    for (const headers of shown) {
+      const client = await httpClient(version, url, headers as Record<string, string>);
+      results.push(await client.call('send', { to: 'x' }));
+    }
+    const again = await httpClient(version, url, bearer('ann'));
+    expect((await again.call('send', { to: 'x' })).structuredContent).toEqual(results[0]!.structuredContent);
+    for (const result of results.slice(1))
+      expect(result).toMatchObject({
+        isError: true,
+        _meta: { 'dev.semel/error': { code: 'NOT_PERMITTED' } },
+      });
+    expect(here.effects()).toHaveLength(1);
+  });
+
+  /** Whether the second call is answered as the first one's. */
+  async function isOneCaller(first: object, second: object): Promise<boolean> {
+    await using semel = createSemel({ store: 'memory:', onWarning: () => undefined });
+    let ran = 0;
+    const handler = guard(
+      semel,
+      'send',
+      { effect: 'irreversible', per: 'ever' },
+      (_: object, _extra: object) => {
+        ran += 1;
+        return { content: [{ type: 'text', text: 'of ann' }] };
+      },
+    );
+    await handler({}, first);
+    const answer = JSON.stringify(await handler({}, second));
+    expect(ran).toBe(1);
+    expect(answer.includes('of ann')).toBe(!answer.includes('NOT_PERMITTED'));
+    return answer.includes('of ann');
+  }
+
+  const auth = (token: string, extra?: object, clientId = 'app') => ({
+    authInfo: { token, clientId, scopes: [], ...(extra === undefined ? {} : { extra }) },
+  });
+  const subject = { sub: 'ann' };
+  const same: [string, object, object][] = [
+    ['the subject, under a new token and another client', auth('t1', subject), auth('t2', subject, 'web')],
+    [
+      'the subject in a JWT that was verified',
+      auth(jwt({ sub: 'ann' }, '1')),
+      auth(jwt({ sub: 'ann' }, '2')),
+    ],
+    ['a user id as a number', auth('t1', { userId: 7 }), auth('t2', { userId: 7 })],
+    ['one token', auth('t1'), auth('t1')],
+    ['one client, where there is no token', { authInfo: { clientId: 'a' } }, { authInfo: { clientId: 'a' } }],
+    ['version 2', { http: auth('t1', subject) }, { http: auth('t2', subject) }],
+    ['no HTTP at all', {}, {}],
+  ];
+  test.each(same)('one caller: %s', async (_, first, second) => {
+    expect(await isOneCaller(first, second)).toBe(true);
+  });
+
+  const different: [string, object, object][] = [
+    ['two users of one client', auth('t1'), auth('t2')],
+    ['two subjects under one client', auth('t1', { sub: 'ann' }), auth('t1', { sub: 'bob' })],
+    ['two issuers', auth('t', { sub: 'ann', iss: 'a' }), auth('t', { sub: 'ann', iss: 'b' })],
+    ['a subject and a client of its name', auth('t', { sub: 'ann' }), { authInfo: { clientId: 'ann' } }],
+    ['text moved from client to token', auth('bc', undefined, 'a'), auth('c', undefined, 'ab')],
+    [
+      'two clients, where there is no token',
+      { authInfo: { clientId: 'a' } },
+      { authInfo: { clientId: 'b' } },
+    ],
+    ['a signed-in user and nobody', auth('t1', subject), { requestInfo: { headers: {} } }],
+    ['two queries', at('https://x.example/mcp?key=1'), at('https://x.example/mcp?key=2')],
+  ];
+  test.each(different)('two callers: %s', async (_, first, second) => {
+    expect(await isOneCaller(first, second)).toBe(false);
+    expect(await isOneCaller(second, first)).toBe(false);
+  });
+
+  test('what the program says of the caller stands, whatever the request shows', async () => {
+    await using semel = createSemel({ store: 'memory:', onWarning: () => undefined });
+    let ran = 0;
+    const handler = guard(
+      semel,
+      'send',
+      { effect: 'irreversible', per: 'ever' },
+      (_: object, _extra: object) => {
+        ran += 1;
+        return { content: [{ type: 'text', text: `${ran}` }] };
+      },
+    );
+    const ask = (caller: string, token: string) =>
+      semel.within({ caller }, () => handler({}, auth(token))) as Promise<{ isError?: boolean }>;
+    await ask('ann', 't1');
+    expect((await ask('ann', 't2')).isError).toBeUndefined();
+    expect((await ask('bob', 't1')).isError).toBe(true);
+    expect(ran).toBe(1);
+  });
+
+  test('equal calls of two users of whom nobody says more are two', async () => {
+    await using semel = createSemel({ store: 'memory:', onWarning: () => undefined });
+    let ran = 0;
+    const handler = guard(semel, 'send', 'write-non-idempotent', (_: object, _extra: object) => {
+      ran += 1;
+      return { content: [{ type: 'text', text: `${ran}` }] };
+    });
+    for (const token of ['ann', 'bob', 'ann', 'bob']) await handler({}, auth(token));
+    expect(ran).toBe(2);
+  });
+});
+
+function at(url: string) {
+  return { requestInfo: { headers: {}, url: new URL(url) } };
+}
+
+function meta(conversation: string, turn: string) {
+  return { 'dev.semel/conversation': conversation, 'dev.semel/turn': turn };
+}
+
+async function handoff(conversation: string): Promise<string> {
+  await using semel = createSemel({ store: 'memory:' });
+  return semel.within({ conversation, turn: 't' }, semel.handoff);
+}
+
+function jwt(claims: object, signature: string): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'RS256' })}.${part(claims)}.${Buffer.from(signature).toString('base64url')}`;
+}
