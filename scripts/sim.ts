@@ -64,6 +64,7 @@ async function simulate(): Promise<void> {
         seconds,
         events,
         effects,
+        contracts: tally.contracts.size,
         told,
         first,
         failures,
@@ -88,7 +89,11 @@ async function trace(from: number, count: number): Promise<void> {
   let failed = false;
   await outside(() => {
     for (let nth = 0; nth < count; nth += 1) {
-      const { violations } = runHistory({ seed: from + nth, table, faultCounts, trace: console.log });
+      // Written as a whole: a reader who stops reading must not stop a history in its middle.
+      const lines: string[] = [];
+      const trace = (line: string) => void lines.push(line);
+      const { violations } = runHistory({ seed: from + nth, table, faultCounts, trace });
+      console.log(lines.join('\n'));
       for (const { invariant, detail } of violations) console.log(`VIOLATED ${invariant}\n  ${detail}`);
       failed ||= violations.length > 0;
     }

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { faultKinds } from './faults.ts';
+import { featureNames } from './features.ts';
 import { runHistory } from './history.ts';
 import { newTable, type Table } from './table.ts';
 
@@ -21,6 +22,10 @@ export interface Tally {
   readonly table: Table;
   readonly told: Record<string, number>;
   readonly failures: Failure[];
+  /** How many generated contracts had each feature, in the order of `featureNames`. */
+  readonly features: Float64Array;
+  /** One number per different contract. */
+  readonly contracts: Set<number>;
 }
 
 export interface Block {
@@ -49,6 +54,8 @@ export function newTally(): Tally {
     table: newTable(),
     told: {},
     failures: [],
+    features: new Float64Array(featureNames.length),
+    contracts: new Set(),
   };
 }
 
@@ -59,12 +66,14 @@ export function runBlock(block: Block, stopAtFirst: boolean): BlockResult {
   const tally = newTally();
   const fingerprints = new Uint32Array(block.count);
   for (let nth = 0; nth < block.count; nth += 1) {
-    const outcome = runHistory({ seed: block.seed + nth, table: tally.table, faultCounts: tally.faults });
+    const { table, faults: faultCounts, features } = tally;
+    const outcome = runHistory({ seed: block.seed + nth, table, faultCounts, features });
     const { seed, events, effects, told, violations } = outcome;
     fingerprints[nth] = outcome.fingerprint;
     tally.histories += 1;
     tally.events += events;
     tally.effects += effects;
+    for (const contract of outcome.contracts) tally.contracts.add(contract);
     for (const code of told) tally.told[code] = (tally.told[code] ?? 0) + 1;
     for (const violation of violations)
       if (tally.failures.length < maxFailures) tally.failures.push({ seed, events, ...violation });
@@ -83,5 +92,8 @@ export function add(sum: Tally, more: Tally): void {
   for (let at = 0; at < sum.table.length; at += 1)
     sum.table[at] = (sum.table[at] as number) + (more.table[at] as number);
   for (const [code, count] of Object.entries(more.told)) sum.told[code] = (sum.told[code] ?? 0) + count;
+  for (let at = 0; at < sum.features.length; at += 1)
+    sum.features[at] = (sum.features[at] as number) + (more.features[at] as number);
+  for (const contract of more.contracts) sum.contracts.add(contract);
   sum.failures.push(...more.failures);
 }

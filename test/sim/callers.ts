@@ -4,37 +4,46 @@ import { SemelError } from '../../src/core/errors.ts';
 import { isRepeatable } from '../../src/core/words.ts';
 import type { Call, Result, Tool } from '../../src/runner/index.ts';
 import { begin } from '../../src/semel/begin.ts';
-import type { Intent } from './contracts.ts';
+import type { Plan, Version } from './contracts.ts';
+import { meaningOf } from './fields.ts';
 import type { CallLog } from './log.ts';
 import type { Sim } from './sim.ts';
 import { epoch } from './store-time.ts';
-import { type Args, blocked, send, toolFor, valueFrom } from './tools.ts';
+import { blocked, toolFor } from './tools.ts';
+import { sendAll, untilAborted } from './wire.ts';
+import { type Asking, identityOf, scopeOf, type Wish, wordsOf } from './wishes.ts';
 import type { Worker } from './worker.ts';
 
 export interface Asked {
-  readonly intent: Intent;
+  readonly plan: Plan;
+  readonly wish: Wish;
   readonly slot: number;
-  /** Other identity args under the caller's own key: a conflict, unless the key is free. */
-  readonly other: boolean;
+  /** Whose call it is; undefined: the program does not say. */
+  readonly caller: string | undefined;
   readonly byHand: boolean;
   readonly final: boolean;
 }
 
 export interface FinalCall {
   readonly call: CallLog;
-  readonly intent: Intent;
+  readonly plan: Plan;
 }
 
 export function makeCall(sim: Sim, asked: Asked): CallLog {
-  const { log, chance, scheduler, faults, workers } = sim;
-  const { intent, slot } = asked;
+  const { log, chance, scheduler, faults, workers, trace } = sim;
+  const { plan, wish, slot } = asked;
   const worker = workers[slot] as Worker;
-  const id = asked.other ? `${intent.id}-other` : intent.id;
+  const { version, contract } = worker.deployed(plan);
+  const bounds = plan.callerKey ?? scopeOf(wish, plan.period, worker.clock.now());
+  const scope = `${plan.name}, ${bounds}`;
   const call: CallLog = {
     id: `c${log.calls.length + 1}`,
-    contract: intent.contract,
-    identity: id,
+    contract,
+    asked,
+    scope,
+    identity: identityOf(scope, meaningOf(wish.meaning, plan.identity)),
     key: '',
+    keys: [],
     sent: [],
     returned: false,
     waitsFor: undefined,
@@ -45,8 +54,8 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
     worker,
   };
   log.calls.push(call);
-  const args: Args = { id, note: chance.happens(0.6) ? 'hello' : `hello, ${call.id}` };
-  const tool = toolFor(sim, intent, worker, call);
+  const words = wordsOf(chance, asked, version, call.id);
+  const tool = toolFor(sim, plan, contract, worker, () => call);
   const abort = faults.active && chance.happens(0.06) ? new AbortController() : undefined;
   const notAfter =
     faults.active && chance.happens(0.05) ? epoch + scheduler.now + chance.between(0, 5_000) : null;
@@ -56,18 +65,20 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
       abort.abort(new Error('gave up'));
     });
 
-  void keyed(sim, asked, worker, args)
+  void keyed(sim, version, worker, tool, words)
     .then((base) => {
       const identity = { ...base.identity, toolCallId: call.id };
-      const made: Call = { ...base, tool, args, identity, notAfter, signal: abort?.signal };
+      const made: Call = { ...base, tool, identity, notAfter, signal: abort?.signal };
       call.key = made.key;
-      return asked.byHand ? byHand(sim, intent, worker, call, made) : worker.runner.run(made);
+      call.keys = [made.key, ...made.olderKeys];
+      trace?.(`             ${call.id} asks in ${worker.name}: ${JSON.stringify(words)} ⇒ ${made.key}`);
+      return asked.byHand ? byHand(sim, plan, worker, call, made) : worker.runner.run(made);
     })
     .then(
       (result) => told(sim, asked, call, result),
       (error: unknown) => {
         // Only what runs without the ledger lets the tool's own error through.
-        const mayThrow = isRepeatable(intent.contract.effect) && !(error instanceof SemelError);
+        const mayThrow = isRepeatable(contract.effect) && !(error instanceof SemelError);
         if (!mayThrow) log.violated('a call answers with a result', `${call.id} threw ${String(error)}`);
         call.threw = true;
       },
@@ -75,48 +86,61 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
   return call;
 }
 
-/** What a call with these words is, before anybody makes it: derived once per history, since hashes are dear. */
-async function keyed(sim: Sim, { intent }: Asked, worker: Worker, args: Args): Promise<Call> {
-  const name = `${args.id} ${args.note}`;
-  const known = sim.derived.get(name);
+/** What a call with these words is, before anybody makes it: derived once per history, since hashes are expensive. */
+async function keyed(
+  sim: Sim,
+  { schema }: Version,
+  worker: Worker,
+  tool: Tool,
+  { args, options }: Asking,
+): Promise<Call> {
+  const { contract } = tool;
+  // Two spellings of a zone are two objects, so they stand in the name.
+  const name = JSON.stringify([contract.name, contract.version, contract.per, args, options]);
+  const isNow = typeof contract.per === 'object' && options.at === undefined;
+  const known = isNow ? undefined : sim.derived.get(name);
   if (known !== undefined) return known;
-  const tool: Tool = { contract: intent.contract, run: () => undefined };
-  const own = intent.callerKey === undefined ? {} : { key: intent.callerKey };
-  const derived = await worker.call(tool, args, { conversation: 'c', ...own });
+  const derived = await worker.call(tool, schema, args, options);
   sim.derived.set(name, derived);
   return derived;
 }
 
 /** A framework with a hook before and one after. */
-async function byHand(sim: Sim, intent: Intent, worker: Worker, call: CallLog, made: Call): Promise<Result> {
+async function byHand(sim: Sim, plan: Plan, worker: Worker, call: CallLog, made: Call): Promise<Result> {
+  const { contract } = call;
   const begun = await begin(worker.runner, worker.clock, made);
   if (!begun.execute) return begun.result;
   const { attempt } = begun;
   try {
     if (sim.faults.active && sim.chance.happens(0.1)) {
-      if (sim.chance.happens(0.4)) await blocked(sim, intent, worker);
+      if (sim.chance.happens(0.4)) await blocked(sim, contract, worker);
       return await attempt.fail(new Error('not wanted'));
     }
-    if (intent.contract.dispatch !== 'claim') await attempt.dispatch();
-    if (intent.polite) attempt.signal.throwIfAborted();
-    const sent = send(sim, intent, worker, call, attempt.args as Args, attempt, undefined);
-    const value = valueFrom(sim, intent, await Promise.race([sent, untilAborted(attempt.signal)]));
+    if (contract.dispatch !== 'claim') await attempt.dispatch();
+    const { args } = attempt;
+    const run = {
+      sim,
+      plan,
+      contract,
+      worker,
+      call,
+      args,
+      ctx: attempt,
+      prepared: undefined,
+      hasSent: false,
+    };
+    const sending = sendAll(run);
+    const value = await Promise.race([sending, untilAborted(attempt.signal)]);
     return await attempt.succeed(value);
   } catch (error) {
     return attempt.threw(error);
   }
 }
 
-function untilAborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-  });
-}
-
 /** When a caller is told of a success, the store has heard of it. */
 function durable({ log }: Sim, call: CallLog, { ok, receipt }: Result): void {
   if (!ok || receipt.skipped || receipt.unguarded) return;
-  const { attempts, completions } = log.keyLog(call.key);
+  const { attempts, completions } = log.keyLog(receipt.key);
   const heard = attempts.some((each) => each.reported && each.generation === receipt.generation);
   if (!heard && !completions.has(receipt.generation))
     log.violated('acknowledged means durable', `${call.id}: nothing is on file of g${receipt.generation}`);
@@ -125,6 +149,8 @@ function durable({ log }: Sim, call: CallLog, { ok, receipt }: Result): void {
 function told(sim: Sim, asked: Asked, call: CallLog, result: Result): void {
   const { scheduler, chance, faults, trace } = sim;
   call.told = result;
+  // An earlier form of the contract may have answered.
+  if (result.receipt.key !== '') call.key = result.receipt.key;
   call.toldAt = scheduler.now;
   trace?.(
     `             ${call.id} (${(call.worker as Worker).name}) is told: ${result.ok ? JSON.stringify(result.value) : `${result.error.code} ${result.error.message.slice(0, 90)}`}`,

@@ -5,12 +5,19 @@ import { isRepeatable } from '../../src/core/words.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import type { FinalCall } from './callers.ts';
 import { type Faults, faultKinds } from './faults.ts';
-import type { Attempt, CallLog, Effect, KeyLog, KnownAct, Log } from './log.ts';
+import {
+  type Attempt,
+  type CallLog,
+  type Effect,
+  type KeyLog,
+  type KnownAct,
+  type Log,
+  quietAtOf,
+} from './log.ts';
 
 export interface Ended {
   readonly log: Log;
   readonly faults: Faults;
-  readonly contracts: ReadonlyMap<string, Contract>;
   readonly records: ReadonlyMap<string, StoredRecord | undefined>;
   readonly finals: readonly FinalCall[];
 }
@@ -21,8 +28,9 @@ const inTheNetworkMs = 60_000;
 export function check(ended: Ended): void {
   const { log } = ended;
   for (const known of log.keys.values()) {
-    const contract = ended.contracts.get(known.key);
-    if (contract === undefined) continue;
+    const [first] = known.wanted.values();
+    if (first === undefined) continue;
+    const { contract } = first;
     if (!isRepeatable(contract.effect)) landedOnce(log, known, contract);
     oneIntentPerGeneration(log, known);
     completedMeansLanded(log, known);
@@ -34,6 +42,7 @@ export function check(ended: Ended): void {
     ranWhatItSays(log, call);
     toldTheTruth(log, call);
     notTooOld(ended, call);
+    toldItsOwn(log, call);
   }
   for (const final of ended.finals) settledInTheEnd(log, final, ended.records.get(final.call.key));
 }
@@ -52,6 +61,7 @@ function landedOnce(log: Log, known: KeyLog, contract: Contract): void {
     const effects = ofGeneration(log, known.key, generation);
     for (const later of effects) {
       for (const earlier of effects) {
+        if (earlier.part !== later.part) continue;
         if (earlier.fence > later.fence || (earlier.fence === later.fence && earlier.id >= later.id))
           continue;
         const why = uncovered(known, contract, earlier, later);
@@ -72,7 +82,9 @@ function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Ef
       ({ act, fence, forced }) => between(fence) && (act === 'runAgain' || (act === 'notLanded' && forced)),
     ) ||
     (contract.onDoubt === 'rerun' &&
-      known.attempts.some(({ fence, unbounded }) => unbounded && between(fence)));
+      // Inside one attempt too: an SDK that sends again by itself does what the contract accepts.
+      (earlier.fence === later.fence ||
+        known.attempts.some(({ fence, unbounded }) => unbounded && between(fence))));
   if (accepted) return undefined;
   const isKeyed = contract.rerunWithinMs !== null;
   if (isKeyed && (outlivesMargin(known, contract, earlier) || outlivesMargin(known, contract, later)))
@@ -80,7 +92,7 @@ function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Ef
   const verdict = known.verdicts.some(
     ({ act, fence }) => between(fence) && (act === 'cleared' || act === 'notLanded'),
   );
-  if (verdict && outlives(known, contract, earlier)) return undefined;
+  if (verdict && outlives(known, earlier)) return undefined;
   return verdict
     ? 'a verdict "not landed" was believed too early'
     : isKeyed
@@ -88,19 +100,18 @@ function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Ef
       : 'no verdict, no acceptance';
 }
 
-/** The stated limit: it landed later than "not landed" has to wait for. */
-function outlives(known: KeyLog, { quietMs, tailMs }: Contract, effect: Effect): boolean {
+/** The stated limit: it landed, or was in the target's list, later than "not landed" has to wait for. */
+function outlives(known: KeyLog, effect: Effect): boolean {
   const attempt = attemptAt(known, effect.fence);
-  if (attempt?.crossedAt === undefined) return false;
-  const { crossedAt, endedAt } = attempt;
-  return effect.at >= (endedAt === undefined ? crossedAt + quietMs : endedAt + tailMs);
+  return attempt?.crossedAt !== undefined && effect.seenAt >= quietAtOf(attempt);
 }
 
 /** The same for a target that honours keys: it was on its way for longer than the margin of its window. */
 function outlivesMargin(known: KeyLog, { timeoutMs }: Contract, effect: Effect): boolean {
   const attempt = attemptAt(known, effect.fence);
   const judgedAt = attempt?.judgedAt ?? attempt?.crossedAt;
-  return judgedAt !== undefined && effect.at >= judgedAt + timeoutMs + inTheNetworkMs;
+  const runsMs = Number.isFinite(timeoutMs) ? timeoutMs : 0;
+  return judgedAt !== undefined && effect.at >= judgedAt + runsMs + inTheNetworkMs;
 }
 
 /** Other args never join a generation: a conflict never executes. */
@@ -192,11 +203,28 @@ function ranWhatItSays(log: Log, call: CallLog): void {
   // A repeatable effect that threw is released whatever became of it: by declaration that is harmless.
   if (landed && !told.receipt.executed && !mayLand && !isRepeatable(call.contract.effect))
     log.violated('who is told that nothing was run can rely on it', `${call.id} landed and was told ${code}`);
-  const nothing = code === 'IN_FLIGHT' || code === 'KEY_CONFLICT' || code === 'EXPIRED';
+  const nothing =
+    code === 'NOT_PERMITTED' || code === 'IN_FLIGHT' || code === 'KEY_CONFLICT' || code === 'EXPIRED';
   if (nothing && call.sent.length > 0)
     log.violated('who is told to come later ran nothing', `${call.id}: ${code}`);
   if (call.returned && code !== 'ok' && code !== 'UNRECORDED' && !mayLand)
     log.violated('a success is never wasted', `${call.id} returned a value and was told ${code}`);
+}
+
+/** Nothing of a record is told to anybody but its own caller, unless the contract shares it. */
+function toldItsOwn(log: Log, { id, told, asked, contract }: CallLog): void {
+  if (told === undefined) return;
+  const { key, generation } = told.receipt;
+  const { caller } = asked;
+  const owner = log.keyLog(key).wanted.get(generation);
+  if (owner !== undefined && owner.asked.caller !== caller && !contract.share)
+    log.violated(
+      'nobody is told of another caller',
+      `${id} of ${caller} hears of ${key} g${generation}, which ${owner.id} of ${owner.asked.caller} asked for`,
+    );
+  const isStranger = !told.ok && told.error.code === 'NOT_PERMITTED';
+  if (isStranger && (contract.share || asked.plan.callers.length === 1))
+    log.violated('only another caller is refused', `${id} of ${caller}`);
 }
 
 function toldTheTruth(log: Log, call: CallLog): void {
@@ -214,7 +242,7 @@ function toldTheTruth(log: Log, call: CallLog): void {
     told.error.message.includes('did not land');
   if (!isDefinite || isRepeatable(contract.effect) || told.error.message.includes('may have landed')) return;
   for (const effect of ofGeneration(log, call.key, receipt.generation)) {
-    if (effect.fence > receipt.fence || outlives(known, contract, effect)) continue;
+    if (effect.fence > receipt.fence || outlives(known, effect)) continue;
     const forced = known.verdicts.some(({ fence, forced: by }) => by && fence > effect.fence);
     if (!forced)
       log.violated(
@@ -237,6 +265,8 @@ function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): voi
     );
     return;
   }
+  if (landed.caller !== call.asked.caller && !call.contract.share)
+    log.violated('nobody is told of another caller', `${call.id} gets effect ${effect} of ${landed.caller}`);
   if (landed.identity !== call.identity)
     log.violated(
       "nobody is told another intent's value",
@@ -256,6 +286,7 @@ function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): voi
   if (
     receipt.replayed &&
     completion !== undefined &&
+    completion.text !== null &&
     !shared &&
     completion.text !== JSON.stringify({ effect })
   )
@@ -263,24 +294,26 @@ function toldLanded(log: Log, known: KeyLog, call: CallLog, effect: number): voi
 }
 
 /** With no fault left, and time enough, only an open question may stay open. */
-function settledInTheEnd(log: Log, { call, intent }: FinalCall, record: StoredRecord | undefined): void {
+function settledInTheEnd(log: Log, { call, plan }: FinalCall, record: StoredRecord | undefined): void {
   const { told } = call;
   if (told === undefined) return;
   const code = told.ok ? 'ok' : told.error.code;
-  const isOpen = code === 'IN_DOUBT';
-  if (!['ok', 'FAILED', 'POISON', 'IN_DOUBT', 'RESULT_OMITTED', 'KEY_CONFLICT'].includes(code))
+  const isOpen = code === 'IN_DOUBT' || code === 'PARTIAL_SUCCESS';
+  const isStranger = code === 'NOT_PERMITTED';
+  if (!isOpen && !isStranger && !['ok', 'FAILED', 'POISON', 'RESULT_OMITTED', 'KEY_CONFLICT'].includes(code))
     log.violated('STUCK: with no fault left a call is answered', `${call.id}: ${code}`);
   // Only what left under an unsteady clock is never quiet: that needs a person.
   const asked = call.sent.length === 0;
+  // Nobody can say of a part that it is all, or nothing.
+  const isPartial = plan.parts.length > 1;
   // A sweep may have sent it once more not long before.
-  const isQuiet = log
-    .keyLog(call.key)
-    .attempts.every(({ crossedAt, quietMs }) => (crossedAt ?? 0) + quietMs <= call.askedAt);
+  const isQuiet = log.keyLog(call.key).attempts.every((attempt) => quietAtOf(attempt) <= call.askedAt);
   if (
     isOpen &&
     asked &&
     isQuiet &&
-    intent.hasVerify &&
+    plan.hasVerify &&
+    !isPartial &&
     record !== undefined &&
     Number.isFinite(record.quietInMs)
   )

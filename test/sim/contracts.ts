@@ -1,104 +1,202 @@
-// Contracts by chance: all classes, lines, recoveries and windows, short enough for a history of minutes.
+// Tools by chance: every field of a contract, schemas, what one run sends and how, and a second version of the tool that
+// is deployed beside the first. Short enough for a history of minutes.
 
-import { type Contract, type ContractDefinition, defineContract } from '../../src/core/contract.ts';
+import {
+  type Contract,
+  type ContractDefinition,
+  defineContract,
+  type EarlierForm,
+  type Traits,
+} from '../../src/core/contract.ts';
+import type { StandardSchema } from '../../src/core/standard-schema.ts';
+import { makeWords, type Words } from './arguments.ts';
 import type { Chance } from './chance.ts';
 import type { Profile } from './faults.ts';
+import { type Field, type SchemaRules, type Spelling, schemaOf } from './fields.ts';
+import { isCalendar, makePeriod, type Period, perOf } from './periods.ts';
+import { makeParts, makeTarget, type Part, type TargetPlan } from './targets.ts';
+import { unexplored } from './unexplored.ts';
+import { makeWishes, type Wish } from './wishes.ts';
 import type { Target } from './world.ts';
 
-/** One intent of a history: what is asked for, by several callers, under one key. */
-export interface Intent {
-  readonly contract: Contract;
+/** One tool of a history, as its author wrote it. */
+export interface Plan {
+  readonly name: string;
+  /** The first, and perhaps one that is deployed while the first still runs. */
+  readonly versions: readonly Version[];
+  /** Which fields make the intent; all versions agree on that, however they say it. */
+  readonly identity: readonly Field[];
+  readonly period: Period;
+  readonly wishes: readonly Wish[];
   readonly target: Target;
+  /** What one run sends, in this order. */
+  readonly parts: readonly Part[];
   readonly hasVerify: boolean;
   readonly hasPrepare: boolean;
+  /** Whose calls there are; the first makes most of them. */
+  readonly callers: readonly (string | undefined)[];
   /** The caller's own key, which other args can meet. */
   readonly callerKey: string | undefined;
-  readonly id: string;
-  /** How a tool of this intent says "refused" or "not sent": by throwing the word, or by a code that is classified. */
+  /** How the tool says "refused" or "not sent": by throwing the word, or by a code that is classified. */
   readonly classifies: boolean;
   /** `run` looks at its signal before it sends. */
   readonly polite: boolean;
 }
 
+export interface Version {
+  readonly definition: ContractDefinition;
+  /** One contract per spelling of its time zone. */
+  readonly contracts: readonly Contract[];
+  readonly spelling: Spelling;
+  readonly schema: StandardSchema | undefined;
+  /** Which free text the tool takes besides. */
+  readonly extras: readonly ('note' | 'trace')[];
+}
+
 const minute = 60_000;
 
-const windows = {
-  none: [20_000, minute, 5 * minute, 30 * minute],
-  keyed: [5 * minute],
-  brief: [15_000, 40_000],
-  fleeting: [300, 1_500],
-};
 const failureWindows = {
   none: [10_000, minute],
   keyed: [10_000],
   brief: [8_000, 40_000],
   fleeting: [300, 1_500],
 };
-/** How long re-runs count. */
-const rerunTimes = {
-  none: [20_000, minute, 4 * minute, 60 * minute],
-  keyed: [15_000, 30_000, minute],
-  brief: [20_000, minute],
-  fleeting: [20_000],
-};
+/** With none among them too: that is a caller of its own. */
+const severalCallers = [
+  ['ann', 'bob'],
+  ['ann', undefined],
+  [undefined, 'bob'],
+];
+const leases = [1_000, 3_000, 6_000, 10_000];
 
-export function makeIntent(chance: Chance, index: number, bias: Profile['bias']): Intent {
+export function makePlan(chance: Chance, index: number, bias: Profile['bias']): Plan {
+  const parts = makeParts(chance);
+  const traits = { hasVerify: chance.happens(0.45), hasPrepare: chance.happens(0.25) };
+  const period = makePeriod(chance, bias === 'brief' ? 0.4 : 0.2);
+  const words = makeWords(chance);
+  const target = makeTarget(chance, bias, parts, traits.hasVerify);
+  const definition = makeDefinition(chance, `tool${index}`, bias, traits.hasPrepare, target);
+  const first: Draft = { ...words, definition: { ...definition, ...words.lists }, period };
+  const drafts =
+    chance.happens(0.3) && !unexplored.has('was') ? [first, nextVersion(chance, first)] : [first];
+  const callers = chance.happens(0.2) ? chance.pick(severalCallers) : [undefined];
+  const callerKey = chance.happens(0.3) ? 'order-17' : undefined;
+  const isPlain = parts.length === 1 && parts[0]?.way === 'sdk';
+  const { identity, rules } = words;
+  const isScopeFixed = drafts.some((each) => each.period !== period);
+  return {
+    name: definition.name,
+    versions: drafts.map((draft) => versionOf(draft, traits)),
+    identity,
+    period,
+    wishes: makeWishes(chance, { identity, rules, period, callerKey, isScopeFixed }),
+    target: target.target,
+    parts,
+    ...traits,
+    callers,
+    callerKey,
+    classifies: isPlain && chance.happens(0.5),
+    polite: chance.happens(0.5),
+  };
+}
+
+/** A version before its contracts are made. */
+interface Draft extends Words {
+  readonly definition: ContractDefinition;
+  readonly period: Period;
+}
+
+function versionOf({ definition, period, fields, rules, normalize, extras }: Draft, traits: Traits): Version {
+  const spellings = isCalendar(period) && !unexplored.has('zones') ? period.zone.names : ['as it is'];
+  return {
+    definition,
+    contracts: spellings.map((_, at) => defineContract({ ...definition, per: perOf(period, at) }, traits)),
+    spelling: { fields, rules, normalize },
+    schema: rules === undefined ? undefined : schemaOf(rules, fields),
+    extras,
+  };
+}
+
+function makeDefinition(
+  chance: Chance,
+  name: string,
+  bias: Profile['bias'],
+  hasPrepare: boolean,
+  { provider, timeout, window, verifyAfter }: TargetPlan,
+): ContractDefinition {
   const effect = chance.happens(0.14)
     ? 'write-idempotent'
     : chance.happens(0.3)
       ? 'irreversible'
       : 'write-non-idempotent';
-  const hasVerify = chance.happens(0.45);
-  const hasPrepare = chance.happens(0.25);
-  const isKeyed = chance.happens(bias === 'keyed' ? 1 : 0.45);
-  const timeout = chance.pick([12_000, 20_000, 30_000]);
-  // Re-runs count for the window less timeout and a minute: long enough that some are allowed.
-  const providerWindow = timeout + minute + chance.pick(rerunTimes[bias ?? 'none']);
-  const window = chance.pick(windows[bias ?? 'none']);
-  const replaysErrors = isKeyed && chance.happens(0.3);
-  const definition: ContractDefinition = {
-    name: `tool${index}`,
+  const retry = {
+    tries: chance.between(2, 3),
+    backoff: chance.pick([200, 5_000, 40_000]),
+    maxBackoff: '60s' as const,
+  };
+  return {
+    name,
+    version: '1',
     effect,
-    per: chance.happens(bias === 'brief' ? 0.4 : 0.2) ? 'ever' : 'conversation',
-    identity: ['id'],
-    window: isKeyed && !hasVerify ? Math.min(window, providerWindow) : window,
+    ...(chance.happens(0.1) ? { stakes: 'high' as const } : {}),
+    ...(window === undefined ? {} : { window }),
     failureWindow: chance.pick(failureWindows[bias ?? 'none']),
-    lease: chance.pick([3_000, 6_000, 10_000]),
+    lease: chance.pick(leases),
     timeout,
     ifBusy: bias === 'fleeting' ? 'wait' : chance.pick(['wait', 'wait', 'wait', 'fail', 'skip']),
     wait: chance.pick([8_000, 30_000]),
-    ...(chance.happens(0.35)
-      ? {
-          retry: {
-            tries: chance.between(2, 3),
-            backoff: chance.pick([200, 5_000, 40_000]),
-            maxBackoff: '60s',
-          },
-        }
-      : {}),
+    ...(chance.happens(0.35) ? { retry } : {}),
     maxAttempts: chance.pick([2, 3, 10]),
-    ...(isKeyed ? { provider: { name: 'target', window: providerWindow, replaysErrors } } : {}),
-    ...(chance.happens(0.5) ? { verifyAfter: chance.pick([5_000, timeout + 5_000, timeout + 30_000]) } : {}),
+    ...(provider === undefined ? {} : { provider }),
+    ...(verifyAfter === undefined ? {} : { verifyAfter }),
     ...(!hasPrepare && chance.happens(bias === 'fleeting' ? 0.7 : 0.35)
       ? { dispatch: 'explicit' as const }
       : {}),
     // Nobody can send again what was not stored; where nothing forbids it, the target sees other words.
     ...(effect !== 'write-idempotent' && chance.happens(0.05) ? { redact: ['note'] } : {}),
+    ...(chance.happens(0.04) ? { result: 'reference' as const } : {}),
+    ...(chance.happens(0.2) ? { share: true } : {}),
     onDoubt: chance.happens(0.06) ? 'rerun' : 'hold',
   };
+}
+
+/** The same tool a release later: another name, other words for the same intent, a schema that it did not have. */
+function nextVersion(chance: Chance, first: Draft): Draft {
+  const { definition, identity, period } = first;
+  const isRenamed = chance.happens(0.5);
+  // A field that says the same as those that are there: no intent changes, and every key does.
+  const isWider = definition.identity !== undefined && !identity.includes('order') && chance.happens(0.5);
+  const isUnbound = period.kind === 'conversation' && chance.happens(0.3);
+  const form: EarlierForm = {
+    ...(isRenamed ? { name: definition.name } : {}),
+    ...(isWider ? { identity, volatile: definition.volatile ?? [] } : {}),
+    ...(isUnbound ? { per: 'conversation' as const } : {}),
+  };
+  const rules = first.rules ?? (chance.happens(0.5) ? plainRules : undefined);
+  const isNewField = rules?.defaults === true && !first.fields.includes('priority');
   return {
-    contract: defineContract(definition, { hasVerify, hasPrepare }),
-    target: {
-      // "At the least": some remember longer, and some for good.
-      remembersMs: isKeyed ? providerWindow + chance.pick([0, 0, minute, 10_000 * minute]) : undefined,
-      replaysErrors,
+    ...first,
+    period: isUnbound ? { ...period, kind: 'ever' } : period,
+    rules,
+    fields: isNewField ? [...first.fields, 'priority'] : first.fields,
+    definition: {
+      ...definition,
+      version: chance.happens(0.5) ? '1.1' : '2',
+      ...(isRenamed ? { name: `${definition.name}.renamed` } : {}),
+      ...(isWider ? { identity: ['order', ...identity] } : {}),
+      ...(Object.keys(form).length > 0 ? { was: [form] } : {}),
+      lease: chance.pick(leases),
     },
-    hasVerify,
-    hasPrepare,
-    // The same text for every intent: what goes to the shared target must not be it.
-    callerKey: chance.happens(0.4) ? 'order-17' : undefined,
-    id: `id${index}`,
-    classifies: chance.happens(0.5),
-    polite: chance.happens(0.5),
   };
 }
+
+/** What a schema of a later release may add without changing an intent. */
+const plainRules: SchemaRules = {
+  aliases: true,
+  derives: false,
+  defaults: true,
+  coerces: false,
+  lowers: false,
+  freshens: false,
+  isStrict: false,
+};

@@ -22,6 +22,7 @@ export const faultKinds = [
   'effect reply lost',
   'effect refused',
   'effect not sent',
+  'effect denied',
   'effect landed, then error',
   'effect error, not landed',
   'effect landed, then another call failed',

@@ -1,13 +1,16 @@
 // One history: a few processes, a few intents, faults for a while, then none, recovery, and the checker's word.
 
+import type { Contract } from '../../src/core/contract.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import { type Asked, type FinalCall, makeCall } from './callers.ts';
 import { chance as chanceOf } from './chance.ts';
 import { check } from './checker.ts';
-import { type Intent, makeIntent } from './contracts.ts';
+import { makePlan, type Plan } from './contracts.ts';
+import { contractNumbers, describe, quietTermsIn } from './described.ts';
 import { createEchoes } from './echoes.ts';
 import { createFaults, type Faults, pickProfile } from './faults.ts';
-import { createLog, type Violation } from './log.ts';
+import { countFeatures } from './features.ts';
+import { type CallLog, createLog, type Violation } from './log.ts';
 import type { NetworkOptions, Outage } from './network.ts';
 import { operate } from './operators.ts';
 import { createScheduler, drain, Endless, type Owner, stamp } from './scheduler.ts';
@@ -16,6 +19,8 @@ import { createStoreHost } from './store-host.ts';
 import { createStoreTime } from './store-time.ts';
 import type { Table } from './table.ts';
 import { toolFor } from './tools.ts';
+import { recordKeyOf, simulatedFetch } from './wire.ts';
+import type { Wish } from './wishes.ts';
 import { startWorker, type Worker } from './worker.ts';
 import { createWorld } from './world.ts';
 
@@ -25,6 +30,8 @@ export interface Outcome {
   readonly violations: readonly Violation[];
   readonly events: number;
   readonly effects: number;
+  /** One number per contract that was generated for it. */
+  readonly contracts: readonly number[];
   /** How calls were answered. */
   readonly told: readonly string[];
   /** A number that depends on every event, effect and answer. */
@@ -36,6 +43,7 @@ export interface HistoryOptions {
   readonly table: Table;
   /** Faults are added to it. */
   readonly faultCounts: Float64Array;
+  readonly features?: Float64Array;
   readonly trace?: (line: string) => void;
 }
 
@@ -48,7 +56,7 @@ process.on('unhandledRejection', (error) => {
 
 const day = 24 * 3_600_000;
 
-export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions): Outcome {
+export function runHistory({ seed, table, faultCounts, features, trace }: HistoryOptions): Outcome {
   const chance = chanceOf(seed);
   const profile = pickProfile(chance);
   const faults = createFaults(chance, profile);
@@ -57,11 +65,11 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
   current = (error) =>
     log.violated('no rejection is left unhandled', String((error as Error)?.stack ?? error));
   const time = createStoreTime(scheduler);
-  const host = createStoreHost({ scheduler, time, table, log, trace });
-  const world = createWorld(scheduler, chance, faults, log);
-  const intents = Array.from({ length: chance.pick([1, 1, 1, 2, 2, 3]) }, (_, index) =>
-    makeIntent(chance, index + 1, profile.bias),
+  const plans = Array.from({ length: chance.pick([1, 1, 1, 2]) }, (_, index) =>
+    makePlan(chance, index + 1, profile.bias),
   );
+  const host = createStoreHost({ scheduler, time, table, log, trace, quietTerms: quietTermsIn(plans) });
+  const world = createWorld(scheduler, chance, faults, log);
   const workers: Worker[] = [];
   const sim: Sim = {
     chance,
@@ -70,9 +78,10 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     log,
     world,
     host,
-    intents,
+    plans,
     workers,
     derived: new Map(),
+    onTheWire: new Map(),
     trace,
   };
   const echoes = createEchoes({ scheduler, chance, faults, host, log });
@@ -85,14 +94,10 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     echoes,
     log,
   };
-  const plans = new Map<Owner, Plan>();
+  const fates = new Map<Owner, Fate>();
   const finals: FinalCall[] = [];
-  const keys = new Map<string, Intent>();
   trace?.(`seed ${seed}, profile ${profile.name}`);
-  for (const intent of intents)
-    trace?.(
-      `intent ${intent.id}: ${JSON.stringify({ ...intent.contract, provider: undefined, fields: undefined })} ${JSON.stringify({ ...intent, contract: undefined })}`,
-    );
+  if (trace !== undefined) for (const plan of plans) for (const line of describe(plan)) trace(line);
 
   let starts = 0;
   function start(slot: number): Worker {
@@ -101,7 +106,7 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
       isCaching: chance.happens(0.5),
       isNear: chance.happens(0.5),
     });
-    if (faults.active) plans.set(worker, planOf(sim));
+    if (faults.active) fates.set(worker, fateOf(sim));
     workers[slot] = worker;
     return worker;
   }
@@ -123,34 +128,27 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     // A queue delivers again what was not acknowledged.
     for (const call of log.calls)
       if (call.worker === dead && call.told === undefined && chance.happens(0.8))
-        redeliver(slot, call.identity);
-  }
-
-  function redeliver(slot: number, identity: string): void {
-    const intent = intents.find(({ id }) => identity.startsWith(id)) as Intent;
-    makeCall(sim, { intent, slot, other: identity !== intent.id, byHand: false, final: false });
+        makeCall(sim, { ...call.asked, slot, byHand: false, final: false });
   }
 
   function before(owner: Owner): void {
-    const plan = plans.get(owner);
-    if (plan === undefined || !faults.active) return;
-    plan.events += 1;
-    if (plan.events === plan.crashAt) crash(workers.indexOf(owner as Worker));
-    else if (plan.events === plan.stopAt) {
+    const fate = fates.get(owner);
+    if (fate === undefined || !faults.active) return;
+    fate.events += 1;
+    if (fate.events === fate.crashAt) crash(workers.indexOf(owner as Worker));
+    else if (fate.events === fate.stopAt) {
       faults.count('pause');
-      owner.stoppedUntil = scheduler.now + plan.stopMs;
-      trace?.(`${stamp(scheduler.now)} ${owner.name} is stopped for ${plan.stopMs} ms`);
+      owner.stoppedUntil = scheduler.now + fate.stopMs;
+      trace?.(`${stamp(scheduler.now)} ${owner.name} is stopped for ${fate.stopMs} ms`);
     }
   }
 
   function askLater(atMs: number, asked: Omit<Asked, 'slot'>): void {
-    scheduler.after(atMs, undefined, `a call of ${asked.intent.id} is due`, () => {
+    scheduler.after(atMs, undefined, `a call of ${asked.plan.name} is due`, () => {
       const up = workers.flatMap((worker, slot) => (worker.alive ? [slot] : []));
       if (up.length === 0) return;
       const call = makeCall(sim, { ...asked, slot: chance.pick(up) });
-      drain();
-      if (call.key !== '') keys.set(call.key, asked.intent);
-      if (asked.final) finals.push({ call, intent: asked.intent });
+      if (asked.final) finals.push({ call, plan: asked.plan });
     });
   }
 
@@ -159,10 +157,10 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     for (let slot = 0; slot < workersCount; slot += 1) start(slot);
     const burst = chance.happens(0.5);
     for (let made = 0; made < profile.calls; made += 1) {
-      const intent = chance.pick(intents);
+      const plan = chance.pick(plans);
       const at = burst && made < 3 ? chance.between(0, 60) : chance.between(0, profile.chaosMs);
-      const other = intent.callerKey !== undefined && chance.happens(0.25);
-      askLater(at, { intent, other, byHand: !intent.hasPrepare && chance.happens(0.12), final: false });
+      const byHand = !plan.hasPrepare && chance.happens(0.12);
+      askLater(at, { plan, wish: wishOf(plan), caller: callerOf(plan), byHand, final: false });
     }
     times(profile.operator, () => withWorker('an operator looks', (worker) => act(worker, false)));
     times(profile.prune, () =>
@@ -173,6 +171,15 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     if (chance.happens(profile.crash * 0.06))
       scheduler.after(chance.between(0, profile.chaosMs), undefined, 'the machine is started again', reboot);
     scheduler.after(profile.chaosMs, undefined, 'faults stop', heal);
+  }
+
+  /** Mostly the first one, so that calls meet. */
+  function wishOf({ wishes }: Plan): Wish {
+    return chance.happens(0.65) ? (wishes[0] as Wish) : chance.pick(wishes);
+  }
+
+  function callerOf({ callers }: Plan): string | undefined {
+    return chance.happens(0.6) ? callers[0] : chance.pick(callers);
   }
 
   /** On average this often, at any time while faults go on. */
@@ -190,32 +197,45 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
   }
 
   function act(worker: Worker, thorough: boolean): Promise<unknown> {
-    const known = [...keys.keys()];
+    const known = [...log.keys.keys()];
     if (known.length === 0) return Promise.resolve();
     return operate(sim, worker, chance.pick(known), thorough);
   }
 
   function swept(worker: Worker): Promise<unknown> {
     return worker
-      .sweep((contract) => {
-        const intent = intents.find((each) => each.contract.name === contract) as Intent;
-        const key = [...keys].find(([, each]) => each === intent)?.[0] as string;
-        return toolFor(sim, intent, worker, {
-          id: 'sweep',
-          contract: intent.contract,
-          identity: intent.id,
-          key,
-          sent: [],
-          returned: false,
-          waitsFor: undefined,
-          askedAt: scheduler.now,
-          told: undefined,
-          toldAt: 0,
-          threw: false,
-          worker,
+      .sweep((name) => {
+        const plan = plans.find((each) => {
+          const { contract } = worker.deployed(each);
+          return contract.name === name || contract.was.some((form) => form.name === name);
         });
+        if (plan === undefined) return undefined;
+        const { contract } = worker.deployed(plan);
+        return toolFor(sim, plan, contract, worker, (key) => sweeping(plan, contract, worker, key()));
       }, chance.happens(0.8))
       .catch(ignored);
+  }
+
+  /** A run of a sweep stands for the call that the record was made for. */
+  async function sweeping(plan: Plan, contract: Contract, worker: Worker, key: string): Promise<CallLog> {
+    const recordKey = await recordKeyOf(sim, contract, key);
+    const known = log.keyLog(recordKey);
+    const first = known.wanted.get(known.attempts.at(-1)?.generation ?? 0) as CallLog;
+    return {
+      ...first,
+      id: 'sweep',
+      contract,
+      asked: { ...first.asked, plan },
+      key: recordKey,
+      sent: [],
+      returned: false,
+      waitsFor: undefined,
+      askedAt: scheduler.now,
+      told: undefined,
+      toldAt: 0,
+      threw: false,
+      worker,
+    };
   }
 
   function jump(): void {
@@ -250,15 +270,24 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
       worker.clockOffset = 0;
       if (!worker.alive) restart(slot, worker);
     }
-    const longest = Math.max(...intents.map(({ contract }) => contract.quietMs)) + 15_000;
-    for (const intent of intents) {
-      if (chance.happens(0.6)) askLater(12_000, { intent, other: false, byHand: false, final: false });
-      askLater(15_000 + longest + 60_000, { intent, other: false, byHand: false, final: true });
+    const contracts = plans.flatMap(({ versions }) =>
+      versions.map((version) => version.contracts[0] as Contract),
+    );
+    const longest = Math.max(...contracts.map(quietMs)) + 15_000;
+    for (const plan of plans) {
+      const [wish, ...others] = plan.wishes as [Wish, ...Wish[]];
+      const caller = callerOf(plan);
+      if (chance.happens(0.6)) askLater(12_000, { plan, wish, caller, byHand: false, final: false });
+      askLater(15_000 + longest + 60_000, { plan, wish, caller, byHand: false, final: true });
+      if (plan.callerKey !== undefined) continue;
+      for (const other of others)
+        if (chance.happens(0.4))
+          askLater(15_000 + longest + 60_000, { plan, wish: other, caller, byHand: false, final: true });
     }
     if (chance.happens(0.5))
       scheduler.after(13_000 + longest, undefined, 'the last sweep', () => withWorker('a sweep runs', swept));
     scheduler.after(14_000 + longest, undefined, 'the last look', () => {
-      for (const key of keys.keys())
+      for (const key of log.keys.keys())
         if (chance.happens(0.8)) withWorker('an operator looks', (worker) => operate(sim, worker, key, true));
     });
     if (chance.happens(0.3))
@@ -267,6 +296,8 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
       );
   }
 
+  const realFetch = globalThis.fetch;
+  globalThis.fetch = simulatedFetch(sim);
   plan();
   try {
     scheduler.run(before);
@@ -275,8 +306,10 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     if (error instanceof Endless) log.violated('STUCK: every history ends', error.message);
     else log.violated('nothing is thrown past a call', String((error as Error)?.stack ?? error));
   }
-  check({ log, faults, finals, contracts: contractsOf(keys), records: lookAt(host, log.keys.keys()) });
+  check({ log, faults, finals, records: lookAt(host, log.keys.keys()) });
+  globalThis.fetch = realFetch;
   current = undefined;
+  if (features !== undefined) for (const plan of plans) countFeatures(features, plan);
   add(faultCounts, faults);
   return {
     seed,
@@ -284,12 +317,13 @@ export function runHistory({ seed, table, faultCounts, trace }: HistoryOptions):
     violations: log.violations,
     events: scheduler.events,
     effects: log.effects.length,
+    contracts: plans.flatMap(contractNumbers),
     told: log.calls.map(({ told }) => (told === undefined ? 'nothing' : told.ok ? 'ok' : told.error.code)),
     fingerprint: fingerprintOf(sim),
   };
 }
 
-interface Plan {
+interface Fate {
   events: number;
   readonly crashAt: number;
   readonly stopAt: number;
@@ -297,8 +331,8 @@ interface Plan {
 }
 
 /** When a process dies or is stopped is counted in its own events, so that every place between two is as likely. */
-function planOf({ chance, faults: { profile }, intents }: Sim): Plan {
-  const leaseMs = chance.pick(intents).contract.leaseMs;
+function fateOf({ chance, faults: { profile }, plans }: Sim): Fate {
+  const leaseMs = chance.pick(plans).versions[0]?.contracts[0]?.leaseMs ?? 0;
   const never = Number.POSITIVE_INFINITY;
   return {
     events: 0,
@@ -316,8 +350,9 @@ function outagesOf({ chance, faults: { profile } }: Sim): Outage[] {
   });
 }
 
-const contractsOf = (keys: ReadonlyMap<string, Intent>) =>
-  new Map([...keys].map(([key, { contract }]) => [key, contract]));
+/** When nothing of an attempt can be on its way any more, however it ended. */
+const quietMs = ({ quietMs, timeoutMs, leaseMs }: Contract) =>
+  quietMs + (Number.isFinite(timeoutMs) ? timeoutMs : leaseMs);
 
 function lookAt(host: Sim['host'], keys: Iterable<string>): Map<string, StoredRecord | undefined> {
   const records = new Map<string, StoredRecord | undefined>();

@@ -4,10 +4,21 @@
 import type { Contract } from '../../src/core/contract.ts';
 import type { Result } from '../../src/runner/index.ts';
 import type { ClaimFor } from '../../src/store/store.ts';
+import type { Asked } from './callers.ts';
 import type { Owner } from './scheduler.ts';
 
+/** When "not landed" may be believed of an attempt. */
+export interface QuietTerms {
+  /** This long after it crossed the line, where nobody knows how it ended. */
+  readonly quietMs: number;
+  /** This long after its last renewal, where nobody knows how it ended. */
+  readonly renewedMs: number;
+  /** This long after it reported its end. */
+  readonly tailMs: number;
+}
+
 /** One claim that was won. */
-export interface Attempt {
+export interface Attempt extends QuietTerms {
   readonly key: string;
   readonly generation: number;
   readonly fence: number;
@@ -18,13 +29,11 @@ export interface Attempt {
   /** A re-run that no window bounds: `onDoubt: 'rerun'`, or a class that may be repeated. */
   readonly unbounded: boolean;
   readonly claimedAt: number;
-  /** When "not landed" may be believed of it: this long after it crossed the line, or after it reported its end. */
-  readonly quietMs: number;
-  readonly tailMs: number;
   /** When the store last let it cross the line. */
   crossedAt: number | undefined;
   /** When the provider's window was last judged, where that is not when it crossed. */
   judgedAt?: number | undefined;
+  renewedAt: number | undefined;
   /** When the store heard from it, as the holder, how it ended. */
   endedAt: number | undefined;
   /** The store heard a success from it. */
@@ -33,6 +42,12 @@ export interface Attempt {
   sentAt: number | undefined;
   /** `run` returned a value, in time or not. */
   returned: boolean;
+}
+
+/** When nothing of an attempt can be on its way any more, by what the documentation says. */
+export function quietAtOf({ crossedAt = 0, renewedAt = 0, endedAt, ...terms }: Attempt): number {
+  if (endedAt !== undefined) return endedAt + terms.tailMs;
+  return Math.max(crossedAt + terms.quietMs, renewedAt + terms.renewedMs);
 }
 
 export interface Verdict {
@@ -50,11 +65,17 @@ export interface Effect {
   readonly key: string;
   readonly generation: number;
   readonly fence: number;
+  /** Which request of its run it was. */
+  readonly part: number;
   readonly identity: string;
+  /** Whose call sent it. */
+  readonly caller: string | undefined;
   /** The call that sent it. */
   readonly call: string;
   readonly sentAt: number;
   readonly at: number;
+  /** When the target's list began to show it. */
+  readonly seenAt: number;
   readonly providerKey: string | undefined;
 }
 
@@ -90,14 +111,22 @@ export interface KeyLog {
   ending: Ending | undefined;
   /** How often `verify` looked. */
   looks: number;
+  /** The call that each generation was first claimed for. */
+  readonly wanted: Map<number, CallLog>;
 }
 
 export interface CallLog {
   readonly id: string;
   readonly contract: Contract;
+  readonly asked: Asked;
+  /** The tool, and what bounds the intent. */
+  readonly scope: string;
+  /** The whole intent, by the simulator's own reckoning. */
   readonly identity: string;
-  /** The record key, once it is known. */
+  /** The key, once it is known; once it holds a record, that record's. */
   key: string;
+  /** All keys under which a record may answer for it. */
+  keys: readonly string[];
   /** Effect requests that this call sent, by the fence that they were sent under. */
   readonly sent: number[];
   /** `run` returned a value while the attempt was still its own. */
@@ -164,6 +193,7 @@ export function createLog(): Log {
           completions: new Map(),
           ending: undefined,
           looks: 0,
+          wanted: new Map(),
         };
         keys.set(key, found);
       }

@@ -99,11 +99,20 @@ export function connect(
   }
 
   /** Somebody else executes it, and this call knows. */
-  function mustWait({ toolCallId, fingerprint }: ClaimRequest, record: StoredRecord | undefined): void {
+  function mustWait(
+    { toolCallId, fingerprint, caller, share }: ClaimRequest,
+    record: StoredRecord | undefined,
+  ): void {
     const call = log.calls.find(({ id }) => id === toolCallId);
     if (call === undefined || record?.status !== 'running' || record.lapsed) return;
-    if (record.fingerprint === fingerprint && !isRepeatable(call.contract.effect))
-      call.waitsFor ??= record.generation;
+    const isOwn = record.fingerprint === fingerprint && (record.caller === caller || share);
+    if (isOwn && !isRepeatable(call.contract.effect)) call.waitsFor ??= record.generation;
+  }
+
+  /** From now on the call acts on this record, which may be one of an earlier form of its contract. */
+  function hold({ toolCallId }: ClaimRequest, record: StoredRecord | undefined): void {
+    const call = log.calls.find(({ id, worker }) => id === toolCallId && worker === owner);
+    if (call !== undefined && record !== undefined) call.key = record.key;
   }
 
   return {
@@ -113,7 +122,8 @@ export function connect(
       async (request: ClaimRequest) => {
         log.askers.set(request.token, owner);
         const answer = await echoed('claim', request);
-        if (!answer.won) mustWait(request, answer.record);
+        if (answer.won) hold(request, answer.record);
+        else mustWait(request, answer.record);
         return answer;
       },
       // As an embedded store is: looked at without a message.

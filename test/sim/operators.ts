@@ -5,6 +5,7 @@ import type { Resolution } from '../../src/semel/acts.ts';
 import type { RecordInfo } from '../../src/semel/record-info.ts';
 import type { Sim } from './sim.ts';
 import { epoch } from './store-time.ts';
+import { seen } from './tools.ts';
 import type { Worker } from './worker.ts';
 
 /** Longer than any wait for quiet that is worth it. */
@@ -60,29 +61,33 @@ export async function operate(sim: Sim, worker: Worker, key: string, thorough: b
 }
 
 async function decision(
-  { chance, scheduler, world }: Sim,
+  { chance, scheduler, world, log }: Sim,
   worker: Worker,
   info: RecordInfo,
   thorough: boolean,
   force: boolean,
 ): Promise<Resolution | undefined> {
+  const { generation, key } = info;
+  const plan = log.keyLog(key).wanted.get(generation)?.asked.plan;
+  const look = () => (plan === undefined ? 'a part' : seen(world, plan, key, generation));
   const quietInMs = info.quietAt === undefined ? 0 : info.quietAt.getTime() - epoch - scheduler.now;
   const canWait = quietInMs <= patienceMs;
   // A hasty one looks and says so at once, long before it can be known: only the ledger can tell them. (When a
   // person looked is theirs to know: who looks too early and speaks later is not protected against.)
   if (!thorough && quietInMs > 5_000 && chance.happens(0.25)) {
-    const early = world.find(info.key, info.generation);
-    return early === undefined ? 'notLanded' : { landed: { effect: early.id } };
+    const early = look();
+    return early === 'nothing' ? 'notLanded' : typeof early === 'string' ? undefined : { landed: early };
   }
   // "Not landed" can be seen only once nothing can be on its way any more: they look again then.
   if (canWait && (thorough || chance.happens(0.7)))
     await scheduler.pause(Math.max(0, quietInMs), worker, 'operator waits');
   const isQuiet = !Number.isNaN(quietInMs) && (info.quietAt?.getTime() ?? 0) - epoch <= scheduler.now;
-  const found = world.find(info.key, info.generation);
+  const found = look();
   await scheduler.pause(chance.between(50, chance.happens(0.6) ? 2_000 : 30_000), worker, 'operator thinks');
-  if (found !== undefined) {
-    if (chance.happens(0.1)) return chance.happens(0.5) ? 'runAgain' : { abandon: 'nobody knows' };
-    return { landed: { effect: found.id } };
+  if (found !== 'nothing') {
+    if (found === 'a part' || chance.happens(0.1))
+      return chance.happens(0.5) ? 'runAgain' : { abandon: 'nobody knows' };
+    return { landed: found };
   }
   if (isQuiet || force) {
     if (chance.happens(0.75)) return 'notLanded';

@@ -2,11 +2,12 @@
 
 import type { Call } from '../../src/runner/index.ts';
 import type { Chance } from './chance.ts';
-import type { Intent } from './contracts.ts';
+import type { Plan } from './contracts.ts';
 import type { Faults } from './faults.ts';
 import type { Log } from './log.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { StoreHost } from './store-host.ts';
+import type { OnTheWire } from './wire.ts';
 import type { Worker } from './worker.ts';
 import type { World } from './world.ts';
 
@@ -17,10 +18,12 @@ export interface Sim {
   readonly log: Log;
   readonly world: World;
   readonly host: StoreHost;
-  readonly intents: readonly Intent[];
+  readonly plans: readonly Plan[];
   /** The processes that are up; a dead one is replaced in its place. */
   readonly workers: Worker[];
   /** Calls by their words, with key and fingerprint. */
   readonly derived: Map<string, Call>;
+  /** Requests that `ctx.fetch` may bring, by their addresses. */
+  readonly onTheWire: Map<string, OnTheWire>;
   readonly trace: ((line: string) => void) | undefined;
 }

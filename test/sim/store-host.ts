@@ -1,6 +1,7 @@
 // The machine that keeps the records: the production memory store, watched. Every step is counted in the table,
 // compared with what the rules of the store boundary allow, and logged in true time.
 
+import { isRepeatable } from '../../src/core/words.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import type {
   ClaimRequest,
@@ -13,9 +14,9 @@ import type {
   Store,
   StoredRecord,
 } from '../../src/store/store.ts';
-import type { Attempt, KeyLog, Log } from './log.ts';
+import { type Attempt, type KeyLog, type Log, type QuietTerms, quietAtOf } from './log.ts';
 import type { Scheduler } from './scheduler.ts';
-import type { StoreTime } from './store-time.ts';
+import { epoch, type StoreTime } from './store-time.ts';
 import { cell, type State, type StoreEventName, stateOf, type Table } from './table.ts';
 
 export const namespace = 'sim';
@@ -33,14 +34,26 @@ export interface StoreHostOptions {
   readonly table: Table;
   readonly log: Log;
   readonly trace: ((line: string) => void) | undefined;
+  /** When "not landed" may be believed, by the words of the tool's author. */
+  readonly quietTerms: (request: ClaimRequest) => QuietTerms;
 }
 
-export function createStoreHost({ scheduler, time, table, log, trace }: StoreHostOptions): StoreHost {
+/** Nothing under such a record keeps anybody from acting. */
+const freeStates: readonly State[] = ['none', 'expired', 'released', 'lapsed undispatched'];
+
+export function createStoreHost({
+  scheduler,
+  time,
+  table,
+  log,
+  trace,
+  quietTerms,
+}: StoreHostOptions): StoreHost {
   const store = memoryStore({ time: () => time.read() });
   const read = (key: string) => store.read(namespace, key);
 
-  function visit(before: StoredRecord | undefined, event: StoreEventName): State {
-    const state = stateOf(before, time.read());
+  function visit(before: StoredRecord | undefined, event: StoreEventName, when = time.read()): State {
+    const state = stateOf(before, when);
     const at = cell(state, event);
     table[at] = (table[at] as number) + 1;
     return state;
@@ -60,12 +73,18 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
   }
 
   async function claim(request: ClaimRequest) {
-    const before = await read(request.key);
-    const same = before === undefined || before.fingerprint === request.fingerprint;
-    const state = visit(before, `claim ${request.for}, ${same ? 'same' : 'other'}`);
-    const known = log.keyLog(request.key);
-    const own = before !== undefined && known.token === request.token;
+    const forms = new Map<string, StoredRecord | undefined>();
+    for (const form of [request.key, ...request.olderKeys]) forms.set(form, await read(form));
+    const at = time.read();
+    // Which form of the key it acts on is the store's to say: the rest is judged by the record as it was under that one.
     const answer = await store.claim(request);
+    const key = answer.record?.key ?? request.key;
+    const before = forms.get(key);
+    const isOwn = (record: StoredRecord) => record.caller === request.caller || request.share;
+    const same = before === undefined || (before.fingerprint === request.fingerprint && isOwn(before));
+    const state = visit(before, `claim ${request.for}, ${same ? 'same' : 'other'}`, at);
+    const known = log.keyLog(key);
+    const own = before !== undefined && known.token === request.token;
     say(
       `claim for ${request.for} by ${request.toolCallId}`,
       state,
@@ -79,6 +98,7 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
         return answer;
       }
       wonClaim(known, request, before, record, state, same);
+      await oneKeyPerIntent(known, record);
     } else {
       if (!own) mustLose(request, record, state, same, before);
       transition(known, before, record);
@@ -127,6 +147,9 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     known.highestFence = record.fence;
     known.token = request.token;
     known.news = '';
+    const call = log.calls.find(({ id }) => id === request.toolCallId);
+    if (call !== undefined && (isNew || !known.wanted.has(record.generation)))
+      known.wanted.set(record.generation, call);
     known.attempts.push({
       key: record.key,
       generation: record.generation,
@@ -136,14 +159,33 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       call: request.toolCallId,
       unbounded: request.for === 'rerun' && request.rerunWithinMs === null,
       claimedAt: scheduler.now,
-      quietMs: request.quietMs,
-      tailMs: request.tailMs,
+      ...quietTerms(request),
       crossedAt: record.dispatched ? scheduler.now : undefined,
+      renewedAt: undefined,
       endedAt: undefined,
       reported: false,
       sentAt: undefined,
       returned: false,
     });
+  }
+
+  /** While one record answers for an intent, nobody may act on the same intent under another key. */
+  async function oneKeyPerIntent({ key, wanted }: KeyLog, { generation }: StoredRecord): Promise<void> {
+    const call = wanted.get(generation);
+    if (call === undefined || isRepeatable(call.contract.effect)) return;
+    const elsewhere = [...log.keys.values()].filter((other) => other.key !== key);
+    for (const other of elsewhere) {
+      const record = await read(other.key);
+      const twin = record && other.wanted.get(record.generation);
+      if (record === undefined || twin?.identity !== call.identity) continue;
+      const state = stateOf(record, time.read());
+      assertThat(
+        freeStates.includes(state) && record.doubtSince === null,
+        'TWO KEYS: one intent is one record',
+        () =>
+          `${call.id} acts on ${key} while ${other.key} of ${twin.id} is ${state}; both are ${call.identity}`,
+      );
+    }
   }
 
   /** A provider's memory of our key is counted from the first request that it may have seen, in true time. */
@@ -155,7 +197,8 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
 
   /** A record that answers for its key for a window does so in true time, whatever any clock says. */
   function tooSoon({ ending }: KeyLog, record: StoredRecord, state: State): void {
-    if (ending === undefined || ending.lifted) return;
+    // A class that is not remembered has no window.
+    if (ending === undefined || ending.lifted || isRepeatable(record.effect)) return;
     const until = ending.kept ? Number.POSITIVE_INFINITY : ending.at + ending.windowMs;
     assertThat(
       scheduler.now >= until,
@@ -181,6 +224,11 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       (state === 'released with doubt' && same) ||
       (state === 'lapsed undispatched' && before?.doubtSince === null);
     assertThat(!free || closed, 'what is free is not refused', () => `${request.key}: ${state}`);
+  }
+
+  /** A window begins when the period of its intent is over. */
+  function untilPeriodEnds({ retention }: StoredRecord): number {
+    return Math.max(0, (retention?.periodEndsAt ?? 0) - epoch - scheduler.now);
   }
 
   /** The record has changed: at most one completion per generation, and none is ever taken back. */
@@ -210,7 +258,9 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
         at: scheduler.now,
         text: after.result?.text ?? null,
         // What was forgotten and reopened has lost its window: it stays.
-        windowMs: (before ?? after).retention?.windowMs ?? Number.POSITIVE_INFINITY,
+        windowMs:
+          untilPeriodEnds(before ?? after) +
+          ((before ?? after).retention?.windowMs ?? Number.POSITIVE_INFINITY),
         kept: after.retention?.keep === true,
       });
     }
@@ -221,7 +271,9 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
       known.ending = {
         status: after.status === 'succeeded' ? 'succeeded' : 'failed',
         at: scheduler.now,
-        windowMs: (isShort ? retention?.failureWindowMs : retention?.windowMs) ?? 0,
+        windowMs: isShort
+          ? (retention?.failureWindowMs ?? 0)
+          : untilPeriodEnds(before ?? after) + (retention?.windowMs ?? 0),
         kept: after.retention?.keep === true && !isShort,
         // A refusal that is forgotten too soon is asked for again, and refused again: no clock needs to be right.
         lifted: isShort && !time.steady,
@@ -237,10 +289,11 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
   /** "Not landed" is believed of an attempt only once nothing of it can be on its way. */
   function isQuiet(known: KeyLog, before: StoredRecord, below: number, at: number, detail: () => string) {
     const from = before.doubtSince ?? before.fence;
-    for (const { generation, fence, crossedAt, endedAt, quietMs, tailMs } of known.attempts) {
+    for (const attempt of known.attempts) {
+      const { generation, fence, crossedAt } = attempt;
       if (generation !== before.generation || fence < from || fence >= below || crossedAt === undefined)
         continue;
-      const quietAt = Math.min(crossedAt + quietMs, (endedAt ?? Number.POSITIVE_INFINITY) + tailMs);
+      const quietAt = quietAtOf(attempt);
       assertThat(
         at >= quietAt,
         '"not landed" is believed only once it is quiet',
@@ -284,6 +337,7 @@ export function createStoreHost({ scheduler, time, table, log, trace }: StoreHos
     // A copy of a verdict that was accepted lets nothing cross once more.
     const isCrossing = name === 'dispatch' || (name === 'clear' && !before?.dispatched) || before?.lapsed;
     // A holder that wakes up may send again from now on; but the provider's window was judged when it crossed.
+    if (name === 'renew') attempt.renewedAt = scheduler.now;
     if (name === 'renew') attempt.judgedAt ??= attempt.crossedAt;
     else if (isCrossing) attempt.judgedAt = scheduler.now;
     if (isCrossing) attempt.crossedAt = scheduler.now;

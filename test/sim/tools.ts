@@ -1,8 +1,8 @@
-// What the simulated tools do: send one request to the target, sometimes more, and say what became of it as real
-// tools do: by a word, by a code that the contract classifies, or by an error that says nothing.
+// What the simulated tools do: send their requests to the target, and say what became of them as real tools do: by a
+// word, by a code that the contract classifies, or by an error that says nothing.
 
-import { AlreadyLanded, MaybeLanded, NotLanded, Rejected } from '../../src/core/signals.ts';
-import { isRepeatable } from '../../src/core/words.ts';
+import type { Contract } from '../../src/core/contract.ts';
+import { AlreadyLanded, Rejected } from '../../src/core/signals.ts';
 import {
   type AttemptContext,
   landed,
@@ -10,155 +10,110 @@ import {
   type Tool,
   unsure,
   type Verification,
+  type VerifyContext,
 } from '../../src/runner/index.ts';
-import type { Intent } from './contracts.ts';
-import type { Attempt, CallLog } from './log.ts';
+import type { Plan } from './contracts.ts';
+import type { CallLog } from './log.ts';
 import type { Sim } from './sim.ts';
+import { sendAll, type Value } from './wire.ts';
 import type { Worker } from './worker.ts';
-import type { Answer } from './world.ts';
-
-export interface Args {
-  readonly id: string;
-  readonly note: string;
-}
-
-/** What an effect returns: enough to tell which one it was. */
-export interface Value {
-  readonly effect: number;
-}
+import type { World } from './world.ts';
 
 const codes = { EREFUSED: 'rejected', ENOTSENT: 'notLanded' } as const;
 
-export function toolFor(sim: Sim, intent: Intent, worker: Worker, call: CallLog): Tool {
+/** The call that a run or a look belongs to, known from what the tool is given. */
+type CallOf = (key: () => string) => CallLog | Promise<CallLog>;
+
+export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker, callOf: CallOf): Tool {
   const { chance, scheduler, faults, log } = sim;
-  const { contract } = intent;
 
   return {
     contract,
-    run: async (args: Args, ctx: AttemptContext): Promise<Value> => {
+    run: async (args: unknown, ctx: AttemptContext): Promise<Value> => {
+      const call = await callOf(() => ctx.key);
       if (contract.dispatch === 'explicit') {
         if (chance.happens(0.3))
           await scheduler.pause(chance.between(10, 5_000), worker, 'works before the line');
         if (faults.active && chance.happens(0.04)) throw new TypeError('a mistake before the line');
         if (faults.active && chance.happens(0.03)) {
-          if (chance.happens(0.4)) await blocked(sim, intent, worker);
+          if (chance.happens(0.4)) await blocked(sim, contract, worker);
           throw new Rejected('refused before the line');
         }
-        if (chance.happens(0.1)) lookFirst(sim, call, ctx.fence);
-        await ctx.dispatch();
+        if (chance.happens(0.1)) lookFirst(sim, plan, call, ctx.fence);
+        // `ctx.fetch` crosses the line by itself.
+        if (plan.parts[0]?.way === 'sdk' || chance.happens(0.5)) await ctx.dispatch();
       }
-      await maybeBlocked(sim, intent, worker);
-      if (intent.polite) ctx.signal.throwIfAborted();
-      const value = valueFrom(sim, intent, await send(sim, intent, worker, call, args, ctx, ctx.prepared));
+      await maybeBlocked(sim, contract, worker);
+      const run = { sim, plan, contract, worker, call, args, ctx, prepared: ctx.prepared, hasSent: false };
+      const value = await sendAll(run);
       if (!ctx.signal.aborted) call.returned = true;
       const attempt = log.keyLog(call.key).attempts.find(({ fence }) => fence === ctx.fence);
       if (attempt !== undefined) attempt.returned = true;
       return value;
     },
-    prepare: intent.hasPrepare
-      ? async (args: Args) => {
+    prepare: plan.hasPrepare
+      ? async (args: unknown) => {
           await scheduler.pause(chance.between(10, chance.happens(0.2) ? 6_000 : 200), worker, 'prepares');
           if (faults.active && chance.happens(0.04)) throw new TypeError('a mistake while preparing');
           // A model writes it: it is never the same twice.
-          return `${args.note} #${chance.below(1_000_000)}`;
+          return `${JSON.stringify(args)} #${chance.below(1_000_000)}`;
         }
       : undefined,
-    verify: intent.hasVerify ? () => verify(sim, intent, worker, call) : undefined,
-    classify: intent.classifies
-      ? (error) => codes[(error as { code?: keyof typeof codes }).code as keyof typeof codes]
+    verify: plan.hasVerify
+      ? async (_args: unknown, ctx: VerifyContext) =>
+          verify(sim, plan, contract, worker, await callOf(() => ctx.key))
+      : undefined,
+    classify: plan.classifies
+      ? (error: unknown) => codes[(error as { code?: keyof typeof codes }).code as keyof typeof codes]
       : undefined,
   } as Tool;
 }
 
+/** What can be seen of one generation: its value where all of it landed, nothing, or only a part. */
+export function seen(
+  world: World,
+  plan: Plan,
+  key: string,
+  generation: number,
+): Value | 'nothing' | 'a part' {
+  const effects = world.find(key, generation, plan.target);
+  if (effects.length === 0) return 'nothing';
+  const landedParts = plan.parts.map((_, nth) => effects.find(({ part }) => part === nth));
+  const isWhole = plan.parts.every(({ optional }, nth) => optional || landedParts[nth] !== undefined);
+  return isWhole ? { effect: landedParts.at(-1)?.id as number } : 'a part';
+}
+
 /** A careful tool looks before it sends. */
-function lookFirst({ log, world }: Sim, call: CallLog, fence: number): void {
+function lookFirst({ log, world }: Sim, plan: Plan, call: CallLog, fence: number): void {
   const generation = log.keyLog(call.key).attempts.find((each) => each.fence === fence)?.generation ?? 0;
-  const found = world.find(call.key, generation);
-  // It looks for what it was asked to do: under a caller's own key there may be something else.
-  if (found?.identity === call.identity) throw new AlreadyLanded({ effect: found.id });
+  const found = seen(world, plan, call.key, generation);
+  if (typeof found === 'string') return;
+  const effect = log.effects.find(({ id }) => id === found.effect);
+  // It looks for what it was asked to do, and by whom: under a caller's own key there may be something else.
+  if (effect?.identity === call.identity && effect.caller === call.asked.caller)
+    throw new AlreadyLanded(found);
 }
 
 /** The event loop is blocked, or the process stopped, between the line and the socket. */
-async function maybeBlocked(sim: Sim, intent: Intent, worker: Worker) {
+async function maybeBlocked(sim: Sim, contract: Contract, worker: Worker) {
   const { chance, faults } = sim;
   if (faults.active && chance.happens(faults.profile.pause > 0 ? 0.12 : 0.02))
-    await blocked(sim, intent, worker);
+    await blocked(sim, contract, worker);
 }
 
-export async function blocked({ chance, faults, scheduler }: Sim, { contract }: Intent, worker: Worker) {
+export async function blocked({ chance, faults, scheduler }: Sim, { leaseMs }: Contract, worker: Worker) {
   faults.count('block');
-  worker.stoppedUntil = scheduler.now + Math.round(contract.leaseMs * (0.5 + 2 * chance.fraction()));
+  worker.stoppedUntil = scheduler.now + Math.round(leaseMs * (0.5 + 2 * chance.fraction()));
   await scheduler.pause(0, worker, 'event loop goes on');
 }
 
-/** What is true of an attempt that sends its effect now. */
-function maySend({ log, scheduler }: Sim, intent: Intent, call: CallLog, attempt: Attempt): void {
-  const { contract, polite } = intent;
-  const { key, fence, crossedAt, sentAt } = attempt;
-  const detail = `${call.id} sends ${key} f${fence}`;
-  if (crossedAt === undefined) log.violated('nothing is sent before the line', detail);
-  if (polite && log.lost.has(attempt.token))
-    log.violated('who was told that the lease is lost sends nothing', detail);
-  const isJudged = contract.rerunWithinMs !== null && !isRepeatable(contract.effect);
-  if (isJudged && sentAt !== undefined && (crossedAt ?? 0) < sentAt)
-    log.violated("before every further try the provider's window is judged", detail);
-  attempt.sentAt = scheduler.now;
-}
-
-export async function send(
+async function verify(
   sim: Sim,
-  intent: Intent,
+  plan: Plan,
+  contract: Contract,
   worker: Worker,
   call: CallLog,
-  args: Args,
-  ctx: { readonly key: string; readonly fence: number },
-  prepared: unknown,
-): Promise<Answer> {
-  const { world, log } = sim;
-  const { contract, target } = intent;
-  const known = log.keyLog(call.key);
-  const attempt = known.attempts.find(({ fence }) => fence === ctx.fence);
-  const generation = attempt?.generation ?? 0;
-  call.sent.push(ctx.fence);
-  if (attempt !== undefined) maySend(sim, intent, call, attempt);
-  if (call.waitsFor !== undefined && generation > call.waitsFor)
-    log.violated(
-      'a waiter never runs a newer generation',
-      `${call.id} waited for g${call.waitsFor}, runs g${generation}`,
-    );
-  return world.send(worker, {
-    target,
-    key: call.key,
-    generation,
-    fence: ctx.fence,
-    identity: args.id,
-    body: JSON.stringify([args, prepared ?? null]),
-    providerKey: contract.provider === undefined ? undefined : ctx.key,
-    mayBeReworded: contract.redact.length > 0,
-    bound: contract.quietMs,
-    call: call.id,
-  });
-}
-
-/** Throws as a real client does. */
-export function valueFrom({ chance, faults }: Sim, { classifies }: Intent, answer: Answer): Value {
-  switch (answer.kind) {
-    case 'landed':
-      if (faults.strike('effect landed, then another call failed', 0.05 * (1 + 2 * faults.profile.effect)))
-        throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', syscall: 'connect' });
-      return { effect: answer.effect };
-    case 'refused':
-      throw classifies ? Object.assign(new Error('refused'), { code: 'EREFUSED' }) : new Rejected('refused');
-    case 'not sent':
-      throw classifies
-        ? Object.assign(new Error('not sent'), { code: 'ENOTSENT' })
-        : new NotLanded('not sent');
-    case 'ambiguous':
-      throw chance.happens(0.3) ? new MaybeLanded('no answer') : new Error('no answer');
-  }
-}
-
-async function verify(sim: Sim, intent: Intent, worker: Worker, call: CallLog): Promise<Verification> {
+): Promise<Verification> {
   const { chance, scheduler, faults, log, world } = sim;
   const known = log.keyLog(call.key);
   known.looks += 1;
@@ -174,9 +129,9 @@ async function verify(sim: Sim, intent: Intent, worker: Worker, call: CallLog): 
   // Of the attempt that asks; a sweep goes by the record as it is.
   const { attempts } = known;
   const own = attempts.findLast(({ call: by }) => by === call.id) ?? attempts.at(-1);
-  const generation = own?.generation ?? 0;
-  const found = world.find(call.key, generation);
+  const found = seen(world, plan, call.key, own?.generation ?? 0);
   await slow();
-  if (faults.active && chance.happens(0.06)) await blocked(sim, intent, worker);
-  return found === undefined ? notLanded() : landed({ effect: found.id });
+  if (faults.active && chance.happens(0.06)) await blocked(sim, contract, worker);
+  if (found === 'a part') return unsure('only a part of it landed');
+  return found === 'nothing' ? notLanded() : landed(found);
 }

@@ -1,6 +1,8 @@
 // One process of the simulation: the production ledger and runner, on a clock, chance and network of its own.
 
 import type { Clock, Random } from '../../src/core/clock.ts';
+import type { Contract } from '../../src/core/contract.ts';
+import type { StandardSchema } from '../../src/core/standard-schema.ts';
 import { createLedger } from '../../src/ledger/index.ts';
 import { type Call, createRunner, type Runner, type Tool } from '../../src/runner/index.ts';
 import { callOf } from '../../src/semel/call-of.ts';
@@ -8,6 +10,7 @@ import type { CallOptions } from '../../src/semel/definition.ts';
 import { createRecords, type Doubts, type Records } from '../../src/semel/records.ts';
 import { sweep } from '../../src/semel/sweep.ts';
 import type { Chance } from './chance.ts';
+import type { Plan, Version } from './contracts.ts';
 import { connect, type NetworkOptions } from './network.ts';
 import type { Owner, Scheduler, Timer } from './scheduler.ts';
 import { namespace } from './store-host.ts';
@@ -20,8 +23,15 @@ export interface Worker extends Owner {
   readonly clock: Clock;
   readonly records: Records;
   readonly doubts: Doubts;
-  call(tool: Tool, args: unknown, options: CallOptions): Promise<Call>;
+  call(tool: Tool, schema: StandardSchema | undefined, args: unknown, options: CallOptions): Promise<Call>;
+  /** What of a tool this process was started with. */
+  deployed(plan: Plan): Deployed;
   sweep(toolOf: (contract: string) => Tool | undefined, execute: boolean): Promise<unknown>;
+}
+
+export interface Deployed {
+  readonly version: Version;
+  readonly contract: Contract;
 }
 
 const maxBytes = 100_000;
@@ -37,6 +47,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
   const { scheduler, chance } = network;
   const owner = { name, alive: true, stoppedUntil: 0, clockOffset: 0 };
   const clock = clockOf(scheduler, owner);
+  const deployments = new Map<Plan, Deployed>();
   const random = randomOf(chance);
   const ledger = createLedger({
     store: connect(network, owner, isNear),
@@ -68,8 +79,16 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     runner,
     clock,
     ...records,
-    call: async (tool: Tool, args: unknown, options: CallOptions) =>
-      callOf(source, tool, undefined, args, options),
+    call: async (tool: Tool, schema: StandardSchema | undefined, args: unknown, options: CallOptions) =>
+      callOf(source, tool, schema, args, options),
+    deployed(plan: Plan): Deployed {
+      const known = deployments.get(plan);
+      if (known !== undefined) return known;
+      const version = chance.pick(plan.versions);
+      const made = { version, contract: chance.pick(version.contracts) };
+      deployments.set(plan, made);
+      return made;
+    },
     sweep: (toolOf: (contract: string) => Tool | undefined, execute: boolean) =>
       sweep(ledger, runner, namespace, toolOf, { execute }),
   });

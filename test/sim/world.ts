@@ -12,6 +12,8 @@ export interface Target {
   readonly remembersMs: number | undefined;
   /** It stores a refusal under the key too. */
   readonly replaysErrors: boolean;
+  /** What landed is in its list only after this long. */
+  readonly listLagMs: number;
 }
 
 export interface EffectRequest {
@@ -19,7 +21,10 @@ export interface EffectRequest {
   readonly key: string;
   readonly generation: number;
   readonly fence: number;
+  /** Which request of its run it is. */
+  readonly part: number;
   readonly identity: string;
+  readonly caller: string | undefined;
   /** Everything that is sent. */
   readonly body: string;
   readonly providerKey: string | undefined;
@@ -27,6 +32,8 @@ export interface EffectRequest {
   readonly mayBeReworded: boolean;
   /** How long a request may be under way before "not landed" is believed. */
   readonly bound: number;
+  /** Nothing else ends it: its attempt has no timeout. */
+  readonly mustAnswer: boolean;
   readonly call: string;
 }
 
@@ -34,14 +41,16 @@ export type Answer =
   | { readonly kind: 'landed'; readonly effect: number }
   /** Definitely not: nothing was done for this request. */
   | { readonly kind: 'refused' }
+  /** Turned away for now: nothing was done either. */
+  | { readonly kind: 'denied' }
   | { readonly kind: 'not sent' }
   /** An error or silence that says nothing. */
   | { readonly kind: 'ambiguous' };
 
 export interface World {
   send(owner: Owner, request: EffectRequest): Promise<Answer>;
-  /** What landed for this generation of a key, by now. */
-  find(key: string, generation: number): Effect | undefined;
+  /** What the target's list shows by now for this generation of a key, one per request of a run. */
+  find(key: string, generation: number, target: Target): readonly Effect[];
 }
 
 interface Remembered {
@@ -76,8 +85,23 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
       return refused;
     }
     const id = log.effects.length + 1;
-    const { key, generation, fence, identity, call } = request;
-    log.effects.push({ id, key, generation, fence, identity, call, sentAt, at: scheduler.now, providerKey });
+    const { key, generation, fence, part, identity, caller, call } = request;
+    const at = scheduler.now;
+    const seenAt = at + target.listLagMs;
+    log.effects.push({
+      id,
+      key,
+      generation,
+      fence,
+      part,
+      identity,
+      caller,
+      call,
+      sentAt,
+      at,
+      seenAt,
+      providerKey,
+    });
     const answer: Answer = { kind: 'landed', effect: id };
     if (honours) remembered.set(providerKey, { at: scheduler.now, body, answer });
     return answer;
@@ -97,7 +121,7 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
           faults.active && chance.happens(0.1) ? chance.between(200, 12_000) : chance.between(5, 200);
         const silence = () => {
           // Some clients give up, some hang until the attempt's own timeout, which only the ledger keeps.
-          if (request.fence === 0 || chance.happens(0.75))
+          if (request.fence === 0 || request.mustAnswer || chance.happens(0.75))
             reply(chance.between(500, 8_000), { kind: 'ambiguous' });
         };
         if (!faults.active || !chance.happens(profile.effect)) {
@@ -112,7 +136,7 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
           silence();
           return;
         }
-        switch (chance.below(7)) {
+        switch (chance.below(8)) {
           case 0:
             faults.count('effect lost');
             silence();
@@ -138,12 +162,20 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
             faults.count('effect error, not landed');
             reply(lagMs, { kind: 'ambiguous' });
             return;
+          case 6:
+            faults.count('effect denied');
+            reply(lagMs, { kind: 'denied' });
+            return;
           default:
             travels(lagMs, false, (answer) => void reply(lagMs, answer));
         }
       });
     },
-    find: (key, generation) =>
-      log.effects.find((effect) => effect.key === key && effect.generation === generation),
+    find(key, generation, { listLagMs }) {
+      const isListed = ({ at }: Effect) => at + listLagMs <= scheduler.now;
+      return log.effects.filter(
+        (effect) => effect.key === key && effect.generation === generation && isListed(effect),
+      );
+    },
   };
 }

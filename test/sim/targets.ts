@@ -1,0 +1,132 @@
+// What one run of a tool sends, by which ways, to what kind of target; and the provider row in which the tool's author has
+// written down what that target honours.
+
+import type { Provider } from '../../src/core/provider.ts';
+import type { Chance } from './chance.ts';
+import type { Profile } from './faults.ts';
+import { unexplored } from './unexplored.ts';
+import type { Target } from './world.ts';
+
+/** One request of a run. */
+export interface Part {
+  /** By an SDK of its own that semel never sees, or by `ctx.fetch`. */
+  readonly way: 'sdk' | 'fetch';
+  /** The SDK on top of `ctx.fetch` makes a key up for each of its calls. */
+  readonly madeUpKey: boolean;
+  /** That SDK sends once more by itself where the answer says nothing. */
+  readonly retries: boolean;
+  /** The run goes on where this part fails: only the last part is what it was asked for. */
+  readonly optional: boolean;
+}
+
+const minute = 60_000;
+
+const windows = {
+  none: [20_000, minute, 5 * minute, 30 * minute],
+  keyed: [5 * minute],
+  brief: [15_000, 40_000],
+  fleeting: [300, 1_500],
+};
+/** How long re-runs count. */
+const rerunTimes = {
+  none: [20_000, minute, 4 * minute, 60 * minute],
+  keyed: [15_000, 30_000, minute],
+  brief: [20_000, minute],
+  fleeting: [20_000],
+};
+
+export const host = 'api.target.test';
+
+export function makeParts(chance: Chance): readonly Part[] {
+  const make = (way: Part['way'], optional: boolean): Part => ({
+    way,
+    madeUpKey: way === 'fetch' && chance.happens(0.4),
+    retries: way === 'fetch' && chance.happens(0.3),
+    optional,
+  });
+  if (chance.happens(0.6)) return [make('sdk', false)];
+  if (chance.happens(0.5) || unexplored.has('several')) return [make('fetch', false)];
+  const ways = chance.pick([
+    ['sdk', 'fetch'],
+    ['fetch', 'sdk'],
+    ['fetch', 'fetch'],
+    ['sdk', 'sdk'],
+  ] as const);
+  const isOptional = chance.happens(0.3);
+  return ways.map((way, at) => make(way, isOptional && at === 0));
+}
+
+export interface TargetPlan {
+  readonly target: Target;
+  readonly provider: Provider | undefined;
+  readonly timeoutMs: number;
+  readonly timeout: number | 'none';
+  readonly window: number | undefined;
+  readonly verifyAfter: number | undefined;
+}
+
+export function makeTarget(
+  chance: Chance,
+  bias: Profile['bias'],
+  parts: readonly Part[],
+  hasVerify: boolean,
+): TargetPlan {
+  const isKeyed = chance.happens(bias === 'keyed' ? 1 : 0.45);
+  const timeout = chance.happens(0.04) ? 'none' : chance.pick([12_000, 20_000, 30_000]);
+  const timeoutMs = timeout === 'none' ? 0 : timeout;
+  // Re-runs count for the window less timeout and a minute: long enough that some are allowed.
+  const remembered = timeoutMs + minute + chance.pick(rerunTimes[bias ?? 'none']);
+  const chosen = chance.happens(0.05) ? undefined : chance.pick(windows[bias ?? 'none']);
+  // The default is a day and more: then the provider has to remember for longer, or `verify` has to decide.
+  const window = isKeyed && !hasVerify ? Math.min(chosen ?? remembered, remembered) : chosen;
+  const verifyAfter = chance.happens(0.5)
+    ? chance.pick([2_000, 5_000, Math.max(1_000, timeoutMs / 2), timeoutMs + 5_000, timeoutMs + 30_000])
+    : undefined;
+  const replaysErrors = isKeyed && chance.happens(0.3);
+  const provider = isKeyed ? makeProvider(chance, parts, remembered, replaysErrors, hasVerify) : undefined;
+  // A service whose SDK makes keys up honours those, whether or not the contract knows of it.
+  const isMadeUp = parts.some(({ madeUpKey }) => madeUpKey);
+  const isHonoured = provider === undefined ? isMadeUp : provider.sentBy !== 'nobody';
+  return {
+    provider,
+    timeout,
+    timeoutMs,
+    window,
+    verifyAfter,
+    target: {
+      // "At the least": some remember longer, and some for good.
+      remembersMs: isHonoured ? remembered + chance.pick([0, 0, minute, 10_000 * minute]) : undefined,
+      replaysErrors,
+      listLagMs: chance.happens(0.3) ? chance.pick([500, 1_500, 4_000]) : 0,
+    },
+  };
+}
+
+/** A row of one's own, with everything that such a row may say. */
+function makeProvider(
+  chance: Chance,
+  parts: readonly Part[],
+  window: number,
+  replaysErrors: boolean,
+  hasVerify: boolean,
+): Provider {
+  const row = { name: 'target', window, replaysErrors, hosts: [host] };
+  const isFetched = parts.some(({ way }) => way === 'fetch');
+  if (!isFetched) {
+    const sentBy = chance.pick(['fetch', 'tool', 'tool'] as const);
+    return { ...row, sentBy: hasVerify && chance.happens(0.1) ? 'nobody' : sentBy };
+  }
+  const isMadeUp = parts.some(({ madeUpKey }) => madeUpKey);
+  const place = isMadeUp
+    ? chance.pick(['header', 'x-header'] as const)
+    : chance.pick(['header', 'x-header', 'body', 'query'] as const);
+  return {
+    ...row,
+    ...(place === 'x-header' ? { header: 'X-Request-Id' } : {}),
+    ...(place === 'body' ? { bodyField: 'request_id' } : {}),
+    ...(place === 'query' ? { queryField: 'request_id' } : {}),
+    ...(isMadeUp && chance.happens(0.6) ? { sdkKey: /^sdk-/ } : {}),
+    ...(chance.happens(0.3) ? { format: (uuid: string) => uuid.replaceAll('-', '') } : {}),
+    ...(hasVerify && chance.happens(0.1) ? { verified: false } : {}),
+  };
+}

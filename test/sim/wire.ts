@@ -1,0 +1,226 @@
+// What a run sends, by which way: an SDK of its own that semel never sees, or `ctx.fetch`, with SDKs on top of it that
+// make keys up and send again by themselves. The network below `ctx.fetch` is the simulated world.
+
+import type { Contract } from '../../src/core/contract.ts';
+import { providerKey } from '../../src/core/key.ts';
+import { MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../../src/core/signals.ts';
+import { isRepeatable } from '../../src/core/words.ts';
+import type { AttemptContext } from '../../src/runner/index.ts';
+import type { Plan } from './contracts.ts';
+import { meaningOf, readMeaning } from './fields.ts';
+import type { Attempt, CallLog } from './log.ts';
+import type { Sim } from './sim.ts';
+import { namespace } from './store-host.ts';
+import { host, type Part } from './targets.ts';
+import { identityOf } from './wishes.ts';
+import type { Worker } from './worker.ts';
+import type { Answer } from './world.ts';
+
+/** What an effect returns: enough to tell which one it was. */
+export interface Value {
+  readonly effect: number;
+}
+
+/** One run of a tool. */
+export interface Run {
+  readonly sim: Sim;
+  readonly plan: Plan;
+  readonly contract: Contract;
+  readonly worker: Worker;
+  readonly call: CallLog;
+  readonly args: unknown;
+  readonly ctx: Pick<AttemptContext, 'key' | 'keyFor' | 'fetch' | 'fence' | 'signal'>;
+  readonly prepared: unknown;
+  /** Something of it is out. */
+  hasSent: boolean;
+}
+
+/** All parts in their order; throws as real clients do, and never says more than the tool can know. */
+export async function sendAll(run: Run): Promise<Value> {
+  const { plan, sim } = run;
+  let isOpen = false;
+  let value: Value | undefined;
+  for (const [nth, part] of plan.parts.entries()) {
+    if (plan.polite) run.ctx.signal.throwIfAborted();
+    const answer = part.way === 'sdk' ? await bySdk(run, nth) : await byFetch(run, nth, part);
+    if (answer.kind === 'landed') value = { effect: answer.effect };
+    else if (!part.optional) throw part.way === 'sdk' ? sdkError(run, answer, isOpen) : httpError(answer);
+    isOpen ||= answer.kind === 'landed' || answer.kind === 'ambiguous';
+  }
+  const { faults } = sim;
+  if (faults.strike('effect landed, then another call failed', 0.05 * (1 + 2 * faults.profile.effect)))
+    throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', syscall: 'connect' });
+  return value as Value;
+}
+
+function bySdk(run: Run, nth: number): Promise<Answer> {
+  const { plan, contract, ctx } = run;
+  const { provider } = contract;
+  const isKeyed = provider !== undefined && provider.sentBy !== 'nobody';
+  const key = plan.parts.length === 1 ? ctx.key : ctx.keyFor(`part ${nth}`);
+  return send(run, nth, isKeyed ? key : undefined);
+}
+
+/** A request that is out, by its address: what `fetch` gets of a run is the request alone. */
+export interface OnTheWire {
+  readonly run: Run;
+  readonly part: number;
+}
+
+async function byFetch(run: Run, nth: number, part: Part): Promise<Answer> {
+  const { sim, contract, call, ctx, args, worker } = run;
+  const { chance, scheduler, onTheWire } = sim;
+  const header = contract.provider?.header ?? 'Idempotency-Key';
+  const url = `https://${host}/${call.id}/${ctx.fence}/${nth}`;
+  onTheWire.set(url, { run, part: nth });
+  const init: RequestInit = {
+    method: 'POST',
+    body: JSON.stringify({ args, nth }),
+    headers: part.madeUpKey ? { [header]: `sdk-${chance.below(0xffffffff)}` } : {},
+  };
+  for (let tries = part.retries ? 2 : 1; ; tries -= 1) {
+    const answer = await fetched(run, url, init);
+    const mayPass = answer.kind === 'ambiguous' || answer.kind === 'denied';
+    if (tries === 1 || !mayPass) return answer;
+    await scheduler.pause(chance.between(50, 1_000), worker, 'an SDK sends it again');
+  }
+}
+
+async function fetched({ ctx }: Run, url: string, init: RequestInit): Promise<Answer> {
+  try {
+    const response = await ctx.fetch(url, init);
+    if (response.ok) return { kind: 'landed', effect: Number(response.headers.get('x-effect')) };
+    if (response.status >= 500 || [408, 409, 425].includes(response.status)) return { kind: 'ambiguous' };
+    return { kind: [401, 403, 407, 429].includes(response.status) ? 'denied' : 'refused' };
+  } catch (error) {
+    // Only what the network says may be ignored or tried again by an SDK.
+    if (!(error instanceof TypeError)) throw error;
+    return { kind: (error.cause as { syscall?: string })?.syscall === 'connect' ? 'not sent' : 'ambiguous' };
+  }
+}
+
+/** In place of the global `fetch` while a history is played. */
+export function simulatedFetch(sim: Sim): typeof fetch {
+  return async (input, init) => {
+    const request = input as Request;
+    const { chance } = sim;
+    const found = sim.onTheWire.get(request.url.replace(/\?.*$/, ''));
+    if (found === undefined) throw new Error(`Nobody knows ${request.url}.`);
+    const { run, part } = found;
+    const key = await keyOf(run.contract, request);
+    const answer = await Promise.race([send(run, part, key), untilAborted(init?.signal)]);
+    switch (answer.kind) {
+      case 'landed':
+        return new Response(null, { status: 201, headers: { 'x-effect': String(answer.effect) } });
+      case 'refused':
+        return new Response(null, { status: chance.pick([400, 404, 422]) });
+      case 'denied':
+        return new Response(null, { status: chance.pick([401, 403, 407, 429]) });
+      case 'not sent':
+        throw networkError('ECONNREFUSED', 'connect');
+      case 'ambiguous':
+        if (chance.happens(0.5)) throw networkError('ECONNRESET', 'read');
+        return new Response(null, { status: chance.pick([408, 409, 425, 500, 503]) });
+    }
+  };
+}
+
+async function keyOf({ provider }: Contract, request: Request): Promise<string | undefined> {
+  if (provider?.bodyField !== undefined)
+    return (JSON.parse(await request.text()) as Record<string, string>)[provider.bodyField];
+  if (provider?.queryField !== undefined)
+    return new URL(request.url).searchParams.get(provider.queryField) ?? undefined;
+  return request.headers.get(provider?.header ?? 'Idempotency-Key') ?? undefined;
+}
+
+function networkError(code: string, syscall: string): TypeError {
+  return new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code, syscall }) });
+}
+
+export function untilAborted(signal: AbortSignal | null | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal?.aborted) reject(signal.reason as Error);
+    signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+}
+
+/** One request leaves. */
+function send(run: Run, part: number, key: string | undefined): Promise<Answer> {
+  const { sim, plan, contract, worker, call, args, ctx, prepared } = run;
+  const { world, log } = sim;
+  const attempt = log.keyLog(call.key).attempts.find(({ fence }) => fence === ctx.fence);
+  const generation = attempt?.generation ?? 0;
+  call.sent.push(ctx.fence);
+  if (attempt !== undefined) maySend(run, attempt);
+  run.hasSent = true;
+  if (call.waitsFor !== undefined && generation > call.waitsFor)
+    log.violated(
+      'a waiter never runs a newer generation',
+      `${call.id} waited for g${call.waitsFor}, runs g${generation}`,
+    );
+  return world.send(worker, {
+    target: plan.target,
+    key: call.key,
+    generation,
+    fence: ctx.fence,
+    part,
+    caller: call.asked.caller,
+    identity: identityOf(call.scope, meaningOf(readMeaning(args), plan.identity)),
+    body: JSON.stringify([args, prepared ?? null, part]),
+    providerKey: key,
+    // Nothing is promised of a key that is not trusted.
+    mayBeReworded: contract.redact.length > 0 || contract.rerunWithinMs === null,
+    bound: contract.quietMs,
+    mustAnswer: !Number.isFinite(contract.timeoutMs),
+    call: call.id,
+  });
+}
+
+/** What is true of an attempt that sends its effect now. */
+function maySend({ sim: { log, scheduler }, plan, contract, call, hasSent }: Run, attempt: Attempt): void {
+  const { key, fence, crossedAt, sentAt } = attempt;
+  const detail = `${call.id} sends ${key} f${fence}`;
+  if (crossedAt === undefined) log.violated('nothing is sent before the line', detail);
+  if (plan.polite && log.lost.has(attempt.token))
+    log.violated('who was told that the lease is lost sends nothing', detail);
+  const isJudged = contract.rerunWithinMs !== null && !isRepeatable(contract.effect);
+  if (isJudged && !hasSent && sentAt !== undefined && (crossedAt ?? 0) < sentAt)
+    log.violated("before every further try the provider's window is judged", detail);
+  attempt.sentAt = scheduler.now;
+}
+
+/** An SDK knows its own request; where something else is out, the tool knows that it cannot speak for the whole. */
+function sdkError({ sim: { chance }, plan: { classifies } }: Run, { kind }: Answer, isOpen: boolean): Error {
+  if (isOpen)
+    return chance.happens(0.2) ? new PartialSuccess('the first part') : new Error(`${kind}, and more is out`);
+  switch (kind) {
+    case 'refused':
+      return classifies ? Object.assign(new Error('refused'), { code: 'EREFUSED' }) : new Rejected('refused');
+    case 'denied':
+    case 'not sent':
+      return classifies
+        ? Object.assign(new Error('not sent'), { code: 'ENOTSENT' })
+        : new NotLanded('not sent');
+    default:
+      return chance.happens(0.3) ? new MaybeLanded('no answer') : new Error('no answer');
+  }
+}
+
+/** What was said of a request through `ctx.fetch`, semel has seen itself. */
+function httpError({ kind }: Answer): Error {
+  return new Error(`the request was ${kind}`);
+}
+
+/** Which record a run of a sweep belongs to: a sweep gives its tools no other hint than the key for the provider. */
+export async function recordKeyOf(
+  { log, host: store }: Sim,
+  { provider }: Contract,
+  key: string,
+): Promise<string> {
+  const format = provider?.format ?? ((uuid: string) => uuid);
+  for (const known of log.keys.keys()) {
+    const record = await store.look(known);
+    if (record !== undefined && format(providerKey(namespace, known, record.keyFence)) === key) return known;
+  }
+  throw new Error('A run of a sweep has no record.');
+}
