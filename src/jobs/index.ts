@@ -5,7 +5,7 @@ export { type Inside, insideOf } from './context.ts';
 export { type EffectReport, type EffectValue, resultBytes, runEffect } from './effect.ts';
 export { type Holder, shortestLeaseMs } from './holder.ts';
 export { type JobReport, runJob } from './job.ts';
-export { isAlive, lifeFolder, ownerOf, shownOwner } from './life.ts';
+export { isAlive, lifeFolder, lifeProblem, ownerOf, shownOwner } from './life.ts';
 export { bytesOf } from './output.ts';
 export { pick, picksOf, seedOf, wordsOf } from './pick.ts';
 export { fieldOf, recentWork } from './recent.ts';

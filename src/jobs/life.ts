@@ -2,9 +2,20 @@
 // open for reading; its command inherits the descriptor. Whoever can open the pipe for writing knows that one of them
 // still lives; ENXIO says that all are gone, for good. No process id, start time or host name is trusted.
 
-import { closeSync, constants, fstatSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
+import { SemelError } from '../core/errors.ts';
+import { folderProblem, makeFolder, nearestExisting } from '../store/files.ts';
 import { defaultPath } from '../stores/sqlite/index.ts';
 import { hasReader, leavePipes, type PipeSet, renewPipes, sweepPipes, takePipes } from './pipes.ts';
 
@@ -69,7 +80,10 @@ export function shownOwner(owner: string): string {
 }
 
 export async function beginLife(folder: string, mark: string): Promise<Life> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  refuseForeignHome(folder);
+  makeFolder(folder);
+  const problem = folderProblem(folder);
+  if (problem !== undefined) throw notOurs(folder, problem);
   const path = join(folder, mark);
   const set = await takePipes(folder, mark);
   sweepPipes(folder, keptMs);
@@ -97,10 +111,32 @@ export async function beginLife(folder: string, mark: string): Promise<Life> {
   };
 }
 
+/** `sudo` may keep HOME: what root would make there locks its owner out. */
+function refuseForeignHome(folder: string): void {
+  if (dirname(folder) !== dirname(defaultPath())) return;
+  const home = nearestExisting(dirname(dirname(folder)));
+  const { uid } = statSync(home);
+  if (uid !== 0 && uid !== process.geteuid?.()) throw notOurs(home, `belongs to another user (${uid})`);
+}
+
 /** True: one of its processes lives. False: all are gone. Undefined: it cannot be told from here. */
 export function isAlive(folder: string, owner: string): boolean | undefined {
   const mark = markOf(owner);
-  return mark === undefined ? undefined : hasReader(join(folder, mark));
+  // In a folder of somebody else, "all are gone" would be a lie that starts a second run.
+  if (mark === undefined || lifeProblem(folder) !== undefined) return undefined;
+  return hasReader(join(folder, mark));
+}
+
+/** Why a folder of pipes is not believed; undefined also where there is none yet. */
+export function lifeProblem(folder: string): string | undefined {
+  return existsSync(folder) ? folderProblem(folder) : undefined;
+}
+
+function notOurs(folder: string, problem: string): SemelError {
+  return new SemelError('STORE_UNSAFE', `${folder} ${problem}.`, {
+    next: 'Nothing was run: pipes there say which runs are alive. Let them lie in a folder that only this user can write: name the ledger by --store, or set HOME or XDG_STATE_HOME.',
+    evidence: { path: folder },
+  });
 }
 
 /** Long after every lease, a name of nothing tells nobody anything. */

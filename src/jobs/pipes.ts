@@ -6,18 +6,19 @@ import { spawn } from 'node:child_process';
 import {
   closeSync,
   constants,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
   readSync,
   renameSync,
   rmSync,
-  statSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { SemelError } from '../core/errors.ts';
+import { folderProblem, isOwn, makeFolder } from '../store/files.ts';
 
-const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
+const { O_RDONLY, O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
 
 const names = ['life', 'out', 'err', 'kin'] as const;
 
@@ -29,10 +30,10 @@ const mostSpare = 16;
 
 export async function takePipes(folder: string, mark: string): Promise<PipeSet> {
   const set = setIn(join(folder, `${mark}.pipes`));
-  for (const name of namesIn(spareFolder(folder))) {
+  for (const name of ownNamesIn(spareFolder(folder))) {
     if (!isRenamed(join(spareFolder(folder), name), set.folder)) continue;
-    if (names.every((each) => isUnused(set[each]))) return set;
-    rmSync(set.folder, { recursive: true, force: true });
+    if (isOurs(set) && names.every((each) => isUnused(set[each]))) return set;
+    discard(set.folder);
   }
   await making(set, () => {
     mkdirSync(set.folder, { mode: 0o700 });
@@ -52,18 +53,19 @@ export async function renewPipes(set: PipeSet): Promise<void> {
 export function leavePipes({ folder }: PipeSet): void {
   try {
     const spare = spareFolder(dirname(folder));
-    mkdirSync(spare, { recursive: true, mode: 0o700 });
-    if (namesIn(spare).length < mostSpare) renameSync(folder, join(spare, basename(folder)));
+    makeFolder(spare);
+    if (ownNamesIn(spare).length < mostSpare) renameSync(folder, join(spare, basename(folder)));
     else rmSync(folder, { recursive: true });
   } catch {
     // They are swept one day.
   }
 }
 
-/** True: somebody has it open for reading. False: nobody has. Undefined: it cannot be told. */
-export function hasReader(path: string): boolean | undefined {
+/** True: somebody has it open for reading. False: nobody has. Undefined: it cannot be told, or not believed. */
+export function hasReader(path: string, user?: number): boolean | undefined {
   try {
-    closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
+    if (!isOurPipe(path, user)) return undefined;
+    closeSync(openSync(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW));
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENXIO' ? false : undefined;
@@ -74,7 +76,7 @@ export function hasReader(path: string): boolean | undefined {
 export function sweepPipes(folder: string, keptMs: number): void {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
-    const found = statSync(path, { throwIfNoEntry: false });
+    const found = lstatSync(path, { throwIfNoEntry: false });
     if (found === undefined || Date.now() - found.mtimeMs <= keptMs || path === spareFolder(folder)) continue;
     if (found.isDirectory() || hasReader(path) === false) rmSync(path, { recursive: true, force: true });
   }
@@ -89,11 +91,31 @@ function spareFolder(folder: string): string {
   return join(folder, 'spare');
 }
 
-function namesIn(folder: string): readonly string[] {
+/** None where others could have put something there: their pipes would tell what they like. */
+function ownNamesIn(folder: string): readonly string[] {
   try {
+    if (folderProblem(folder) !== undefined) return [];
     return readdirSync(folder);
   } catch {
     return [];
+  }
+}
+
+function isOurs(set: PipeSet): boolean {
+  return folderProblem(set.folder) === undefined && names.every((name) => isOurPipe(set[name]));
+}
+
+function isOurPipe(path: string, user?: number): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found?.isFIFO() === true && isOwn(found, user);
+}
+
+function discard(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true });
+  } catch {
+    // Of somebody else: under this name nobody looks for it.
+    renameSync(folder, `${folder}.strange`);
   }
 }
 
@@ -109,7 +131,7 @@ function isRenamed(from: string, to: string): boolean {
 
 function isUnused(path: string): boolean {
   if (hasReader(path) !== false) return false;
-  const reading = openSync(path, O_RDONLY | O_NONBLOCK);
+  const reading = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   try {
     // The end, and not "nothing yet": nobody has it open for writing, and nothing is in it.
     return readSync(reading, Buffer.alloc(1)) === 0;

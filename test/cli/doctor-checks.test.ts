@@ -30,6 +30,7 @@ function seen(over: Partial<Seen> = {}): Seen {
     facts,
     refused: undefined,
     files,
+    lifeProblem: undefined,
     records: [],
     contracts: [],
     other: undefined,

@@ -119,6 +119,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/cli/caller.ts': [['test/cli/caller']],
   'src/semel/ambient.ts': [['test/library/callers'], ['test/library/ambient']],
   'src/store/address.ts': [['src/store/address']],
+  'src/store/files.ts': [['test/cli/local-users']],
   'src/store/peer.ts': [['src/store/peer']],
   'src/core/identity.ts': [schemas, ...usual],
   'src/semel/schema-defaults.ts': [schemas],

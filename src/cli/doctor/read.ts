@@ -3,6 +3,7 @@
 
 import { existsSync, realpathSync } from 'node:fs';
 import { SemelError } from '../../core/errors.ts';
+import { lifeFolder, lifeProblem } from '../../jobs/index.ts';
 import { commandOptions, type RecordInfo, type Semel } from '../../semel/index.ts';
 import type { StoreFacts } from '../../store/store.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
@@ -35,7 +36,15 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
   const { chosen } = ledger;
   const files = path === undefined || !existsSync(path) ? undefined : filesAt(path);
   const opened = await opening(ledger);
-  const nothing = { records: [], contracts: [], other: undefined, namespaces: [], leftOut: [], looked: 0 };
+  const nothing = {
+    lifeProblem: undefined,
+    records: [],
+    contracts: [],
+    other: undefined,
+    namespaces: [],
+    leftOut: [],
+    looked: 0,
+  };
   if ('refused' in opened)
     return { now, since, facts: undefined, ...opened, files, ...nothing, optionsFor: () => '' };
 
@@ -72,6 +81,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     facts,
     refused: undefined,
     files,
+    lifeProblem: lifeProblemOf(facts),
     records,
     contracts,
     other: await otherLedger(facts),
@@ -80,6 +90,12 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     looked,
     optionsFor: (namespace) => commandOptions(namespace, facts) ?? '',
   };
+}
+
+function lifeProblemOf({ kind, location }: StoreFacts): string | undefined {
+  const folder = lifeFolder(kind, location);
+  const problem = lifeProblem(folder);
+  return problem === undefined ? undefined : `${folder} ${problem}.`;
 }
 
 /** A refusal is what a doctor is asked about; that there is no ledger, or that it does not answer, is not. */

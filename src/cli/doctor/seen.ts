@@ -54,6 +54,8 @@ export interface Seen {
   readonly facts: Pick<StoreFacts, 'location' | 'forgets' | 'clockProblem' | 'warning'> | undefined;
   readonly refused: Refused | undefined;
   readonly files: FilesSeen | undefined;
+  /** Why the pipes that tell which runs are alive are not believed. */
+  readonly lifeProblem: string | undefined;
   readonly records: readonly RecordSeen[];
   /** Which contracts have records where, also in namespaces whose records were not looked at. */
   readonly contracts: readonly ContractsIn[];

@@ -72,9 +72,19 @@ export const clock: Check<'CLOCK'> = {
 
 export const permissions: Check<'PERMISSIONS'> = {
   id: 'PERMISSIONS',
-  finds({ facts }) {
-    if (facts?.warning === undefined) return [];
-    return [{ found: facts.warning, next: 'Records hold args and results: let only their user read them.' }];
+  finds({ facts, lifeProblem }) {
+    const found = [];
+    if (facts?.warning !== undefined)
+      found.push({
+        found: facts.warning,
+        next: 'Records hold args and results: let only their user read them.',
+      });
+    if (lifeProblem !== undefined)
+      found.push({
+        found: lifeProblem,
+        next: 'Its pipes say which runs are alive: remove it, and keep the ledger in a folder that only its user can write.',
+      });
+    return found;
   },
 };
 

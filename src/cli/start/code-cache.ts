@@ -5,16 +5,17 @@ import {
   closeSync,
   fstatSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Script } from 'node:vm';
+import { isOwn, makeFolder, nearestExisting, openRegular } from '../../store/files.ts';
 
 export interface CodeCache {
   /** What was kept of this file; its name tells what is in it. Undefined: nothing, or nothing to be trusted. */
@@ -66,7 +67,7 @@ export function codeCache(): CodeCache {
   };
 
   function replace(path: string, data: Buffer): void {
-    mkdirSync(folder as string, { recursive: true, mode: 0o700 });
+    makeFolder(folder as string);
     const draft = `${path}.${process.pid}`;
     const written = openSync(draft, 'wx', 0o600);
     try {
@@ -87,7 +88,11 @@ export function codeCache(): CodeCache {
 
 function cacheFolder(): string | undefined {
   try {
-    return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'semel');
+    const { XDG_CACHE_HOME: caches } = process.env;
+    const home = caches || homedir();
+    // `sudo` may keep HOME: nothing of root's belongs there, and nothing from there is root's to run.
+    const isOurs = statSync(nearestExisting(home)).uid === (process.geteuid?.() ?? 0);
+    return isOurs ? join(home, ...(caches ? [] : ['.cache']), 'semel') : undefined;
   } catch {
     // A user without a home: not every container has one.
     return undefined;
@@ -96,11 +101,9 @@ function cacheFolder(): string | undefined {
 
 /** It is code: what another user could have written is not run. */
 function ownFile(path: string): Buffer | undefined {
-  const file = openSync(path, 'r');
+  const file = openRegular(path);
   try {
-    const { uid, mode } = fstatSync(file);
-    const isOwn = uid === (process.geteuid?.() ?? uid) && (mode & 0o022) === 0;
-    return isOwn ? readFileSync(file) : undefined;
+    return isOwn(fstatSync(file)) ? readFileSync(file) : undefined;
   } finally {
     closeSync(file);
   }

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
+  constants,
   fchmodSync,
   fsyncSync,
   openSync,
@@ -15,6 +16,8 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { storeError } from './failure.ts';
+
+const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
 
 export function idPath(path: string): string {
   return `${path}.id`;
@@ -51,7 +54,8 @@ export function refuseLost(path: string): void {
 /** The file is there before SQLite opens it, so that it and its side files are for this user only. */
 export function createPrivate(path: string): void {
   if (sizeOf(path) !== undefined) return;
-  const file = openSync(path, 'a', 0o600);
+  // Not through a link that somebody laid there meanwhile.
+  const file = openSync(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
   try {
     fchmodSync(file, 0o600);
   } finally {

@@ -4,7 +4,7 @@ import {
   accessSync,
   constants,
   existsSync,
-  mkdirSync,
+  lstatSync,
   readFileSync,
   realpathSync,
   type Stats,
@@ -12,16 +12,40 @@ import {
 } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { makeFolder, nearestExisting } from '../../store/files.ts';
 import { storeError } from './failure.ts';
 import type { Machine } from './machine.ts';
 
 /** One per user, the same from cron, shell and editor; never by working directory. */
 export function defaultPath(): string {
+  const { state, below } = stateHome();
+  return join(state, ...below, 'semel', 'ledger.db');
+}
+
+function stateHome(): { readonly state: string; readonly below: readonly string[] } {
   const state = process.env.XDG_STATE_HOME;
-  if (state !== undefined && isAbsolute(state)) return join(state, 'semel', 'ledger.db');
+  if (state !== undefined && isAbsolute(state)) return { state, below: [] };
   // An empty or relative HOME would lead into the working directory: another folder, another ledger, a second effect.
   const home = isAbsolute(homedir()) ? homedir() : userInfo().homedir;
-  return join(home, '.local', 'state', 'semel', 'ledger.db');
+  return { state: home, below: ['.local', 'state'] };
+}
+
+/**
+ * `sudo` may keep HOME. A ledger that root makes in another user's home locks that user out, and they could swap it; one
+ * that root makes elsewhere without a word knows nothing of what was done.
+ */
+function refuseForeignHome(user: number | undefined): void {
+  const state = nearestExisting(stateHome().state);
+  const { uid } = statSync(state);
+  if (user === undefined || uid === user || uid === 0) return;
+  throw storeError(
+    'STORE_UNSAFE',
+    `The default ledger of this process would lie in ${state}, which belongs to another user (${uid}, this process is ${user}).`,
+    {
+      next: 'Run as that user (sudo -u), use your own home (sudo -H), or name a ledger by --store or SEMEL_STORE.',
+      evidence: { path: state, owner: uid, user },
+    },
+  );
 }
 
 export interface Place {
@@ -32,12 +56,14 @@ export interface Place {
 
 /** Makes the folder if it is missing, and looks at everything that can be seen without opening the file. */
 export function prepare(wanted: string, machine: Machine, shared: boolean): Place {
+  if (!shared && resolve(wanted) === resolve(defaultPath())) refuseForeignHome(machine.user());
   const path = madeFolder(resolve(wanted));
   const folder = dirname(path);
   const file = statSync(path, { throwIfNoEntry: false });
   if (!shared) {
     refuseOtherUsers(folder, statSync(folder), machine);
     if (file !== undefined) refuseOtherUsers(path, file, machine);
+    for (const side of [`${path}-wal`, `${path}-shm`, `${path}.id`]) refuseStrange(side, machine);
   }
   if (file !== undefined) {
     if (!file.isFile()) {
@@ -56,7 +82,7 @@ export function prepare(wanted: string, machine: Machine, shared: boolean): Plac
 /** SQLite names its side files after the real file, so that is what all processes must agree on. */
 function madeFolder(path: string): string {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path));
     return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path));
   } catch (cause) {
     throw storeError('STORE_UNSAFE', `The folder of the ledger ${path} cannot be made (${message(cause)}).`, {
@@ -74,6 +100,18 @@ function refuseOtherUsers(what: string, { uid }: Stats, machine: Machine): void 
   throw storeError('STORE_UNSAFE', `${what} belongs to another user (${uid}, this process is ${user}).`, {
     next: "Run as that user, name another place by `store: 'sqlite:…'` or SEMEL_STORE, or accept it with `shared: true`.",
     evidence: { path: what, owner: uid, user },
+  });
+}
+
+/** Laid there by others before there was a ledger, SQLite would write through it, or wait for it. */
+function refuseStrange(side: string, machine: Machine): void {
+  const found = lstatSync(side, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  refuseOtherUsers(side, found, machine);
+  if (found.isFile()) return;
+  throw storeError('STORE_UNSAFE', `${side} is not a regular file.`, {
+    next: 'Find out what has put it there, and remove it.',
+    evidence: { path: side },
   });
 }
 

@@ -2,6 +2,7 @@
 
 import { chmodSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { othersWhoWrite } from '../../store/files.ts';
 import { idPath } from './identity.ts';
 import type { Machine } from './machine.ts';
 
@@ -16,7 +17,9 @@ export function makePrivate(path: string, machine: Machine, shared: boolean): st
   const exposed = files.filter((file) => !isPrivate(file, user));
   const sentences = exposed.length === 0 ? [] : [exposedFiles(exposed)];
   const folder = dirname(path);
-  if (modeOf(folder) & 0o002) sentences.push(openFolder(folder));
+  const writers = othersIn(folder);
+  if (writers === 'every user' || (writers !== undefined && !shared))
+    sentences.push(openFolder(folder, writers));
   return sentences.length === 0 ? undefined : sentences.join(' ');
 }
 
@@ -41,6 +44,13 @@ function exposedFiles(files: readonly string[]): string {
   return `Other users of this machine can read or write ${files.join(', ')}, and semel may not change that. Set the mode to 600.`;
 }
 
-function openFolder(folder: string): string {
-  return `Every user of this machine can write the folder ${folder}, and so get in the ledger's way. Take that right away (chmod o-w), or move the ledger.`;
+function othersIn(folder: string): ReturnType<typeof othersWhoWrite> {
+  const found = statSync(folder, { throwIfNoEntry: false });
+  return found === undefined ? undefined : othersWhoWrite(found);
+}
+
+function openFolder(folder: string, writers: NonNullable<ReturnType<typeof othersWhoWrite>>): string {
+  const [who, mode] =
+    writers === 'every user' ? ['Every user of this machine', 'o-w'] : ['Every member of its group', 'g-w'];
+  return `${who} can write the folder ${folder}, and so get in the ledger's way. Take that right away (chmod ${mode}), or move the ledger.`;
 }

@@ -1,0 +1,102 @@
+// Files and folders that others of this machine may have had their hands on. Opens nothing that is not a regular file, and
+// believes only what its owner alone can write.
+
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname } from 'node:path';
+
+const { O_RDONLY, O_NONBLOCK } = constants;
+
+/** Group and others may write. */
+const writableByOthers = 0o022;
+
+/**
+ * Makes a folder and those above it, for this user only. Folder by folder: Node's own recursive mkdir never ends where a
+ * folder is there and takes no entry, as below /proc.
+ */
+export function makeFolder(path: string): void {
+  const missing: string[] = [];
+  for (let at = path; !existsSync(at) && at !== dirname(at); at = dirname(at)) missing.push(at);
+  for (const folder of missing.reverse()) {
+    try {
+      mkdirSync(folder, { mode: 0o700 });
+    } catch (error) {
+      // Somebody else was faster.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
+  if (!statSync(path).isDirectory()) throw new Error(`ENOTDIR: ${path} is not a folder`);
+}
+
+/** The path itself, or the folder above it that is there already: its owner decides what becomes of the rest. */
+export function nearestExisting(path: string): string {
+  let at = path;
+  while (!existsSync(at) && at !== dirname(at)) at = dirname(at);
+  return at;
+}
+
+/** Why a folder proves nothing: others can put into it what they like. Undefined where it is ours alone, or made so. */
+export function folderProblem(folder: string, user = process.geteuid?.()): string | undefined {
+  const found = lstatSync(folder);
+  if (!found.isDirectory()) return 'is not a folder';
+  if (user === undefined) return undefined;
+  if (found.uid !== user) return `belongs to another user (${found.uid}, this process is ${user})`;
+  if ((found.mode & writableByOthers) === 0) return undefined;
+  try {
+    chmodSync(folder, 0o700);
+  } catch {
+    // Told by what is left.
+  }
+  return (lstatSync(folder).mode & writableByOthers) === 0 ? undefined : 'can be written by other users';
+}
+
+/** Nobody but this user can have made it, or can change it. */
+export function isOwn({ uid, mode }: Stats, user = process.geteuid?.()): boolean {
+  return user === undefined || (uid === user && (mode & writableByOthers) === 0);
+}
+
+/** Which others may write a folder, besides root. Undefined: none. */
+export function othersWhoWrite({ mode, gid }: Stats): 'every user' | 'its group' | undefined {
+  if ((mode & 0o002) !== 0) return 'every user';
+  return (mode & 0o020) !== 0 && !isPrivateGroup(gid) ? 'its group' : undefined;
+}
+
+/** Opens a file to be read to its end. A pipe would be waited for without end, and a device need not have one. */
+export function openRegular(path: string): number {
+  const file = openSync(path, O_RDONLY | O_NONBLOCK);
+  try {
+    if (fstatSync(file).isFile()) return file;
+    throw Object.assign(new Error(`${path} is not a regular file`), { code: 'ENOTFILE' });
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
+}
+
+/** Many systems give each user a group of their own, and let it write what they make: that lets nobody else in. */
+function isPrivateGroup(gid: number): boolean {
+  if (gid !== process.getegid?.()) return false;
+  try {
+    const { username } = userInfo();
+    const [name, , , members] =
+      readFileSync('/etc/group', 'utf8')
+        .split('\n')
+        .map((line) => line.split(':'))
+        .find((entry) => entry[2] === String(gid)) ?? [];
+    return name === username && (members === '' || members === username);
+  } catch {
+    return false;
+  }
+}
