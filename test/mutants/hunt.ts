@@ -125,6 +125,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/semel/schema-defaults.ts': [schemas],
   'src/semel/validation.ts': [schemas, ...usual],
   'src/runner/attempt.ts': [['test/library/foreign-key'], ...usual],
+  'src/stores/sqlite/': [['test/stores/sqlite'], ...usual],
   'src/runner/context.ts': [providers, ...usual],
   'src/runner/execution.ts': [['test/library'], ...usual],
   'src/runner/first-turn.ts': [['test/library/first-turn'], ...usual],

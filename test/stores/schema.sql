@@ -49,6 +49,7 @@ CREATE TABLE keys (
 
 CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
+  writes INTEGER NOT NULL DEFAULT 0,
   schema INTEGER NOT NULL,
   incarnation TEXT NOT NULL,
   floor INTEGER NOT NULL DEFAULT 0,
@@ -58,7 +59,10 @@ CREATE TABLE meta (
   anchor_boot TEXT NOT NULL,
   anchor_wall INTEGER NOT NULL,
   anchor_uptime INTEGER NOT NULL,
-  anchor_seen INTEGER NOT NULL
+  anchor_seen INTEGER NOT NULL,
+  loss_at INTEGER,
+  loss_by TEXT,
+  loss_note TEXT
 ) STRICT;
 
 CREATE TABLE open (

@@ -59,6 +59,12 @@ export async function connect(path: string): Promise<SqliteLike> {
   return new DatabaseSync(path, { timeout: 0 });
 }
 
+/** Only looks, and leaves the log as it is when it closes. */
+export async function looker(): Promise<(path: string) => SqliteLike> {
+  const { DatabaseSync } = await load();
+  return (path) => new DatabaseSync(path, { timeout: 0, readOnly: true });
+}
+
 let loading: Promise<{ DatabaseSync: typeof NodeDatabase }> | undefined;
 
 function load(): Promise<{ DatabaseSync: typeof NodeDatabase }> {

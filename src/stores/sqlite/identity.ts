@@ -1,5 +1,5 @@
-// Is this still the ledger that was here? A file beside it, `<ledger>.id`, remembers which one it was, so that a
-// ledger that was lost, emptied or swapped is not taken for a new one: a new one would do everything once more.
+// Is this still the ledger that was here, and all of it? A file beside it, `<ledger>.id`, remembers which one it was and
+// how many writes it has had: a ledger that was lost, swapped, or put back as an older copy would do things once more.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -7,12 +7,14 @@ import {
   constants,
   fchmodSync,
   fsyncSync,
+  linkSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { storeError } from './failure.ts';
@@ -23,10 +25,19 @@ export function idPath(path: string): string {
   return `${path}.id`;
 }
 
-/** Undefined where there was no ledger yet, or where a person removed the id to accept what is there. */
-export function rememberedId(path: string): string | undefined {
+export interface Remembered {
+  readonly incarnation: string;
+  /** Writes that were on the disk before this was written. Not flushed, so it may lag behind; it never runs ahead. */
+  readonly writes: number;
+}
+
+const digits = 16;
+
+/** Undefined where no ledger was opened yet. */
+export function rememberedId(path: string): Remembered | undefined {
   try {
-    return readFileSync(idPath(path), 'utf8').trim();
+    const [incarnation = '', writes] = readFileSync(idPath(path), 'utf8').split('\n');
+    return { incarnation: incarnation.trim(), writes: Number(writes) || 0 };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
@@ -46,7 +57,7 @@ export function refuseLost(path: string): void {
     `The ledger ${path} is ${size === undefined ? 'missing' : 'empty'}, but ${sign} says that there was one.`,
     {
       next: `Put the ledger back from a backup. To start with an empty one, which may repeat everything that was done, delete ${sign}.`,
-      evidence: { path, remembered },
+      evidence: { path, remembered: remembered?.incarnation },
     },
   );
 }
@@ -63,67 +74,76 @@ export function createPrivate(path: string): void {
   }
 }
 
-export function confirmId(path: string, incarnation: string): void {
-  const remembered = rememberedId(path);
-  if (remembered === incarnation) return;
-  if (remembered === undefined) {
-    writeId(path, incarnation);
-    return;
-  }
-  throw storeError('STORE_UNSAFE', `${path} is another ledger than the one that was here.`, {
-    next: `Put the right one back. To go on with this one, which does not know what was done meanwhile, delete ${idPath(path)}.`,
-    evidence: { path, remembered, found: incarnation },
-  });
-}
-
-/** By rename, so that nobody reads half of it; under a name that nobody can have laid a link at. */
-function writeId(path: string, incarnation: string): void {
+/**
+ * Whole or not at all, so that nobody reads half of it; drafted under a name that nobody can have laid a link at. A new
+ * one leaves alone what another process, which makes the same ledger, has written meanwhile.
+ */
+export function writeId(path: string, { incarnation, writes }: Remembered, how: 'new' | 'replace'): void {
   const draft = `${idPath(path)}.${randomBytes(8).toString('hex')}`;
   const file = openSync(draft, 'wx', 0o600);
   try {
     try {
-      writeFileSync(file, `${incarnation}\n`);
+      writeFileSync(file, `${incarnation}\n${padded(writes)}\n`);
       fsyncSync(file);
     } finally {
       closeSync(file);
     }
-    renameSync(draft, idPath(path));
-  } catch (error) {
+    if (how === 'replace' || !isLinked(draft, idPath(path))) renameSync(draft, idPath(path));
+    syncFolder(path);
+  } finally {
     rmSync(draft, { force: true });
-    throw error;
   }
 }
 
-/**
- * Tells whether the files under these names are still the ones that are open: after `rm` or `mv`, or once somebody
- * took himself for the last one and removed the log, claims would go into a file that no other process sees. While
- * they are open, no other file gets their numbers.
- *
- * As long as nothing came or went in the folder, it need not look at the files. It had better not: a log whose times
- * were looked at gets new ones with every write, and every commit would have to write them to the disk too.
- */
-export function watch(path: string): () => boolean {
-  const folder = dirname(path);
-  const log = `${path}-wal`;
-  const ledgerNode = nodeOf(path);
-  const logNode = nodeOf(log);
-  let folderNode: number | undefined;
-  let changedAt: number | undefined;
-  return () => {
-    const found = statSync(folder, { throwIfNoEntry: false });
-    if (found?.ino === folderNode && found?.mtimeMs === changedAt) return true;
-    if (nodeOf(path) !== ledgerNode || nodeOf(log) !== logNode) return false;
-    folderNode = found?.ino;
-    // While the moment of a change is not over, another one may get the same time.
-    changedAt = Math.abs(Date.now() - (found?.mtimeMs ?? 0)) > 100 ? found?.mtimeMs : undefined;
+/** False where the file system has no links. */
+function isLinked(draft: string, name: string): boolean {
+  try {
+    linkSync(draft, name);
     return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EEXIST';
+  }
+}
+
+/** Without it a power cut could take the name back after the first claim: a ledger without its id is refused. */
+function syncFolder(path: string): void {
+  if (process.platform === 'win32') return;
+  const folder = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+export interface Tip {
+  /** After a commit is on the disk. Not flushed: a process that is killed loses nothing, and a flush would cost a write. */
+  remember(writes: number): void;
+  close(): void;
+}
+
+export function openTip(path: string): Tip {
+  let file: number | undefined = openSync(idPath(path), 'r+');
+  const offset = readFileSync(file, 'utf8').indexOf('\n') + 1;
+  return {
+    remember(writes) {
+      try {
+        if (file !== undefined) writeSync(file, padded(writes), offset);
+      } catch {
+        // What was committed stays so; only less would be noticed if it were lost.
+      }
+    },
+    close() {
+      if (file !== undefined) closeSync(file);
+      file = undefined;
+    },
   };
 }
 
-function nodeOf(path: string): string | number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.ino;
+function padded(writes: number): string {
+  return String(writes).padStart(digits, '0');
 }
 
-function sizeOf(path: string): number | undefined {
+export function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }

@@ -3,7 +3,8 @@
 import { statfsSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { bootId } from './boot.ts';
-import { connect, type SqliteLike } from './driver.ts';
+import { connect, looker, type SqliteLike } from './driver.ts';
+import { mounts } from './mounts.ts';
 
 export interface Machine {
   /** Another one after every start of the machine; undefined where the platform has no name for it. */
@@ -15,6 +16,10 @@ export interface Machine {
   /** The effective user; undefined where the platform has none. */
   user(): number | undefined;
   connect(path: string): Promise<SqliteLike>;
+  /** Opens a file only to look at it. */
+  looker(): Promise<(path: string) => SqliteLike>;
+  /** Where something is mounted; undefined where the platform does not tell. */
+  mountPoints(): readonly string[] | undefined;
 }
 
 let thisBoot: { readonly id: string | undefined } | undefined;
@@ -29,4 +34,6 @@ export const thisMachine: Machine = {
   fileSystem: (path) => (process.platform === 'linux' ? statfsSync(path).type >>> 0 : undefined),
   user: () => process.geteuid?.(),
   connect,
+  looker,
+  mountPoints: () => mounts()?.map(({ point }) => point),
 };

@@ -6,9 +6,17 @@ import { query, type SqliteLike } from './driver.ts';
 
 export interface Meta extends Standing {
   readonly schema: number;
+  /** How many transactions have written. */
+  readonly writes: number;
   /** The highest fence that pruning ever removed. */
   readonly floor: number;
   readonly anchor: Anchor;
+}
+
+export interface LossAccepted {
+  readonly at: number;
+  readonly by: string | undefined;
+  readonly note: string | undefined;
 }
 
 export interface MetaTable {
@@ -17,12 +25,15 @@ export interface MetaTable {
   setFloor(floor: number): void;
   setAnchor(anchor: Anchor): void;
   setStanding(standing: Standing): void;
+  setWrites(writes: number): void;
+  acceptLoss(said: { readonly at: number; readonly by: string; readonly note: string | null }): void;
+  lossAccepted(): LossAccepted | undefined;
 }
 
 export function metaTable(database: SqliteLike): MetaTable {
   const find = query(
     database,
-    `SELECT schema, incarnation, floor, moved_to, came_from, filling,
+    `SELECT schema, writes, incarnation, floor, moved_to, came_from, filling,
      anchor_boot, anchor_wall, anchor_uptime, anchor_seen FROM meta`,
   );
   const setFloor = database.prepare('UPDATE meta SET floor = ?');
@@ -30,24 +41,41 @@ export function metaTable(database: SqliteLike): MetaTable {
     'UPDATE meta SET anchor_boot = ?, anchor_wall = ?, anchor_uptime = ?, anchor_seen = ?',
   );
   const setStanding = database.prepare('UPDATE meta SET moved_to = ?, came_from = ?, filling = ?');
+  const setWrites = database.prepare('UPDATE meta SET writes = ?');
+  const acceptLoss = database.prepare('UPDATE meta SET loss_at = ?, loss_by = ?, loss_note = ?');
+  const findLoss = query(database, 'SELECT loss_at, loss_by, loss_note FROM meta WHERE loss_at IS NOT NULL');
   return {
+    setWrites: (writes) => void setWrites.run(writes),
+    acceptLoss: ({ at, by, note }) => void acceptLoss.run(at, by, note),
+    lossAccepted() {
+      const [at, by, note] = findLoss.get() ?? [];
+      if (at === undefined) return undefined;
+      return {
+        at: at as number,
+        by: (by as string) || undefined,
+        note: (note as string | null) ?? undefined,
+      };
+    },
     read() {
       const row = find.get();
       if (row === undefined) return undefined;
-      const [schema, incarnation, floor, movedTo, cameFrom, filling, boot, wall, uptime, seen] = row as [
-        number,
-        string,
-        number,
-        string | null,
-        string | null,
-        number,
-        string,
-        number,
-        number,
-        number,
-      ];
+      const [schema, writes, incarnation, floor, movedTo, cameFrom, filling, boot, wall, uptime, seen] =
+        row as [
+          number,
+          number,
+          string,
+          number,
+          string | null,
+          string | null,
+          number,
+          string,
+          number,
+          number,
+          number,
+        ];
       return {
         schema,
+        writes,
         incarnation,
         floor,
         movedTo,

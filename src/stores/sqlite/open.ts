@@ -1,20 +1,26 @@
 // Opens a ledger file so that what it is told is kept, or refuses with what is wrong and what to do. Never deletes.
 
-import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { isSemelError } from '../../core/errors.ts';
+import { refuseIncomplete, refuseTruncated } from './complete.ts';
 import { isInTransaction, query, type SqliteLike, single } from './driver.ts';
 import { InTransaction, storeError } from './failure.ts';
-import { confirmId, createPrivate, refuseLost, watch } from './identity.ts';
+import { createPrivate, openTip, refuseLost, rememberedId, sizeOf, type Tip, writeId } from './identity.ts';
 import type { Machine } from './machine.ts';
 import { metaTable } from './meta.ts';
+import { type OwnFile, openOwnFile } from './own-file.ts';
 import { prepare } from './place.ts';
 import { makePrivate } from './privacy.ts';
 import { type Description, isCurrent, migrate } from './schema.ts';
+import { watch } from './watch.ts';
 
 export interface OpenOptions {
   readonly path: string;
   /** The user's own handle; it is not ours to close. */
   readonly database: SqliteLike | undefined;
   readonly shared: boolean;
+  /** A person has accepted that it may lack what was written last. */
+  readonly isLossAccepted: boolean;
   readonly machine: Machine;
   /** For a ledger that is new. */
   readonly describe: () => Description;
@@ -30,18 +36,48 @@ export interface Connection {
   readonly warning: string | undefined;
   /** The open files are still the ones under their names. */
   readonly isInPlace: () => boolean;
+  readonly file: OwnFile;
+  readonly tip: Tip;
   readonly isOurs: boolean;
 }
 
 export async function openLedger(options: OpenOptions): Promise<Connection> {
-  const { machine, describe, unlocked, shared } = options;
-  const { database: handle } = options;
+  const { machine, unlocked, shared, database: handle } = options;
   // In it nothing could be made durable, and the file may not show yet what it holds.
   if (handle !== undefined) await unlocked(() => refuseTransaction(handle));
-  const wanted = handle === undefined ? options.path : await unlocked(() => fileOf(handle));
-  const { path, forgets } = prepare(wanted, machine, shared);
+  const wanted = resolve(handle === undefined ? options.path : await unlocked(() => fileOf(handle)));
+  const { path, forgets, behindLink } = prepare(wanted, machine, shared);
   refuseLost(path);
   if (handle === undefined) createPrivate(path);
+  const file = openOwnFile(path);
+  try {
+    const database = await openDatabase(path, file, options);
+    const warnings = [makePrivate(path, machine, shared), behindLink].filter((each) => each !== undefined);
+    return {
+      database,
+      path,
+      forgets,
+      warning: warnings.length === 0 ? undefined : warnings.join(' '),
+      isInPlace: watch({ wanted, path, ownWrites: file.writes }),
+      file,
+      tip: openTip(path),
+      isOurs: handle === undefined,
+    };
+  } catch (error) {
+    // As long as the handle's owner has it open, so must we: closing a file drops all locks that the process has on it.
+    if (handle === undefined) file.close();
+    throw error;
+  }
+}
+
+async function openDatabase(path: string, file: OwnFile, options: OpenOptions): Promise<SqliteLike> {
+  const { machine, describe, unlocked, database: handle, isLossAccepted } = options;
+  const refuseLoss = (database: SqliteLike) => {
+    refuseTruncated(database, path);
+    if (!isLossAccepted) refuseIncomplete(database, { path, ownWrites: file.writes });
+  };
+  // A handle may be of another library, beside which ours must not open the file.
+  if (handle === undefined) lookFirst(await machine.looker(), path, refuseLoss);
   const database = handle ?? (await machine.connect(path));
   try {
     database.exec('PRAGMA busy_timeout = 0');
@@ -49,20 +85,41 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
     await unlocked(() => refuseTruncated(database, path));
     if (!(await unlocked(() => isCurrent(database))))
       await unlocked(() => migrate(database, path, describe()));
+    await unlocked(() => refuseLoss(database));
     await unlocked(() => makeDurable(database, path));
-    await unlocked(() => confirmId(path, incarnationOf(database, path)));
+    await unlocked(() => confirmId(database, path, isLossAccepted));
+    return database;
   } catch (error) {
     if (handle === undefined) database.close();
     throw error;
   }
-  return {
-    database,
-    path,
-    forgets,
-    warning: makePrivate(path, machine, shared),
-    isInPlace: watch(path),
-    isOurs: handle === undefined,
-  };
+}
+
+type Look = Awaited<ReturnType<Machine['looker']>>;
+
+/**
+ * Closing a connection that may write would fold what it could read of a damaged log into the ledger, and delete the
+ * rest. What cannot be looked at so is opened: that says what is wrong, or mends it.
+ */
+function lookFirst(look: Look, path: string, refuse: (database: SqliteLike) => void): void {
+  if ((sizeOf(`${path}-wal`) ?? 0) === 0) return;
+  try {
+    const database = look(path);
+    try {
+      refuse(database);
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    if (isSemelError(error)) throw error;
+  }
+}
+
+function confirmId(database: SqliteLike, path: string, isLossAccepted: boolean): void {
+  const meta = metaTable(database).read();
+  if (meta === undefined) throw lostDescription(path);
+  if (isLossAccepted) writeId(path, meta, 'replace');
+  else if (rememberedId(path) === undefined) writeId(path, meta, 'new');
 }
 
 function refuseTransaction(database: SqliteLike): void {
@@ -95,23 +152,6 @@ function refuseOldSqlite(database: SqliteLike): void {
   );
 }
 
-/**
- * SQLite itself notices a file that is shorter than it should be, except where part of it is still in the log. A
- * page that is in neither is gone.
- */
-function refuseTruncated(database: SqliteLike, path: string): void {
-  const pages = single(database, 'PRAGMA page_count') as number;
-  const pageSize = single(database, 'PRAGMA page_size') as number;
-  const log = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  const logged = Math.max(0, Math.floor((log - 32) / (pageSize + 24)));
-  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (size / pageSize + logged >= pages) return;
-  throw storeError('STORE_UNSAFE', `The ledger ${path} is cut off: ${size} bytes of ${pages * pageSize}.`, {
-    next: 'Stop all programs that use it, keep a copy, and restore a backup. Nothing was deleted.',
-    evidence: { path, size, expected: pages * pageSize },
-  });
-}
-
 /** What was asked for is read back: a file system or a build that cannot do it says nothing otherwise. */
 function makeDurable(database: SqliteLike, path: string): void {
   const mode = single(database, 'PRAGMA journal_mode = WAL');
@@ -133,12 +173,6 @@ function makeDurable(database: SqliteLike, path: string): void {
   }
 }
 
-function incarnationOf(database: SqliteLike, path: string): string {
-  const meta = metaTable(database).read();
-  if (meta === undefined) throw lostDescription(path);
-  return meta.incarnation;
-}
-
 export function lostDescription(path: string): Error {
   return storeError('STORE_UNSAFE', `The ledger ${path} has lost its own description.`, {
     next: 'Stop all programs that use it, keep a copy, and restore a backup. Nothing was deleted.',
@@ -149,7 +183,7 @@ export function lostDescription(path: string): Error {
 export function replaced(path: string): Error {
   return storeError(
     'STORE_UNSAFE',
-    `The ledger ${path} or its log was deleted or replaced while this process used it.`,
+    `The ledger ${path} or its log was deleted or replaced while this process used it, or a link on its path points elsewhere.`,
     {
       next: 'Put the right file back, then start this process again. Open the ledger with one SQLite library per process only.',
       evidence: { path },

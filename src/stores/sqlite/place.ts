@@ -6,6 +6,7 @@ import {
   existsSync,
   lstatSync,
   readFileSync,
+  mkdirSync,
   realpathSync,
   type Stats,
   statSync,
@@ -14,7 +15,9 @@ import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { makeFolder, nearestExisting } from '../../store/files.ts';
 import { storeError } from './failure.ts';
+import { idPath } from './identity.ts';
 import type { Machine } from './machine.ts';
+import { mounts } from './mounts.ts';
 
 /** One per user, the same from cron, shell and editor; never by working directory. */
 export function defaultPath(): string {
@@ -52,6 +55,8 @@ export interface Place {
   readonly path: string;
   /** A sentence where this place forgets by its nature. */
   readonly forgets: string | undefined;
+  /** A sentence where a new ledger would be left behind once a link points elsewhere. */
+  readonly behindLink: string | undefined;
 }
 
 /** Makes the folder if it is missing, and looks at everything that can be seen without opening the file. */
@@ -73,10 +78,15 @@ export function prepare(wanted: string, machine: Machine, shared: boolean): Plac
       });
     }
     refuseHardLinked(path, file);
+    refuseMounted(path, machine);
   }
   refuseReadOnly(file === undefined ? folder : path, path);
   refuseReadOnly(folder, path);
-  return { path, forgets: judgeFileSystem(path, folder, machine) };
+  return {
+    path,
+    forgets: judgeFileSystem(path, folder, machine),
+    behindLink: file === undefined || file.size === 0 ? newBehindLink(resolve(wanted), path) : undefined,
+  };
 }
 
 /** SQLite names its side files after the real file, so that is what all processes must agree on. */
@@ -122,6 +132,26 @@ function refuseHardLinked(path: string, { nlink }: Stats): void {
     next: 'Under each name it would have a log of its own. Remove the other names (`find -samefile` shows them), or make them symbolic links.',
     evidence: { path, links: nlink },
   });
+}
+
+/** A file that is mounted by itself lies in a folder that others do not see, and with it a log that they do not see. */
+function refuseMounted(path: string, machine: Machine): void {
+  const points = machine.mountPoints();
+  const mounted = [path, `${path}-wal`, `${path}-shm`, idPath(path)].find((file) => points?.includes(file));
+  if (mounted === undefined) return;
+  throw storeError('STORE_UNSAFE', `${mounted} is mounted as a single file, as into a container.`, {
+    next: `Its log would lie outside of it, where no other container sees it. Mount the folder ${dirname(path)} instead.`,
+    evidence: { path, mounted },
+  });
+}
+
+/** Links of the system (/tmp, /var/run) stand still; those of a deployment (`current`) are pointed elsewhere. */
+function newBehindLink(wanted: string, path: string): string | undefined {
+  for (let name = dirname(wanted); dirname(name) !== dirname(dirname(name)); name = dirname(name)) {
+    if (!lstatSync(name, { throwIfNoEntry: false })?.isSymbolicLink()) continue;
+    return `The new ledger ${path} is reached through the link ${name}: once that points elsewhere, programs find no records there and do everything again. Keep the ledger at a place of its own.`;
+  }
+  return undefined;
 }
 
 function refuseReadOnly(what: string, path: string): void {
@@ -180,15 +210,10 @@ function judgeFileSystem(path: string, folder: string, machine: Machine): string
 
 /** A local disk that is driven from user space (ntfs-3g, exfat) is called fuseblk; sshfs, s3fs and their like are not. */
 function isLocalFuse(folder: string): boolean {
-  try {
-    const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
-      .split('\n')
-      .map((line) => ({ point: line.split(' ')[4] ?? '', type: line.split(' - ')[1]?.split(' ')[0] }))
-      .filter(({ point }) => folder === point || folder.startsWith(point === '/' ? '/' : `${point}/`));
-    return mounts.sort((a, b) => b.point.length - a.point.length)[0]?.type === 'fuseblk';
-  } catch {
-    return false;
-  }
+  const above = (mounts() ?? []).filter(
+    ({ point }) => folder === point || folder.startsWith(point === '/' ? '/' : `${point}/`),
+  );
+  return above.sort((a, b) => b.point.length - a.point.length)[0]?.type === 'fuseblk';
 }
 
 export function message(error: unknown): string {

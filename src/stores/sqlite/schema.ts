@@ -26,10 +26,12 @@ const recordColumns = `
 /** One list of statements per version; a list that was released never changes. */
 export const migrations: readonly (readonly string[])[] = [
   [
-    // One row. `schema` is read in every transaction: a program that an upgrade has left behind must notice. moved_to,
+    // One row, in the first page after the schema's: log.ts reads `writes` there. `writes` counts the transactions that
+    // wrote, see complete.ts. loss_*: who accepted last that some of them are gone. `schema` is read in every transaction: a program that an upgrade has left behind must notice. moved_to,
     // came_from, filling: whether it may be used, see src/store/standing.ts.
     `CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
+  writes INTEGER NOT NULL DEFAULT 0,
   schema INTEGER NOT NULL,
   incarnation TEXT NOT NULL,
   floor INTEGER NOT NULL DEFAULT 0,
@@ -39,7 +41,10 @@ export const migrations: readonly (readonly string[])[] = [
   anchor_boot TEXT NOT NULL,
   anchor_wall INTEGER NOT NULL,
   anchor_uptime INTEGER NOT NULL,
-  anchor_seen INTEGER NOT NULL
+  anchor_seen INTEGER NOT NULL,
+  loss_at INTEGER,
+  loss_by TEXT,
+  loss_note TEXT
 ) STRICT`,
     // A key starts with its contract and a slash. Both are here once, and a small number in each record.
     `CREATE TABLE scopes (

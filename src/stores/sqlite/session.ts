@@ -23,8 +23,12 @@ export interface Session {
   readonly events: Events;
   /** At the start of a transaction, under the lock; undefined where the ledger has lost it. */
   description(): Meta | undefined;
+  /** Before the commit: counts the transaction if it has written anything. */
+  countWrite(): void;
   /** What was written until now is ours, and known. */
   committed(): void;
+  /** How many transactions have written. */
+  writes(): number;
   /** Another connection wrote between the last two transactions. */
   hasNeighbours(): boolean;
   /** What is remembered may not be so: something was rolled back. */
@@ -37,12 +41,13 @@ export function newSession(connection: Connection): Session {
   const meta = metaTable(database);
   const memory = rowMemory();
   const expiring = expiry(database, known);
-  // The first changes whenever another connection has written, the second with whatever goes through this one. Only
-  // a handle of the user's may be used by others.
+  // The first changes whenever another connection has written, the second with whatever goes through this one. Between
+  // transactions only a handle of the user's may be used by others.
   const dataVersion = query(database, 'PRAGMA data_version');
-  const totalChanges = isOurs ? undefined : query(database, 'SELECT total_changes()');
+  const totalChanges = query(database, 'SELECT total_changes()');
   let version: number | undefined;
-  let changes: number | undefined;
+  let changes = changesSoFar();
+  let writes = 0;
   let hasNeighbours = false;
   let description: Meta | undefined;
 
@@ -75,14 +80,24 @@ export function newSession(connection: Connection): Session {
     description() {
       const current = dataVersion.get()?.[0] as number;
       hasNeighbours = version !== undefined && current !== version;
-      if (current !== version || changesSoFar() !== changes) forgetRows();
+      const isTouched = !isOurs && changesSoFar() !== changes;
+      if (current !== version || isTouched) forgetRows();
       version = current;
-      description ??= meta.read();
+      if (description === undefined) {
+        description = meta.read();
+        writes = description?.writes ?? 0;
+      }
       return description;
+    },
+    countWrite() {
+      if (changesSoFar() === changes) return;
+      writes += 1;
+      meta.setWrites(writes);
     },
     committed() {
       changes = changesSoFar();
     },
+    writes: () => writes,
     hasNeighbours: () => hasNeighbours,
     forget() {
       forgetRows();
@@ -90,8 +105,8 @@ export function newSession(connection: Connection): Session {
     },
   };
 
-  function changesSoFar(): number | undefined {
-    return totalChanges?.get()?.[0] as number | undefined;
+  function changesSoFar(): number {
+    return totalChanges.get()?.[0] as number;
   }
 
   function forgetRows(): void {

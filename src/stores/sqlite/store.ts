@@ -40,10 +40,12 @@ export interface SqliteStoreOptions {
 export interface SqliteStore extends Store {
   /** A person says that the wall clock is right as it is: windows end by it again from now on. */
   acceptClock(): Promise<void>;
+  /** A person says that the ledger may be used although it lacks what was written last, or nobody knows whether it does. */
+  acceptLoss(said?: { readonly by: string; readonly note: string | null }): Promise<void>;
 }
 
 export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
-  const { backend, raw, migration, clockProblem, acceptClock } = sqliteBackend(options);
+  const { backend, raw, migration, clockProblem, acceptClock, acceptLoss } = sqliteBackend(options);
   return {
     ...ruleStore(backend),
     raw: ruleRaw(raw),
@@ -51,6 +53,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
     // Every call waits for the ledger to be open; only who asks for the facts wants to know what time has changed.
     open: async () => ({ ...(await backend.open()), clockProblem: clockProblem() }),
     acceptClock,
+    acceptLoss,
   };
 }
 
@@ -59,11 +62,12 @@ const hurriedMs = 5;
 
 type Work = (transaction: Transaction) => unknown;
 
-interface SqliteBackend extends Pick<Required<Store>, 'migration'> {
+interface SqliteBackend
+  extends Pick<Required<Store>, 'migration'>,
+    Pick<SqliteStore, 'acceptClock' | 'acceptLoss'> {
   readonly backend: Backend;
   readonly raw: RawBackend;
   clockProblem(): string | undefined;
-  acceptClock(): Promise<void>;
 }
 
 function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
@@ -83,10 +87,13 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
   let opening: Promise<StoreFacts> | undefined;
   let closing: Promise<void> | undefined;
   let committedAt = Number.NEGATIVE_INFINITY;
+  /** How many writes the ledger had when this process last wrote: it never has fewer. */
+  let written = 0;
   /** What no later call can cure: the file under this name is not the one that was opened. */
   let refusal: unknown;
   /** Its standing was looked at; from here on every transaction does. */
   let isAdmitted = false;
+  let isLossAccepted = false;
 
   const backend: Backend = {
     async open() {
@@ -137,8 +144,9 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       });
     },
     about: () =>
-      reading(({ connection, database }) => ({
+      reading(({ connection, database, meta }) => ({
         ...sizesIn(database),
+        lossAccepted: meta.lossAccepted(),
         address: `sqlite:${connection.path}`,
         schema: single(database, 'PRAGMA user_version') as number,
         known: schemaVersion,
@@ -159,6 +167,17 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
         return now;
       });
       time.nowBy(anchor);
+    },
+    async acceptLoss({ by, note } = { by: '', note: null }) {
+      isLossAccepted = true;
+      try {
+        await backend.open();
+      } finally {
+        isLossAccepted = false;
+      }
+      await backend.transact('settling', ({ time: { wall } }) =>
+        session?.meta.acceptLoss({ at: wall, by, note }),
+      );
     },
   };
 
@@ -199,7 +218,15 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       if (refusal !== undefined) throw refusal;
       const { database } = options;
       const describe = () => ({ incarnation: random.token() + random.token(), anchor: time.anchorNow() });
-      const connection = await openLedger({ path, database, shared, machine, describe, unlocked });
+      const connection = await openLedger({
+        path,
+        database,
+        shared,
+        isLossAccepted,
+        machine,
+        describe,
+        unlocked,
+      });
       session = await unlocked(() => newSession(connection));
       begun = transactions(session);
       time.nowBy(readUnlocked(session.meta.read)?.anchor);
@@ -252,10 +279,11 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       if (correction !== undefined) meta.setAnchor(correction);
       const transaction = begun(now, facts.floor);
       const answers = take().map((work) => work(transaction));
+      current.countWrite();
       current.commit.run();
       // Whoever removed the log meanwhile took with it what was just written.
       refuseReplaced(connection);
-      current.committed();
+      remember(current);
       committedAt = clock.mono();
       return answers;
     } catch (error) {
@@ -265,16 +293,28 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
     }
   }
 
-  function descriptionOf({ description }: Session): Meta {
+  function remember({ connection, committed, writes }: Session): void {
+    const before = written;
+    written = writes();
+    committed();
+    if (written !== before) connection.tip.remember(written);
+  }
+
+  function descriptionOf({ description, writes }: Session): Meta {
     const facts = description();
     if (facts === undefined) throw lostDescription(path);
+    // The log and its index were put back as they had been, in place.
+    if (writes() < written) throw refuseFromNowOn(replaced(path));
     return facts;
   }
 
   function refuseReplaced({ isInPlace }: Connection): void {
-    if (isInPlace()) return;
-    refusal = replaced(path);
-    throw refusal;
+    if (!isInPlace()) throw refuseFromNowOn(replaced(path));
+  }
+
+  function refuseFromNowOn(error: Error): Error {
+    refusal = error;
+    return error;
   }
 
   function undo({ database, rollback, forget }: Session): void {
@@ -327,7 +367,9 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
  * A connection to a file that was swapped is left open on purpose: tidying up would write into, and closing would
  * remove, a log that belongs to another file now.
  */
-function disconnect({ database, isOurs, isInPlace }: Connection, tidying: readonly string[] = []): void {
+function disconnect(connection: Connection, tidying: readonly string[] = []): void {
+  const { database, isOurs, isInPlace, tip, file } = connection;
+  tip.close();
   if (!isOurs || !isInPlace()) return;
   for (const step of [...tidying.map((sql) => () => database.exec(sql)), () => database.close()]) {
     try {
@@ -336,6 +378,7 @@ function disconnect({ database, isOurs, isInPlace }: Connection, tidying: readon
       // Somebody else is writing, or the disk is full or broken: the next one who opens it will see.
     }
   }
+  file.close();
 }
 
 function isClosed(path: string): Error {
