@@ -203,14 +203,23 @@ async function inspect(
   else {
     print(
       ...table(
-        ['tool', 'effect', 'because of', 'per'],
-        rows.map(({ tool, policy, source }) => {
+        ['tool', 'effect', 'because of', 'per', 'after an error'],
+        rows.map(({ tool, policy, errors, source }) => {
           const terms = typeof policy === 'string' ? { effect: policy } : policy;
           const per = 'per' in terms && terms.per !== undefined ? perText(terms.per) : 'turn';
           const isRemembered = terms.effect !== 'read' && terms.effect !== 'write-idempotent';
-          return [tool.name, terms.effect, reasons[source], isRemembered ? per : '-'];
+          return [
+            tool.name,
+            terms.effect,
+            reasons[source],
+            ...(isRemembered ? [per, afterErrors[errors]] : ['-', '-']),
+          ];
         }),
       ),
+    );
+    printAside(
+      'semel: Where a call names no turn, a repeat is answered as done only while the caller has changed nothing else since; ' +
+        'after that the model is asked whether it means a new action.',
     );
   }
   const strangers = strangersIn(policies, tools);
@@ -245,6 +254,13 @@ function placeOf(values: Values): string {
 function perText(per: Per): string {
   return typeof per === 'string' ? per : `${per.unit} in ${per.zone}`;
 }
+
+const afterErrors = {
+  ask: 'held; asked after another change',
+  'in-doubt': 'held for a person',
+  refused: 'refused',
+  'not-landed': 'runs again',
+} as const;
 
 const reasons = {
   file: 'the policy file',

@@ -22,6 +22,10 @@ export const limits = {
   listPages: 100,
   /** Entries of such a list. */
   listEntries: 10_000,
+  /** How long a call that needs no ledger waits until it is noted there. */
+  noteMs: 2_000,
+  /** Tools that a client calls and the server does not list. */
+  unlistedTools: 1_000,
   /** Things that are kept for later use in one process: guards by tool, questions that were asked, and alike. */
   kept: 10_000,
 } as const;

@@ -5,6 +5,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { causesOf } from '../core/classify.ts';
 import { type ErrorValue, SemelError } from '../core/errors.ts';
 import type { Per } from '../core/period.ts';
+import type { Receipt } from '../core/receipt.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { AttemptContext } from '../runner/index.ts';
 import {
@@ -31,8 +32,13 @@ export interface Asked {
 
 /** For the code: `value`, as it was at first. For the model: the line beside it, or the error. */
 export type Answer =
-  | { readonly ok: true; readonly value: unknown; readonly line: string | undefined }
-  | { readonly ok: false; readonly error: ErrorValue };
+  | {
+      readonly ok: true;
+      readonly value: unknown;
+      readonly line: string | undefined;
+      readonly receipt?: Receipt;
+    }
+  | { readonly ok: false; readonly error: ErrorValue; readonly receipt?: Receipt };
 
 /** How the framework runs the tool itself. */
 export type Execute = (args: unknown, ctx: AttemptContext) => unknown;
@@ -43,6 +49,8 @@ export interface Guard {
   warn(message: string): void;
   /** Throws what `passes` lets through, and nothing else. */
   call(asked: Asked, execute: Execute): Promise<Answer>;
+  /** The key of the record that such a call would have. Throws where it can have none. */
+  keyOf(asked: Asked): Promise<string>;
 }
 
 export interface GuardOptions {
@@ -92,6 +100,7 @@ export function guardOf(
   return {
     name: definition.name,
     warn: (message) => warningOf(tool)?.(message),
+    keyOf: (asked) => keyOfCall(semel, tool, asked, byCall),
     async call(asked, execute) {
       for (;;) {
         let isOwn = false;
@@ -130,6 +139,7 @@ export function guardOfTool(semel: Semel, tool: ToolFunction<never, unknown>): G
   return {
     name: contract.name,
     warn: (message) => warningOf(own)?.(message),
+    keyOf: (asked) => keyOfCall(semel, own, asked, false),
     call: (asked) => callOf(semel, own, asked, false),
   };
 }
@@ -138,34 +148,63 @@ export function isSemelTool(tool: unknown): tool is ToolFunction<never, unknown>
   return typeof tool === 'function' && 'contract' in tool && 'try' in tool;
 }
 
-async function callOf(
-  semel: Semel,
-  tool: ToolFunction<unknown, unknown>,
-  { args, toolCallId, key, signal, identity }: Asked,
-  byCall: boolean,
-): Promise<Answer> {
-  const options: CallOptions = {
+function optionsOf({ toolCallId, key, signal }: Asked, byCall: boolean): CallOptions {
+  return {
     ...(toolCallId === undefined ? {} : { toolCallId }),
     ...(signal === undefined ? {} : { signal }),
     ...(key === undefined ? {} : { key }),
     ...(byCall && toolCallId !== undefined ? { again: `call ${toolCallId}` } : {}),
   };
+}
+
+/** As the asker, or as the framework's guess of it. */
+function asAsker<T>(
+  semel: Semel,
+  tool: ToolFunction<unknown, unknown>,
+  { identity }: Asked,
+  work: () => T,
+): T {
   const known = identity === undefined ? undefined : unsaid(tool.contract.per, identity);
-  const asking = () => tool.try(args, options);
-  const result = await (known === undefined ? asking() : semel.within(known, asking));
-  if (result.ok) return { ok: true, value: result.value, line: lineFor(result.receipt) };
+  return known === undefined ? work() : semel.within(known, work);
+}
+
+async function keyOfCall(
+  semel: Semel,
+  tool: ToolFunction<unknown, unknown>,
+  asked: Asked,
+  byCall: boolean,
+): Promise<string> {
+  const work = () => semel.keyOf(tool, asked.args, optionsOf(asked, byCall));
+  return (await asAsker(semel, tool, asked, work)).key;
+}
+
+async function callOf(
+  semel: Semel,
+  tool: ToolFunction<unknown, unknown>,
+  asked: Asked,
+  byCall: boolean,
+): Promise<Answer> {
+  if (byCall && asked.toolCallId === undefined)
+    warningOf(tool)?.(
+      `${tool.contract.name}: \`repeat: 'by-call'\` has no effect, because its calls come without a tool call id: ` +
+        'equal calls of one turn count as one.',
+    );
+  const work = () => tool.try(asked.args, optionsOf(asked, byCall));
+  const result = await asAsker(semel, tool, asked, work);
+  const { receipt } = result;
+  if (result.ok) return { ok: true, value: result.value, line: lineFor(receipt), receipt };
   const suspended = suspendedIn(result.error);
   if (suspended !== undefined) throw suspended.cause;
   // It is done: only the ledger could not be told. Nobody may do it again for that.
   if (result.error.code === 'UNRECORDED')
-    return { ok: true, value: result.error.value, line: unrecordedLine };
+    return { ok: true, value: result.error.value, line: unrecordedLine, receipt };
   // The model can do nothing about it, and the program is not told otherwise.
   if (isOfProgram(result.error)) {
     const { name } = tool.contract;
     const { message } = result.error;
     warningOf(tool)?.(message.startsWith(name) ? message : `${name}: ${message}`);
   }
-  return { ok: false, error: toldError(result.error, result.receipt) };
+  return { ok: false, error: toldError(result.error, receipt), receipt };
 }
 
 /** What the program has said stands; a framework is asked only for what the period needs and nobody said. */

@@ -15,6 +15,8 @@ export const metaNames = {
   key: 'dev.semel/idempotency-key',
   replayed: 'dev.semel/replayed',
   error: 'dev.semel/error',
+  /** A repeat is held back: the same call, made again, is run. */
+  question: 'dev.semel/question',
 } as const;
 
 /** Where a call comes from, besides what it says itself. */

@@ -6,16 +6,19 @@ import { SemelError } from '../core/errors.ts';
 import type { Effect } from '../core/words.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
 import { namedCaller, type Semel } from '../semel/index.ts';
+import { type Changes, createChanges } from './changes.ts';
 import { fieldsOf, type ToolCall, type ToolResult } from './messages.ts';
-import { type ErrorMeaning, errorMeanings, usualWeakWindow } from './policies.ts';
-import { isUnfinished, toolGuard } from './tool-calls.ts';
+import { isUnfinished } from './outcome.ts';
+import { type ErrorMeaning, errorMeanings, usualErrors, usualWeakWindow } from './policies.ts';
+import { createQuestions } from './questions.ts';
+import { toolGuard } from './tool-calls.ts';
 
 export { currentAttempt, isToolError, type Policy, type PolicyTerms } from '../guard/index.ts';
 export type { ErrorMeaning } from './policies.ts';
 
 /** The terms of a tool, and what a result of it means that is marked as an error. */
 export interface HandlerTerms<Args> extends PolicyTerms<Args> {
-  /** @default 'in-doubt': nobody knows whether it landed */
+  /** @default 'ask'; 'in-doubt' where the effect is irreversible or the stakes are high */
   readonly errors?: ErrorMeaning;
 }
 
@@ -31,7 +34,8 @@ export function guard<Params extends readonly unknown[], Result>(
   policy: Effect | HandlerTerms<ArgsIn<NoInfer<Params>>>,
   handler: (...given: Params) => Result | Promise<Result>,
 ): (...given: Params) => Result | Promise<Result> {
-  const { errors = 'in-doubt', ...terms } = typeof policy === 'string' ? { effect: policy } : policy;
+  const { errors: said, ...terms } = typeof policy === 'string' ? { effect: policy } : policy;
+  const errors = said ?? usualErrors(terms);
   if (typeof handler !== 'function')
     refuse(String(name), 'there is no handler.', "Write guard(semel, 'refund', policy, handler).");
   if (!errorMeanings.includes(errors))
@@ -39,7 +43,8 @@ export function guard<Params extends readonly unknown[], Result>(
   const usual = { weakWindow: usualWeakWindow, ...terms } as PolicyTerms;
   const guarding = guardOf(semel, name, usual, { passes: (error) => isUnfinished(error) || isVisit(error) });
   if (guarding === undefined) return handler;
-  const { answer } = toolGuard(semel, guarding, errors);
+  const questions = createQuestions();
+  const { answer } = toolGuard(semel, guarding, { errors, changes: changesOf(semel), questions });
   return async (...given: Params): Promise<Result> => {
     // Without a schema the SDK passes no args.
     const [args, extra] = given.length > 1 ? given : [{}, given[0]];
@@ -52,10 +57,21 @@ export function guard<Params extends readonly unknown[], Result>(
       id: call.id,
       result: ((await handler(...given)) ?? {}) as ToolResult,
     }));
+    // It is handed to the SDK, which sends it: nothing more can be known here.
+    questions.delivered(reply);
     if ('result' in reply) return reply.result as Result;
     const { message: text, data } = reply.error;
     return { content: [{ type: 'text', text }], isError: true, _meta: data } as Result;
   };
+}
+
+/** All guards of one semel share them: one tool changes what another one did. */
+const known = new WeakMap<Semel, Changes>();
+
+function changesOf(semel: Semel): Changes {
+  const changes = known.get(semel) ?? createChanges(semel, 'own');
+  known.set(semel, changes);
+  return changes;
 }
 
 function refuse(path: string, happened: string, next: string): never {

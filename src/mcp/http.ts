@@ -141,7 +141,14 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (cancelled !== undefined && inHand.has(handOf(cancelled))) return void response.writeHead(202).end();
     if (!isToolCall(message)) return passOn(request, response, body);
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
+    const context = request.headers[contextHeader];
+    const caller = { scope, caller: scope, identity: typeof context === 'string' ? context : identity };
     if (guard === undefined) return passOn(request, response, body);
+    if ('pass' in guard) {
+      const end = await guard.pass(caller);
+      response.once('close', () => track(end(true)));
+      return passOn(request, response, body);
+    }
     const headers = readable(request.headers);
     const exchange = exchangeFor(message, response, {
       send: (key) =>
@@ -158,16 +165,21 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
           signal: over.signal,
         }),
     });
-    const context = request.headers[contextHeader];
-    const caller = { scope, caller: scope, identity: typeof context === 'string' ? context : identity };
     inHand.add(handOf(message.id));
     const work = guard
       .answer(message, caller, (key, signal) => exchange.forward(key, AbortSignal.any([signal, over.signal])))
       .catch((error: unknown) => broken(message.id, error))
-      .then(exchange.finish)
+      .then((reply) => {
+        response.once('finish', () => calls.delivered(reply));
+        exchange.finish(reply);
+      })
       .finally(() => inHand.delete(handOf(message.id)));
+    await track(work);
+  }
+
+  function track(work: Promise<void>): Promise<void> {
     answering.add(work);
-    await work.finally(() => answering.delete(work));
+    return work.finally(() => answering.delete(work));
   }
 
   /** As the server lists it to this caller. */

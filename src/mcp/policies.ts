@@ -13,9 +13,14 @@ import { type FileProvider, fileProvider, providerOf } from './policy-provider.t
 import { repeatedName } from './repeated.ts';
 
 /** What a tool means by a result that is marked as an error. */
-export type ErrorMeaning = 'in-doubt' | 'refused' | 'not-landed';
+export type ErrorMeaning = 'ask' | 'in-doubt' | 'refused' | 'not-landed';
 
-export const errorMeanings: readonly ErrorMeaning[] = ['in-doubt', 'refused', 'not-landed'];
+export const errorMeanings: readonly ErrorMeaning[] = ['ask', 'in-doubt', 'refused', 'not-landed'];
+
+/** The model may judge an error of an ordinary tool; one of what cannot be undone, or of money, is for a person. */
+export function usualErrors({ effect, stakes }: Pick<PolicyTerms, 'effect' | 'stakes'>): ErrorMeaning {
+  return effect === 'irreversible' || stakes === 'high' ? 'in-doubt' : 'ask';
+}
 
 /** One tool in the file. */
 export interface FilePolicy
@@ -35,9 +40,11 @@ export interface FilePolicy
     | 'repeat'
     | 'share'
   > {
+  /** For people. */
+  readonly $comment?: string;
   /** `{ "day": "Europe/Paris" }` is one intent per day there. */
   readonly per?: 'turn' | 'conversation' | 'run' | 'ever' | Readonly<Record<string, string>>;
-  /** @default 'in-doubt' */
+  /** @default 'ask'; 'in-doubt' where the effect is irreversible or the stakes are high */
   readonly errors?: ErrorMeaning;
   /** Who honours the key that is sent along: within its window what is in doubt is run again under the same one. */
   readonly provider?: string | FileProvider;
@@ -45,6 +52,8 @@ export interface FilePolicy
 
 export interface PolicyFile {
   readonly $schema?: string;
+  /** For people. */
+  readonly $comment?: string;
   readonly version: 1;
   /** How long a call answers for another like it where nobody says which conversation it is of. */
   readonly weakWindow?: Duration;
@@ -78,6 +87,7 @@ const usualLease: Duration = '20s';
 
 export const fileFields: ReadonlySet<string> = knownFields<PolicyFile>({
   $schema: true,
+  $comment: true,
   version: true,
   weakWindow: true,
   hints: true,
@@ -98,6 +108,7 @@ export const toolFields: ReadonlySet<string> = knownFields<FilePolicy>({
   repeat: true,
   share: true,
   per: true,
+  $comment: true,
   errors: true,
   provider: true,
 });
@@ -116,7 +127,7 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
   if (twice !== undefined) throw refusal(name, twice, 'is there twice in one place', 'Leave one of the two.');
   const at = (path: string, check: () => void) => checkAt(name, path, check);
   at('', () => checkKnown(name, file, fileFields));
-  const { $schema, version, hints, weakWindow, tools = {} } = file as unknown as PolicyFile;
+  const { $schema, $comment, version, hints, weakWindow, tools = {} } = file as unknown as PolicyFile;
   const oneOf = (path: string, value: unknown, allowed: readonly unknown[]) => {
     if (allowed.includes(value)) return;
     const next = `Write ${allowed.map((each) => JSON.stringify(each)).join(' or ')}.`;
@@ -126,6 +137,11 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
   if (hints !== undefined) oneOf('hints', hints, ['trust', 'ignore']);
   if ($schema !== undefined && typeof $schema !== 'string')
     throw refusal(name, '$schema', 'is no string', 'Write the place of the schema, or leave it out.');
+  const comment = (path: string, said: unknown) => {
+    if (said !== undefined && typeof said !== 'string')
+      throw refusal(name, path, 'is not a text', 'Write a text, or leave it out.');
+  };
+  comment('$comment', $comment);
   if (weakWindow !== undefined) at('weakWindow', () => durationMs(weakWindow, 'weakWindow'));
   if (!isObject(tools)) throw refusal(name, 'tools', 'is no object', 'Name each tool: { "send": "…" }.');
   for (const [tool, policy] of Object.entries(tools)) {
@@ -138,6 +154,7 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
         throw refusal(name, `${path}.${field}`, 'is null', 'Leave it out, or write what it is.');
     const { effect, errors, stakes, repeat, per, provider } = said as Partial<FilePolicy>;
     oneOf(typeof policy === 'string' ? path : `${path}.effect`, effect, effects);
+    comment(`${path}.$comment`, (said as Partial<FilePolicy>).$comment);
     if (errors !== undefined) oneOf(`${path}.errors`, errors, errorMeanings);
     if (stakes !== undefined) oneOf(`${path}.stakes`, stakes, ['normal', 'high']);
     if (repeat !== undefined) oneOf(`${path}.repeat`, repeat, ['by-call']);
@@ -186,28 +203,32 @@ export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
     file.tools !== undefined && Object.hasOwn(file.tools, tool.name) ? file.tools[tool.name] : undefined;
   if (said !== undefined) {
     const {
-      errors = 'in-doubt',
+      $comment: _,
+      errors,
       per,
       provider,
       ...terms
     }: FilePolicy = typeof said === 'string' ? { effect: said as FilePolicy['effect'] } : said;
     const policy = { ...terms, ...(per === undefined ? {} : { per: perOf(per) }) };
-    const told = { policy: withUsual(policy, file), errors, source: 'file' } as const;
+    const told = {
+      policy: withUsual(policy, file),
+      errors: errors ?? usualErrors(policy),
+      source: 'file',
+    } as const;
     return provider === undefined ? told : { ...told, ...withProvider(told.policy, fileProvider(provider)) };
   }
   const { readOnlyHint, idempotentHint } = tool.annotations ?? {};
   const isTrusted = file.hints !== 'ignore';
-  if (isTrusted && readOnlyHint === true)
-    return { policy: 'read', errors: 'in-doubt', source: 'readOnlyHint' };
+  if (isTrusted && readOnlyHint === true) return { policy: 'read', errors: 'ask', source: 'readOnlyHint' };
   if (isTrusted && idempotentHint === true)
     return {
       policy: withUsual({ effect: 'write-idempotent' }, file),
-      errors: 'in-doubt',
+      errors: 'ask',
       source: 'idempotentHint',
     };
   return {
     policy: withUsual({ effect: 'write-non-idempotent' }, file),
-    errors: 'in-doubt',
+    errors: 'ask',
     source: 'default',
   };
 }

@@ -68,6 +68,8 @@ async function conversation(
   /** Asked of the server by us, or for a call that is claimed. */
   const awaited = new Map<string, { tell(reply: Reply): void; lose(error: Error): void }>();
   const listing = new Set<string>();
+  /** Calls that were passed on as they are, and change something: their end is noted. */
+  const passing = new Map<string, () => void>();
   /** The calls that are not answered yet, whether or not they have reached the server. */
   const inHand = new Map<string, { isUnwanted: boolean }>();
   const answering = new Set<Promise<void>>();
@@ -87,6 +89,7 @@ async function conversation(
     server.once('close', (code, signal) => {
       isOver = true;
       loseAll(new Error('The server ended before it answered.'));
+      for (const end of [...passing.values()]) end();
       resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
     });
   });
@@ -95,11 +98,13 @@ async function conversation(
 
   const fromServer = lineReader((line) => {
     if (line.includes('list_changed')) tools.forget();
-    if (awaited.size === 0 && listing.size === 0) return passTo(output, server.stdout, line);
+    if (awaited.size === 0 && listing.size === 0 && passing.size === 0)
+      return passTo(output, server.stdout, line);
     const message = answerIn(line.toString());
     if (!isReply(message)) return passTo(output, server.stdout, line);
     const key = idKey(message.id);
     if (listing.delete(key)) tools.see(message);
+    passing.get(key)?.();
     const waiting = awaited.get(key);
     if (waiting === undefined) return passTo(output, server.stdout, line);
     awaited.delete(key);
@@ -119,6 +124,7 @@ async function conversation(
     if (method === 'tools/list') listing.add(idKey(id as Id));
     const cancelled = cancelledBy(message);
     const call = cancelled === undefined ? undefined : inHand.get(idKey(cancelled));
+    if (cancelled !== undefined) passing.get(idKey(cancelled))?.();
     if (call === undefined) return passTo(server.stdin, input, line);
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     call.isUnwanted = true;
@@ -160,7 +166,12 @@ async function conversation(
     inHand.set(key, hand);
     try {
       const guard = await calls.guardFor(call.params.name, () => listed(call));
-      if (guard === undefined) return hand.isUnwanted ? undefined : passTo(server.stdin, input, line);
+      if (guard === undefined || 'pass' in guard) {
+        const end = await guard?.pass(caller);
+        if (hand.isUnwanted) return void (await end?.(false));
+        if (end !== undefined) noteEnd(key, () => end(true));
+        return passTo(server.stdin, input, line);
+      }
       const reply = await guard.answer(call, caller, async (key) => {
         if (hand.isUnwanted) throw new NotLanded('It was cancelled before it was sent.');
         return ask(call.id, key === undefined ? line : withKey(line, key, metaNames.key));
@@ -174,7 +185,18 @@ async function conversation(
   }
 
   function say(reply: Reply): void {
-    output.write(asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`);
+    output.write(asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`, (error) => {
+      if (error == null) calls.delivered(reply);
+    });
+  }
+
+  /** When it is answered or cancelled, or the server ends. */
+  function noteEnd(key: string, end: () => Promise<void>): void {
+    passing.get(key)?.();
+    passing.set(key, () => {
+      passing.delete(key);
+      track(end());
+    });
   }
 
   function ask(id: Id, line: Buffer | string): Promise<Reply> {

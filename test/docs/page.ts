@@ -63,7 +63,7 @@ export function rows(page: Page, ...under: string[]): string[][] {
 
 /** The names in backticks that open a row. */
 export function firstNames(page: Page, ...under: string[]): string[] {
-  return rows(page, ...under).flatMap(([first]) => /^`([\w.]+)(?:\(\w*\))?`$/.exec(first!)?.[1] ?? []);
+  return rows(page, ...under).flatMap(([first]) => /^`([\w.$]+)(?:\(\w*\))?`$/.exec(first!)?.[1] ?? []);
 }
 
 export function sections({ unfenced }: Page, titles: readonly string[]): string {

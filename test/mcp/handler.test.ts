@@ -107,7 +107,7 @@ describe.each(['v1', 'v2'] as const)('a server of SDK %s', (version) => {
     expect(ran).toBe(4);
   });
 
-  test.each(['in-doubt', 'refused', 'not-landed'] as const)(
+  test.each(['ask', 'in-doubt', 'refused', 'not-landed'] as const)(
     'a result that is marked as an error: %s',
     async (errors) => {
       let ran = 0;
@@ -217,7 +217,7 @@ test('over HTTP it lands once, also for a client that has lost its session', asy
 test('a meaning of errors that there is not, and a handler that is forgotten, are refused when the tool is made', () => {
   const terms = { effect: 'write-non-idempotent', errors: 'rejected' as 'refused' } as const;
   expect(() => guard(memory(), 'send', terms, () => done('sent'))).toThrow(
-    'send: `errors` is "rejected". Write one of in-doubt, refused, not-landed.',
+    'send: `errors` is "rejected". Write one of ask, in-doubt, refused, not-landed.',
   );
   const none = undefined as unknown as () => CallResult;
   expect(() => guard(memory(), 'send', 'write-non-idempotent', none)).toThrow(/^send: there is no handler/);

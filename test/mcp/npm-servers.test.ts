@@ -2,23 +2,16 @@
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { atTheEnd } from '../cli/place.ts';
 import { stdioClient } from './clients.ts';
+import { serverOf } from './npm-server.ts';
 import { proxyPlace } from './proxy.ts';
 
-const require = createRequire(import.meta.url);
 const replayed = 'dev.semel/replayed';
-
-function serverOf(name: string): string {
-  const manifest = require.resolve(`@modelcontextprotocol/${name}/package.json`);
-  const { bin } = JSON.parse(readFileSync(manifest, 'utf8')) as { bin: Record<string, string> };
-  return join(dirname(manifest), Object.values(bin)[0] as string);
-}
 
 test('server-filesystem: what is not idempotent lands once, what is runs each time, what reads passes', async () => {
   const here = proxyPlace();

@@ -208,20 +208,25 @@ describe('semel mcp --inspect', () => {
     const here = place();
     const server = ['--', process.execPath, fake, here.folder];
     const shown = await here.semel('mcp', '--inspect', server);
-    expect(shown.stdout).toMatch(/^peek +read +its readOnlyHint +-$/m);
-    expect(shown.stdout).toMatch(/^put +write-idempotent +its idempotentHint +-$/m);
-    expect(shown.stdout).toMatch(/^act +write-non-idempotent +no hint: with care +turn$/m);
+    expect(shown.stdout).toMatch(/^peek +read +its readOnlyHint +- +-$/m);
+    expect(shown.stdout).toMatch(/^put +write-idempotent +its idempotentHint +- +-$/m);
+    expect(shown.stdout).toMatch(
+      /^act +write-non-idempotent +no hint: with care +turn +held; asked after another change$/m,
+    );
     const made = await here.semel('mcp', '--inspect', '--write', 'made.json', '--json', server);
     expect(made.code).toBe(0);
     expect(made.json()).toContainEqual({
       tool: 'peek',
       policy: 'read',
-      errors: 'in-doubt',
+      errors: 'ask',
       source: 'readOnlyHint',
     });
     const file = JSON.parse(readFileSync(here.path('made.json'), 'utf8'));
     expect(isValid(file)).toBe(true);
     expect(file.tools.peek).toBe('read');
+    // The choice is spelt out, with a word on what it means.
+    expect(file.tools.act.errors).toBe('ask');
+    expect(file.$comment).toContain('"in-doubt"');
     expect((await here.semel('policy', 'check', 'made.json')).stdout).toContain('12 tools');
     const again = await here.semel('mcp', '--inspect', '--write', 'made.json', server);
     expect(again).toMatchObject({ code: 64, stderr: expect.stringContaining('not overwritten') });
@@ -280,8 +285,10 @@ describe('semel mcp --inspect', () => {
     });
     const server = ['--', process.execPath, fake, here.folder];
     const shown = await here.semel('mcp', '--inspect', '--policy', policy, server);
-    expect(shown.stdout).toMatch(/^act +irreversible +the policy file +day in Europe\/Paris$/m);
-    expect(shown.stdout).toMatch(/^put +irreversible +the policy file +ever$/m);
+    expect(shown.stdout).toMatch(
+      /^act +irreversible +the policy file +day in Europe\/Paris +held for a person$/m,
+    );
+    expect(shown.stdout).toMatch(/^put +irreversible +the policy file +ever +held for a person$/m);
     const sentence = 'the policy file names `atc`, which is no tool of this server. Did you mean `act`?';
     expect(shown).toMatchObject({ code: 1, stderr: expect.stringContaining(sentence) });
     const client = here.client(['--policy', policy]);

@@ -1,6 +1,6 @@
 // `semel mcp` in a place of its own, in front of the fake server or of another one.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { atTheEnd, main, type Place, place } from '../cli/place.ts';
 import { type RawClient, rawClient } from './raw-client.ts';
@@ -22,6 +22,8 @@ export interface ProxyPlace extends Place {
   policy(tools: object, more?: object): string;
   /** Lets the server go on. */
   open(): void;
+  /** Lets it wait again. */
+  close(): void;
 }
 
 export function proxyPlace(env: Readonly<Record<string, string>> = {}): ProxyPlace {
@@ -51,6 +53,7 @@ export function proxyPlace(env: Readonly<Record<string, string>> = {}): ProxyPla
     policy: (tools, more = {}) =>
       here.file('semel.policy.json', JSON.stringify({ version: 1, ...more, tools })),
     open: () => void here.file('gate', ''),
+    close: () => rmSync(here.path('gate')),
   };
 }
 

@@ -44,11 +44,18 @@ describe('a tool without hints', () => {
   test('a tool that says it only reads passes; one that says it is idempotent always runs', async () => {
     const here = proxyPlace();
     const client = here.client();
-    for (const name of ['peek', 'peek', 'put', 'put'])
-      expect(isReplay(await client.call(name, {}))).toBe(false);
-    expect(here.effects()).toHaveLength(4);
-    // They need no ledger either.
+    for (const _ of [1, 2]) expect(isReplay(await client.call('peek', {}))).toBe(false);
+    // What only reads needs no ledger either.
     expect(existsSync(here.path('ledger.db'))).toBe(false);
+    for (const _ of [1, 2]) expect(isReplay(await client.call('put', {}))).toBe(false);
+    expect(here.effects()).toHaveLength(4);
+  });
+
+  test('a tool that says it is idempotent runs also where the ledger cannot be used', async () => {
+    const here = proxyPlace();
+    const client = here.client(['--store', `sqlite:${here.file('no-folder', '')}/ledger.db`]);
+    expect((await client.call('put', {})).result?.content?.[0]?.text).toBe('put');
+    expect(errorOf(await client.call('act', {}))?.code).toMatch(/^STORE_/);
   });
 
   test('hints are not believed where the policy file says so', async () => {

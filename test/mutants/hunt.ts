@@ -85,6 +85,7 @@ const usual: readonly Suite[] = [
 
 const adapters: Suite = ['src/guard', 'test/adapters'];
 const mcp: Suite = ['test/mcp'];
+const stateful: Suite = ['test/mcp/stateful'];
 const http: Suite = ['test/mcp/http'];
 const schemas: Suite = ['test/library/schema-identity', 'test/library/identity'];
 const providers: Suite = [
@@ -101,12 +102,15 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/adapters/langchain/': [['test/adapters/langchain'], adapters],
   'src/adapters/openai-agents/': [['test/adapters/openai-agents'], adapters],
   'src/guard/': [adapters, mcp],
+  'src/mcp/changes.ts': [stateful, mcp],
   'src/mcp/events.ts': [http, mcp],
   'src/mcp/exchange.ts': [http, mcp],
   'src/mcp/handler.ts': [['test/mcp/handler'], ['test/mcp/callers'], mcp],
   'src/mcp/http.ts': [['test/mcp/callers'], http, mcp],
-  'src/mcp/policies.ts': [['test/mcp/policies'], mcp],
+  'src/mcp/policies.ts': [['test/mcp/policies'], stateful, mcp],
+  'src/mcp/questions.ts': [stateful, mcp],
   'src/mcp/sent-key.ts': [['test/mcp/provider'], mcp],
+  'src/mcp/tool-calls.ts': [stateful, mcp],
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
