@@ -2,7 +2,14 @@
 
 import { existsSync } from 'node:fs';
 import { SemelError } from '../core/errors.ts';
-import { createSemel, type Semel, type SemelOptions, storeAt, storeUnder } from '../semel/index.ts';
+import {
+  createSemel,
+  environmentText,
+  type Semel,
+  type SemelOptions,
+  storeAt,
+  storeUnder,
+} from '../semel/index.ts';
 import { looksLikeServer } from '../store/address.ts';
 import type { Store } from '../store/store.ts';
 import { defaultPath } from '../stores/sqlite/index.ts';
@@ -56,7 +63,7 @@ export function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): 
 
 /** Undefined: nobody chose one. */
 export function chosenNamespace({ namespace }: Pick<LedgerChoice, 'namespace'>): string | undefined {
-  return namespace ?? (process.env.SEMEL_NAMESPACE || undefined);
+  return namespace ?? environmentText('SEMEL_NAMESPACE');
 }
 
 export function namespaceOf(choice: Pick<LedgerChoice, 'namespace'>): string {
@@ -64,7 +71,7 @@ export function namespaceOf(choice: Pick<LedgerChoice, 'namespace'>): string {
 }
 
 function urlOf({ store }: Pick<LedgerChoice, 'store'>): string {
-  return store ?? (process.env.SEMEL_STORE || 'sqlite:');
+  return store ?? environmentText('SEMEL_STORE') ?? 'sqlite:';
 }
 
 /** The file that is meant; undefined where the ledger is no file. */

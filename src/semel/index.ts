@@ -15,6 +15,7 @@ export type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
+export { environmentText } from './environment.ts';
 export type { KeyInfo } from './key-info.ts';
 export { loginName } from './login.ts';
 export type { Arrival, ExportQuery, Moving } from './moving.ts';
@@ -23,6 +24,7 @@ export { type PortableEvent, type PortableRecord, type PortableRetention, proble
 export { playedBy, type Rebuild, type Rebuilding, rebuildOf, type Sibling } from './rebuild.ts';
 export type { RecordInfo } from './record-info.ts';
 export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records } from './records.ts';
+export { ownName, type Root, rootsIn, rootsKnown } from './roots.ts';
 export { createSemel, type Semel } from './semel.ts';
 export { type StoreChoice, storeAt, storeUnder } from './store-of.ts';
 export type { SweepOptions, SweepReport } from './sweep.ts';

@@ -1,33 +1,23 @@
-// The tenant or application that records belong to: what was said, else the application's package name.
+// The tenant or application that records belong to: what was said, otherwise the name in the application's package.json.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { applicationOf } from './application.ts';
 import { text } from './call-of.ts';
+import { environmentText } from './environment.ts';
 
-export function namespaceOf(given: string | undefined): string {
-  const { SEMEL_NAMESPACE: fromEnvironment } = process.env;
-  return (
-    text('namespace', given) ??
-    text('SEMEL_NAMESPACE', fromEnvironment || undefined) ??
-    packageName() ??
-    'default'
-  );
+export interface NamespaceChoice {
+  readonly name: string;
+  /** The application's folder where nobody named the namespace: two of them must not share it unnoticed. */
+  readonly root: string | undefined;
 }
 
-/** Of the program that was started, never of the working directory: cron and a shell must agree. */
-function packageName(): string | undefined {
-  const started = process.argv[1];
-  if (started === undefined) return undefined;
-  for (let folder = dirname(started); ; folder = dirname(folder)) {
-    const file = join(folder, 'package.json');
-    if (existsSync(file)) {
-      try {
-        const { name } = JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown };
-        return typeof name === 'string' && name !== '' ? name : undefined;
-      } catch {
-        return undefined;
-      }
-    }
-    if (folder === dirname(folder)) return undefined;
-  }
+export function namespaceFor(given: string | undefined): NamespaceChoice {
+  const named = text('namespace', given) ?? text('SEMEL_NAMESPACE', environmentText('SEMEL_NAMESPACE'));
+  if (named !== undefined) return { name: named, root: undefined };
+  const { name = 'default', root } = applicationOf({
+    started: process.argv[1],
+    cwd: process.cwd(),
+    shellCwd: process.env.PWD,
+    installed: import.meta.dirname,
+  });
+  return { name, root };
 }

@@ -10,6 +10,7 @@ import type { Act, Page, StoredRecord, StoreEvent } from '../store/store.ts';
 import { actOf, type Resolution, refusal } from './acts.ts';
 import { createMoving, type Moving } from './moving.ts';
 import { infoOf, type RecordInfo } from './record-info.ts';
+import { isRootsNamespace } from './roots.ts';
 
 export interface RecordQuery {
   readonly contract?: string;
@@ -182,7 +183,8 @@ export function createRecords({
     async annotate(keyOrId, detail) {
       ledger.annotate(await must(keyOrId), detail);
     },
-    namespaces: async () => (await ledger.namespaces()).filter((name) => !isCallsNamespace(name)),
+    namespaces: async () =>
+      (await ledger.namespaces()).filter((name) => !isCallsNamespace(name) && !isRootsNamespace(name)),
     forget: async (named, options = {}) => act((await asSeen(named)).record, { type: 'forget' }, options),
     reopen: async (named, options = {}) => act((await asSeen(named)).record, { type: 'reopen' }, options),
     async prune({ batch = 500, dryRun = false } = {}) {

@@ -25,7 +25,7 @@ import type {
 import { createHousekeeping } from './housekeeping.ts';
 import { type KeyInfo, keyInfoOf } from './key-info.ts';
 import { loginName, userName } from './login.ts';
-import { namespaceOf } from './namespace.ts';
+import { namespaceFor } from './namespace.ts';
 import {
   checkOnceOptions,
   checkOptions,
@@ -35,6 +35,7 @@ import {
 } from './options.ts';
 import { playedBy, type Rebuilding, type Sibling } from './rebuild.ts';
 import { createRecords, type Doubts, type Records } from './records.ts';
+import { otherRoots, rootsIn, sharedWarning } from './roots.ts';
 import { storeOf } from './store-of.ts';
 import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
 import {
@@ -97,7 +98,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   checkOptions(options);
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
-  const namespace = namespaceOf(options.namespace);
+  const { name: namespace, root } = namespaceFor(options.namespace);
   const warn = options.onWarning ?? ((message: string) => process.emitWarning(message, 'SemelWarning'));
   const limits: Limits = {
     resultBytes: 1_048_576,
@@ -167,20 +168,40 @@ export function createSemel(options: SemelOptions = {}): Semel {
   }
 
   function open(): Promise<StoreFacts> {
-    opened ??= ledger.facts().then(
-      (found) => {
-        facts = discreet(found);
-        for (const sentence of [found.forgets, found.clockProblem, found.warning])
-          if (sentence !== undefined) warnOnce(sentence);
-        if (options.prune ?? true) housekeeping.start();
-        return facts;
-      },
-      (error: unknown) => {
-        opened = undefined;
-        throw error;
-      },
-    );
+    opened ??= ledger
+      .facts()
+      .then(noteRoot)
+      .then(
+        (found) => {
+          facts = discreet(found);
+          for (const sentence of [found.forgets, found.clockProblem, found.warning])
+            if (sentence !== undefined) warnOnce(sentence);
+          if (options.prune ?? true) housekeeping.start();
+          return facts;
+        },
+        (error: unknown) => {
+          opened = undefined;
+          throw error;
+        },
+      );
     return opened;
+  }
+
+  /** A namespace that nobody named keeps the applications that use it. A ledger in memory is this process's own. */
+  async function noteRoot(found: StoreFacts): Promise<StoreFacts> {
+    if (root === undefined || found.kind === 'memory') return found;
+    const book = createSemel({
+      store: playedBy(store, { close: async () => undefined }),
+      namespace: rootsIn(namespace),
+      clock,
+      random,
+      prune: false,
+      cache: false,
+      onWarning: () => undefined,
+    });
+    const others = await otherRoots(book, root);
+    if (others.length > 0) warnOnce(sharedWarning(namespace, root, others));
+    return found;
   }
 
   const toolbox = createToolbox({ defaults, warnOnce, call, rebuild });

@@ -8,11 +8,12 @@ import type { Asking, ClaimRequest, Store } from '../store/store.ts';
 import type { PostgresClient } from '../stores/postgres/index.ts';
 import type { RedisClient } from '../stores/redis/index.ts';
 import type { SqliteLike } from '../stores/sqlite/index.ts';
+import { environmentText } from './environment.ts';
 
 export type StoreChoice = Store | SqliteLike | PostgresClient | RedisClient | string;
 
 export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
-  const chosen = choice ?? (process.env.SEMEL_STORE || 'sqlite:');
+  const chosen = choice ?? environmentText('SEMEL_STORE') ?? 'sqlite:';
   if (typeof chosen === 'string') return storeUnder(chosen, { clock, random });
   const isThing = (typeof chosen === 'object' || typeof chosen === 'function') && chosen !== null;
   if (!isThing) throw unknownStore(`${String(chosen)} is none`);

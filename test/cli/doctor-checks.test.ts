@@ -23,6 +23,8 @@ const files: NonNullable<Seen['files']> = {
   journal: 'wal',
 };
 
+const root = (root: string) => ({ root, since: new Date(0), ref: 'abcdef@1' });
+
 function seen(over: Partial<Seen> = {}): Seen {
   return {
     now,
@@ -179,6 +181,19 @@ const cases: Record<FindingId, { planted: Seen[]; quiet: Seen[] }> = {
         },
       }),
       seen({ other: { path: '/home/ledger.db', contracts: [{ namespace: 'shop', contracts: [] }] } }),
+    ],
+  },
+  NAMESPACE_SHARED: {
+    planted: [
+      seen({ contracts: [{ namespace: 'app', contracts: ['a'], roots: [root('/one'), root('/two')] }] }),
+    ],
+    quiet: [
+      seen({
+        contracts: [
+          { namespace: 'app', contracts: ['a'], roots: [root('/one')] },
+          { namespace: 'shop', contracts: ['a'], roots: [] },
+        ],
+      }),
     ],
   },
   NAMESPACE_SPLIT: {

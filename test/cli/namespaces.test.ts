@@ -2,6 +2,7 @@
 
 import { createSemel } from 'semel';
 import { beforeAll, expect, test } from 'vitest';
+import { rootsIn } from '../../src/semel/index.ts';
 import { mailOf } from './operator.ts';
 import { place } from './place.ts';
 
@@ -83,4 +84,22 @@ test('a doubt of another namespace is resolved by its ref, or in a group', async
   expect(group.stdout).toContain('2 settled, 0 refused.');
   expect(group.stderr).toContain('(api)');
   expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
+});
+
+test('doctor finds two applications in one namespace, with the lines that settle it', async () => {
+  const shared = { store: at.storeAt('shared.db'), prune: false, onWarning: () => undefined };
+  await using semel = createSemel({ ...shared, namespace: 'app' });
+  await semel.once('mail', 1, () => 1);
+  await using roots = createSemel({ ...shared, namespace: rootsIn('app') });
+  for (const root of ['/srv/one', '/srv/two']) await roots.once('semel.root', root, () => 'host');
+  const there = ['--store', shared.store];
+  const { code, stdout } = await at.semel('doctor', '--only', 'NAMESPACE_SHARED', there);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/\/srv\/one since \S+, \/srv\/two since \S+ use app/);
+  expect(stdout).toContain("createSemel({ namespace: 'two' })");
+  const [, ref] = /semel forget (\S+) --namespace 'app \(roots\)'/.exec(stdout) ?? [];
+  expect((await at.semel('forget', ref as string, '--namespace', 'app (roots)', '--yes', there)).code).toBe(
+    0,
+  );
+  expect((await at.semel('doctor', '--only', 'NAMESPACE_SHARED', there)).code).toBe(0);
 });

@@ -123,6 +123,8 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/cli/caller.ts': [['test/cli/caller']],
   'src/semel/ambient.ts': [['test/library/callers'], ['test/library/ambient']],
   'src/store/address.ts': [['src/store/address']],
+  'src/semel/application.ts': [['test/library/namespace']],
+  'src/semel/roots.ts': [['test/library/namespace']],
   'src/store/files.ts': [['test/cli/local-users']],
   'src/store/peer.ts': [['src/store/peer']],
   'src/core/identity.ts': [schemas, ...usual],

@@ -3,7 +3,7 @@
 import { contradiction, doubtBacklog, duplicate, onDoubtRerun } from './doubt-checks.ts';
 import type { Check, Finding } from './finding.ts';
 import { keyNeverHits, workEaten } from './key-checks.ts';
-import { namespaceSplit, twoLedgers } from './place-checks.ts';
+import { namespaceShared, namespaceSplit, twoLedgers } from './place-checks.ts';
 import type { Seen } from './seen.ts';
 import { clock, diskSpace, durability, ledgerRefused, logSize, permissions } from './store-checks.ts';
 import { leaseTooShort, windowTooLong } from './time-checks.ts';
@@ -19,6 +19,7 @@ const checks = [
   logSize,
   twoLedgers,
   namespaceSplit,
+  namespaceShared,
   duplicate,
   contradiction,
   doubtBacklog,

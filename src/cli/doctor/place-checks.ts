@@ -1,5 +1,6 @@
 // Two places for what should be one: records that cannot see each other are two effects.
 
+import { ownName, rootsIn } from '../../semel/index.ts';
 import { type Check, count } from './finding.ts';
 import type { ContractsIn, Seen } from './seen.ts';
 
@@ -35,6 +36,25 @@ export const namespaceSplit: Check<'NAMESPACE_SPLIT'> = {
           namespace,
           found: `${listed(both)} ${both.length === 1 ? 'has' : 'have'} records in ${namespace} and in default: under two namespaces one intent has two keys.`,
           next: `Set SEMEL_NAMESPACE=${namespace} for the programs that write to default, or name the namespace in the code.`,
+        },
+      ];
+    });
+  },
+};
+
+/** Two projects of one package name, or one that moved: only its people know. */
+export const namespaceShared: Check<'NAMESPACE_SHARED'> = {
+  id: 'NAMESPACE_SHARED',
+  finds({ contracts, optionsFor }: Seen) {
+    return contracts.flatMap(({ namespace, roots }) => {
+      const last = roots?.at(-1);
+      if (roots === undefined || last === undefined || roots.length === 1) return [];
+      const since = roots.map(({ root, since }) => `${root} since ${since.toISOString().slice(0, 10)}`);
+      return [
+        {
+          namespace,
+          found: `${listed(since)} use ${namespace} because nothing else is named: different applications get each other's results.`,
+          next: `In one of them: createSemel({ namespace: '${ownName(namespace, last.root)}' }), or '${namespace}' if they are one. Then: semel forget ${last.ref} ${optionsFor(rootsIn(namespace))}`,
         },
       ];
     });

@@ -4,7 +4,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { SemelError } from '../../core/errors.ts';
 import { lifeFolder, lifeProblem } from '../../jobs/index.ts';
-import { commandOptions, type RecordInfo, type Semel } from '../../semel/index.ts';
+import { commandOptions, type RecordInfo, rootsIn, rootsKnown, type Semel } from '../../semel/index.ts';
 import type { StoreFacts } from '../../store/store.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
 import { contractsIn } from '../contracts.ts';
@@ -62,7 +62,11 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
   let looked = 0;
   for (const namespace of names) {
     const semel = ledger.in(namespace);
-    contracts.push({ namespace, contracts: await contractsIn(semel) });
+    contracts.push({
+      namespace,
+      contracts: await contractsIn(semel),
+      roots: await rootsKnown(ledger.in(rootsIn(namespace))),
+    });
     if (chosen !== undefined && namespace !== chosen) continue;
     for await (const record of recordsOf(semel, since)) {
       looked += 1;
@@ -161,7 +165,7 @@ async function otherLedger({ kind, location }: StoreFacts): Promise<Seen['other'
     );
     const contracts: ContractsIn[] = [];
     for (const namespace of (await ledger.in('default').records.namespaces()).slice(0, mostNamespaces))
-      contracts.push({ namespace, contracts: await contractsIn(ledger.in(namespace)) });
+      contracts.push({ namespace, contracts: await contractsIn(ledger.in(namespace)), roots: [] });
     return { path, contracts };
   } catch {
     return undefined;

@@ -1,6 +1,6 @@
 // What a doctor looks at, read once: the checks are pure over it.
 
-import type { RecordInfo } from '../../semel/index.ts';
+import type { RecordInfo, Root } from '../../semel/index.ts';
 import type { StoreEvent, StoreFacts } from '../../store/store.ts';
 
 /** A record without its result, and what history says of it since the doctor looks. */
@@ -46,6 +46,8 @@ export interface Refused {
 export interface ContractsIn {
   readonly namespace: string;
   readonly contracts: readonly string[];
+  /** The folders of the applications that use it without naming it, oldest first. */
+  readonly roots?: readonly Root[];
 }
 
 export interface Seen {
