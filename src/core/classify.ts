@@ -17,7 +17,18 @@ export type Ending =
       /** It had landed before this attempt. */
       readonly found?: true;
     }
-  | { readonly outcome: Exclude<Outcome, 'succeeded'>; readonly because: string };
+  | {
+      readonly outcome: Exclude<Outcome, 'succeeded'>;
+      readonly because: string;
+      /** It would be definite if the contract said how all its effects are sent. */
+      readonly lacksVia?: true;
+    };
+
+/**
+ * How all effects of a tool are sent: each through `ctx.fetch`, or as one request by whatever client. Without that word
+ * a refused request says nothing about what `run` did besides.
+ */
+export type Via = 'fetch' | 'one-request';
 
 export interface Thrown {
   readonly error: unknown;
@@ -29,20 +40,21 @@ export interface Thrown {
   readonly classified: Classified | undefined;
   /** The requests that were made through `ctx.fetch`. */
   readonly requests: readonly RequestFate[];
+  readonly via: Via | undefined;
 }
 
-export function classify({ error, dispatched, repeatable, classified, requests }: Thrown): Ending {
+export function classify(thrown: Thrown): Ending {
+  const { error, dispatched, repeatable, classified } = thrown;
   // What the tool says itself holds before the line too: it may have looked, and found what had landed long ago.
   const word = said(error);
   if (word !== undefined) return word;
   if (!dispatched) return { outcome: 'released', because: 'it was thrown before anything was dispatched' };
-  return (
-    said(classified) ??
-    byRequests(requests) ??
-    (repeatable
-      ? { outcome: 'released', because: 'the effect is declared harmless to repeat' }
-      : { outcome: 'unknown', because: 'it was thrown after the line, and nothing says what it means' })
-  );
+  const known = said(classified) ?? byRequests(thrown);
+  if (known !== undefined) return known;
+  if (repeatable) return { outcome: 'released', because: 'the effect is declared harmless to repeat' };
+  const because = 'it was thrown after the line, and nothing says what it means';
+  const lacksVia = byRequests({ ...thrown, via: 'one-request' }) !== undefined;
+  return { outcome: 'unknown', because, ...(lacksVia && { lacksVia }) };
 }
 
 function said(word: unknown): Ending | undefined {
@@ -57,10 +69,14 @@ function said(word: unknown): Ending | undefined {
   return undefined;
 }
 
-/** A definite answer only where every request has one. */
-function byRequests(requests: readonly RequestFate[]): Ending | undefined {
-  if (requests.length === 0) return undefined;
+/** A definite answer only where every request has one, and none was made unseen. */
+function byRequests({ requests, via, error }: Thrown): Ending | undefined {
+  if (via === undefined || (via === 'one-request' && requests.length > 1)) return undefined;
   if (requests.some((fate) => fate === 'landed' || fate === 'ambiguous')) return undefined;
+  // Of a client of its own nothing was seen but the error: that it made no connection, or that there is a client.
+  const isUnseen = requests.length === 0;
+  if (isUnseen && via === 'one-request' && fateOfError(error) !== 'not sent') return undefined;
+  if (isUnseen && via === 'fetch' && codesOf(error).length > 0) return undefined;
   if (requests.some((fate) => fate === 'refused'))
     return { outcome: 'failed', because: 'every request was refused' };
   return { outcome: 'released', because: 'no request was sent, or it was turned away for now' };

@@ -1,6 +1,7 @@
 // How one tool's effect may be repeated. A contract that promises what it cannot keep is refused here, at
 // construction, with the field and what to do.
 
+import type { Via } from './classify.ts';
 import { flag, list, oneOf, positive, refuse, whole } from './contract-checks.ts';
 import { type Duration, durationMs } from './duration.ts';
 import type { Normaliser } from './identity.ts';
@@ -52,6 +53,8 @@ export interface ContractDefinition {
   readonly provider?: Provider;
   /** How long "not landed" has to wait once an attempt has ended, or can send nothing more. @default '60s' */
   readonly verifyAfter?: Duration;
+  /** How all effects of `run` are sent: then a request that was refused or never sent decides what an error means. */
+  readonly via?: Via;
   readonly dispatch?: 'claim' | 'explicit';
   readonly result?: 'value' | 'reference';
   readonly redact?: readonly string[];
@@ -108,6 +111,7 @@ export interface Contract {
   readonly tailMs: number;
   /** The same, counted from a dispatch: the attempt may go on sending until its timeout, or until its lease is over. */
   readonly quietMs: number;
+  readonly via: Via | undefined;
   /** Where the line is: at the claim, between `prepare` and `run`, or where `run` says. */
   readonly dispatch: 'claim' | 'prepared' | 'explicit';
   readonly result: 'value' | 'reference';
@@ -192,6 +196,10 @@ export function defineContract(
     tailMs,
     // Without a timeout the lease is all that bounds it, and every renewal counts anew.
     quietMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + tailMs,
+    via:
+      definition.via === undefined
+        ? undefined
+        : oneOf<Via>(name, 'via', definition.via, ['fetch', 'one-request']),
     dispatch: lineOf(name, definition, traits),
     result: oneOf(name, 'result', definition.result ?? 'value', ['value', 'reference']),
     redact: checkFields(name, { volatile: definition.redact ?? [] }, 'redact').volatile,

@@ -81,7 +81,8 @@ function fromRecord(
 ): Result {
   if (record.status === 'unknown') {
     const because = thrown === undefined && 'because' in ending ? ending.because : undefined;
-    const doubt = inDoubt(call, record, { cause: thrown, because });
+    const lacksVia = 'lacksVia' in ending;
+    const doubt = inDoubt(call, record, { cause: thrown, because, lacksVia });
     return { ...doubt, receipt: { ...doubt.receipt, ...more } };
   }
   return refused(call, record, recordedError(record, thrown), more);

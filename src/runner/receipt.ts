@@ -104,14 +104,14 @@ export function evidenceOf(record: StoredRecord): Record<string, unknown> {
 export function inDoubt(
   call: Call,
   record: StoredRecord,
-  more: { cause?: unknown; because?: string | undefined } = {},
+  more: { cause?: unknown; because?: string | undefined; lacksVia?: boolean } = {},
 ): Result {
   const { contract } = call.tool;
   const first = record.error?.message ?? 'the process that ran it ended without a word';
   const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
   const { first: callAgain, sentence, ...retry } = whoDecides(call, record);
   const look = `ook whether it landed, then ${howToResolve(call, record)}.`;
-  const hint = isPlainBug(more.cause) ? beforeSending : '';
+  const hint = more.lacksVia ? sayVia : isPlainBug(more.cause) ? beforeSending : '';
   const next = `${callAgain === undefined ? `L${look}` : `${callAgain} Or l${look}`}${sentence}${hint}`;
   return refused(
     call,
@@ -134,6 +134,9 @@ export function inDoubt(
 function isPlainBug(thrown: unknown): boolean {
   return (thrown instanceof TypeError || thrown instanceof ReferenceError) && thrown.cause === undefined;
 }
+
+const sayVia =
+  " Its request was refused or never sent: if every effect of `run` goes through `ctx.fetch`, add via: 'fetch'; if it makes one request, add via: 'one-request'.";
 
 const beforeSending =
   " If it was thrown before anything was sent: throw NotLanded there, or use dispatch: 'explicit'.";

@@ -81,6 +81,7 @@ export function meaningOf(attempt: Attempt, thrown: unknown, fates: readonly Req
     repeatable: isRepeatable(stricter(tool.contract.effect, attempt.record.effect)),
     classified: classifiedBy(tool, thrown, fates),
     requests: fates,
+    via: tool.contract.via,
   });
 }
 
@@ -93,8 +94,11 @@ export function classifiedBy(
   if (word !== undefined) return word;
   // The provider knows the last request by its error; of the ones before it says nothing.
   const isOpen = fates.slice(0, -1).some((fate) => fate === 'landed' || fate === 'ambiguous');
-  const known = ask(tool.contract.provider?.classify, thrown);
-  return isOpen && (known === 'notLanded' || known === 'rejected') ? undefined : known;
+  const { provider, rerunWithinMs, via } = tool.contract;
+  // Nor does it of what was done elsewhere, unless its key covers all that `run` does.
+  const isAll = rerunWithinMs !== null || via !== undefined;
+  const known = ask(provider?.classify, thrown);
+  return (isOpen || !isAll) && (known === 'notLanded' || known === 'rejected') ? undefined : known;
 }
 
 /** A classifier that throws has not recognised the error. */

@@ -276,6 +276,7 @@ export const toolFields: ReadonlySet<string> = fieldsOf<AnyDefinition>({
   verify: true,
   verifyAfter: true,
   classify: true,
+  via: true,
   prepare: true,
   dispatch: true,
   result: true,

@@ -49,7 +49,9 @@ async function post(ctx: AttemptContext, path: string, init: RequestInit = {}): 
   return response.json();
 }
 
-describe('requests through ctx.fetch', () => {
+describe('requests through ctx.fetch, where every effect goes through it', () => {
+  const via = 'fetch';
+
   test.each<[string, string, ErrorCode | 'ok', string]>([
     ['landed (2xx)', '/status/201', 'ok', 'succeeded'],
     ...[400, 402, 404, 410, 422].map((status): [string, string, ErrorCode, string] => [
@@ -75,28 +77,33 @@ describe('requests through ctx.fetch', () => {
     ['cut off before the answer', '/reset', 'IN_DOUBT', 'unknown'],
     ['cut off in the middle of the answer', '/cut', 'IN_DOUBT', 'unknown'],
   ])('%s', async (_title, path, code, status) => {
-    expect(await ended((ctx) => post(ctx, path))).toMatchObject({ code, status });
+    expect(await ended((ctx) => post(ctx, path), { via })).toMatchObject({ code, status });
   });
 
   test('a port at which nobody listens: not landed, although the claim was the line', async () => {
-    expect(await ended((ctx) => post(ctx, deaf))).toMatchObject({ code: 'NOT_LANDED', status: 'released' });
+    expect(await ended((ctx) => post(ctx, deaf), { via })).toMatchObject({
+      code: 'NOT_LANDED',
+      status: 'released',
+    });
   });
 
   test('a name that does not exist: not landed', async () => {
-    expect(await ended((ctx) => post(ctx, 'http://nowhere.invalid/'))).toMatchObject({ status: 'released' });
+    expect(await ended((ctx) => post(ctx, 'http://nowhere.invalid/'), { via })).toMatchObject({
+      status: 'released',
+    });
   });
 
   test('an address that is none: not landed, nothing was sent', async () => {
-    expect(await ended((ctx) => post(ctx, 'http://[/'))).toMatchObject({ status: 'released' });
+    expect(await ended((ctx) => post(ctx, 'http://[/'), { via })).toMatchObject({ status: 'released' });
   });
 
   test('no answer within the caller’s own time limit: in doubt', async () => {
     const run: Run = (ctx) => post(ctx, '/hang', { signal: AbortSignal.timeout(50) });
-    expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
+    expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 
   test('no answer within the timeout of the contract: in doubt', async () => {
-    const { code, status, result } = await ended((ctx) => post(ctx, '/hang'), { timeout: '50ms' });
+    const { code, status, result } = await ended((ctx) => post(ctx, '/hang'), { via, timeout: '50ms' });
     expect({ code, status }).toEqual({ code: 'IN_DOUBT', status: 'unknown' });
     expect(result.ok ? '' : result.error.message).toMatch(/ran longer than its timeout of 50ms/);
   });
@@ -106,7 +113,7 @@ describe('requests through ctx.fetch', () => {
       await post(ctx, '/status/200');
       await post(ctx, '/status/422');
     };
-    expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
+    expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 
   test('landed, then the database refused the connection: in doubt', async () => {
@@ -114,12 +121,12 @@ describe('requests through ctx.fetch', () => {
       await post(ctx, '/status/200');
       await new Promise((_resolve, reject) => connect(Number(new URL(deaf).port)).on('error', reject));
     };
-    expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
+    expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 
   test('a refused connection that did not come through ctx.fetch is no evidence', async () => {
     const run: Run = () => fetch(deaf, { method: 'POST' });
-    expect(await ended(run)).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
+    expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 
   test('reading first changes nothing: a GET is no effect', async () => {
@@ -127,7 +134,7 @@ describe('requests through ctx.fetch', () => {
       await ctx.fetch(`${server.url}/status/200`);
       await post(ctx, '/status/422');
     };
-    expect(await ended(run)).toMatchObject({ code: 'FAILED', status: 'failed' });
+    expect(await ended(run, { via })).toMatchObject({ code: 'FAILED', status: 'failed' });
   });
 
   test('one was not sent and one was refused: refused', async () => {
@@ -135,7 +142,7 @@ describe('requests through ctx.fetch', () => {
       await post(ctx, deaf).catch(() => undefined);
       await post(ctx, '/status/422');
     };
-    expect(await ended(run)).toMatchObject({ status: 'failed' });
+    expect(await ended(run, { via })).toMatchObject({ status: 'failed' });
   });
 
   test('repeatable classes are released, whatever it was, and the caller may call again', async () => {
@@ -146,6 +153,97 @@ describe('requests through ctx.fetch', () => {
     expect(result.ok ? undefined : result.error.retriable).toBe(true);
     const late = await ended((ctx) => post(ctx, '/hang'), { effect: 'write-idempotent', timeout: '50ms' });
     expect(late).toMatchObject({ code: 'FAILED', status: 'released' });
+  });
+});
+
+describe('effects that nobody saw', () => {
+  /** As by a mailer of the tool's own. */
+  let mails = 0;
+  const sendMail = async () => void (mails += 1);
+
+  const denials: [string, (ctx: AttemptContext) => Promise<unknown>][] = [
+    ...[401, 403, 404, 422, 429].map((status): (typeof denials)[number] => [
+      `a ${status}`,
+      (ctx) => post(ctx, `/status/${status}`),
+    ]),
+    ['a refused connection', (ctx) => post(ctx, deaf)],
+    ['a request that is refused before it is sent', (ctx) => post(ctx, 'http://[/')],
+    ['an error of its own', () => Promise.reject(new Error('template missing'))],
+  ];
+  const retry = { tries: 6, backoff: 1 };
+
+  test.each(denials)('are in doubt after %s, and nothing is done again', async (_what, denied) => {
+    mails = 0;
+    const run: Run = async (ctx) => {
+      await sendMail();
+      await denied(ctx);
+    };
+    expect(await ended(run, { retry })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
+    expect(mails).toBe(1);
+  });
+
+  test('no provider without a trusted key speaks for them', async () => {
+    mails = 0;
+    const run: Run = async () => {
+      await sendMail();
+      throw Object.assign(new Error('slow down'), { status: 429 });
+    };
+    const known = { name: 'sms', window: 0, sentBy: 'nobody', classify: () => 'notLanded' } as const;
+    const ending = await ended(run, { retry, provider: known });
+    expect(ending).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
+    expect(mails).toBe(1);
+  });
+
+  test('the error names the line that would have decided it', async () => {
+    const { result } = await ended((ctx) => post(ctx, '/status/429'));
+    expect(result.ok ? '' : result.error.correctiveAction).toContain("add via: 'fetch'");
+    const { result: other } = await ended((ctx) => post(ctx, '/status/500'));
+    expect(other.ok ? '' : other.error.correctiveAction).not.toContain('via');
+  });
+});
+
+describe("via: 'fetch'", () => {
+  test('what is thrown before any request did not land', async () => {
+    const run: Run = () => Promise.reject(new TypeError('no such field'));
+    expect(await ended(run, { via: 'fetch' })).toMatchObject({ code: 'NOT_LANDED', status: 'released' });
+  });
+
+  test('a provider may say what its error means', async () => {
+    const provider = { name: 'sms', window: 0, sentBy: 'nobody', classify: () => 'rejected' } as const;
+    const run: Run = () => Promise.reject(new Error('no such number'));
+    expect(await ended(run, { via: 'one-request', provider })).toMatchObject({ code: 'FAILED' });
+  });
+
+  test('another word is refused', () => {
+    const define = () => quick().tool({ ...base, via: 'axios' as never, run: () => 1 });
+    expect(define).toThrow(/"axios" is/);
+  });
+});
+
+describe("via: 'one-request'", () => {
+  const via = 'one-request';
+
+  test('a client of its own that was refused the connection: not landed', async () => {
+    const run: Run = () => fetch(deaf, { method: 'POST' });
+    expect(await ended(run, { via })).toMatchObject({ code: 'NOT_LANDED', status: 'released' });
+  });
+
+  test('a request that may have arrived: in doubt', async () => {
+    const run: Run = () => fetch(`${server.url}/reset`, { method: 'POST' });
+    expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
+  });
+
+  test('the one request may go through ctx.fetch', async () => {
+    expect(await ended((ctx) => post(ctx, '/status/429'), { via })).toMatchObject({ status: 'released' });
+    expect(await ended((ctx) => post(ctx, '/status/200'), { via })).toMatchObject({ status: 'succeeded' });
+  });
+
+  test('where there were two, nothing is concluded', async () => {
+    const run: Run = async (ctx) => {
+      await post(ctx, '/status/429').catch(() => undefined);
+      await post(ctx, '/status/429');
+    };
+    expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 });
 
@@ -351,7 +449,7 @@ describe('the key that ctx.fetch adds', () => {
   test('a provider that names no hosts is told so before anything is sent without a key', async () => {
     const from = server.requests.length;
     const provider = { name: 'mailer', window: '48h' };
-    const { code, status, result } = await ended((ctx) => post(ctx, '/a'), { provider });
+    const { code, status, result } = await ended((ctx) => post(ctx, '/a'), { provider, via: 'fetch' });
     expect({ code, status }).toEqual({ code: 'CONTRACT_INVALID', status: 'released' });
     expect(result.ok ? '' : result.error.message).toMatch(/hosts/);
     expect(server.requests.length).toBe(from);

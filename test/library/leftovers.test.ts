@@ -29,6 +29,7 @@ test('a request that would leave after its run was released is not sent', async 
   const tool = semel.tool({
     ...contract,
     name: 'both',
+    via: 'fetch',
     run: (_: { id: number }, ctx) =>
       Promise.all([post(ctx, '/limited'), later.promise.then(() => post(ctx, '/late'))]),
   });

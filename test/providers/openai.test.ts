@@ -21,6 +21,7 @@ const contract = {
   effect: 'write-non-idempotent',
   per: 'ever',
   provider: openai,
+  via: 'fetch',
 } as const;
 
 function createTool(semel: ReturnType<typeof quick>, at: Api, more: object = {}, options: object = {}) {
