@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { SemelError } from '../core/errors.ts';
 import type { Receipt } from '../core/receipt.ts';
-import { type Ambient, createSemel } from '../semel/index.ts';
+import { createSemel } from '../semel/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import { guardOf } from './guard.ts';
-import { guessFrom } from './guess.ts';
+import { type Guess, guessFrom } from './guess.ts';
 import { toldError } from './told.ts';
 
 test('what goes wrong before anything is run is told once, and not asked for ever', async () => {
@@ -57,7 +57,20 @@ test('fields that only sound like it are none', () => {
   expect(guardOf(semel, 'mail', 'write-non-idempotent', { schema })).toBeDefined();
 });
 
-const guess = (text: string) => () => guessFrom([{ role: 'user', text }], () => true);
+interface Said {
+  readonly role: 'user' | 'model';
+  readonly text?: string;
+  readonly calls?: readonly string[];
+}
+
+/** As an adapter guesses at a call of this id, after all this was said. */
+const guessAt = (messages: readonly Said[], first?: string) => () =>
+  guessFrom(messages, {
+    isUser: ({ role }: Said) => role === 'user',
+    callsIn: ({ calls = [] }: Said) => calls,
+    first,
+  });
+const guess = (text: string) => guessAt([{ role: 'user', text }]);
 
 function shopOf() {
   const warnings: string[] = [];
@@ -86,7 +99,7 @@ test('a conversation is not guessed: what it alone bounds would be one for stran
 test('a turn without a conversation belongs to none that is guessed, and to the one that is known', async () => {
   await using semel = shopOf().semel;
   const guard = guardOf(semel, 'mail', 'write-non-idempotent');
-  const call = (identity: () => Ambient) =>
+  const call = (identity: () => Guess) =>
     semel.within({ turn: 'm-1' }, () => guard?.call({ args: { to: 'ann' }, identity }, () => 'sent'));
   expect(await call(guess('Tell Ann.'))).toMatchObject({
     error: { message: expect.stringMatching(/a conversation/) },
@@ -94,6 +107,48 @@ test('a turn without a conversation belongs to none that is guessed, and to the 
   expect(await call(() => ({ conversation: 'thread-7', turn: 'm-9' }))).toMatchObject({ ok: true });
   const [record] = (await semel.records.list()).items;
   expect(record).toMatchObject({ conversation: 'thread-7', turn: 'm-1' });
+});
+
+const opening: Said = { role: 'user', text: 'Send me the report.' };
+const ids = ['call_4fK29dQm81zLs0aB', 'call_9xW03bTn57vRp2cD', 'call_1gH68jYk42uEo5mF'] as const;
+
+/** What a call gets, after another one of the same words. */
+async function second(one: () => Guess, other: () => Guess, callers: readonly string[] = []) {
+  await using semel = shopOf().semel;
+  const guard = guardOf(semel, 'mail', 'write-non-idempotent');
+  let sent = 0;
+  const answers = [];
+  for (const [n, identity] of [one, other].entries()) {
+    const call = () => guard?.call({ args: { to: 'me' }, identity }, () => `for ${++sent}`);
+    answers.push(await (callers[n] === undefined ? call() : semel.within({ caller: callers[n] }, call)));
+  }
+  return { answer: answers[1], sent };
+}
+
+const held = { answer: { ok: false, error: { code: 'NO_IDENTITY', retriable: false } }, sent: 1 };
+const replayed = { answer: { ok: true, value: 'for 1' }, sent: 1 };
+
+test('the same words at the start of two runs: the second is held back, and not told what the first was answered', async () => {
+  expect(await second(guessAt([opening], ids[0]), guessAt([opening], ids[1]))).toMatchObject(held);
+  expect(await second(guessAt([opening]), guessAt([opening]))).toMatchObject(held);
+});
+
+test('a later step of the same run is known by the call that its model made first', async () => {
+  const later = [opening, { role: 'model', calls: [ids[0], ids[1]] }] as const;
+  expect(await second(guessAt([opening], ids[0]), guessAt(later, ids[2]))).toMatchObject(replayed);
+  expect(await second(guessAt([opening], ids[2]), guessAt(later, ids[1]))).toMatchObject(held);
+});
+
+test('ids that a model counts anew in every run do not tell one run from another', async () => {
+  const later = [opening, { role: 'model', calls: ['call_0'] }] as const;
+  expect(await second(guessAt([opening], 'call_0'), guessAt([opening], 'call_0'))).toMatchObject(held);
+  expect(await second(guessAt([opening], 'call_0'), guessAt(later, 'call_1'))).toMatchObject(held);
+});
+
+test('where the program names the callers, the same words of two are two, and those of one are one', async () => {
+  const [one, other] = [guessAt([opening], ids[0]), guessAt([opening], ids[1])];
+  expect(await second(one, other, ['ann', 'bob'])).toMatchObject({ answer: { value: 'for 2' }, sent: 2 });
+  expect(await second(one, other, ['ann', 'ann'])).toMatchObject(replayed);
 });
 
 test('a mistake of the program is told to the program too, once, and the model is not sent to mend its args', async () => {

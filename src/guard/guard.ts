@@ -4,6 +4,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { causesOf } from '../core/classify.ts';
 import { type ErrorValue, SemelError } from '../core/errors.ts';
+import { shortDigest } from '../core/key.ts';
 import type { Per } from '../core/period.ts';
 import type { Receipt } from '../core/receipt.ts';
 import { NotLanded } from '../core/signals.ts';
@@ -16,6 +17,7 @@ import {
   type ToolFunction,
   warningOf,
 } from '../semel/index.ts';
+import type { Guess } from './guess.ts';
 import { type AnyPolicy, refuseKeys, refuseStrangers, termsOf } from './policy.ts';
 import { isOfProgram, lineFor, toldError, unrecordedLine } from './told.ts';
 
@@ -27,7 +29,7 @@ export interface Asked {
   readonly key?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Who asks, where the program did not say: the framework's own ids, or a guess that is marked as weak. */
-  readonly identity?: () => Ambient;
+  readonly identity?: () => Guess;
 }
 
 /** For the code: `value`, as it was at first. For the model: the line beside it, or the error. */
@@ -208,19 +210,25 @@ async function callOf(
 }
 
 /** What the program has said stands; a framework is asked only for what the period needs and nobody said. */
-function unsaid(per: Per, identity: () => Ambient): Ambient | undefined {
+function unsaid(per: Per, identity: () => Guess): Ambient | undefined {
   if (per !== 'turn' && per !== 'conversation') return undefined;
   const said = ambient();
   if (said.conversation !== undefined && (said.turn !== undefined || per === 'conversation'))
     return undefined;
-  const { conversation, turn, weak } = identity();
+  const { conversation, turn: known, weak, origin } = identity();
+  // A guess never crosses callers: where one is named, the words are those of that caller.
+  const isMixed = weak === true && known !== undefined && said.caller !== undefined;
+  const turn = isMixed ? shortDigest('turn', said.caller as string, known) : known;
   // A turn that is known belongs to no conversation that is guessed: another one may count its turns the same way.
   if (said.conversation === undefined && said.turn !== undefined)
     return weak === true || conversation === undefined ? undefined : { conversation, turn: said.turn };
   // A guessed turn is of no conversation that has a name; where the turn bounds nothing, strangers would meet in it.
   const bounding = conversation ?? (per === 'turn' && turn !== undefined ? 'guessed' : undefined);
+  const isAnybodys = bounding === 'guessed' && said.conversation === undefined && said.caller === undefined;
   return {
     ...(said.conversation === undefined && bounding !== undefined ? { conversation: bounding } : {}),
+    // Nothing tells two users apart who begin with the same words: what one of them did is not given to the other.
+    ...(isAnybodys && origin !== undefined ? { caller: `guessed ${origin}` } : {}),
     ...(said.turn === undefined
       ? { ...(turn === undefined ? {} : { turn }), ...(weak === true ? { weak } : {}) }
       : {}),

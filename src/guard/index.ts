@@ -11,7 +11,7 @@ export {
   guardOfTool,
   isSemelTool,
 } from './guard.ts';
-export { guessFrom } from './guess.ts';
+export { type Guess, guessFrom } from './guess.ts';
 export { policyReader } from './policies.ts';
 export {
   type AnyPolicy,

@@ -5,7 +5,7 @@ export type { Call, Identity, ReplayContext, Tool, VerifyContext } from './call.
 export { messageOf, resultOf } from './conclude.ts';
 export type { AttemptContext } from './context.ts';
 export type { Body } from './execution.ts';
-export { isCallsNamespace } from './first-turn.ts';
+export { isCallsNamespace, isUnique } from './first-turn.ts';
 export { emptyReceipt, evidenceOf, type Receipt, type Result, refOf } from './receipt.ts';
 export { timedOut } from './refusals.ts';
 export { createRunner, type Runner, type RunnerOptions } from './runner.ts';

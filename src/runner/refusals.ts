@@ -21,8 +21,17 @@ export function conflict({ tool }: Call, record: StoredRecord): SemelError {
 }
 
 /** Says nothing of the record: not when it was made, nor how it ended. */
-export function foreign({ tool }: Call): SemelError {
+export function foreign({ tool, identity }: Call): SemelError {
   const { name } = tool.contract;
+  if (identity.weak === true)
+    return new SemelError(
+      'NO_IDENTITY',
+      `${name}: the same was asked before in the same words, and nothing tells whether by the same user.`,
+      {
+        path: 'caller',
+        next: 'Nothing was run. Pass `conversation` and `turn`, or `caller`, to `semel.within`.',
+      },
+    );
   return new SemelError('NOT_PERMITTED', `${name}: another caller has made this call.`, {
     path: 'caller',
     next: 'Nothing was run, and its result is not yours. Where callers may share results, say `share: true` in the contract.',

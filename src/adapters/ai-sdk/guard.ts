@@ -56,7 +56,7 @@ function wrapped(tool: AiTool, guarding: Guard, execute: AnyFunction, lines: Mod
     run: (args: unknown) => unknown,
   ): Promise<unknown> => {
     const { toolCallId, abortSignal: signal, messages } = options;
-    const identity = () => guessFrom(messages, isUser);
+    const identity = () => guessFrom(messages, { isUser, callsIn, first: firstOf(messages, toolCallId) });
     const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, run);
     if (!answer.ok) return answer.error;
     const { value: output, line } = answer;
@@ -84,4 +84,22 @@ const itself: AnyFunction = () => undefined;
 
 function isUser(message: unknown): boolean {
   return (message as { role?: unknown } | null)?.role === 'user';
+}
+
+function callsIn(message: unknown): readonly unknown[] {
+  const { role, content } = (message ?? {}) as { role?: unknown; content?: unknown };
+  if (role !== 'assistant' || !Array.isArray(content)) return [];
+  return content.filter(({ type }) => type === 'tool-call').map(({ toolCallId }) => toolCallId);
+}
+
+const firsts = new WeakMap<object, unknown>();
+
+/** The calls of one step start together, and are shown the very same list. A program may keep a list for many runs. */
+function firstOf(messages: unknown, toolCallId: unknown): unknown {
+  if (typeof messages !== 'object' || messages === null) return toolCallId;
+  if (!firsts.has(messages)) {
+    firsts.set(messages, toolCallId);
+    setImmediate(() => firsts.delete(messages));
+  }
+  return firsts.get(messages);
 }

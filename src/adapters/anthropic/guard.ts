@@ -70,13 +70,13 @@ function ownTool(semel: Semel, tool: ToolFunction<never, unknown>): GuardedTool 
 
 function throughLedger(tool: RunnableTool, guarding: Guard): GuardedTool {
   const ask: GuardedTool[typeof outcome] = async (args, context = {}) => {
-    const { toolUse, signal, messages } = context;
+    const { toolUse, signal, messages, first = toolUse?.id } = context;
     const answer = await guarding.call(
       {
         args,
         toolCallId: toolUse?.id,
         signal: signal ?? undefined,
-        identity: () => guessFrom(messages, isUser),
+        identity: () => guessFrom(messages, { isUser, callsIn, first }),
       },
       (given) => tool.run(given, context),
     );
@@ -96,4 +96,9 @@ function isUser(message: unknown): boolean {
   const { role, content } = (message ?? {}) as { role?: unknown; content?: unknown };
   const isAnswer = Array.isArray(content) && content.some((block) => block?.type === 'tool_result');
   return role === 'user' && !isAnswer;
+}
+
+function callsIn(message: unknown): readonly unknown[] {
+  const { content } = (message ?? {}) as { content?: unknown };
+  return Array.isArray(content) ? content.filter(({ type }) => type === 'tool_use').map(({ id }) => id) : [];
 }

@@ -34,6 +34,8 @@ export interface RunContext {
   readonly signal?: AbortSignal | null | undefined;
   /** Of a loop of one's own: what was said so far. */
   readonly messages?: unknown;
+  /** Of a loop of one's own: the first call of the reply that this call stands in. */
+  readonly first?: string;
 }
 
 /** A result before it is a block: the tool runner takes the content alone. */

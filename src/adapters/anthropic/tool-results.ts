@@ -30,9 +30,11 @@ export function toolResults(
   options: ToolResultsOptions = {},
 ): Promise<ToolResult[]> {
   const calls = blocks.filter((block): block is ToolUse => block.type === 'tool_use');
+  const first = calls[0]?.id;
   return Promise.all(
     calls.map(async (call) => {
-      const { content, isError } = await outcomeFor(tools as readonly Tool[], call, options);
+      const context: RunContext = { ...options, toolUse: call, ...(first === undefined ? {} : { first }) };
+      const { content, isError } = await outcomeFor(tools as readonly Tool[], call, context);
       const result: ToolResult = { type: 'tool_result', tool_use_id: call.id, content };
       return isError ? { ...result, is_error: true as const } : result;
     }),
@@ -41,14 +43,9 @@ export function toolResults(
 
 type Tool = Partial<GuardedTool>;
 
-async function outcomeFor(
-  tools: readonly Tool[],
-  call: ToolUse,
-  options: ToolResultsOptions,
-): Promise<Outcome> {
+async function outcomeFor(tools: readonly Tool[], call: ToolUse, context: RunContext): Promise<Outcome> {
   const tool = tools.find(({ name, run }) => name === call.name && run !== undefined);
   if (tool?.run === undefined) return { content: `Error: Tool '${call.name}' not found`, isError: true };
-  const context: RunContext = { ...options, toolUse: call };
   try {
     const args = tool.parse === undefined ? call.input : tool.parse(call.input);
     const ask = tool[outcome];

@@ -1,7 +1,6 @@
 // Who asks, where the program did not say: the thread and the user's last message, as LangGraph keeps them.
 
-import { guessFrom } from '../../guard/index.ts';
-import type { Ambient } from '../../semel/index.ts';
+import { type Guess, guessFrom } from '../../guard/index.ts';
 import type { CallConfig } from './tool-shape.ts';
 
 interface Message {
@@ -11,7 +10,7 @@ interface Message {
   readonly tool_calls?: readonly unknown[];
 }
 
-export function whoAsks({ state, configurable = {} }: CallConfig): Ambient {
+export function whoAsks({ state, configurable = {}, toolCall }: CallConfig): Guess {
   const messages = messagesOf(state);
   const { thread_id: thread, checkpoint_ns: place, __pregel_checkpointer: checkpointer } = configurable;
   const conversation = thread === undefined || thread === null ? undefined : String(thread);
@@ -21,7 +20,7 @@ export function whoAsks({ state, configurable = {} }: CallConfig): Ambient {
   const isKept =
     typeof id === 'string' && !isNested(place) && (checkpointer !== undefined || !random.test(id));
   if (conversation !== undefined && isKept) return { conversation, turn: id };
-  const guess = guessFrom(messages.map(words), isHuman);
+  const guess = guessFrom(messages, { isUser: isHuman, callsIn, first: toolCall?.id, wordsOf: words });
   return conversation === undefined ? guess : { ...guess, conversation };
 }
 
@@ -51,6 +50,11 @@ function messagesOf(state: unknown): readonly Message[] {
 
 function isHuman(message: unknown): boolean {
   return (message as Message | null)?.type === 'human';
+}
+
+/** The message that asks for this call is among them. */
+function callsIn({ tool_calls: calls = [] }: Message): readonly unknown[] {
+  return calls.map((call) => (call as { id?: unknown } | null)?.id);
 }
 
 /** Ids are made anew when the same words are said in another run. */

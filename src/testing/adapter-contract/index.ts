@@ -196,10 +196,73 @@ const cases: readonly AdapterCase[] = [
     run: (harness) =>
       scene(harness, async ({ run, did, warnings }) => {
         // With each step more is said, by the model and by its tools; the user's last word is the same.
-        await harness.run(run([[mail], [mail]]));
+        const { outputs } = await harness.run(run([[mail], [mail]]));
         await harness.run(run([[search], [mail]]));
         did('mail', 'search');
+        assert.deepEqual(outputs[1], outputs[0], 'in one run the words are those of one user');
         assert.match(warnings.join('\n'), /mail: the turn was guessed/);
+      }),
+  },
+  {
+    name: 'without an identity, identical calls made at once run once, and all of them get the value',
+    needs: 'guess',
+    run: (harness) =>
+      scene(harness, async ({ run, did }) => {
+        const { outputs } = await harness.run(run([[mail, mail], [mail]]));
+        did('mail');
+        assert.deepEqual(outputs, Array(3).fill({ done: 'mail', number: 1 }));
+      }),
+  },
+  {
+    name: 'two users who begin with the same words do not meet: the second is held back, and is told nothing of the first',
+    needs: 'guess',
+    run: (harness) =>
+      scene(harness, async ({ run, did, warnings }) => {
+        await harness.run(run([[mail]]));
+        const { outputs, prompt } = await harness.run(run([[mail]]));
+        did('mail');
+        assert.ok(isToolError(outputs[0]), 'it is not given the value of the first');
+        assert.equal(outputs[0].code, 'NO_IDENTITY');
+        assert.equal(outputs[0].retriable, false);
+        assert.doesNotMatch(prompt, /"number"|Already done/);
+        assert.match(warnings.join('\n'), /mail: the same was asked before in the same words/);
+      }),
+  },
+  {
+    name: 'two users who begin with the same words at once: one runs, and the other does not share its run',
+    needs: 'guess',
+    run: (harness) =>
+      scene(harness, async ({ run, did }) => {
+        const both = await Promise.all([harness.run(run([[mail]])), harness.run(run([[mail]]))]);
+        did('mail');
+        const held = both.filter(({ outputs }) => isToolError(outputs[0]));
+        assert.equal(held.length, 1);
+      }),
+  },
+  {
+    name: 'two users whom the program names may say the same words: each has a run, and a run of its own made again',
+    needs: 'guess',
+    run: (harness) =>
+      scene(harness, async ({ run, did, semel }) => {
+        const as = (caller: string) => semel.within({ caller }, () => harness.run(run([[mail]])));
+        const [ann, bob, again] = [await as('ann'), await as('bob'), await as('ann')];
+        did('mail', 'mail');
+        assert.notDeepEqual(bob.outputs, ann.outputs);
+        assert.deepEqual(again.outputs, ann.outputs);
+      }),
+  },
+  {
+    name: 'what one user did for good is not told to another, and not done again',
+    run: (harness) =>
+      scene(harness, async ({ play, did, semel }) => {
+        const as = (caller: string) => semel.within({ caller }, () => play([[refund]]));
+        const ann = await as('ann');
+        const { outputs, prompt } = await as('bob');
+        did('refund');
+        assert.ok(isToolError(outputs[0]));
+        assert.equal(outputs[0].code, 'NOT_PERMITTED');
+        assert.doesNotMatch(prompt, /"number"|Already done|nothing was sent again/);
+        assert.deepEqual((await as('ann')).outputs, ann.outputs);
       }),
   },
   {
