@@ -11,7 +11,7 @@ export function zoneOf(given: string | undefined, ofRun?: string): string {
 function systemZone(): string {
   try {
     const [, name] = /zoneinfo\/(?:posix\/|right\/)?(.+)$/.exec(readlinkSync('/etc/localtime')) ?? [];
-    if (name !== undefined) return name === 'Etc/UTC' ? 'UTC' : name;
+    if (name !== undefined) return name;
   } catch {
     // No link: not every system has one.
   }

@@ -8,6 +8,7 @@ import type { Normaliser } from './identity.ts';
 import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
 import { inTheNetworkMs, type Provider, trustedWithin } from './provider.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
+import { zoneName } from './zone-names.ts';
 
 export type IfBusy = 'wait' | 'fail' | 'skip';
 export type Mode = 'enforce' | 'observe';
@@ -255,7 +256,7 @@ function checkPer(name: string, per: Per): Per {
   if (per === 'turn' || per === 'conversation' || per === 'run' || per === 'ever') return per;
   if (isCalendarPeriod(per)) {
     calendarSlot(per, 0);
-    return per;
+    return { unit: per.unit, zone: zoneName(per.zone) };
   }
   const given = typeof per === 'function' ? 'a function, not called,' : JSON.stringify(per);
   return refuse(

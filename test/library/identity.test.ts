@@ -435,7 +435,7 @@ describe('periods', () => {
     expect(utc.keys[0]).toContain('/2026-06-19/');
     const noon = { at: new Date('2026-06-19T12:00:00Z') };
     expect((await keysOf({ per: day('UTC') }, [[{}, noon]])).keys).not.toEqual(
-      (await keysOf({ per: day('Etc/UTC') }, [[{}, noon]])).keys,
+      (await keysOf({ per: day('Africa/Abidjan') }, [[{}, noon]])).keys,
     );
   });
 
@@ -536,6 +536,39 @@ describe('a caller’s own key', () => {
     expect(keys[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(keys[1]).not.toBe(keys[0]);
     expect(keys.join()).not.toContain('17');
+  });
+});
+
+describe('a time zone', () => {
+  const at = new Date('2026-06-19T20:00:00Z');
+  const keyIn = async (zone: string, unit: 'day' | 'hour') =>
+    (await keysOf({ per: { unit, zone } }, [[{ id: 1 }, { at }]])).keys[0];
+
+  test.each([
+    [
+      'UTC',
+      ['utc', 'Etc/UTC', 'etc/utc', 'Zulu', 'Etc/Zulu', 'UCT', 'Universal', 'GMT', 'Etc/GMT', 'Greenwich'],
+    ],
+    ['Asia/Kolkata', ['Asia/Calcutta', 'asia/calcutta', 'ASIA/KOLKATA']],
+    ['Europe/Berlin', ['europe/berlin']],
+    ['Europe/Kyiv', ['Europe/Kiev']],
+    ['America/New_York', ['US/Eastern']],
+    ['Asia/Kathmandu', ['Asia/Katmandu']],
+  ])('%s is one period, however it is spelt', async (zone, spellings) => {
+    for (const unit of ['day', 'hour'] as const)
+      for (const spelling of spellings) expect(await keyIn(spelling, unit)).toBe(await keyIn(zone, unit));
+  });
+
+  test('is another one where the clocks only happen to agree', async () => {
+    expect(await keyIn('Europe/Amsterdam', 'day')).not.toBe(await keyIn('Europe/Brussels', 'day'));
+    expect(await keyIn('CET', 'day')).not.toBe(await keyIn('Europe/Brussels', 'day'));
+    expect(await keyIn('cet', 'day')).toBe(await keyIn('CET', 'day'));
+  });
+
+  test('has one name in the contract, so that two spellings define one tool', () => {
+    const semel = quick();
+    semel.tool({ ...base, per: day('Etc/UTC'), run: () => 1 });
+    expect(semel.tool({ ...base, per: day('utc'), run: () => 1 }).contract.per).toEqual(day());
   });
 });
 

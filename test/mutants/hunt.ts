@@ -87,6 +87,7 @@ const adapters: Suite = ['src/guard', 'test/adapters'];
 const mcp: Suite = ['test/mcp'];
 const stateful: Suite = ['test/mcp/stateful'];
 const http: Suite = ['test/mcp/http'];
+const keys: Suite = ['test/library/identity', 'src/core/period'];
 const schemas: Suite = ['test/library/schema-identity', 'test/library/identity'];
 const providers: Suite = [
   'src/core/provider',
@@ -119,6 +120,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/providers/': [providers, ...usual],
   'src/core/caller.ts': [['test/mcp/callers']],
   'src/core/contract.ts': [['test/library/quiet-time'], ...usual],
+  'src/core/contract.ts': [['test/library/quiet-time'], keys, ...usual],
   'src/core/provider.ts': [providers, ...usual],
   'src/cli/caller.ts': [['test/cli/caller']],
   'src/semel/ambient.ts': [['test/library/callers'], ['test/library/ambient']],
