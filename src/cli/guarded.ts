@@ -1,6 +1,7 @@
 // What `run`, `once` and `step` have in common: a name and the command after `--`, what it is about, who did it, why it
 // could not start.
 
+import { isBlank } from '../core/plain.ts';
 import { type ChildEnding, type Ids, shownOwner } from '../jobs/index.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
 import type { Flags, Input } from './command.ts';
@@ -20,7 +21,7 @@ export function guardedLine(
   example: string,
 ): GuardedLine {
   const [name] = positionals;
-  if (name === undefined || name === '' || positionals.length > 1)
+  if (name === undefined || isBlank(name) || positionals.length > 1)
     throw usageError(command, `it takes the name of one ${what}, and the command after --`);
   if (rest === undefined || rest.length === 0)
     throw usageError(

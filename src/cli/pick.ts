@@ -1,5 +1,6 @@
 // `semel pick`: a choice that every attempt of the slot makes alike.
 
+import { isBlank } from '../core/plain.ts';
 import { pick } from '../jobs/index.ts';
 import { command } from './command.ts';
 import { flagReader } from './flag-values.ts';
@@ -25,7 +26,7 @@ attempt of the slot gets it, even if the list changed. Recent are the choices of
   examples: ['topic=$(semel pick topic --from launches,interviews,how-to --not-recent 2)'],
   async run({ values, positionals }) {
     const [name] = positionals;
-    if (name === undefined || name === '' || positionals.length > 1)
+    if (name === undefined || isBlank(name) || positionals.length > 1)
       throw usageError('pick', 'it takes the name of one choice');
     const inside = mustBeInside('pick');
     const from = listOf(values.from);

@@ -1,5 +1,6 @@
 // `semel recent`: what was done lately, a line each, for a prompt.
 
+import { isBlank } from '../core/plain.ts';
 import { fieldOf, recentWork } from '../jobs/index.ts';
 import { command } from './command.ts';
 import { flagReader } from './flag-values.ts';
@@ -22,7 +23,7 @@ export default command({
   examples: ['semel recent publish -n 5 --field slug', 'echo "Do not repeat: $(semel recent publish)" | llm'],
   async run({ values, positionals }) {
     const [name] = positionals;
-    if (name === undefined || name === '' || positionals.length > 1)
+    if (name === undefined || isBlank(name) || positionals.length > 1)
       throw usageError('recent', 'it takes one name');
     const most = flagReader('recent', values).whole('limit', 10, { from: 1, to: 9_999 });
     await using semel = ledgerFor(values);

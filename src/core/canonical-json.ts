@@ -7,6 +7,7 @@ import {
   isArrayPrototype,
   isPlainPrototype,
   kindOf,
+  looksFull,
   pathOf,
   type Step,
   visibleSymbol,
@@ -70,8 +71,12 @@ function write(walk: Walk, value: unknown): void {
   }
   // Checked all along: a small graph of shared references can stand for an endless text.
   if (walk.text.length > walk.maxBytes) {
-    throw refusal(walk, `makes more than ${walk.maxBytes} characters`, 'Pass a reference or a digest of it.');
+    throw tooLong(walk);
   }
+}
+
+function tooLong(walk: Walk): SemelError {
+  return refusal(walk, `makes more than ${walk.maxBytes} characters`, 'Pass a reference or a digest of it.');
 }
 
 function writeContainer(walk: Walk, value: object): void {
@@ -97,6 +102,8 @@ function writeContainer(walk: Walk, value: object): void {
 }
 
 function writeArray(walk: Walk, array: readonly unknown[]): void {
+  // Before its keys are listed: each item takes a character at least.
+  if (array.length > walk.maxBytes && looksFull(array)) throw tooLong(walk);
   const keys = Object.keys(array);
   if (!areDenseKeys(keys, array.length)) throw notDense(walk, array, keys);
   walk.text += '[';
@@ -113,7 +120,10 @@ function writeObject(walk: Walk, object: Readonly<Record<string, unknown>>): voi
   if (typeof object.toJSON === 'function')
     throw refusal(walk, 'has its own toJSON', 'Pass what toJSON() returns.');
   let separator = '{';
-  for (const key of sorted(Object.keys(object))) {
+  const keys = Object.keys(object);
+  // Before they are sorted.
+  if (keys.length > walk.maxBytes) throw tooLong(walk);
+  for (const key of sorted(keys)) {
     walk.steps.push(key);
     const member = object[key];
     if (member !== undefined) {

@@ -1,6 +1,7 @@
 // Time and chance, injected everywhere so that the simulator can run the production code.
 
 import { randomFillSync } from 'node:crypto';
+import { SemelError } from './errors.ts';
 
 export interface Clock {
   /** Wall clock in milliseconds since the epoch. */
@@ -69,3 +70,16 @@ export const systemRandom: Random = {
   },
   fraction: () => Math.random(),
 };
+
+/** Milliseconds since the epoch. An empty text or list would be read as 1970, so only a Date or a number is taken. */
+export function instantOf(path: string, value: Date | number | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  // By its tag: a Date of another realm is one too.
+  const isDate = Object.prototype.toString.call(value) === '[object Date]';
+  const ms = isDate || typeof value === 'number' ? Number(value) : Number.NaN;
+  if (Number.isFinite(ms)) return ms;
+  throw new SemelError('INVALID_ARGS', `\`${path}\` is not an instant.`, {
+    path,
+    next: 'Pass a Date or milliseconds since the epoch.',
+  });
+}

@@ -8,6 +8,7 @@ import {
   isArrayPrototype,
   isPlainPrototype,
   kindOf,
+  looksFull,
   pathOf,
   type Step,
   visibleSymbol,
@@ -49,6 +50,10 @@ export function encodeResult(value: unknown, limits: { readonly maxBytes: number
   const walk: Walk = { left: maxBytes, steps: [], ancestors: [] };
   const tooLarge: Encoded = { ok: false, reason: 'too-large', detail: `more than ${maxBytes} bytes` };
   try {
+    if ('toJSON' in Array.prototype)
+      throw new Refusal('not-storable', 'cannot be stored: lists have a toJSON');
+    if ('toJSON' in Object.prototype)
+      throw new Refusal('not-storable', 'cannot be stored: all objects have a toJSON');
     const text = JSON.stringify(pack(walk, value));
     // A character is at most three bytes: most texts need no count.
     return text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes ? { ok: true, text } : tooLarge;
@@ -98,11 +103,19 @@ function packObject(walk: Walk, value: object): unknown {
   if (walk.ancestors.length === maxDepth) {
     throw new Refusal('not-storable', `is nested deeper than ${maxDepth} levels`);
   }
+  if (hasHiddenToJson(value)) throw new Refusal('not-storable', 'has a hidden toJSON');
   walk.ancestors.push(value);
   const packed = packByPrototype(walk, value, Object.getPrototypeOf(value));
   if (visibleSymbol(value) !== undefined) throw new Refusal('not-storable', 'has a symbol as a key');
   walk.ancestors.pop();
   return packed;
+}
+
+/** JSON.stringify would store what it returns. One that can be seen is refused as the function that it is. */
+function hasHiddenToJson(value: object): boolean {
+  if (!('toJSON' in value) || typeof value.toJSON !== 'function') return false;
+  const isLiteral = Array.isArray(value) || isPlainPrototype(Object.getPrototypeOf(value));
+  return isLiteral && !Object.prototype.propertyIsEnumerable.call(value, 'toJSON');
 }
 
 function packByPrototype(walk: Walk, value: object, prototype: object | null): unknown {
@@ -131,6 +144,8 @@ function packParts(walk: Walk, parts: ReturnType<Kind['toParts']>): unknown {
 type Members = Record<string, unknown>;
 
 function packArray(walk: Walk, array: readonly unknown[]): unknown {
+  // Before its keys are listed: each item takes a byte at least.
+  if (array.length > walk.left && looksFull(array)) throw new Refusal('too-large', '');
   const keys = Object.keys(array);
   if (areDenseKeys(keys, array.length)) return packItems(walk, array);
   return tag('array', packParts(walk, { length: array.length, entries: Object.entries(array) }));

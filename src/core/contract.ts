@@ -6,6 +6,7 @@ import { flag, list, oneOf, positive, refuse, whole } from './contract-checks.ts
 import { type Duration, durationMs } from './duration.ts';
 import type { Normaliser } from './identity.ts';
 import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
+import { isBlank } from './plain.ts';
 import { inTheNetworkMs, type Provider, trustedWithin } from './provider.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
 import { zoneName } from './zone-names.ts';
@@ -234,6 +235,14 @@ export function suspiciousFields({ identity }: FieldLists, seen: readonly string
   return (identity ?? seen).filter((path) => fresh.test(path.slice(path.lastIndexOf('.') + 1)));
 }
 
+/** Sets a value, by its name: then a repeat within one period is not a retry, and on, off, on would run as on, off. */
+export function looksLikeSetter(name: string): boolean {
+  const words = name.split(/[._-]|(?<=[a-z])(?=[A-Z])/);
+  return words.some((word) =>
+    /^(set|update|enable|disable|edit|rename|replace|upsert|patch|put|switch)$/i.test(word),
+  );
+}
+
 function windowOf({ effect, stakes, window }: ContractDefinition): number {
   if (window !== undefined) return durationMs(window, 'window');
   if (effect === 'irreversible') return 30 * dayMs;
@@ -277,7 +286,7 @@ function checkFields(
     if (!Array.isArray(paths))
       refuse(list, `${name}: \`${list}\` is a list of field paths.`, `Write ${list}: ['field'].`);
     for (const path of paths) {
-      if (typeof path !== 'string' || path === '')
+      if (typeof path !== 'string' || isBlank(path))
         refuse(list, `${name}: \`${list}\` holds something that is no field path.`, 'Name fields.');
       const other = seenIn.get(path);
       if (other !== undefined) {

@@ -14,6 +14,10 @@ export const limits = {
   jsonDepth: 500,
   /** Characters of one number in JSON. */
   numberCharacters: 1_000,
+  /** Combining marks in a row in a text that is normalised: sorting them takes the square of their number. Unicode's own limit. */
+  combiningMarks: 30,
+  /** Objects and lists in the args of one call. */
+  argsContainers: 500_000,
   /** How long a client may take to send one request. */
   requestMs: 120_000,
   /** Connections to one listening process. */

@@ -183,3 +183,9 @@ describe('money, for every amount', () => {
     );
   });
 });
+
+test.each(['email', 'nfc'] as const)('%s refuses a run of marks that would take minutes to sort', (name) => {
+  const marks = '\u0301\u0316'.repeat(200_000);
+  expect(() => normalisers[name](`a${marks}@example.com`, 'args.to')).toThrow(/combining marks in a row/);
+  expect(normalisers[name](`a${'\u0316\u0301'.repeat(15)}@example.com`, 'args.to')).toContain('@example.com');
+});

@@ -2,6 +2,7 @@
 // Refuses what cannot be that kind, and what could be read two ways: a wrong guess would merge two intents.
 
 import { SemelError } from './errors.ts';
+import { limits } from './limits.ts';
 import { kindOf } from './plain.ts';
 
 export const normalisers = { email, e164, money, trim, nfc, lower } as const satisfies Record<
@@ -15,7 +16,7 @@ export const normalisers = { email, e164, money, trim, nfc, lower } as const sat
  */
 function email(value: unknown, path: string): string {
   // Composed at the end as well: a lower-case letter and its mark may have a form that the capital had not.
-  const address = text(value, path).trim().normalize('NFC').toLowerCase().normalize('NFC');
+  const address = composed(composed(text(value, path).trim(), path).toLowerCase(), path);
   if (/^[^\s@]+@[^\s@]+$/.test(address)) return address;
   throw refusal(
     path,
@@ -82,8 +83,20 @@ function trim(value: unknown, path: string): string {
 
 /** One form for a letter with its mark, typed as one character or as two. Ids that differ only in that merge. */
 function nfc(value: unknown, path: string): string {
-  return text(value, path).normalize('NFC');
+  return composed(text(value, path), path);
 }
+
+/** Marks are put in order pair by pair, which takes minutes for a long run of them. No writing has so many on one letter. */
+function composed(given: string, path: string): string {
+  if (!tooManyMarks.test(given)) return given.normalize('NFC');
+  throw refusal(
+    path,
+    `has more than ${limits.combiningMarks} combining marks in a row`,
+    'Pass text that a person could read.',
+  );
+}
+
+const tooManyMarks = new RegExp(`\\p{M}{${limits.combiningMarks + 1}}`, 'u');
 
 function lower(value: unknown, path: string): string {
   return text(value, path).toLowerCase();

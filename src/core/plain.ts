@@ -1,6 +1,9 @@
 // What counts as plain data, what anything else is called in a message, and how a place in data is written.
 // Judges values one at a time: walking them, and what to do about a refusal, is the caller's.
 
+import { SemelError } from './errors.ts';
+import { limits } from './limits.ts';
+
 /** A step from a container to its member: a name, an index, or the symbol nobody may use. */
 export type Step = string | number | symbol;
 
@@ -24,11 +27,33 @@ export function areDenseKeys(keys: readonly string[], length: number): boolean {
   return keys.length === length && (length === 0 || keys[length - 1] === String(length - 1));
 }
 
+/** Told without listing its keys, which takes seconds for a list of millions: whether a list of this length is full. */
+export function looksFull(array: readonly unknown[]): boolean {
+  return Object.hasOwn(array, 0) && Object.hasOwn(array, array.length - 1);
+}
+
 /** The symbol that makes an object more than its named members. Hidden symbols count as little as hidden names. */
 export function visibleSymbol(value: object): symbol | undefined {
   const symbols = Object.getOwnPropertySymbols(value);
   if (symbols.length === 0) return undefined;
   return symbols.find((symbol) => Object.prototype.propertyIsEnumerable.call(value, symbol));
+}
+
+/** An iterator whose body runs only when somebody asks it for more: a generator, or what `.map()` makes of one. */
+export function isLazy(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || typeof (value as Iterator<unknown>).next !== 'function')
+    return false;
+  return Symbol.iterator in value || Symbol.asyncIterator in value;
+}
+
+/** `function*`: calling it runs nothing. */
+export function isGeneratorFunction(value: unknown): boolean {
+  return typeof value === 'function' && /GeneratorFunction\]$/.test(Object.prototype.toString.call(value));
+}
+
+/** Nothing to see: spaces, or characters that only format. */
+export function isBlank(text: string): boolean {
+  return !/[^\s\p{Z}\p{Cf}]/u.test(text);
 }
 
 /** `args.items[3]["due date"]`. */
@@ -89,33 +114,81 @@ function kindOfObject(value: object): string {
 
 /**
  * Plain objects and arrays copied, anything else as it is: what the caller changes afterwards changes no call. What
- * is not quite plain, too deep or too large is left for whoever judges it.
+ * is not quite plain is left for the code that judges it.
  */
 export function copyPlain(value: unknown): unknown {
   try {
-    return copied(value, { left: 100_000 }, 0);
-  } catch {
-    // A getter that throws will do so again where its place can be told; what has no end will be refused there.
+    const budget = { left: 1_000 };
+    const copy = copied(value, budget, 0);
+    return budget.left >= 0 ? copy : copiedGraph(value);
+  } catch (error) {
+    if (error instanceof SemelError) throw error;
+    // A getter that throws will do so again where its place can be told.
     return value;
   }
 }
 
+/** Uncopied, they could change between the key and the effect. */
+function tooMany(): SemelError {
+  return new SemelError(
+    'INVALID_ARGS',
+    `The args hold more than ${limits.argsContainers} objects and lists.`,
+    { path: 'args', next: 'Pass a reference, such as the path of a file, instead of the data.' },
+  );
+}
+
+/** Most args are small, and need no memory of what was copied. Stops where the budget is used up, or too deep. */
 function copied(value: unknown, budget: { left: number }, depth: number): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  budget.left -= 1;
-  if (depth > 100 || budget.left < 0) throw new RangeError('too much to copy');
-  const prototype: object | null = Object.getPrototypeOf(value);
-  if (Array.isArray(value)) {
-    if (!isArrayPrototype(prototype) || !areDenseKeys(Object.keys(value), value.length)) return value;
-    return value.map((item) => copied(item, budget, depth + 1));
+  const shell = budget.left < 0 ? undefined : shellOf(value);
+  if (shell === undefined) return value;
+  budget.left -= depth > 50 ? 1_000 : 1;
+  if (budget.left < 0) return value;
+  if (Array.isArray(shell)) return shell.map((item) => copied(item, budget, depth + 1));
+  for (const name of Object.keys(shell)) {
+    const member = shell[name];
+    if (isCopied(name, member)) shell[name] = copied(member, budget, depth + 1);
   }
-  if (!isPlainPrototype(prototype) || visibleSymbol(value) !== undefined) return value;
-  const copy: Record<string, unknown> = { ...value };
-  for (const name of Object.keys(copy)) {
-    const member = copy[name];
-    // `__proto__` never holds a container that passes: it is copied by the spread, or refused as a key.
-    if (typeof member === 'object' && member !== null && name !== '__proto__')
-      copy[name] = copied(member, budget, depth + 1);
+  return shell;
+}
+
+/** However large or deep, in one pass. What is referred to twice is copied once: a small graph can unfold without end. */
+function copiedGraph(value: unknown): unknown {
+  const copies = new Map<unknown, unknown>();
+  const open: Members[] = [];
+  const copyOf = (source: unknown) => {
+    const known = copies.get(source);
+    if (known !== undefined) return known;
+    const shell = shellOf(source);
+    if (shell === undefined) return source;
+    if (copies.size >= limits.argsContainers) throw tooMany();
+    copies.set(source, shell);
+    open.push(shell);
+    return shell;
+  };
+  const copy = copyOf(value);
+  for (let shell = open.pop(); shell !== undefined; shell = open.pop()) {
+    for (const name of Object.keys(shell)) {
+      const member = shell[name];
+      if (isCopied(name, member)) shell[name] = copyOf(member);
+    }
   }
   return copy;
+}
+
+type Members = Record<string, unknown>;
+
+/** A copy that still has the members of its source; undefined: not a plain container. */
+function shellOf(value: unknown): Members | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (Array.isArray(value)) {
+    if (!isArrayPrototype(prototype) || !areDenseKeys(Object.keys(value), value.length)) return undefined;
+    return value.slice() as unknown as Members;
+  }
+  return isPlainPrototype(prototype) && visibleSymbol(value) === undefined ? { ...value } : undefined;
+}
+
+/** `__proto__` never holds a container that passes: the spread copied it, or it is refused as a key. */
+function isCopied(name: string, member: unknown): boolean {
+  return typeof member === 'object' && member !== null && name !== '__proto__';
 }

@@ -4,6 +4,7 @@ import type { Classified } from './classify.ts';
 import { list, oneOf, refuse } from './contract-checks.ts';
 import { type Duration, durationMs, formatDuration } from './duration.ts';
 import { checkKnown, fieldsOf } from './known-fields.ts';
+import { isBlank } from './plain.ts';
 
 /** What an outside API honours. `semel/providers` has rows for the common ones. */
 export interface Provider {
@@ -86,6 +87,8 @@ function checkProvider(name: string, provider: Provider): void {
       "Write { name: 'stripe', window: '24h', hosts: […] }.",
     );
   checkKnown(`${name}, provider`, provider, providerFields);
+  if (typeof provider.name !== 'string' || isBlank(provider.name))
+    refuse('provider.name', `${name}: its provider has no name.`, "Write name: 'stripe', for example.");
   for (const host of list(name, 'provider.hosts', provider.hosts)) {
     if (typeof host === 'string' && /^[^/\s@]+$/.test(host)) continue;
     const shown = JSON.stringify(host);

@@ -4,6 +4,7 @@
 import { type Duration, durationMs, formatDuration } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
 import { checkKnown, fieldsOf as knownFields } from '../core/known-fields.ts';
+import { isBlank } from '../core/plain.ts';
 import type { Provider } from '../core/provider.ts';
 import { type ProviderRow, providers } from '../providers/index.ts';
 
@@ -25,7 +26,12 @@ const providerFields: ReadonlySet<string> = knownFields<FileProvider>({
 /** As the file has it, in its long form. */
 export function fileProvider(said: string | FileProvider): FileProvider {
   const provider = typeof said === 'string' ? { name: said } : said;
-  if (typeof provider !== 'object' || provider === null || typeof provider.name !== 'string')
+  if (
+    typeof provider !== 'object' ||
+    provider === null ||
+    typeof provider.name !== 'string' ||
+    isBlank(provider.name)
+  )
     throw refusal(
       'it has no name.',
       'Write "stripe", or { "name": "stripe", "argument": "idempotency_key" }.',

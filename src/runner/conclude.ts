@@ -21,6 +21,8 @@ export interface Concluding {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly maxResultBytes: number;
+  /** Says it once. */
+  readonly warn: (message: string) => void;
   /** Settling that goes on after the caller was answered. */
   readonly inBackground: (settling: Promise<unknown>) => void;
   /** Aborts when this process is about to close its store. */
@@ -31,6 +33,7 @@ export async function conclude(deps: Concluding, attempt: Attempt, ended: Try): 
   const { ending, thrown, verified } = ended;
   const { call } = attempt;
   const request = settleRequest(deps, attempt, ended);
+  warnOfOmitted(deps, call, request);
   const answer = await settleSurely(deps, request);
   const executed = verified === undefined && ending.outcome !== 'released';
   const more: Partial<Receipt> = {
@@ -134,6 +137,16 @@ function settleRequest(
     keyed,
     found: verified === true || ending.found === true,
   };
+}
+
+/** The caller who gets the value now would be surprised by the error that a retry gets. */
+function warnOfOmitted({ warn }: Concluding, { tool }: Call, { outcome, result }: SettleRequest): void {
+  const { name, result: keep, windowMs } = tool.contract;
+  if (outcome !== 'succeeded' || result?.omitted == null || keep === 'reference') return;
+  if (tool.onReplay !== undefined || windowMs === 0) return;
+  warn(
+    `${name}: its value is not stored (${result.omitted}). A retry does not run it again and gets RESULT_OMITTED instead of the value. Return plain data, or say \`result: 'reference'\`, or give the tool an \`onReplay\`.`,
+  );
 }
 
 /** What a provider called it, of an attempt that may have landed. */

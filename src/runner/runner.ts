@@ -93,6 +93,7 @@ export function createRunner({
     ledger,
     clock,
     maxResultBytes,
+    warn,
     inBackground: (work) => void until(settling, work),
     closing: closing.signal,
   };

@@ -3,6 +3,7 @@
 import { type Classified, classify, type Ending, join, type RequestFate } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import type { Contract } from '../core/contract.ts';
+import { isLazy } from '../core/plain.ts';
 import { isRepeatable, stricter } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
@@ -60,6 +61,10 @@ async function runOnce(attempt: Attempt): Promise<Try> {
     if (tool.prepare !== undefined && !attempt.hasPrepared) attempt.prepare(await tool.prepare(args, ctx));
     if (tool.contract.dispatch === 'prepared') await attempt.cross();
     const value = await tool.run(args, ctx);
+    if (isLazy(value)) {
+      await log.close();
+      return neverRan(attempt);
+    }
     if (!attempt.record.dispatched) {
       await log.close();
       return neverCrossed(tool.contract.name);
@@ -129,4 +134,15 @@ export function neverCrossed(name: string): Try {
     `\`run\` returned without \`ctx.dispatch()\`, so ${name} may have had its effect before the line: write \`await ctx.dispatch()\` in front of it`,
   );
   return { ending: { outcome: 'unknown', because: 'it never crossed the line' }, thrown, final: true };
+}
+
+/** What runs later would run outside the attempt, or never: it cannot be recorded as done. */
+function neverRan({ call, record }: Attempt): Try {
+  const { name, effect } = call.tool.contract;
+  const thrown = new Error(
+    `\`run\` of ${name} returned a generator, whose body has not run: await it inside \`run\` and return its result`,
+  );
+  // The rest of `run` may have had an effect.
+  const outcome = isRepeatable(stricter(effect, record.effect)) ? 'released' : 'unknown';
+  return { ending: { outcome, because: 'it returned a generator' }, thrown, final: true };
 }

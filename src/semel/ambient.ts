@@ -4,9 +4,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { callerOf } from '../core/caller.ts';
+import { instantOf } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import { checkKnown, fieldsOf } from '../core/known-fields.ts';
+import { text } from '../core/text.ts';
 
 export interface Ambient {
   readonly conversation?: string;
@@ -99,16 +101,16 @@ export function handoff(): string {
     throw new SemelError('NO_IDENTITY', 'There is no identity to hand off here.');
   }
   const parts = [
-    conversation ?? null,
-    turn ?? null,
-    run ?? null,
-    at === undefined ? null : Number(at),
+    text('conversation', conversation) ?? null,
+    text('turn', turn) ?? null,
+    text('run', run) ?? null,
+    instantOf('at', at) ?? null,
     weak === true,
     ...(caller === undefined ? [] : [caller]),
   ];
-  const text = Buffer.from(JSON.stringify(parts)).toString('base64url');
+  const body = Buffer.from(JSON.stringify(parts)).toString('base64url');
   // One wrong character would be another identity, and a second effect.
-  return `${version}${text}.${checkOf(text)}`;
+  return `${version}${body}.${checkOf(body)}`;
 }
 
 /**

@@ -1,6 +1,7 @@
 // From what a user passed to a call with a key. Everything that can be wrong with the input is found here,
 // before anything is claimed.
 
+import { instantOf } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import { type Contract, type FieldLists, majorOf } from '../core/contract.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
@@ -10,6 +11,7 @@ import { checkMeant, fieldsOf } from '../core/known-fields.ts';
 import { calendarSlot, type Per } from '../core/period.ts';
 import { copyPlain, kindOf } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
+import { text } from '../core/text.ts';
 import type { Call, Identity, Tool } from '../runner/index.ts';
 import { ambient, callerIn } from './ambient.ts';
 import type { CallOptions } from './definition.ts';
@@ -119,7 +121,7 @@ function askerOf({ permissions, now }: CallSource, contract: Contract, options: 
       caller: callerIn(options) ?? around.caller,
       weak: options.turn === undefined && around.weak === true,
     },
-    at: instant('at', options.at ?? around.at) ?? now(),
+    at: instantOf('at', options.at ?? around.at) ?? now(),
   };
 }
 
@@ -167,7 +169,7 @@ function keyedCall(
     share: contract.share,
     intent: identityText,
     content() {
-      if (content === undefined) content = contentOf(key, args, contract.fields);
+      if (content === undefined) content = contentOf(key, withoutRedacted(args, contract), contract.fields);
       return content;
     },
     storedArgs() {
@@ -179,7 +181,7 @@ function keyedCall(
     inTurn: (turn) =>
       keyedCall(source, tool, args, leftOut, { identity: { ...identity, turn }, at }, options),
     again: again ?? null,
-    notAfter: instant('notAfter', options.notAfter) ?? null,
+    notAfter: instantOf('notAfter', options.notAfter) ?? null,
     signal: options.signal,
     generation: null,
   };
@@ -190,11 +192,16 @@ const nothing = () => null;
 const noSchema: Validated['leftOut'] = new Map();
 
 /** Args that are too large or no data stay with the caller; then nobody else can run the call again. */
-function storedArgs(args: unknown, { redact }: Contract, { maxStoredArgsBytes }: CallLimits): string | null {
-  const encoded = encodeResult(redact.length === 0 ? args : redacted(args, redact), {
+function storedArgs(args: unknown, contract: Contract, { maxStoredArgsBytes }: CallLimits): string | null {
+  const encoded = encodeResult(withoutRedacted(args, contract), {
     maxBytes: maxStoredArgsBytes,
   });
   return encoded.ok ? encoded.text : null;
+}
+
+/** Neither they nor a digest of them is stored: a value that can be guessed is found by trying. */
+function withoutRedacted(args: unknown, { redact }: Contract): unknown {
+  return redact.length === 0 ? args : redacted(args, redact);
 }
 
 interface Period extends PeriodPart {
@@ -306,35 +313,4 @@ function checkPermissions(contract: Contract, granted: readonly string[]): void 
     `${contract.name} needs ${lacking.join(', ')}, which this call does not have.`,
     { path: 'permissions' },
   );
-}
-
-const maxTextLength = 500;
-
-/** Names, keys and ids that people and stores will see. */
-export function text(path: string, value: string | undefined): string | undefined {
-  if (value === undefined) return undefined;
-  const refuse = (why: string, next: string): never => {
-    throw new SemelError('INVALID_ARGS', `\`${path}\` ${why}.`, { path, next });
-  };
-  if (typeof value !== 'string') refuse(`is ${kindOf(value)}, not a string`, 'Pass a string.');
-  if (value === '') refuse('is empty', 'Leave it out, or pass what it stands for.');
-  if (value.length > maxTextLength)
-    refuse(
-      `has ${value.length} characters; ${maxTextLength} is the most`,
-      'Shorten it, or pass a digest of it.',
-    );
-  if (/\p{Cc}/u.test(value)) refuse('holds control characters', 'Remove them.');
-  if (!value.isWellFormed()) refuse('holds half of a surrogate pair', 'Pass well-formed text.');
-  if (value === '__proto__') refuse('is `__proto__`', 'Use another name.');
-  return value;
-}
-
-function instant(path: string, value: Date | number | undefined): number | undefined {
-  if (value === undefined) return undefined;
-  const ms = Number(value);
-  if (Number.isFinite(ms)) return ms;
-  throw new SemelError('INVALID_ARGS', `\`${path}\` is no instant.`, {
-    path,
-    next: 'Pass a Date or milliseconds since the epoch.',
-  });
 }

@@ -101,6 +101,28 @@ export type SchemaToolDefinition<
     readonly input: Schema;
   };
 
+/** Values that no ledger can give back: they are used up, or are code. */
+type NeverStored =
+  | Response
+  | ReadableStream
+  | symbol
+  | ((...args: never) => unknown)
+  | Generator<unknown, unknown, never>
+  | AsyncGenerator<unknown, unknown, never>;
+
+type IsAny<T> = 0 extends 1 & T ? true : false;
+
+/**
+ * Nothing, where the value can be stored. Else what a definition needs besides: a retry would get RESULT_OMITTED instead
+ * of the value.
+ */
+export type Storable<Value> =
+  IsAny<Value> extends true
+    ? unknown
+    : [Extract<Awaited<Value>, NeverStored>] extends [never]
+      ? unknown
+      : { readonly effect: 'read' } | { readonly result: 'reference' } | { readonly onReplay: object };
+
 /** A call that was skipped has no value. */
 export type Given<Value, Busy extends IfBusy> = Busy extends 'skip'
   ? Awaited<Value> | undefined

@@ -1,7 +1,7 @@
 // The tenant or application that records belong to: what was said, otherwise the name in the application's package.json.
 
+import { text } from '../core/text.ts';
 import { applicationOf } from './application.ts';
-import { text } from './call-of.ts';
 import { environmentText } from './environment.ts';
 
 export interface NamespaceChoice {

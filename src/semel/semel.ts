@@ -7,18 +7,20 @@ import type { Duration } from '../core/duration.ts';
 import { durationMs } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
+import { text } from '../core/text.ts';
 import { createLedger, type EventName, eventNames, type SemelEvents } from '../ledger/index.ts';
 import { type AttemptContext, type Call, createRunner, type Result } from '../runner/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Ambient, handoff, within } from './ambient.ts';
 import { type Begun, begin } from './begin.ts';
-import { callOf, text } from './call-of.ts';
+import { callOf } from './call-of.ts';
 import { commandOptions } from './command-options.ts';
 import type {
   CallOptions,
   Given,
   SchemaTool,
   SchemaToolDefinition,
+  Storable,
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
@@ -62,10 +64,10 @@ export interface Semel extends AsyncDisposable {
   ): Promise<Awaited<Value>>;
   /** A function whose effect lands once. */
   tool<Schema extends StandardSchema, Value, Prepared = undefined, Busy extends IfBusy = 'wait'>(
-    definition: SchemaToolDefinition<Schema, Value, Prepared, Busy>,
+    definition: SchemaToolDefinition<Schema, Value, Prepared, Busy> & Storable<Value>,
   ): SchemaTool<Schema, Value, Busy>;
   tool<Args, Value, Prepared = undefined, Busy extends IfBusy = 'wait'>(
-    definition: ToolDefinition<Args, Value, Prepared, Busy>,
+    definition: ToolDefinition<Args, Value, Prepared, Busy> & Storable<Value>,
   ): ToolFunction<Args, Given<Value, Busy>>;
   /** The first half of a call; the attempt is settled by hand. */
   begin<Input, Value>(
@@ -308,8 +310,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     records,
     doubts: {
       ...doubts,
-      sweep: (sweepOptions = {}) =>
-        sweep(ledger, runner, namespace, (contract) => toolbox.find(contract)?.tool, sweepOptions),
+      sweep: (sweepOptions = {}) => sweep(ledger, runner, namespace, toolbox.find, sweepOptions, warnOnce),
     },
     on(name, listener) {
       if (eventNames.includes(name)) return ledger.events.on(name, listener);

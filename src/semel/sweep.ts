@@ -3,8 +3,10 @@
 
 import { decodeResult } from '../core/codec.ts';
 import type { Ledger } from '../ledger/index.ts';
-import type { Call, Result, Runner, Tool } from '../runner/index.ts';
+import { type Call, messageOf, type Result, type Runner, type Tool } from '../runner/index.ts';
 import type { StoredRecord } from '../store/store.ts';
+import type { KnownTool } from './toolbox.ts';
+import { checkArgs } from './validation.ts';
 
 export interface SweepReport {
   /** Known to have landed by the end of this sweep. */
@@ -25,8 +27,9 @@ export async function sweep(
   ledger: Ledger,
   runner: Runner,
   namespace: string,
-  toolOf: (contract: string) => Tool | undefined,
+  toolOf: (contract: string) => KnownTool | undefined,
   { execute = true, contract }: SweepOptions,
+  warnOnce: (message: string) => void = () => undefined,
 ): Promise<SweepReport> {
   const report = { landed: 0, notLanded: 0, open: 0 };
   for (let after: string | undefined; ; ) {
@@ -38,15 +41,33 @@ export async function sweep(
       ...(after === undefined ? {} : { after }),
     });
     for (const record of page.items) {
-      const tool = toolOf(record.contract);
-      const call = tool && callOfRecord(tool, record);
+      const known = toolOf(record.contract);
+      const call = known && callOfRecord(known.tool, record);
       const isLate = record.notAfter !== null && record.readAt > record.notAfter;
-      const result = call && (await (execute && !isLate ? runner.run(call) : justAsk(runner, call)));
+      const mayRun = call && execute && !isLate && (await fits(known, call.args, warnOnce));
+      const result = call && (await (mayRun ? runner.run(call) : justAsk(runner, call)));
       if (result !== undefined && (await isOver(ledger, record, result))) continue;
       report[meaning(result)] += 1;
     }
     if (page.next === undefined) return report;
     after = page.next;
+  }
+}
+
+/**
+ * The schema may have changed since the args were stored: what it refuses to callers now is not run for nobody. A schema
+ * that transforms may refuse its own output; such records are left to their callers too.
+ */
+async function fits({ schema, tool }: KnownTool, args: unknown, warnOnce: (message: string) => void) {
+  if (schema === undefined) return true;
+  try {
+    await checkArgs(schema, args, tool.contract);
+    return true;
+  } catch (error) {
+    warnOnce(
+      `${tool.contract.name}: a sweep does not run records whose stored args do not fit the tool's schema (${messageOf(error)}). It only asks \`verify\`; what stays open is for a caller, or for \`semel resolve\`.`,
+    );
+    return false;
   }
 }
 

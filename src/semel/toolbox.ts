@@ -1,10 +1,18 @@
 // The tools of one semel: definitions become functions, and one name stands for one contract.
 
 import { codesOf } from '../core/classify.ts';
-import { type ContractDefaults, defineContract, type IfBusy, suspiciousFields } from '../core/contract.ts';
+import {
+  type ContractDefaults,
+  defineContract,
+  type IfBusy,
+  looksLikeSetter,
+  suspiciousFields,
+} from '../core/contract.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
 import { misspelt, unfound } from '../core/identity.ts';
 import { checkKnown, fieldsOf } from '../core/known-fields.ts';
+import type { Per } from '../core/period.ts';
+import { isGeneratorFunction } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { isRepeatable } from '../core/words.ts';
 import { type AttemptContext, emptyReceipt, type Result, type Tool } from '../runner/index.ts';
@@ -103,6 +111,28 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     }
   }
 
+  /** What the terms say about each other, whatever the args are. */
+  function warnOfTerms({
+    name,
+    effect,
+    per,
+    redact,
+    fields: { identity, content, volatile },
+  }: Tool['contract']): void {
+    if (isRepeatable(effect)) return;
+    if (looksLikeSetter(name))
+      warnOnce(
+        `${name} looks as if it sets a value. Within one ${periodWord(per)} an equal call is taken for a retry: on, off, on runs as on, off. If it sets a value, its effect is \`write-idempotent\`.`,
+      );
+    const isWithin = (path: string, list: readonly string[]) =>
+      list.some((each) => `${path}.`.startsWith(`${each}.`));
+    for (const path of redact)
+      if (identity === undefined ? !isWithin(path, [...content, ...volatile]) : isWithin(path, identity))
+        warnOnce(
+          `${name}: \`${path}\` is never stored, but it is part of the identity, so the key holds a digest of it. A value that can be guessed, such as a card number, can be found by trying. Name it in \`content\` or \`volatile\`, or pass a keyed digest of it.`,
+        );
+  }
+
   /** A name per id would fill the memory of a process that runs for months. */
   function forgetOldest(): void {
     if (oneLiners.size <= maxOneLiners) return;
@@ -144,7 +174,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
         checkKnown(name, definition, toolFields);
       }
       const contract = defineContract(definition, traits, defaults);
-      checkParts(definition);
+      checkParts(definition, contract);
       claimName(contract);
       const known: KnownTool = {
         schema: definition.input,
@@ -164,6 +194,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
         );
       tools.set(contract.name, known);
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
+      warnOfTerms(contract);
 
       const guarded = (args: unknown, options: CallOptions = {}) =>
         valueFrom(contract.name, () => call(known, args, options));
@@ -184,6 +215,11 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     },
 
     oneLiner(name, options, effect) {
+      if (isGeneratorFunction(effect) && defaults.mode !== 'observe')
+        throw new SemelError('INVALID_ARGS', `once(${JSON.stringify(name)}, …): the effect is a generator.`, {
+          path: 'effect',
+          next: notAGenerator,
+        });
       const run: Tool['run'] = (_args, ctx) => effect(ctx as AttemptContext<undefined>);
       // The contract of a one-liner is the same at each call: only its effect is new.
       const shape = `${name}\0${JSON.stringify(options)}`;
@@ -207,6 +243,11 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     },
     warnOfIdentity,
   };
+}
+
+function periodWord(per: Per): string {
+  if (typeof per !== 'string') return per.unit;
+  return per === 'ever' ? 'window' : per;
 }
 
 /** Args with more names than this are a table, not a call. */
@@ -293,8 +334,10 @@ export const toolFields: ReadonlySet<string> = fieldsOf<AnyDefinition>({
 
 const meanings: readonly string[] = ['notLanded', 'rejected', 'maybeLanded'];
 
+const notAGenerator = 'Calling it runs nothing of its body. Write an async function that returns the result.';
+
 /** What the compiler checks for those who have one. */
-function checkParts(definition: AnyDefinition): void {
+function checkParts(definition: AnyDefinition, { effect, mode }: Tool['contract']): void {
   const refuse = (path: string, what: string, next: string): never => {
     throw new SemelError('CONTRACT_INVALID', `${definition.name}: \`${path}\` ${what}.`, { path, next });
   };
@@ -305,6 +348,10 @@ function checkParts(definition: AnyDefinition): void {
     if (given !== undefined && typeof given !== 'function')
       refuse(part, 'is no function', `Write ${part}: (…) => ….`);
   }
+  // A read may stream: nothing is recorded of it. And what is only observed runs as it did before.
+  if (effect !== 'read' && mode === 'enforce')
+    for (const part of ['run', 'prepare', 'verify', 'onReplay'] as const)
+      if (isGeneratorFunction(definition[part])) refuse(part, 'is a generator', notAGenerator);
   if (classify !== undefined && typeof classify !== 'function' && typeof classify !== 'object')
     refuse('classify', 'is neither a function nor a table', "Write classify: { EAUTH: 'notLanded' }.");
   if (typeof classify === 'object')

@@ -18,9 +18,7 @@ export async function validated(
   contract: Contract,
   warnOnce: (message: string) => void = () => undefined,
 ): Promise<Validated> {
-  const result = await validate(schema, input, contract);
-  if (result.issues !== undefined) throw invalid(contract.name, result.issues);
-  const args = result.value;
+  const args = await checkArgs(schema, input, contract);
   const leftOut = new Map<FieldLists, LeftOut>();
   // Nothing is remembered of a read, so it has no identity.
   if (contract.effect === 'read') return { args, leftOut };
@@ -32,6 +30,17 @@ export async function validated(
     if (fields === contract.fields) warnOf(contract.name, found, warnOnce);
   }
   return { args, leftOut };
+}
+
+/** What the schema makes of the args. */
+export async function checkArgs(
+  schema: StandardSchema,
+  input: unknown,
+  contract: Contract,
+): Promise<unknown> {
+  const result = await validate(schema, input, contract);
+  if (result.issues !== undefined) throw invalid(contract.name, result.issues);
+  return result.value;
 }
 
 function warnOf(name: string, { fresh, stuck }: SchemaDefaults, warnOnce: (message: string) => void): void {

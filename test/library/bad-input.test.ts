@@ -161,6 +161,17 @@ describe('calls are refused before anything is claimed', () => {
     ['__proto__ as a key', {}, {}, { key: '__proto__' }, 'INVALID_ARGS', 'key'],
     ['an empty reason for another time', {}, {}, { again: '' }, 'INVALID_ARGS', 'again'],
     ['a limit that is no instant', {}, {}, { notAfter: 'tomorrow' }, 'INVALID_ARGS', 'notAfter'],
+    ["an instant that is ''", {}, {}, { at: '' }, 'INVALID_ARGS', 'at'],
+    ['an instant that is []', {}, {}, { at: [] }, 'INVALID_ARGS', 'at'],
+    ['an instant that is true', {}, {}, { at: true }, 'INVALID_ARGS', 'at'],
+    ['an instant that is null', {}, {}, { notAfter: null }, 'INVALID_ARGS', 'notAfter'],
+    ["an instant that is '1781859720000'", {}, {}, { at: '1781859720000' }, 'INVALID_ARGS', 'at'],
+    ['a key of spaces', {}, {}, { key: ' \u00a0\u200b' }, 'INVALID_ARGS', 'key'],
+    ['a conversation of spaces', {}, {}, { conversation: ' \u00a0\u200b' }, 'INVALID_ARGS', 'conversation'],
+    ['a turn of spaces', {}, {}, { turn: ' \u00a0\u200b' }, 'INVALID_ARGS', 'turn'],
+    ['a run of spaces', {}, {}, { run: ' \u00a0\u200b' }, 'INVALID_ARGS', 'run'],
+    ['a toolCallId of spaces', {}, {}, { toolCallId: ' \u00a0\u200b' }, 'INVALID_ARGS', 'toolCallId'],
+    ['a again of spaces', {}, {}, { again: ' \u00a0\u200b' }, 'INVALID_ARGS', 'again'],
     ['an instant that is none', { per: day() }, {}, { at: new Date('x') }, 'INVALID_ARGS', 'at'],
     ['another major version', { version: '2.1' }, {}, { version: '3' }, 'VERSION_MISMATCH', 'version'],
     [
@@ -333,7 +344,7 @@ describe('every code', () => {
       await clock.until(semel.tool({ ...base, run: () => 1 })({}));
     },
     async RESULT_OMITTED({ semel }) {
-      const tool = semel.tool({ ...base, run: () => () => 1 });
+      const tool = semel.tool({ ...base, run: (): unknown => () => 1 });
       await tool({});
       await tool({});
     },

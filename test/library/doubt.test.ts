@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSemel, landed, notLanded, type SemelError, unsure } from 'semel';
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import { gate, type Rig, rest, rig } from './support.ts';
 
 const minute = 60_000;
@@ -543,6 +544,25 @@ describe('sweep', () => {
     });
     expect(await sweeper.doubts.sweep()).toEqual({ landed: 2, notLanded: 0, open: 0 });
     expect(sent).toHaveLength(2);
+  });
+
+  test('does not run stored args that a changed schema refuses, and only asks about them', async () => {
+    const made = rig();
+    const { sent, send } = mailer(3);
+    const keyed = { ...mail, provider: { name: 'mailer', window: '48h' } } as const;
+    const old = made.semel.tool({ ...keyed, input: z.object({ to: z.string() }), run: (args) => send(args) });
+    for (const to of ['ann', 'bob', 'cat@x.de']) await old.try({ to });
+    const later = made.another();
+    later.tool({
+      ...keyed,
+      input: z.object({ to: z.email() }),
+      run: (args) => send(args),
+      verify: ({ to }) => (to === 'ann' ? landed({ id: 'found' }) : unsure('no list')),
+    });
+    await made.clock.advance(60_000);
+    expect(await later.doubts.sweep()).toEqual({ landed: 2, notLanded: 0, open: 1 });
+    expect(sent.map((each) => (each as Mail).to)).toEqual(['ann', 'bob', 'cat@x.de', 'cat@x.de']);
+    expect(made.warnings.filter((each) => each.includes('do not fit'))).toHaveLength(1);
   });
 
   test('without `execute` it only asks', async () => {

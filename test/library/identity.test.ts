@@ -171,6 +171,42 @@ test('what the caller changes after the call changes neither its key nor its eff
   );
 });
 
+test.each([
+  ['many objects', () => ({ id: 1, rows: Array.from({ length: 120_000 }, () => ({ n: 1 })) })],
+  [
+    'deep ones',
+    () => ({ id: 1, rows: Array.from({ length: 300 }).reduce<unknown>((row) => [row], { n: 1 }) }),
+  ],
+  [
+    'one object in many places',
+    () => {
+      const shared = { n: 1 };
+      return { id: 1, rows: Array.from({ length: 120_000 }, () => shared) };
+    },
+  ],
+])('what the caller changes after the call changes no effect, also of %s', async (_name, make) => {
+  const seen: string[] = [];
+  const run = (args: Any) => void seen.push(JSON.stringify(args));
+  const tool = quick().tool({ ...base, identity: ['id'], run } as Any) as Any;
+  const args = make() as Any;
+  const before = JSON.stringify(args);
+  const call = tool(args);
+  let last = args.rows;
+  while (Array.isArray(last)) last = last.at(-1);
+  last.n = 2;
+  await call;
+  expect(seen).toEqual([before]);
+});
+
+test('args of more objects than can be copied are refused', async () => {
+  const rows = Array.from({ length: 500_001 }, () => []);
+  const result = await (quick().tool({ ...base, identity: ['id'], run: () => 1 } as Any) as Any).try({
+    id: 1,
+    rows,
+  });
+  expect(result.error).toMatchObject({ code: 'INVALID_ARGS', path: 'args' });
+});
+
 test('args that are not plain are judged as they are', async () => {
   const loop: Record<string, unknown> = {};
   loop.self = loop;
@@ -286,6 +322,20 @@ describe('redact', () => {
     const seen = await stored(['cards.number', 'api.key'], args);
     expect(seen.args).toEqual({ id: 1, cards: [{ last: '11' }, {}] });
     expect(seen.warnings.filter((each) => each.includes('redact'))).toEqual([]);
+  });
+
+  test('leaves no digest of a redacted field, and warns where the key holds one', async () => {
+    const { semel, warnings, store } = rig();
+    const secret = { ...base, name: 'pay', redact: ['card', 'note'], run: () => 1 } as Any;
+    const tool = semel.tool({ ...secret, identity: ['id'] }) as Any;
+    await tool({ id: 1, card: '4111', note: 'x', text: 'y' });
+    const { items } = await store.list({ namespace: 'test', limit: 1 });
+    expect(Object.keys(JSON.parse(items[0]?.content ?? ''))).toEqual(['text']);
+    expect(warnings.filter((each) => each.includes('never stored'))).toEqual([]);
+    semel.tool({ ...secret, name: 'pay2', content: ['note'] });
+    expect(warnings.filter((each) => each.includes('never stored'))).toEqual([
+      expect.stringContaining('pay2: `card`'),
+    ]);
   });
 
   test('reaches into objects of another realm, and cuts out whole what it cannot look into', async () => {
@@ -687,4 +737,13 @@ describe('keys are frozen', () => {
     ];
     expect(new Set(keys).size).toBe(4);
   });
+});
+
+test('a remembered tool that looks like a setter is told that on, off, on runs as on, off', () => {
+  const { semel, warnings } = rig();
+  const run = () => 1;
+  for (const name of ['lamp.set', 'updateIssue', 'asset.move', 'settle']) semel.tool({ ...base, name, run });
+  semel.tool({ name: 'lamp.enable', effect: 'write-idempotent', run });
+  const said = warnings.filter((each) => each.includes('write-idempotent'));
+  expect(said.map((each) => each.split(' ')[0])).toEqual(['lamp.set', 'updateIssue']);
 });

@@ -179,3 +179,113 @@ function cycle(): unknown {
   value.self = value;
   return value;
 }
+
+describe('what cannot be stored is said when it is returned, not first when a retry asks for it', () => {
+  const untyped = (value: unknown) => (): unknown => value;
+
+  test.each<[string, unknown, RegExp]>([
+    ['a Response', new Response('x'), /result is an instance of Response/],
+    ['a stream', { body: new Response('x').body }, /result\.body is an instance of ReadableStream/],
+    ['a function', [() => 1], /result\[0\] is a function/],
+    ['too much', 'x'.repeat(2_000_000), /more than 1048576 bytes/],
+  ])('%s', async (_name, value, path) => {
+    const { semel, warnings } = rig();
+    const tool = semel.tool({ ...base, run: untyped(value) });
+    for (const id of [1, 2]) await tool({ id });
+    const said = warnings.filter((each) => !each.includes('in memory'));
+    expect(said).toEqual([expect.stringMatching(path)]);
+    expect(said[0]).toMatch(/^post: its value is not stored .*A retry .* gets RESULT_OMITTED/);
+    await expect(tool({ id: 1 })).rejects.toMatchObject({ code: 'RESULT_OMITTED' });
+  });
+
+  test('but not where a replay needs no stored value', async () => {
+    const { semel, warnings } = rig();
+    const run = untyped(() => 1);
+    await semel.tool({ ...base, name: 'a', result: 'reference', run })({});
+    await semel.tool({ ...base, name: 'b', onReplay: () => 1, run })({});
+    await semel.tool({ name: 'c', effect: 'write-idempotent', run })({});
+    expect(warnings.filter((each) => each.includes('not stored'))).toEqual([]);
+  });
+});
+
+describe('a value with a toJSON is never replayed as what that returns', () => {
+  const hidden = (value: object) => Object.defineProperty(value, 'toJSON', { value: () => 'other' });
+
+  test.each<[string, () => unknown]>([
+    ['hidden in an object', () => hidden({ id: 1 })],
+    ['hidden in a list', () => ({ items: hidden([1, 2]) })],
+    [
+      'in the prototype of an object without one',
+      () => ({ a: Object.create(null, { toJSON: { value: () => 1 } }) }),
+    ],
+  ])('%s', async (_name, make) => {
+    const { semel } = rig();
+    const tool = semel.tool({ ...base, run: (): unknown => make() });
+    await tool({});
+    await expect(tool({})).rejects.toMatchObject({ code: 'RESULT_OMITTED' });
+  });
+
+  test('inherited by all objects', async () => {
+    const { semel } = rig();
+    const tool = semel.tool({ ...base, run: (): unknown => ({ id: new Map([[1, [2]]]) }) });
+    for (const prototype of [Object.prototype, Array.prototype]) {
+      Object.defineProperty(prototype, 'toJSON', { value: () => 'other', configurable: true });
+      try {
+        await tool({ on: prototype === Array.prototype }).catch(() => undefined);
+      } finally {
+        Reflect.deleteProperty(prototype, 'toJSON');
+      }
+    }
+    for (const on of [true, false]) {
+      const again = await tool.try({ on });
+      expect(again.ok ? again.value : again.error.code).not.toBe('other');
+    }
+  });
+});
+
+describe('a generator runs nothing by being called', () => {
+  const ran: string[] = [];
+  function* steps() {
+    ran.push('step');
+    yield 1;
+  }
+  async function* slowSteps() {
+    ran.push('slow');
+    yield 1;
+  }
+
+  test('so it is refused as `run`, `prepare` or `verify`', () => {
+    const semel = quick();
+    for (const part of ['run', 'prepare', 'verify', 'onReplay'])
+      for (const generator of [steps, slowSteps, { *m() {} }.m])
+        expect(() => semel.tool({ ...base, run: () => 1, [part]: generator } as never)).toThrow(
+          expect.objectContaining({ code: 'CONTRACT_INVALID', path: part }),
+        );
+  });
+
+  test('so it is refused as the effect of `once`', async () => {
+    await expect(quick().once('x', 1, steps as () => unknown)).rejects.toMatchObject({
+      code: 'INVALID_ARGS',
+      path: 'effect',
+    });
+  });
+
+  test.each<[string, () => unknown]>([
+    ['a generator', () => steps()],
+    ['an async generator', async () => slowSteps()],
+    ['a mapped one', () => ([1, 2].values() as unknown as number[]).map(() => ran.push('mapped'))],
+  ])('and one that `run` returns is in doubt, not done: %s', async (_name, run) => {
+    const { semel } = rig();
+    const result = await semel.tool({ ...base, run }).try({});
+    expect(result).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    expect(result.ok ? '' : String(result.error)).toMatch(/returned a generator/);
+    const again = await semel.tool({ name: 'set', effect: 'write-idempotent', run }).try({});
+    expect(again).toMatchObject({ ok: false, error: { code: 'FAILED', retriable: true } });
+    expect(ran).toEqual([]);
+  });
+
+  test('a read may stream', async () => {
+    const read = quick().tool({ name: 'read', effect: 'read', run: steps });
+    expect([...((await read({})) as Iterable<number>)]).toEqual([1]);
+  });
+});

@@ -306,3 +306,17 @@ describe('what is visible', () => {
     ]);
   });
 });
+
+test('a value that no ledger can give back needs a word about replays', () => {
+  const fetched = async () => new Response('x');
+  // @ts-expect-error a Response cannot be stored
+  void (() => semel.tool({ ...base, name: 'r1', run: fetched }));
+  // @ts-expect-error a function cannot be stored
+  void (() => semel.tool({ ...base, name: 'r2', run: () => () => 1 }));
+  // @ts-expect-error a stream cannot be stored
+  void (() => semel.tool({ ...base, name: 'r3', run: (): ReadableStream | null => null }));
+  semel.tool({ ...base, name: 'r4', result: 'reference', run: fetched });
+  semel.tool({ ...base, name: 'r5', onReplay: () => new Response('y'), run: fetched });
+  semel.tool({ name: 'r6', effect: 'read', run: fetched });
+  semel.tool({ ...base, name: 'r7', run: (): unknown => 1 });
+});

@@ -90,8 +90,12 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
       return made;
     },
     sweep: (toolOf: (contract: string) => Tool | undefined, execute: boolean) =>
-      sweep(ledger, runner, namespace, toolOf, { execute }),
+      sweep(ledger, runner, namespace, (contract) => knownAs(toolOf(contract)), { execute }),
   });
+}
+
+function knownAs(tool: Tool | undefined) {
+  return tool && { tool, schema: undefined };
 }
 
 function clockOf(scheduler: Scheduler, owner: Owner & { clockOffset: number }): Clock {
