@@ -50,12 +50,23 @@ export async function doneWords(semel: Semel, record: RecordInfo): Promise<strin
   return `was already done ${when} by ${shownOwner(record.owner)}`;
 }
 
-export function couldNotStart(command: readonly string[], { exit }: ChildEnding): string {
+export function couldNotStart(command: readonly string[], { exit, failure = '' }: ChildEnding): string {
   const [file] = command;
-  return exit === 127
-    ? `${file} was not found; is it in the PATH, or written with its folder?`
-    : `${file} could not be executed; may this user execute it?`;
+  if (exit === 127) return `${file} was not found; is it in the PATH, or written with its folder?`;
+  const why = startFailures[failure];
+  if (why !== undefined) return `${file} could not be started: ${why}`;
+  return ['EACCES', 'EPERM', 'ENOEXEC', 'ENOTDIR'].includes(failure)
+    ? `${file} could not be executed; may this user execute it?`
+    : `${file} could not be started (${failure})`;
 }
+
+const startFailures: Readonly<Record<string, string>> = {
+  E2BIG: 'its arguments and environment are too long',
+  EMFILE: 'too many files are open; raise the limit (ulimit -n)',
+  ENFILE: 'too many files are open on this machine',
+  EAGAIN: 'there are too many processes; raise the limit (ulimit -u)',
+  ENOMEM: 'there is not enough memory',
+};
 
 /**
  * Ends this process without a word to the ledger about what it holds: that stays with the processes that the command

@@ -1,7 +1,9 @@
 // `--id name=value`: the identity of a run or an effect, as it is typed.
 
+import { repeatedName } from '../core/repeated-name.ts';
 import type { Ids } from '../jobs/index.ts';
 import { smallText } from './input.ts';
+import { cut } from './print.ts';
 import type { CommandName } from './summaries.ts';
 import { usageError } from './usage.ts';
 
@@ -33,7 +35,11 @@ export function jsonFrom(command: CommandName, path: string): unknown {
 
 export function parsedJson(command: CommandName, from: string, text: string): unknown {
   try {
-    return JSON.parse(text, exactNumbers);
+    const parsed: unknown = JSON.parse(text, exactNumbers);
+    // The last one would count, so that two intents that differ in the first are one.
+    const twice = repeatedName(text);
+    if (twice !== undefined) throw new SyntaxError(`${JSON.stringify(twice)} is named twice in one object`);
+    return parsed;
   } catch (error) {
     throw usageError(
       command,
@@ -45,12 +51,26 @@ export function parsedJson(command: CommandName, from: string, text: string): un
 
 /** A number that JavaScript cannot hold would become its neighbour, and two intents one. */
 function exactNumbers(this: unknown, name: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== 'number' || context?.source === undefined || !/^-?\d{16,}$/.test(context.source))
-    return value;
-  if (BigInt(context.source) === BigInt(value)) return value;
+  if (typeof value !== 'number' || context?.source === undefined) return value;
+  if (decimalOf(context.source) === decimalOf(String(value))) return value;
+  const shown = cut(context.source, 60);
   throw new SyntaxError(
-    `the number ${context.source} of ${JSON.stringify(name)} is too large; write it as a text`,
+    `the number ${shown} of ${JSON.stringify(name)} has more digits than a number keeps; write it as a text`,
   );
+}
+
+/** Sign, digits and exponent of a number, however it is written: `1200`, `1.2e3` and `12.00E2` are one. */
+function decimalOf(text: string): string | undefined {
+  const [, sign, whole, fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  const digits = whole + fraction;
+  let from = 0;
+  let to = digits.length;
+  while (digits[from] === '0') from += 1;
+  while (to > from && digits[to - 1] === '0') to -= 1;
+  if (from === to) return '0';
+  return `${sign}${digits.slice(from, to)}e${BigInt(exponent) + BigInt(digits.length - to - fraction.length)}`;
 }
 
 /** By --id and by --id-json, which has to be an object: an effect is about named things. */

@@ -23,6 +23,7 @@ export interface ChildOptions {
   readonly graceMs: number;
   /** Aborts when the command may not go on. */
   readonly signal: AbortSignal;
+  readonly say: (message: string) => void;
 }
 
 export interface ChildEnding {
@@ -31,6 +32,8 @@ export interface ChildEnding {
   readonly signal: NodeJS.Signals | undefined;
   /** It was never executed. (A script that ends with 127 did run: a command inside it was not found.) */
   readonly neverStarted: boolean;
+  /** Why it was not executed, in the system's word: EACCES, EMFILE. */
+  readonly failure: string | undefined;
   readonly timedOut: boolean;
   /** Somebody wanted this process to end, and the command was told. */
   readonly interruptedBy: NodeJS.Signals | undefined;
@@ -53,6 +56,9 @@ export interface ChildEnding {
 
 export const tailBytes = 65_536;
 export const mostBytes = 16 * 1024 * 1024;
+
+/** How often a guard looks whether its command still holds its life. */
+const holdMs = 500;
 
 /** As GNU timeout says it. */
 const timeoutExit = 124;
@@ -91,6 +97,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     exit,
     signal: by ?? undefined,
     neverStarted: failure !== undefined,
+    failure: failure?.code,
     timedOut,
     interruptedBy,
     tookMs,
@@ -136,14 +143,31 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
       passOn(err, isTalk ? 'unused' : process.stderr, tail.add),
     ];
     kin.started();
+    const watching = watchHold();
     const timer = Number.isFinite(timeoutMs) ? setTimeout(onTimeout, timeoutMs) : undefined;
     const onAbort = () => stop('SIGTERM');
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
     const ended = await endOf(child);
     clearTimeout(timer);
+    clearInterval(watching);
     signal.removeEventListener('abort', onAbort);
     return ended;
+  }
+
+  /** Twice in a row: a command that has just ended holds nothing either. */
+  function watchHold(): NodeJS.Timeout {
+    let missed = 0;
+    const watching = setInterval(() => {
+      missed = kin.lives() ? 0 : missed + 1;
+      if (missed < 2) return;
+      clearInterval(watching);
+      life.hide();
+      options.say(
+        `${file} closed descriptor ${life.at + 1}, by which semel sees that it lives: if semel is killed, only the lease keeps others away`,
+      );
+    }, holdMs);
+    return watching.unref();
   }
 
   function onTimeout(): void {

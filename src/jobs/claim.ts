@@ -7,6 +7,7 @@ import { NotLanded } from '../core/signals.ts';
 import type { CallOptions, OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
 import { heldAbove } from './context.ts';
 import { type Holder, holderOf, lookHoldsMs } from './holder.ts';
+import { isPartOf } from './life.ts';
 
 export type IfBusy = 'skip' | 'wait' | 'fail';
 
@@ -51,6 +52,8 @@ export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
     const { holder, record: before } = await holderOf(semel, folder, key);
     if (holder !== undefined) {
       if (ifBusy !== 'wait' || systemClock.mono() >= until) return { kind: 'busy', holder };
+      if (!isWaiting && isPartOf(folder, holder.record.owner))
+        return { kind: 'refused', error: insideItself(tool.contract.name) };
       if (!isWaiting) onWait(holder);
       isWaiting = true;
       await new Promise((resolve) => setTimeout(resolve, pauseMs));

@@ -108,6 +108,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
       timeoutMs: options.timeoutMs,
       graceMs: options.graceMs,
       signal: attempt.signal,
+      say,
     });
     const isTooLong = ending.exit === 0 && ending.stdout === undefined;
     const words = isTooLong ? 'printed more than is kept' : told(ending, options.timeoutMs);

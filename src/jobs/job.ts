@@ -236,6 +236,7 @@ async function attemptOnce(
     timeoutMs,
     graceMs,
     signal: AbortSignal.any([attempt.signal, turn.signal]),
+    say,
   }).catch(async (error) => {
     // It was not started, so nobody is left in doubt about it.
     await attempt.release(error);

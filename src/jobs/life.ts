@@ -1,14 +1,17 @@
 // Whether the processes of a run live, told by the kernel. Each guard makes a named pipe beside the ledger and keeps it
 // open for reading; its command inherits the descriptor. Whoever can open the pipe for writing knows that one of them
-// still lives; ENXIO says that all are gone, for good. No process id, start time or host name is trusted.
+// still lives; ENXIO says that all are gone, for good. No process id, start time or host name is trusted. A pipe is known
+// to one kernel, while its name may be seen by others (a shared disk): each boot of a machine has a folder of its own.
 
 import {
   closeSync,
   constants,
   existsSync,
-  fstatSync,
+  lstatSync,
   openSync,
+  readdirSync,
   renameSync,
+  rmSync,
   statSync,
   writeSync,
 } from 'node:fs';
@@ -16,17 +19,12 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SemelError } from '../core/errors.ts';
 import { folderProblem, makeFolder, nearestExisting } from '../store/files.ts';
-import { defaultPath } from '../stores/sqlite/index.ts';
+import { bootId, defaultPath, shortBoot } from '../stores/sqlite/index.ts';
+import { isHeldAbove } from './ancestry.ts';
+import { freeDescriptors } from './descriptors.ts';
 import { hasReader, leavePipes, type PipeSet, renewPipes, sweepPipes, takePipes } from './pipes.ts';
 
 const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
-
-/**
- * High enough that a shell script, which can name only single digits portably, does not touch it. A guard inside a guard
- * takes others, so that what it starts holds the lives of both.
- */
-const firstDescriptor = 99;
-const enoughBelow = 24;
 
 export interface Pipe {
   readonly reading: number;
@@ -55,6 +53,8 @@ export interface Life {
   readonly at: number;
   /** For the output of one command. True pipes: a script may open /dev/stdout. */
   pipes(): Promise<Pipes>;
+  /** The command let go of its descriptor: that nobody holds the pipe says nothing any more, so it is removed. */
+  hide(): void;
   /** The record says how it ended: nobody needs to ask any more. */
   end(): void;
 }
@@ -82,22 +82,31 @@ export function shownOwner(owner: string): string {
 export async function beginLife(folder: string, mark: string): Promise<Life> {
   refuseForeignHome(folder);
   makeFolder(folder);
-  const problem = folderProblem(folder);
-  if (problem !== undefined) throw notOurs(folder, problem);
-  const path = join(folder, mark);
-  const set = await takePipes(folder, mark);
-  sweepPipes(folder, keptMs);
+  const here = join(folder, kernel());
+  makeFolder(here);
+  for (const each of [folder, here]) {
+    const problem = folderProblem(each);
+    if (problem !== undefined) throw notOurs(each, problem);
+  }
+  const at = freeDescriptors();
+  const path = join(here, mark);
+  const set = await takePipes(here, mark);
+  sweepPipes(here, keptMs);
+  sweepKernels(folder);
   const descriptor = openSync(set.life, O_RDONLY | O_NONBLOCK);
   // Under its name from now on, and alive before anybody can know that name.
   renameSync(set.life, path);
   let isFirst = true;
   return {
     descriptor,
-    at: freeDescriptor(),
+    at,
     async pipes() {
       if (!isFirst) await renewPipes(set);
       isFirst = false;
       return pipesOf(set);
+    },
+    hide() {
+      rmSync(path, { force: true });
     },
     end() {
       closeSync(descriptor);
@@ -123,8 +132,29 @@ function refuseForeignHome(folder: string): void {
 export function isAlive(folder: string, owner: string): boolean | undefined {
   const mark = markOf(owner);
   // In a folder of somebody else, "all are gone" would be a lie that starts a second run.
-  if (mark === undefined || lifeProblem(folder) !== undefined) return undefined;
-  return hasReader(join(folder, mark));
+  const here = join(folder, kernel());
+  if (mark === undefined || (lifeProblem(folder) ?? lifeProblem(here)) !== undefined) return undefined;
+  const isHeld = hasReader(join(here, mark));
+  return isHeld === false && kernel() === unknownKernel ? undefined : isHeld;
+}
+
+/** True: this process is part of what the owner started, and would wait for itself. */
+export function isPartOf(folder: string, owner: string): boolean {
+  const mark = markOf(owner);
+  return mark !== undefined && isHeldAbove(join(folder, kernel(), mark));
+}
+
+/** Where the system has no name for it, another machine may be at work in the same folder. */
+const unknownKernel = 'unknown';
+let thisKernel: string | undefined;
+
+/** This boot of this machine: what is asked of its pipes, it alone knows. */
+function kernel(): string {
+  if (thisKernel === undefined) {
+    const id = bootId();
+    thisKernel = id === undefined || id === '' ? unknownKernel : shortBoot(id);
+  }
+  return thisKernel;
 }
 
 /** Why a folder of pipes is not believed; undefined also where there is none yet. */
@@ -164,26 +194,17 @@ function kinOf(path: string): Kin {
   };
 }
 
-/**
- * With enough free ones below: a spawn makes a pipe on the lowest of them, by which it hears that the command could not be
- * executed. Were ours put in its place, that would look like a command that ran and ended with 127.
- */
-function freeDescriptor(): number {
-  let below = 0;
-  for (let at = 0; ; at += 1) {
-    if (at >= firstDescriptor && below >= enoughBelow && !isOpen(at) && !isOpen(at + 1)) return at;
-    if (!isOpen(at)) below += 1;
+/** What other boots have left. Another machine may be at work in its own, so only what nobody has touched for long. */
+function sweepKernels(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (name === kernel() || found === undefined || Date.now() - found.mtimeMs <= keptForKernelsMs) continue;
+    rmSync(path, { recursive: true, force: true });
   }
 }
 
-function isOpen(descriptor: number): boolean {
-  try {
-    fstatSync(descriptor);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const keptForKernelsMs = 12 * keptMs;
 
 function bothEnds(path: string): Pipe {
   const reading = openSync(path, O_RDONLY | O_NONBLOCK);

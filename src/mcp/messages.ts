@@ -1,8 +1,8 @@
 // JSON-RPC as MCP speaks it, as far as the proxy reads it.
 
 import { isUtf8 } from 'node:buffer';
+import { repeatedName } from '../core/repeated-name.ts';
 import { mayRound, parsedExactly } from './numbers.ts';
-import { repeatedName } from './repeated.ts';
 
 export type Id = string | number;
 

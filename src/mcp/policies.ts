@@ -6,11 +6,11 @@ import { isSemelError, SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import { checkKnown, fieldsOf as knownFields } from '../core/known-fields.ts';
 import { day, hour, minute, month, type Per, week } from '../core/period.ts';
+import { repeatedName } from '../core/repeated-name.ts';
 import { effects } from '../core/words.ts';
 import { type AnyPolicy, type PolicyTerms, termsOf } from '../guard/index.ts';
 import type { ListedTool } from './messages.ts';
 import { type FileProvider, fileProvider, providerOf } from './policy-provider.ts';
-import { repeatedName } from './repeated.ts';
 
 /** What a tool means by a result that is marked as an error. */
 export type ErrorMeaning = 'ask' | 'in-doubt' | 'refused' | 'not-landed';

@@ -1,14 +1,15 @@
 // SIGKILL of the guard, of its command, of both: an effect is never repeated silently, a run is taken over, and nothing
 // overlaps.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { daily, eventually, type Place, place, type Started } from './place.ts';
+import { daily, eventually, type Place, place, type Started, until } from './place.ts';
 
-const command = (seconds: number) => [
+/** It waits for `go`, where it is to live on. */
+const command = (waits = true) => [
   'sh',
   '-c',
-  `echo $$ >> pids; sleep ${seconds}; echo x >> effects; echo done`,
+  `echo $$ >> pids; ${waits ? `${until('go')}; ` : ''}echo x >> effects; echo done`,
 ];
 
 async function pidOf(at: Place, nth = 0): Promise<number> {
@@ -33,12 +34,13 @@ async function killed(started: Started): Promise<void> {
 describe('a run whose guard is killed', () => {
   test('stays taken as long as its command lives, and is taken over when that is gone', async () => {
     const at = place();
-    const first = at.start('run', 'job', ...daily, '--', ...command(3));
+    const first = at.start('run', 'job', ...daily, '--', ...command());
     const pid = await pidOf(at);
     await killed(first);
     expect(isAlive(pid)).toBe(true);
     const busy = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo overlap >> effects');
     expect([busy.code, busy.stderr]).toEqual([0, expect.stringContaining('job is running since')]);
+    writeFileSync(at.path('go'), '');
     await eventually(() => !isAlive(pid), 'its end');
     const next = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo second >> effects');
     expect(next.code).toBe(0);
@@ -48,7 +50,7 @@ describe('a run whose guard is killed', () => {
 
   test('stays taken past its lease, and by what the command left behind too', async () => {
     const at = place();
-    const script = '(sleep 14; echo left >> effects) & echo $! >> pids; wait';
+    const script = `(${until('go')}; echo left >> effects) & echo $! >> pids; wait`;
     const first = at.start('run', 'job', ...daily, '--lease', '10s', '--', 'sh', '-c', script);
     const pid = await pidOf(at);
     await killed(first);
@@ -65,6 +67,7 @@ describe('a run whose guard is killed', () => {
       'echo overlap >> effects',
     );
     expect(busy.stderr).toContain('its guard is gone, its command still runs');
+    writeFileSync(at.path('go'), '');
     await eventually(() => !isAlive(pid), 'its end');
     expect((await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo next >> effects')).code).toBe(0);
     expect(at.lines('effects')).toEqual(['left', 'next']);
@@ -110,21 +113,22 @@ describe('an effect', () => {
   test('whose command is killed is in doubt', async () => {
     const at = place();
     // What it left behind has the output, and is waited for.
-    const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command(3));
+    const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command());
     process.kill(await pidOf(at), 'SIGKILL');
     expect((await first.ended).code).toBe(76);
-    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', ...command(0))).code).toBe(76);
+    expect((await at.semel('once', 'mail', '--id', 'a=1', '--', ...command(false))).code).toBe(76);
     expect(at.lines('effects')).toEqual([]);
   });
 
   test('whose guard is killed is busy while its command lives, then in doubt: never run again silently', async () => {
     const at = place();
-    const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command(2));
+    const first = at.start('once', 'mail', '--id', 'a=1', '--', ...command());
     const pid = await pidOf(at);
     await killed(first);
     const again = (...more: string[]) =>
-      at.semel('once', 'mail', '--id', 'a=1', ...more, '--', ...command(0));
+      at.semel('once', 'mail', '--id', 'a=1', ...more, '--', ...command(false));
     expect((await again('--if-busy', 'fail')).code).toBe(75);
+    writeFileSync(at.path('go'), '');
     await eventually(() => !isAlive(pid), 'its end');
     const said = await again();
     expect([said.code, said.stderr]).toEqual([76, expect.stringContaining('The process that ran it died')]);

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { isAlive } from '../../src/jobs/index.ts';
 import { folderProblem, isOwn, makeFolder, openRegular, othersWhoWrite } from '../../src/store/files.ts';
-import { main, type Place, place } from './place.ts';
+import { kernel, main, type Place, place } from './place.ts';
 
 /** Of nobody. */
 const other = 65_534;
@@ -41,7 +41,7 @@ describe.runIf(isRoot)('of another user', () => {
     await at.semel('once', 'mail', '--id', 'a=1', '--', 'true');
     const live = at.path('ledger.db-live');
     const mark = '0123456789abcdef0123';
-    fifo(`${live}/${mark}`);
+    fifo(`${live}/${kernel}/${mark}`);
     chownSync(live, other, other);
     expect(isAlive(live, `host:1#${mark}`)).toBeUndefined();
     const said = await at.semel('run', 'job', '--', 'touch', 'ran');
@@ -54,7 +54,7 @@ describe.runIf(isRoot)('of another user', () => {
     const at = place();
     const once = (id: string) => at.semel('once', 'mail', '--id', `a=${id}`, '--', 'true');
     await once('1');
-    const spare = at.path('ledger.db-live/spare');
+    const spare = at.path(`ledger.db-live/${kernel}/spare`);
     const [set] = readdirSync(spare);
     const pipe = `${spare}/${set}/out`;
     giveAway(pipe);

@@ -2,35 +2,34 @@
 
 import { readdirSync, symlinkSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { eventually, place } from './place.ts';
+import { closing, eventually, kernel, place } from './place.ts';
 
 const job = (...words: readonly string[]) => ['run', 'job', '--per', 'none', '--', ...words];
 
 test('only the first run makes pipes', async () => {
   const at = place();
   await at.semel(job('true'));
-  const spare = readdirSync(at.path('ledger.db-live/spare'));
+  const spare = readdirSync(at.path(`ledger.db-live/${kernel}/spare`));
   expect(spare).toHaveLength(1);
   // A PATH without mkfifo.
   symlinkSync('/bin/echo', at.path('echo'));
   const { semel } = at.with({ env: { PATH: at.folder } });
   for (const word of ['one', 'two'])
     expect(await semel(job('echo', word))).toMatchObject({ code: 0, stdout: `${word}\n`, stderr: '' });
-  expect(readdirSync(at.path('ledger.db-live'))).toEqual(['spare']);
+  expect(readdirSync(at.path(`ledger.db-live/${kernel}`))).toEqual(['spare']);
 });
 
 test('where pipes cannot be made, nothing is run, and it says so', async () => {
   const at = place();
   const said = await at.with({ env: { PATH: at.folder } }).semel(job('/bin/echo', 'ran'));
   expect(said).toMatchObject({ code: 69, stdout: '' });
-  expect(said.stderr).toMatch(/No pipe could be made in \S+-live \(.*mkfifo.*\)\. Nothing was run\./);
+  expect(said.stderr).toMatch(/No pipe could be made in \S+-live\/\w+ \(.*mkfifo.*\)\. Nothing was run\./);
 });
 
 test('what writes on after its run is not heard in the next one', async () => {
   const at = place();
   // It lets go of all but the output of its run, so nobody knows of it.
-  const hidden =
-    'trap "" PIPE; exec 99<&- 100<&-; touch hidden; until [ -e go ] || [ ! -e hidden ]; do sleep 0.02; done; echo late; echo late >&2; touch written';
+  const hidden = `trap "" PIPE; ${closing('*-live/*')}; touch hidden; until [ -e go ] || [ ! -e hidden ]; do sleep 0.02; done; echo late; echo late >&2; touch written`;
   await at.semel(job('bash', '-c', `setsid bash -c '${hidden}' & until [ -e hidden ]; do sleep 0.02; done`));
   const next = at.start(
     job('bash', '-c', 'echo one; touch go; until [ -e written ]; do sleep 0.02; done; sleep 0.1; echo two'),
@@ -40,8 +39,7 @@ test('what writes on after its run is not heard in the next one', async () => {
 
 test('what keeps only the life of its run does not keep the next one alive', async () => {
   const at = place();
-  const hidden =
-    'exec 100<&- >/dev/null 2>&1 </dev/null; touch hidden; until [ -e go ] || [ ! -e hidden ]; do sleep 0.02; done';
+  const hidden = `${closing('*/kin')}; exec >/dev/null 2>&1 </dev/null; touch hidden; until [ -e go ] || [ ! -e hidden ]; do sleep 0.02; done`;
   await at.semel(job('bash', '-c', `setsid bash -c '${hidden}' & until [ -e hidden ]; do sleep 0.02; done`));
   // The next one is killed with all that it started: the one after it need not wait.
   const killed = at.start(job('sh', '-c', 'echo $$ > pid; exec sleep 60'));

@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, onTestFinished } from 'vitest';
+import { bootId, shortBoot } from '../../src/stores/sqlite/boot.ts';
 
 /** As it was built for this run of the tests (build.ts). */
 export const main = process.env.SEMEL_BUILT_COMMAND as string;
@@ -23,6 +24,15 @@ export interface Started {
   readonly ended: Promise<Said>;
   /** What it has printed so far. */
   stdoutBytes(): Buffer;
+  stderrBytes(): Buffer;
+}
+
+/** Where the guards of this machine keep their pipes, below `<ledger>-live`. */
+export const kernel = shortBoot(bootId() ?? '');
+
+/** For bash: lets go of the inherited descriptors that lead there. */
+export function closing(pattern: string): string {
+  return `for fd in /proc/$$/fd/*; do case $(readlink $fd) in ${pattern}) n=\${fd##*/}; [ $n -gt 2 ] && eval "exec $n<&-";; esac; done`;
 }
 
 /** A job that is done once a day. */
@@ -145,7 +155,7 @@ function startCommand(args: readonly string[], { cwd, env, input = '' }: Changes
       resolve({ code, signal, stdout, stderr, json: () => JSON.parse(stdout) });
     });
   });
-  return { child, ended, stdoutBytes: () => Buffer.concat(out) };
+  return { child, ended, stdoutBytes: () => Buffer.concat(out), stderrBytes: () => Buffer.concat(err) };
 }
 
 /** For a shell script: it waits for a file. */
@@ -153,10 +163,12 @@ export function until(name: string): string {
   return `until [ -e ${name} ]; do sleep 0.05; done`;
 }
 
+type Looked<T> = T | undefined | false;
+
 /** Until a condition holds, or for ten seconds. */
-export async function eventually<T>(look: () => T | undefined | false, what = 'it'): Promise<T> {
+export async function eventually<T>(look: () => Looked<T> | Promise<Looked<T>>, what = 'it'): Promise<T> {
   for (const until = Date.now() + 10_000; Date.now() < until; ) {
-    const found = look();
+    const found = await look();
     if (found !== undefined && found !== false) return found;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

@@ -116,7 +116,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
   'src/cli/namespaces.ts': [['test/cli/namespaces']],
-  'src/jobs/': [['src/jobs'], ['test/cli']],
+  'src/jobs/': [['src/jobs', 'test/cli/lives'], ['test/cli']],
   'src/providers/': [providers, ...usual],
   'src/core/caller.ts': [['test/mcp/callers']],
   'src/core/contract.ts': [['test/library/quiet-time'], ...usual],
