@@ -119,7 +119,6 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/jobs/': [['src/jobs', 'test/cli/lives'], ['test/cli']],
   'src/providers/': [providers, ...usual],
   'src/core/caller.ts': [['test/mcp/callers']],
-  'src/core/contract.ts': [['test/library/quiet-time'], ...usual],
   'src/core/contract.ts': [['test/library/quiet-time'], keys, ...usual],
   'src/core/provider.ts': [providers, ...usual],
   'src/cli/caller.ts': [['test/cli/caller']],
