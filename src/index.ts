@@ -1,6 +1,6 @@
 // The public names of `semel`, one by one.
 
-export type { Classified } from './core/classify.ts';
+export type { Classified, Via } from './core/classify.ts';
 export { type Clock, type Random, systemClock, systemRandom } from './core/clock.ts';
 export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, RetryPolicy } from './core/contract.ts';
 export type { Duration } from './core/duration.ts';

@@ -113,6 +113,69 @@ export function causesOf(error: unknown): readonly Error[] {
   return chain;
 }
 
+/** With such a code the request may have arrived: only its answer did not. */
+export function mayHaveArrived(code: string): boolean {
+  return ambiguousCodes.has(code) || /^(?:408|409|425|5\d\d|08\d\d\d|57P\d\d)$/.test(code);
+}
+
+const ambiguousCodes = new Set([
+  'ETIMEDOUT',
+  'ETIMEOUT',
+  'ESOCKETTIMEDOUT',
+  'ESOCKET',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ABORT_ERR',
+  'ERR_CANCELED',
+  'ERR_NETWORK',
+  'ERR_BAD_RESPONSE',
+  'ERR_STREAM_PREMATURE_CLOSE',
+  'ERR_HTTP2_STREAM_ERROR',
+  'ERR_HTTP2_SESSION_ERROR',
+  'ERR_HTTP2_GOAWAY_SESSION',
+  'UND_ERR_ABORTED',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_SOCKET',
+  'CANCELLED',
+  'DEADLINE_EXCEEDED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'UNKNOWN',
+  '40003',
+]);
+
+/** Anything can be thrown: an object whose fields cannot be read is replaced, so that it stops no ending. */
+export function legible(thrown: unknown): unknown {
+  try {
+    if (thrown instanceof AggregateError) for (const each of thrown.errors) readAll(each);
+    for (const each of causesOf(thrown)) readAll(each);
+    if (typeof thrown === 'object') readAll(thrown);
+    return thrown;
+  } catch {
+    return new Error('what was thrown cannot be read');
+  }
+}
+
+/** What was thrown, in its own words. */
+export function wordsOf(thrown: unknown): string {
+  try {
+    const read = legible(thrown);
+    return read instanceof Error ? read.message : String(read);
+  } catch {
+    return 'an object that has no text';
+  }
+}
+
+/** Throws where one of the fields that are looked at does. */
+function readAll(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  for (const field of ['name', 'message', 'code', 'status', 'syscall', 'cause', 'response'])
+    Reflect.get(value, field);
+}
+
 const beforeTheConnection = new Set(['connect', 'getaddrinfo', undefined]);
 
 const neverSent = new Set([

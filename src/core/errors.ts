@@ -149,5 +149,10 @@ export function withReceipt(error: SemelError, receipt: Receipt): SemelError {
 }
 
 export function isSemelError(error: unknown, code?: ErrorCode): error is SemelError {
-  return error instanceof SemelError && (code === undefined || error.code === code);
+  try {
+    return error instanceof SemelError && (code === undefined || error.code === code);
+  } catch {
+    // A revoked proxy is not an error of semel.
+    return false;
+  }
 }

@@ -2,6 +2,7 @@
 // observe; nothing that they do or throw reaches the path of a call.
 
 import { channel } from 'node:diagnostics_channel';
+import { wordsOf } from '../core/classify.ts';
 import type { Outcome } from '../core/words.ts';
 
 interface About {
@@ -89,5 +90,5 @@ export function createEvents(): EventHub {
 }
 
 function complain(name: EventName, error: unknown): void {
-  process.emitWarning(`A semel listener for "${name}" threw: ${String(error)}`);
+  process.emitWarning(`A semel listener for "${name}" threw: ${wordsOf(error)}`);
 }

@@ -136,7 +136,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       const { record, noted, settled, fenced } = answer;
       if (record !== undefined) {
         if (settled) cache.put(record, askedAt);
-        if (settled && !fenced) announce(record);
+        if (settled && !fenced) announce(record, isOldDoubt(request));
       }
       if (noted === 'fenced' || noted === 'lateNews') {
         events.emit(noted, { ...aboutRequest(request), outcome: request.outcome });
@@ -229,13 +229,18 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     return answer;
   }
 
-  function announce(record: StoredRecord): void {
+  function announce(record: StoredRecord, isOld: boolean): void {
     if (record.status === 'running') return;
     events.emit('settled', { ...about(record), outcome: record.status });
     const error = record.error?.message;
     if (record.status === 'released') events.emit('released', { ...about(record), error });
-    if (record.status === 'unknown') events.emit('doubt', { ...about(record), error });
+    if (record.status === 'unknown' && !isOld) events.emit('doubt', { ...about(record), error });
   }
+}
+
+/** Listeners have heard of this doubt: `verify` could not decide it, or its attempt was ended by its timeout before. */
+function isOldDoubt({ found, late }: SettleRequest): boolean {
+  return found || late === true;
 }
 
 function about({ namespace, contract, key, fence }: StoredRecord) {

@@ -1,7 +1,7 @@
 // How an attempt's ending reaches the ledger and the caller. The record decides what the caller hears: an
 // ending that is sure of itself may meet a record that is not.
 
-import { causesOf, codesOf } from '../core/classify.ts';
+import { causesOf, codesOf, legible } from '../core/classify.ts';
 import type { Clock } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
@@ -12,7 +12,15 @@ import { type Ledger, pause } from '../ledger/index.ts';
 import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
-import { inDoubt, type Receipt, type Result, receiptOf, recordedError, refused } from './receipt.ts';
+import {
+  evidenceOf,
+  inDoubt,
+  type Receipt,
+  type Result,
+  receiptOf,
+  recordedError,
+  refused,
+} from './receipt.ts';
 import { takenOver } from './refusals.ts';
 import { replay } from './replay.ts';
 import type { Try } from './tries.ts';
@@ -29,7 +37,13 @@ export interface Concluding {
   readonly closing: AbortSignal;
 }
 
-export async function conclude(deps: Concluding, attempt: Attempt, ended: Try): Promise<Result> {
+export function conclude(deps: Concluding, attempt: Attempt, ended: Try): Promise<Result> {
+  const result = concluded(deps, attempt, ended);
+  ended.hear?.(result);
+  return result;
+}
+
+async function concluded(deps: Concluding, attempt: Attempt, ended: Try): Promise<Result> {
   const { ending, thrown, verified } = ended;
   const { call } = attempt;
   const request = settleRequest(deps, attempt, ended);
@@ -105,7 +119,8 @@ function unrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Rec
           `${name} ended (${messageOf(thrown)}), and the store did not take the record.`,
           {
             cause: thrown,
-            next: 'The record is settled as soon as the store answers; call again then.',
+            next: 'It was run, and may have landed. The record is settled as soon as the store answers; call again then.',
+            evidence: { ...evidenceOf(record), executed: more.executed === true },
           },
         );
   return refused(call, record, error, more);
@@ -196,7 +211,8 @@ const maxMessageLength = 500;
 const controlCharacters = /\p{Cc}+/gu;
 
 /** One line, short, with the error's own code in front. */
-export function messageOf(thrown: unknown): string {
+export function messageOf(given: unknown): string {
+  const thrown = legible(given);
   const text = textOf(thrown);
   const code = isSemelError(thrown) ? undefined : codesOf(thrown)[0];
   const line = (code !== undefined && !text.startsWith(code) ? `${code}: ${text}` : text)

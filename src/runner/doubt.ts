@@ -1,6 +1,7 @@
 // What may be done about a record in doubt, without a person: run it again where class, provider or contract
 // make that no blind repetition; else ask `verify`; else hold it and say so.
 
+import { wordsOf } from '../core/classify.ts';
 import { decodeResult } from '../core/codec.ts';
 import { majorOf } from '../core/contract.ts';
 import { isRepeatable, stricter } from '../core/words.ts';
@@ -65,7 +66,7 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
     ]);
     return isVerification(verification) ? verification : noAnswer;
   } catch (error) {
-    return { verdict: 'unsure', because: error instanceof Error ? error.message : String(error) };
+    return { verdict: 'unsure', because: wordsOf(error) };
   }
 }
 

@@ -111,11 +111,15 @@ function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise<Result
     const leave = (reason: unknown, why: () => SemelError, isAnswered: boolean) => {
       end();
       flight.callers -= 1;
-      const goesOn = flight.callers > 0 || flight.attempt?.record.dispatched === true;
+      const record = flight.attempt?.record;
+      const isDispatched = record?.dispatched === true;
       if (flight.callers === 0) flight.left?.abort(reason);
-      if (goesOn || isAnswered) resolve(refused(call, flight.attempt?.record, why()));
+      // What the leader started goes on without it, and may land.
+      const executed = isDispatched && call === flight.leader;
+      if (flight.callers > 0 || isDispatched || isAnswered)
+        resolve(refused(call, record, why(), { executed }));
     };
-    const giveUp = () => leave(signal?.reason, () => leftBehind(call), false);
+    const giveUp = () => leave(signal?.reason, () => leftBehind(call, flight.attempt?.record), false);
     const tooLong = () => leave(undefined, () => inFlight(call, flight.attempt?.record), true);
     const timer = patience?.clock.setTimeout(tooLong, patience.waitMs);
     const end = () => {

@@ -1,5 +1,6 @@
 // Observe mode: every call runs as it did before semel, and the records say what semel would have done.
 
+import { legible } from '../core/classify.ts';
 import type { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
@@ -47,7 +48,8 @@ async function observed(call: Call, execute: (body: Body) => Promise<Result>): P
     effect = run();
     try {
       return { ending: { outcome: 'succeeded', value: await effect }, thrown: undefined };
-    } catch (thrown) {
+    } catch (given) {
+      const thrown = legible(given);
       return { ending: meaningOf(attempt, thrown, log.fates), thrown };
     }
   };

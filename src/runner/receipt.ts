@@ -1,5 +1,6 @@
 // How receipts are filled in, and the errors that come from a record.
 
+import { mayHaveArrived } from '../core/classify.ts';
 import { type ErrorCode, errorCodes, SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
 import type { Receipt } from '../core/receipt.ts';
@@ -166,7 +167,9 @@ function whoDecides(
   }
   if (ways.includes('verify')) {
     const { quietInMs } = record;
-    if (quietInMs === 0 || !Number.isFinite(quietInMs)) return { sentence: '' };
+    if (quietInMs === 0)
+      return { sentence: ' Or call again: `verify` is asked, and can decide now.', retriable: true };
+    if (!Number.isFinite(quietInMs)) return { sentence: onlyLanded, retriable: true };
     const seconds = Math.ceil(quietInMs / 1000);
     const sentence = ` Or call again: \`verify\` is asked, and in ${seconds} s at the latest it can decide.`;
     return { sentence, retriable: true, retryAfterMs: quietInMs };
@@ -180,7 +183,7 @@ function whoDecides(
     call.tool.contract.provider === undefined
       ? ' A tool with a `verify` or a `provider` decides it without a person.'
       : ' A tool with a `verify` decides it without a person.',
-    errorCode === undefined
+    errorCode === undefined || mayHaveArrived(errorCode)
       ? ''
       : ` If ${errorCode} always means that nothing was sent, add: classify: { ${errorCode}: 'notLanded' }.`,
   ];
@@ -193,6 +196,9 @@ const withoutKey = "A request went out without semel's key, so the provider may 
 function wentUnkeyed({ tool: { contract } }: Call, record: StoredRecord): boolean {
   return contract.rerunWithinMs !== null && !record.keyed;
 }
+
+const onlyLanded =
+  ' Or call again: `verify` is asked; "not landed" is not believed from it, because of the clock.';
 
 function isInTime(call: Call, record: StoredRecord): boolean {
   const { firstDispatchedAt, readAt } = record;

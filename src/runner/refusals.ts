@@ -82,10 +82,11 @@ export function aborted({ tool, signal }: Call): SemelError {
 }
 
 /** After the line, while others wait, or while another process runs it: the execution goes on without this caller. */
-export function leftBehind({ tool, signal }: Call): SemelError {
+export function leftBehind({ tool, signal }: Call, record: StoredRecord | undefined): SemelError {
   return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up while it was being executed.`, {
     cause: signal?.reason,
     next: 'It may land. Call again to learn how it ended.',
+    evidence: { ...(record && evidenceOf(record)), mayLand: true },
   });
 }
 

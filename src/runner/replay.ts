@@ -1,6 +1,7 @@
 // What a settled record answers: the stored value, deep-equal to the first, or its error; and what a caller who
 // shares a running call gets.
 
+import { wordsOf } from '../core/classify.ts';
 import { decodeResult } from '../core/codec.ts';
 import { SemelError } from '../core/errors.ts';
 import { driftOf } from '../core/identity.ts';
@@ -44,7 +45,7 @@ async function fetched(
     });
     return { ok: true, value: live, receipt };
   } catch (cause) {
-    return { ok: false, error: omitted(record, `\`onReplay\` threw: ${String(cause)}`, cause), receipt };
+    return { ok: false, error: omitted(record, `\`onReplay\` threw: ${wordsOf(cause)}`, cause), receipt };
   }
 }
 

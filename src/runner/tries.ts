@@ -1,6 +1,6 @@
 // Runs the effect, as often as the contract allows, always under the same key, and says what it all meant.
 
-import { type Classified, classify, type Ending, join, type RequestFate } from '../core/classify.ts';
+import { type Classified, classify, type Ending, join, legible, type RequestFate } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import type { Contract } from '../core/contract.ts';
 import { isLazy } from '../core/plain.ts';
@@ -8,6 +8,7 @@ import { isRepeatable, stricter } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Tool } from './call.ts';
+import type { Result } from './receipt.ts';
 
 /** An ending, and what was thrown. */
 export interface Try {
@@ -19,6 +20,8 @@ export interface Try {
   readonly final?: true;
   /** The attempt was ended by its timeout before, and went on until now. */
   readonly late?: true;
+  /** Hears how this ending was recorded, however late it came. */
+  readonly hear?: (result: Promise<Result>) => void;
 }
 
 export async function runTries(attempt: Attempt, clock: Clock, random: Random): Promise<Try> {
@@ -73,7 +76,7 @@ async function runOnce(attempt: Attempt): Promise<Try> {
   } catch (caught) {
     await log.close();
     // "Nothing was thrown" means something else.
-    const thrown = caught ?? new Error(`${caught} was thrown`);
+    const thrown = legible(caught) ?? new Error(`${caught} was thrown`);
     return { ending: meaningOf(attempt, thrown, log.fates), thrown };
   }
 }

@@ -1,5 +1,6 @@
 // Running without a claim: reads, and repeatable effects while the store is away.
 
+import { legible } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import { AlreadyLanded, Rejected } from '../core/signals.ts';
 import { pause } from '../ledger/index.ts';
@@ -56,7 +57,7 @@ export async function runRepeatable(
 
 /** The tool or its provider says that trying the same again is no use. */
 export function isRejected({ tool }: Call, error: unknown): boolean {
-  return error instanceof Rejected || classifiedBy(tool, error) === 'rejected';
+  return legible(error) instanceof Rejected || classifiedBy(tool, error) === 'rejected';
 }
 
 /** Every try has the same key, and a provider would refuse another request under it. */
@@ -87,7 +88,8 @@ async function ran(
 
 /** Had it been there already, that is a success too. */
 function hadLanded(error: unknown): unknown {
-  if (error instanceof AlreadyLanded) return error.value;
+  const thrown = legible(error);
+  if (thrown instanceof AlreadyLanded) return thrown.value;
   throw error;
 }
 

@@ -48,7 +48,7 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     const left = until - clock.mono();
     if (left <= 0) return refused(call, running, inFlight(call, running));
     await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
-    if (call.signal?.aborted) return refused(call, running, leftBehind(call));
+    if (call.signal?.aborted) return refused(call, running, leftBehind(call, running));
     if (closing.aborted) return refused(call, running, closed());
 
     const { namespace, fingerprint, caller, share } = call;

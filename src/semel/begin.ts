@@ -1,6 +1,7 @@
 // The two halves of a call, for frameworks with a hook before and one after: begin gives the verdict, and the
 // attempt is settled by what the framework saw.
 
+import { legible } from '../core/classify.ts';
 import type { Clock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
@@ -46,24 +47,29 @@ function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
     const result = runner.runWith(call, async (attempt) => {
       const { ctx, log } = attempt.context();
       const { tool } = call;
+      const threw = (given: unknown): Try => {
+        const thrown = legible(given);
+        return { ending: meaningOf(attempt, thrown, log.fates), thrown };
+      };
       try {
         await attempt.ready();
         const args = attempt.args as never;
         if (tool.prepare !== undefined && !attempt.hasPrepared)
           attempt.prepare(await tool.prepare(args, ctx));
         if (tool.contract.dispatch === 'prepared') await attempt.cross();
-      } catch (thrown) {
+      } catch (given) {
         await log.close();
-        return { ending: meaningOf(attempt, thrown, log.fates), thrown };
+        return threw(given);
       }
       return new Promise<Try>((settle) => {
+        const { promise: recorded, resolve: hear } = Promise.withResolvers<Result>();
         const end = async (ended: () => Try): Promise<Result<Value>> => {
           await log.close();
-          settle(ended());
-          return result as Promise<Result<Value>>;
+          settle({ ...ended(), hear });
+          return recorded as Promise<Result<Value>>;
         };
-        const says = (outcome: 'failed' | 'released' | 'unknown') => (thrown?: unknown) =>
-          end(() => ({ ending: { outcome, because: 'the caller says so' }, thrown }));
+        const says = (outcome: 'failed' | 'released' | 'unknown') => (given?: unknown) =>
+          end(() => ({ ending: { outcome, because: 'the caller says so' }, thrown: legible(given) }));
         const open = openAttempt<Value>(ctx, attempt.args, {
           succeed: (value) =>
             end(() =>
@@ -74,7 +80,7 @@ function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
           fail: says('failed'),
           release: says('released'),
           unknown: says('unknown'),
-          threw: (thrown) => end(() => ({ ending: meaningOf(attempt, thrown, log.fates), thrown })),
+          threw: (given) => end(() => threw(given)),
         });
         resolve({ execute: true, attempt: open });
       });

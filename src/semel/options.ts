@@ -1,5 +1,6 @@
 // What a semel and its one-liners can be told.
 
+import type { Via } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import type { ContractDefaults, Mode, OnDoubt } from '../core/contract.ts';
 import type { Duration } from '../core/duration.ts';
@@ -56,6 +57,8 @@ export interface OnceOptions extends CallOptions {
   readonly lease?: Duration;
   readonly timeout?: Duration | 'none';
   readonly ifBusy?: 'wait' | 'fail';
+  /** How all that the effect does is sent. */
+  readonly via?: Via;
   /** Its record answers every caller, not only its own. @default false */
   readonly share?: boolean;
 }
@@ -95,6 +98,7 @@ const ownOfOnce = fieldsOf<Omit<OnceOptions, keyof CallOptions>>({
   lease: true,
   timeout: true,
   ifBusy: true,
+  via: true,
   share: true,
 });
 const knownOnce = new Set([...callFields, ...ownOfOnce]);

@@ -288,9 +288,9 @@ export function createSemel(options: SemelOptions = {}): Semel {
       }
       // Observing runs what it cannot guard; the call says what would have been refused.
       if (options.mode !== 'observe') checkOnceOptions(onceOptions as OnceOptions);
-      const { per, window, failureWindow, lease, timeout, ifBusy, share, ...callOptions } =
+      const { per, window, failureWindow, lease, timeout, ifBusy, via, share, ...callOptions } =
         onceOptions as OnceOptions;
-      const contract = { per, window, failureWindow, lease, timeout, ifBusy, share } as OneLinerOptions;
+      const contract = { per, window, failureWindow, lease, timeout, ifBusy, via, share } as OneLinerOptions;
       const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
       return (await valueFrom(name, () => call({ tool, schema: undefined }, id, callOptions))) as never;
     },

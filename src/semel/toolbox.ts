@@ -1,6 +1,6 @@
 // The tools of one semel: definitions become functions, and one name stands for one contract.
 
-import { codesOf } from '../core/classify.ts';
+import { codesOf, mayHaveArrived } from '../core/classify.ts';
 import {
   type ContractDefaults,
   defineContract,
@@ -15,7 +15,7 @@ import type { Per } from '../core/period.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { isRepeatable } from '../core/words.ts';
-import { type AttemptContext, emptyReceipt, type Result, type Tool } from '../runner/index.ts';
+import { type AttemptContext, emptyReceipt, messageOf, type Result, type Tool } from '../runner/index.ts';
 import type {
   CallOptions,
   ClassifyTable,
@@ -48,7 +48,7 @@ export type AnyDefinition =
 
 export type OneLinerOptions = Pick<
   AnyDefinition,
-  'per' | 'window' | 'failureWindow' | 'lease' | 'timeout' | 'ifBusy' | 'share'
+  'per' | 'window' | 'failureWindow' | 'lease' | 'timeout' | 'ifBusy' | 'via' | 'share'
 >;
 
 export interface ToolboxSource {
@@ -133,6 +133,15 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
         );
   }
 
+  /** Such an entry doubles an effect whenever only the answer was lost. */
+  function warnOfClassify(name: string, table: ClassifyTable): void {
+    for (const [code, meaning] of Object.entries(table))
+      if (meaning !== 'maybeLanded' && mayHaveArrived(code))
+        warnOnce(
+          `${name}: \`classify\` takes ${code} for "${meaning === 'rejected' ? 'refused' : 'not landed'}", but a request may have arrived although ${code} came back: a retry can double it. Leave it out, or write ${code}: 'maybeLanded'.`,
+        );
+  }
+
   /** A name per id would fill the memory of a process that runs for months. */
   function forgetOldest(): void {
     if (oneLiners.size <= maxOneLiners) return;
@@ -176,6 +185,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       const contract = defineContract(definition, traits, defaults);
       checkParts(definition, contract);
       claimName(contract);
+      if (typeof definition.classify === 'object') warnOfClassify(contract.name, definition.classify);
       const known: KnownTool = {
         schema: definition.input,
         tool: {
@@ -399,8 +409,7 @@ function classifier(classify: Tool['classify'] | ClassifyTable): Tool['classify'
 
 function asSemelError(name: string, error: unknown): SemelError {
   if (isSemelError(error)) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new SemelError('FAILED', `${name} threw: ${message}.`, {
+  return new SemelError('FAILED', `${name} threw: ${messageOf(error)}.`, {
     cause: error,
     next: 'It was not recorded: call again if it is worth it.',
     retriable: true,

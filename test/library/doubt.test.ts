@@ -55,7 +55,8 @@ describe('what IN_DOUBT says', () => {
     expect(error.message).toMatch(/^mail\.send may have landed \(ECONNRESET: socket hang up\)\./);
     // The command cannot reach a ledger in memory; those who can are told how.
     expect(error.correctiveAction).toContain(`semel.doubts.resolve('${id}', …)`);
-    expect(error.correctiveAction).toContain("classify: { ECONNRESET: 'notLanded' }");
+    // The mail may be out although the connection was reset.
+    expect(error.correctiveAction).not.toContain('classify');
     expect(error.correctiveAction).toMatch(/`verify`/);
     expect(error.evidence).toMatchObject({ attempts: 1, error: 'ECONNRESET: socket hang up' });
     expect((error.cause as Error).message).toBe('socket hang up');
