@@ -18,8 +18,9 @@ import {
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SemelError } from '../core/errors.ts';
+import { bootId, shortBoot } from '../store/boot.ts';
 import { folderProblem, makeFolder, nearestExisting } from '../store/files.ts';
-import { bootId, defaultPath, shortBoot } from '../stores/sqlite/index.ts';
+import { defaultPath } from '../stores/sqlite/index.ts';
 import { isHeldAbove } from './ancestry.ts';
 import { freeDescriptors } from './descriptors.ts';
 import { hasReader, leavePipes, type PipeSet, renewPipes, sweepPipes, takePipes } from './pipes.ts';

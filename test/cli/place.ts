@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, onTestFinished } from 'vitest';
-import { bootId, shortBoot } from '../../src/stores/sqlite/boot.ts';
+import { bootId, shortBoot } from '../../src/store/boot.ts';
 
 /** As it was built for this run of the tests (build.ts). */
 export const main = process.env.SEMEL_BUILT_COMMAND as string;

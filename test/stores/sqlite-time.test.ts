@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { bootId, shortBoot } from '../../src/stores/sqlite/boot.ts';
+import { bootId, shortBoot } from '../../src/store/boot.ts';
 import { type SqliteStore, sqliteStore } from '../../src/stores/sqlite/index.ts';
 import {
   day,
@@ -249,7 +249,7 @@ test('the uptime is not asked for on every call', async () => {
 });
 
 test('all processes of this boot call it the same, and a lease holds a short form', () => {
-  const script = `import { bootId } from ${JSON.stringify(new URL('../../src/stores/sqlite/boot.ts', import.meta.url).href)}; console.log(bootId());`;
+  const script = `import { bootId } from ${JSON.stringify(new URL('../../src/store/boot.ts', import.meta.url).href)}; console.log(bootId());`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
   expect(stdout.trim()).toBe(String(bootId()));
   expect(shortBoot('a')).toMatch(/^[0-9a-f]{12}$/);

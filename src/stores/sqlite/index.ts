@@ -1,6 +1,5 @@
 // The door of the SQLite store.
 
-export { bootId, shortBoot } from './boot.ts';
 export type { SqliteLike, SqliteStatement, SqliteValue } from './driver.ts';
 export type { Machine } from './machine.ts';
 export { defaultPath } from './place.ts';

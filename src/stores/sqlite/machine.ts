@@ -2,7 +2,7 @@
 
 import { statfsSync } from 'node:fs';
 import { uptime } from 'node:os';
-import { bootId } from './boot.ts';
+import { bootId } from '../../store/boot.ts';
 import { connect, looker, type SqliteLike } from './driver.ts';
 import { mounts } from './mounts.ts';
 

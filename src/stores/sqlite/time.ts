@@ -2,8 +2,8 @@
 
 import type { Clock } from '../../core/clock.ts';
 import { type Anchor, anchorAt, judge, type Reading, toleranceMs } from '../../store/anchor.ts';
+import { shortBoot } from '../../store/boot.ts';
 import type { Time } from '../../store/rules/state.ts';
-import { shortBoot } from './boot.ts';
 import type { Machine } from './machine.ts';
 
 export interface Timekeeper {
