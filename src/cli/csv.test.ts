@@ -179,3 +179,11 @@ test('a column called __proto__ is a column', async () => {
     [2, '1', '2'],
   ]);
 });
+
+test('a first row whose quote is never closed is read once, however many lines it has', async () => {
+  const reader = createCsvReader(64 * 1_048_576);
+  reader.take({ number: 1, text: 'a,"b' });
+  // Read anew with each line, it would take hours.
+  for (let number = 2; number < 1_000_000; number += 1) reader.take({ number, text: 'x' });
+  expect(reader.end()).toMatchObject({ problem: 'opens a quote that is never closed' });
+});

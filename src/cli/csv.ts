@@ -31,8 +31,9 @@ interface Begun {
 export function createCsvReader(mostCharacters: number): CsvReader {
   let names: readonly string[] | undefined;
   let separator: string | undefined;
-  /** Of the first row, until it is known how its cells are separated. */
-  let head = '';
+  /** The lines of the first row, until it is known how its cells are separated. */
+  let head: string[] = [];
+  let headQuotes = 0;
   let row: Begun | undefined;
 
   function take({ number, text }: Line): CsvRow | undefined {
@@ -41,11 +42,14 @@ export function createCsvReader(mostCharacters: number): CsvReader {
     if (text === undefined || row.size > mostCharacters + 1)
       return refused(`is longer than ${mostCharacters} characters`);
     if (separator === undefined) {
-      head = head === '' ? text : `${head}\n${text}`;
-      if (quotesIn(head) % 2 === 1) return undefined;
-      if (head.trim() === '') return empty();
-      separator = separatorOf(head);
-      return added(head);
+      // Counted line by line: a quote that is never closed would make the row be read anew with each.
+      head.push(text);
+      headQuotes += quotesIn(text);
+      if (headQuotes % 2 === 1) return undefined;
+      const whole = head.join('\n');
+      if (whole.trim() === '') return empty();
+      separator = separatorOf(whole);
+      return added(whole);
     }
     if (row.open === undefined && (text === '' || text === '\r')) return empty();
     return added(text);
@@ -78,7 +82,8 @@ export function createCsvReader(mostCharacters: number): CsvReader {
 
   function empty(): undefined {
     row = undefined;
-    head = '';
+    head = [];
+    headQuotes = 0;
   }
 
   return {

@@ -6,18 +6,24 @@ const MiB = 1024 * 1024;
 export const limits = {
   /** One message, line, event or body. */
   messageBytes: 64 * MiB,
-  /** All messages that a process has received in part. A peer that sends halves must not fill the memory. */
-  unfinishedBytes: 256 * MiB,
+  /** All messages that a process is receiving or has in hand. Peers that send halves must not fill the memory. */
+  unfinishedBytes: 128 * MiB,
   /** What waits for one peer that does not read. Beyond it, the source is paused or the peer is disconnected. */
   unreadBytes: 16 * MiB,
   /** Levels of nesting in one JSON text. Readers that recurse overflow their stack far beyond it. */
   jsonDepth: 500,
+  /** Characters of the name of a tool. */
+  nameCharacters: 1_000,
   /** Characters of one number in JSON. */
   numberCharacters: 1_000,
   /** Combining marks in a row in a text that is normalised: sorting them takes the square of their number. Unicode's own limit. */
   combiningMarks: 30,
   /** Objects and lists in the args of one call. */
   argsContainers: 500_000,
+  /** How long a peer may leave what was sent to it unread before it is disconnected. */
+  unreadMs: 30_000,
+  /** Calls of one client that are not answered yet. */
+  openCalls: 1_000,
   /** How long a client may take to send one request. */
   requestMs: 120_000,
   /** Connections to one listening process. */

@@ -3,10 +3,11 @@
 /** The first one, if there is any. The text is known to be JSON. */
 export function repeatedName(text: string): string | undefined {
   /** The names of each object that is open; of a list there are none. */
-  const open: Set<string>[] = [];
+  const open: (Set<string> | undefined)[] = [];
   for (let at = 0; at < text.length; at += 1) {
     const sign = text[at];
-    if (sign === '{' || sign === '[') open.push(new Set());
+    if (sign === '{') open.push(new Set());
+    else if (sign === '[') open.push(undefined);
     else if (sign === '}' || sign === ']') open.pop();
     else if (sign === '"') {
       const start = at;

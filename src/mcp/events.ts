@@ -1,6 +1,7 @@
 // A stream of server-sent events, each as it came and with what it says.
 
 import { limits } from '../core/limits.ts';
+import { holding } from './held.ts';
 
 /** What is in an event, where it has it. */
 export interface EventFields {
@@ -11,54 +12,112 @@ export interface EventFields {
   readonly retryMs: number | undefined;
 }
 
-/** However often it is asked for, it is as long. */
+/** Retrying does not help: the event stays too long. */
 export class TooLong extends Error {
   constructor() {
-    super(`An event is longer than ${limits.messageBytes} bytes.`);
+    super(`An event is longer than ${limits.messageBytes} bytes, or too much is received at once.`);
   }
 }
 
-/** Calls `see` with the bytes of each whole event, and what it says. */
+/**
+ * Calls `see` with the bytes of each whole event, and what it says. Each byte is looked at once, however the stream is cut:
+ * a long event comes in thousands of chunks, and a chunk may hold thousands of events.
+ */
 export function eventReader(see: (event: Buffer, fields: EventFields) => void): {
   read(chunk: Buffer): void;
+  /** Nothing more comes: what is left is dropped. */
+  end(): void;
 } {
   let parts: Buffer[] = [];
   let size = 0;
-  /** Of what is left: an end may lie across two chunks. */
-  let last = Buffer.alloc(0);
+  const line = lineState();
+  const held = holding();
+
+  function drop(): void {
+    parts = [];
+    size = 0;
+    held.end();
+  }
+
+  function finish(last: Buffer): void {
+    const event = parts.length === 0 ? last : Buffer.concat([...parts, last]);
+    drop();
+    if (event.length > 0) see(event, fieldsIn(event));
+  }
+
   return {
     read(chunk) {
-      const seam = Buffer.concat([last, chunk]);
-      parts.push(chunk);
-      size += chunk.length;
-      last = seam.subarray(-3);
-      if (size > limits.messageBytes) throw new TooLong();
-      // Only what is new is looked at: a long event comes in thousands of chunks.
-      if (endOf(seam) < 0) return;
-      let rest = Buffer.concat(parts);
-      for (let end = endOf(rest); end > 0; end = endOf(rest)) {
-        const event = rest.subarray(0, end);
-        rest = rest.subarray(end);
-        see(event, fieldsIn(event.toString()));
+      let from = 0;
+      for (let at = 0; at < chunk.length; at += 1) {
+        const ends = line.next(chunk[at] as number);
+        if (ends === 'here') {
+          finish(chunk.subarray(from, at + 1));
+          from = at + 1;
+        } else if (ends === 'before') {
+          finish(chunk.subarray(from, at));
+          from = at;
+        }
       }
-      parts = [rest];
-      size = rest.length;
-      last = rest.subarray(-3);
+      if (from === chunk.length) return;
+      parts.push(chunk.subarray(from));
+      size += chunk.length - from;
+      if (size > limits.messageBytes || !held.take(chunk.length - from)) throw new TooLong();
     },
+    end: drop,
   };
 }
 
-/** Where the first event ends: after an empty line, however lines end. */
-function endOf(bytes: Buffer): number {
-  const ends = ['\n\n', '\r\n\r\n', '\r\r']
-    .map((mark) => ({ at: bytes.indexOf(mark), length: mark.length }))
-    .filter(({ at }) => at >= 0)
-    .map(({ at, length }) => at + length);
-  return ends.length === 0 ? -1 : Math.min(...ends);
+const LF = 10;
+const CR = 13;
+
+/** Tells where an event ends: after an empty line, however lines end. */
+function lineState(): { next(byte: number): 'here' | 'before' | undefined } {
+  let isEmpty = true;
+  /** The last line ended in CR, and what follows may be the LF that belongs to it. */
+  let isAfterCr = false;
+  /** An empty line ended in CR, and its LF may follow. */
+  let isEnding = false;
+
+  return {
+    next(byte) {
+      if (isEnding) {
+        isEnding = false;
+        if (byte === LF) return 'here';
+        start(byte);
+        return 'before';
+      }
+      if (byte === LF) {
+        const isEnd = isEmpty && !isAfterCr;
+        isAfterCr = false;
+        isEmpty = true;
+        return isEnd ? 'here' : undefined;
+      }
+      if (byte === CR && isEmpty) {
+        // Two in a row: lines end in CR alone.
+        if (isAfterCr) {
+          isAfterCr = false;
+          return 'here';
+        }
+        isEnding = true;
+        return undefined;
+      }
+      start(byte);
+      return undefined;
+    },
+  };
+
+  function start(byte: number): void {
+    isAfterCr = byte === CR;
+    isEmpty = isAfterCr;
+  }
 }
 
-function fieldsIn(event: string): EventFields {
-  const lines = event.split(/\r\n|\n|\r/);
+const nothing: EventFields = { data: undefined, id: undefined, retryMs: undefined };
+const shortest = 'id:\n\n'.length;
+
+function fieldsIn(event: Buffer): EventFields {
+  if (event.length < shortest) return nothing;
+  const lines = event.toString().split(/\r\n|\n|\r/);
   const valuesOf = (field: string) =>
     lines
       .filter((line) => line.startsWith(`${field}:`))

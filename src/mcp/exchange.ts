@@ -5,8 +5,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fateOfError, fateOfStatus } from '../core/classify.ts';
+import { limits } from '../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import { eventReader, TooLong } from './events.ts';
+import { holding } from './held.ts';
 import { idKey, isReply, type Reply, type ToolCall } from './messages.ts';
 import { answerIn } from './numbers.ts';
 import type { Forward } from './tool-calls.ts';
@@ -40,12 +42,17 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
     isReply(message) && idKey(message.id) === idKey(call.id);
 
   async function whole(answer: IncomingMessage): Promise<Reply> {
-    const bytes = await bodyOf(answer);
-    const reply = bytes === undefined ? undefined : answerIn(bytes.toString());
-    if (bytes === undefined || !isAnswer(reply)) throw new MaybeLanded('The server did not answer the call.');
+    const bytes = await wordsOf(answer);
+    const reply = answerIn(bytes.toString());
+    if (!isAnswer(reply)) throw new MaybeLanded('The server did not answer the call.');
     for (const [name, value] of Object.entries(kept(answer.headers))) response.setHeader(name, value);
     came = { reply, bytes };
     return reply;
+  }
+
+  function wordsOf(answer: IncomingMessage): Promise<Buffer> {
+    const held = holding();
+    return bodyOf(answer, held).finally(held.end);
   }
 
   async function streamed(answer: IncomingMessage, signal: AbortSignal): Promise<Reply> {
@@ -54,24 +61,41 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
     response.flushHeaders();
     let last: string | undefined;
     let retryMs = usualRetryMs;
+    const others: Buffer[] = [];
     for (let stream = answer; ; stream = await taken(last, signal)) {
       const events = eventReader((event, { data, id, retryMs: asked }) => {
         if (id !== undefined) last = isHeader(id) ? id : undefined;
         retryMs = asked ?? retryMs;
         const message = data === undefined ? undefined : answerIn(data);
         if (isAnswer(message)) came = { reply: message, bytes: event };
-        else response.write(event);
+        else others.push(event);
       });
       try {
         for await (const chunk of stream) {
           events.read(chunk as Buffer);
+          await passEvents(others.splice(0));
           if (came !== undefined) return came.reply;
         }
       } catch (error) {
         if (last === undefined || error instanceof TooLong) throw error;
+      } finally {
+        events.end();
       }
       await pause(Math.max(leastRetryMs, retryMs), undefined, { signal });
     }
+  }
+
+  /** A client that does not read is waited for, then left behind: the server is heard out without it. */
+  async function passEvents(events: readonly Buffer[]): Promise<void> {
+    if (events.length === 0 || response.destroyed) return;
+    response.write(Buffer.concat(events));
+    if (response.writableLength <= limits.unreadBytes) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => response.destroy(), limits.unreadMs);
+    response.once('drain', resolve).once('close', resolve);
+    await promise;
+    clearTimeout(timer);
+    response.off('drain', resolve).off('close', resolve);
   }
 
   async function taken(last: string | undefined, signal: AbortSignal): Promise<IncomingMessage> {
@@ -100,7 +124,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
       const { statusCode: status = 502, headers } = answer;
       if (status >= 200 && status < 300)
         return isEventStream(headers) ? streamed(answer, signal) : whole(answer);
-      const words = await bodyOf(answer);
+      const words = await wordsOf(answer).catch(() => undefined);
       turnAway = () => void response.writeHead(status, passed(headers)).end(words);
       const happened = `The server answered ${status}.`;
       throw fateOfStatus(status) === 'ambiguous' ? new MaybeLanded(happened) : new NotLanded(happened);

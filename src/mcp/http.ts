@@ -7,10 +7,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { callerOf } from '../core/caller.ts';
 import { handoffHeader } from '../core/handoff-places.ts';
+import { limits } from '../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
 import type { Ambient } from '../semel/index.ts';
 import { metaNames } from './asked.ts';
 import { exchangeFor } from './exchange.ts';
+import { holding } from './held.ts';
 import {
   broken,
   cancelledBy,
@@ -31,9 +33,11 @@ import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { type ToolList, toolList } from './tool-list.ts';
 import {
+  BeyondLimit,
   bodyOf,
   elsewhere,
   type Headers,
+  isJsonInUtf8,
   isKnown,
   isPlain,
   isWelcome,
@@ -97,7 +101,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
       sendJson(response, refusal(null, -32603, 'The server could not be reached.'), 502);
     });
   });
-  server.requestTimeout = 0;
+  server.requestTimeout = limits.requestMs;
+  server.maxConnections = limits.connections;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);
@@ -126,10 +131,17 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (pathname !== upstream.pathname) return refuse(404, 'Only the server is here.');
     if (request.method !== 'POST') return passOn(request, response, undefined);
     if (!isPlain(request.headers)) return refuse(415, 'Send the message as it is, not compressed.');
-    const body = await bodyOf(request);
-    if (body === undefined) return refuse(413, 'The message is too long.');
-    const message = read(body);
-    if (message === undefined) return sendJson(response, unreadable(), 400);
+    if (!isJsonInUtf8(request.headers)) return refuse(415, 'Send the message as application/json in UTF-8.');
+    const held = holding();
+    response.once('close', held.end);
+    const body = await bodyOf(request, held).catch((error: unknown) => {
+      if (error instanceof BeyondLimit) refuse(error.status, error.message);
+      else throw error;
+    });
+    if (body === undefined) return;
+    const taken = read(body);
+    if ('refused' in taken) return sendJson(response, unreadable(taken.refused), 400);
+    const { message } = taken;
     const batch = refusedBatch(message);
     if (batch !== undefined) return sendJson(response, batch);
     const refused = refusedCall(message);

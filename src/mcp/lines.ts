@@ -13,6 +13,11 @@ export function isOneLine(line: Buffer): boolean {
   return at < 0 || at >= line.length - 2;
 }
 
+/** Nothing but white space: it can be no message. */
+export function isBlank(line: Buffer): boolean {
+  return line.every((byte) => byte === 32 || (byte >= 9 && byte <= 13));
+}
+
 /** Calls `see` with each whole line, its end included; `end` gives what is left without one. */
 export function lineReader(see: (line: Buffer) => void): { read(chunk: Buffer): void; end(): void } {
   let parts: Buffer[] = [];

@@ -1,6 +1,7 @@
 // Asks a server for its tools, as a client would: one that is started for it, or one that talks HTTP.
 
 import { spawn } from 'node:child_process';
+import { limits } from '../core/limits.ts';
 import { lineReader } from './lines.ts';
 import { fieldsOf, isReply, type ListedTool, parsed, toolsIn } from './messages.ts';
 import { replyIn } from './reply-in.ts';
@@ -33,7 +34,14 @@ export async function toolsOfCommand(
     const message = parsed(line.toString());
     if (isReply(message)) waiting.get(message.id)?.(message);
   });
-  server.stdout.on('data', lines.read);
+  server.stdout.on('data', (chunk: Buffer) => {
+    try {
+      lines.read(chunk);
+    } catch (error) {
+      fail(error as Error);
+      server.kill();
+    }
+  });
   try {
     return await listed((message) => {
       server.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
@@ -96,13 +104,16 @@ async function listed(ask: Ask): Promise<readonly ListedTool[]> {
   await ask({ method: 'notifications/initialized' });
   const tools: ListedTool[] = [];
   let cursor: string | undefined;
-  for (let id = 2; ; id += 1) {
+  for (let id = 2; id < limits.listPages + 2; id += 1) {
     const page = await ask({ id, method: 'tools/list', params: cursor === undefined ? {} : { cursor } });
     const { tools: some, next } = toolsIn(page);
-    tools.push(...some);
+    for (const tool of some) tools.push(tool);
+    if (tools.length > limits.listEntries)
+      throw new Error(`The server lists more than ${limits.listEntries} tools.`);
     if (next === undefined) return tools;
     cursor = next;
   }
+  throw new Error(`The server lists its tools on more than ${limits.listPages} pages.`);
 }
 
 function tooSlow(timeoutMs: number): Error {

@@ -1,7 +1,9 @@
 // JSON-RPC as MCP speaks it, as far as the proxy reads it.
 
 import { isUtf8 } from 'node:buffer';
+import { limits } from '../core/limits.ts';
 import { repeatedName } from '../core/repeated-name.ts';
+import { isTooDeep, shapeProblem } from './json-shape.ts';
 import { mayRound, parsedExactly } from './numbers.ts';
 
 export type Id = string | number;
@@ -53,7 +55,9 @@ export interface ListedTool {
   readonly annotations?: { readonly readOnlyHint?: unknown; readonly idempotentHint?: unknown };
 }
 
+/** Undefined: it is not JSON, or nested too deep to be read. */
 export function parsed(text: string): unknown {
+  if (isTooDeep(text)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
@@ -61,16 +65,75 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** What a client sent; undefined: it cannot be read, or not in one way, so nobody can say that it is no call. */
-export function read(bytes: Buffer): unknown {
-  if (!isUtf8(bytes)) return undefined;
+/** What a client sent, or why it is not passed on: it cannot be read, or not in one way, so that it might be a call. */
+export type Read = { readonly message: unknown } | { readonly refused: string };
+
+export function read(bytes: Buffer): Read {
+  if (!isUtf8(bytes)) return { refused: 'It is not UTF-8.' };
+  const problem = shapeProblem(bytes);
+  if (problem !== undefined) return { refused: problem };
   const text = bytes.toString();
   const message = parsed(text);
+  if (message === undefined) return { refused: 'It is not JSON.' };
+  const near = nearName(message);
+  if (near !== undefined)
+    return { refused: `${near} is not a name of the protocol, but some readers take it for one.` };
   const isAsking = Array.isArray(message) || 'method' in fieldsOf(message);
-  if (isAsking && mayBeCall(text) && repeatedName(text) !== undefined) return undefined;
-  if (!isToolCall(message) || !mayRound(text)) return message;
+  const twice = isAsking && mayBeCall(text) ? repeatedName(text) : undefined;
+  if (twice !== undefined) return { refused: 'A name is there twice in one object.' };
+  if (!isToolCall(message) || !mayRound(text)) return { message };
   const { params } = parsedExactly(text, (digits) => `«${digits}»`) as ToolCall;
-  return { ...message, params: { ...message.params, arguments: params.arguments } };
+  return { message: { ...message, params: { ...message.params, arguments: params.arguments } } };
+}
+
+type Names = ReadonlyMap<string, string>;
+
+/** By what they look like to a reader that is not exact. */
+const named = (...names: readonly string[]): Names => new Map(names.map((name) => [foldCase(name), name]));
+
+const messageNames = named('jsonrpc', 'id', 'method', 'params', 'result', 'error');
+const methodNames = named('tools/call', 'notifications/cancelled');
+const callNames = named(
+  'name',
+  'arguments',
+  '_meta',
+  'idempotencyKey',
+  'task',
+  'inputResponses',
+  'requestState',
+);
+const cancelNames = named('requestId');
+
+/** Readers in some languages take names for the same that differ in case, or in letters like ſ. Then it is another message. */
+function nearName(message: unknown): string | undefined {
+  if (Array.isArray(message)) {
+    for (const each of message) {
+      const found = nearName(each);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  const { method, params } = fieldsOf(message);
+  return (
+    nearIn(Object.keys(fieldsOf(message)), messageNames) ??
+    (typeof method === 'string' ? nearIn([method], methodNames) : undefined) ??
+    (method === 'tools/call' ? nearIn(Object.keys(fieldsOf(params)), callNames) : undefined) ??
+    (method === 'notifications/cancelled' ? nearIn(Object.keys(fieldsOf(params)), cancelNames) : undefined)
+  );
+}
+
+function nearIn(names: readonly string[], known: Names): string | undefined {
+  const near = names.find((name) => name.length < 100 && (known.get(foldCase(name)) ?? name) !== name);
+  return near && JSON.stringify(near);
+}
+
+/** ſ and the sign of kelvin become s and k only this way; what cannot be seen is left out. */
+function foldCase(name: string): string {
+  return name
+    .normalize('NFKC')
+    .replace(/[\p{Cc}\p{Cf}]/gu, '')
+    .toUpperCase()
+    .toLowerCase();
 }
 
 /** To some reader: the words are there, or something is written in another way. */
@@ -138,7 +201,12 @@ function isListed(tool: unknown): tool is ListedTool {
 /** A tools/call whose answer could not be told from others, or that names no tool, would run without a guard. */
 export function refusedCall(message: unknown): Reply | undefined {
   const { method, id } = fieldsOf(message);
-  if (method !== 'tools/call' || isToolCall(message)) return undefined;
+  if (method !== 'tools/call') return undefined;
+  if (isToolCall(message)) {
+    const isTooLong = message.params.name.length > limits.nameCharacters;
+    const why = `The name of the tool is longer than ${limits.nameCharacters} characters.`;
+    return isTooLong ? refusal(message.id, -32602, why) : undefined;
+  }
   return isId(id)
     ? refusal(id, -32602, 'A tools/call that names no tool is not passed on.')
     : refusal(null, -32600, 'A tools/call without an id that can be answered is not passed on.');
@@ -157,9 +225,8 @@ export function refusal(id: Id | null, code: number, message: string): Reply {
   return { jsonrpc: '2.0', id: id as Id, error: { code, message } };
 }
 
-export function unreadable(): Reply {
-  const why = 'This is no JSON, or can be read in two ways, so it was not passed on: it might be a call.';
-  return refusal(null, -32700, why);
+export function unreadable(why: string): Reply {
+  return refusal(null, -32700, `The message was not passed on, because it might be a call. ${why}`);
 }
 
 export function broken(id: Id, cause: unknown): Reply {

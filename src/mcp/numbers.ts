@@ -1,6 +1,8 @@
 // Numbers that JavaScript would round. In the args of a call they are told apart by their digits: two ids must not become
 // one call. In an answer they keep their digits, so that a replay names the same ids as the first answer did.
 
+import { isTooDeep } from './json-shape.ts';
+
 /** Few texts have a number that is worth a closer look. */
 const worthALook = /[\d.eE]{16}|\d[eE]/;
 
@@ -18,17 +20,29 @@ export function parsedExactly(text: string, kept: (digits: string) => unknown): 
 function isExact(value: number, source: string): boolean {
   if (Number.isSafeInteger(value) && /^-?\d+$/.test(source)) return true;
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) return false;
-  const digits = source
-    .replace(/[eE].*/, '')
-    .replace(/\D/g, '')
-    .replace(/^0+|0+$/g, '');
-  if (digits === '' || String(value) === source) return true;
+  const digits = significantDigits(source);
+  if (digits === 0 || String(value) === source) return true;
   // So many digits fit into a double, but for the smallest.
-  return digits.length <= 15 && Number.isFinite(value) && Math.abs(value) > 1e-300;
+  return digits <= 15 && Number.isFinite(value) && Math.abs(value) > 1e-300;
+}
+
+/** How many there are from the first digit that is not 0 to the last one; in one pass, since a stranger chose the length. */
+function significantDigits(source: string): number {
+  let [digits, first, last] = [0, 0, 0];
+  for (const sign of source) {
+    if (sign === 'e' || sign === 'E') break;
+    if (sign < '0' || sign > '9') continue;
+    digits += 1;
+    if (sign === '0') continue;
+    first ||= digits;
+    last = digits;
+  }
+  return first === 0 ? 0 : last - first + 1;
 }
 
 /** An answer. Such a number is an object of its digits there, which the ledger keeps as it is. */
 export function answerIn(text: string): unknown {
+  if (isTooDeep(text)) return undefined;
   try {
     return mayRound(text) ? parsedExactly(text, numberOf) : JSON.parse(text);
   } catch {

@@ -2,20 +2,29 @@
 
 import type { IncomingMessage } from 'node:http';
 import { eventReader } from './events.ts';
+import { holding } from './held.ts';
 import { isReply, parsed } from './messages.ts';
 import { bodyOf, isEventStream } from './wire.ts';
 
 /** Undefined: there is none. Not every server closes a stream once it has answered: what comes after is not waited for. */
 export async function replyIn(answer: IncomingMessage): Promise<unknown> {
-  if (!isEventStream(answer.headers)) return parsed((await bodyOf(answer))?.toString() ?? '');
+  const held = holding();
+  if (!isEventStream(answer.headers))
+    return bodyOf(answer, held)
+      .then((body) => parsed(body.toString()))
+      .finally(held.end);
   let found: unknown;
   const events = eventReader((_event, { data }) => {
     const message = data === undefined ? undefined : parsed(data);
     if (isReply(message)) found = message;
   });
-  for await (const chunk of answer) {
-    events.read(chunk as Buffer);
-    if (found !== undefined) break;
+  try {
+    for await (const chunk of answer) {
+      events.read(chunk as Buffer);
+      if (found !== undefined) break;
+    }
+    return found;
+  } finally {
+    events.end();
   }
-  return found;
 }

@@ -5,9 +5,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
+import { limits } from '../core/limits.ts';
 import { NotLanded } from '../core/signals.ts';
 import { type Caller, metaNames } from './asked.ts';
-import { isOneLine, lineReader, withEnd } from './lines.ts';
+import { isTooDeep } from './json-shape.ts';
+import { isBlank, isOneLine, lineReader, withEnd } from './lines.ts';
 import {
   broken,
   cancelledBy,
@@ -100,6 +102,8 @@ async function conversation(
     if (line.includes('list_changed')) tools.forget();
     if (awaited.size === 0 && listing.size === 0 && passing.size === 0)
       return passTo(output, server.stdout, line);
+    // It may be the answer that is waited for, and would be waited for without end.
+    if (isTooDeep(line)) throw new Error(`A message is nested deeper than ${limits.jsonDepth} levels.`);
     const message = answerIn(line.toString());
     if (!isReply(message)) return passTo(output, server.stdout, line);
     const key = idKey(message.id);
@@ -113,15 +117,18 @@ async function conversation(
   });
   const fromClient = lineReader((bytes) => {
     const line = withEnd(bytes);
-    const message = isOneLine(line) ? read(line) : undefined;
-    if (message === undefined && line.toString().trim() !== '') return say(unreadable());
-    if (isToolCall(message)) return track(answer(message, line));
+    if (isBlank(line)) return passTo(server.stdin, input, line);
+    const taken = isOneLine(line) ? read(line) : { refused: 'It has more than one line.' };
+    if ('refused' in taken) return say(unreadable(taken.refused));
+    const { message } = taken;
     const batch = refusedBatch(message);
-    if (batch !== undefined) return void output.write(`${JSON.stringify(batch)}\n`);
+    if (batch !== undefined) return passTo(output, input, Buffer.from(`${JSON.stringify(batch)}\n`));
     const refused = refusedCall(message);
     if (refused !== undefined) return say(refused);
+    if (isToolCall(message)) return track(answer(message, line));
     const { method, id } = fieldsOf(message);
     if (method === 'tools/list') listing.add(idKey(id as Id));
+    if (listing.size > limits.openCalls) listing.delete(listing.keys().next().value as string);
     const cancelled = cancelledBy(message);
     const call = cancelled === undefined ? undefined : inHand.get(idKey(cancelled));
     if (cancelled !== undefined) passing.get(idKey(cancelled))?.();
@@ -162,6 +169,10 @@ async function conversation(
   async function answer(call: ToolCall, line: Buffer): Promise<void> {
     const key = idKey(call.id);
     if (inHand.has(key)) return say(refusal(call.id, -32600, 'A call with this id is not answered yet.'));
+    if (inHand.size >= limits.openCalls)
+      return say(
+        refusal(call.id, -32600, `${limits.openCalls} calls are not answered yet. Nothing was run.`),
+      );
     const hand = { isUnwanted: false };
     inHand.set(key, hand);
     try {
@@ -185,9 +196,10 @@ async function conversation(
   }
 
   function say(reply: Reply): void {
-    output.write(asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`, (error) => {
-      if (error == null) calls.delivered(reply);
-    });
+    // A client that does not read is not asked for more.
+    passTo(output, input, asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`, () =>
+      calls.delivered(reply),
+    );
   }
 
   /** When it is answered or cancelled, or the server ends. */
@@ -203,7 +215,7 @@ async function conversation(
     return new Promise((tell, lose) => {
       if (isOver || server.stdin.destroyed) return lose(new NotLanded('The server has ended.'));
       awaited.set(idKey(id), { tell, lose });
-      server.stdin.write(line);
+      passTo(server.stdin, input, line);
     });
   }
 
@@ -235,9 +247,10 @@ async function conversation(
   }
 }
 
-/** Whoever reads slowly is waited for, so that nothing piles up here. */
-function passTo(sink: Writable, source: Readable, line: Buffer): void {
-  if (sink.destroyed || sink.write(line) || source.isPaused()) return;
+/** A peer that reads slowly is waited for, so that nothing piles up here. */
+function passTo(sink: Writable, source: Readable, line: Buffer | string, onWritten?: () => void): void {
+  const isFree = sink.destroyed || sink.write(line, (error) => error == null && onWritten?.());
+  if (isFree || source.isPaused()) return;
   source.pause();
   const go = () => {
     sink.off('drain', go).off('close', go);

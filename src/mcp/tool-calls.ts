@@ -83,9 +83,10 @@ export function toolCalls({ semel, server, policies, onStranger }: ToolCallsOpti
       const known = guards.get(name);
       if (known !== undefined) return known;
       // Names that a client makes up must not fill the memory; those of the server and of the file stay welcome.
-      if (tool === undefined) unlisted += 1;
-      if (unlisted > limits.unlistedTools)
+      if (tool === undefined && unlisted >= limits.unlistedTools)
         throw new Error(`More than ${limits.unlistedTools} tools were called that the server does not list.`);
+      if (tool === undefined) unlisted += 1;
+      if (guards.size >= limits.kept) throw new Error(`More than ${limits.kept} tools were called.`);
       const guarding = guardOf(semel, contractName(server, name), policy, { passes: isUnfinished }) as Guard;
       const guard = toolGuard(semel, guarding, { errors, place: key, changes, questions });
       guards.set(name, guard);

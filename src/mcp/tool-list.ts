@@ -1,5 +1,6 @@
 // The tools of a server as it lists them: asked for once, however many calls wait for the answer.
 
+import { limits } from '../core/limits.ts';
 import { type ListedTool, toolsIn } from './messages.ts';
 
 export interface ToolList {
@@ -11,8 +12,6 @@ export interface ToolList {
   find(name: string, ask: (params: object) => Promise<unknown>): Promise<ListedTool | undefined>;
 }
 
-const mostPages = 100;
-
 /** A server that does not list its tools by then is asked without its list. */
 const patienceMs = 10_000;
 
@@ -23,7 +22,7 @@ export function toolList(onWhole: (tools: readonly ListedTool[]) => void = () =>
 
   function see(message: unknown): string | undefined {
     const { tools: some, next } = toolsIn(message);
-    for (const tool of some) tools.set(tool.name, tool);
+    for (const tool of some) if (tools.size < limits.listEntries) tools.set(tool.name, tool);
     // Without a tool it may be no list, but an error.
     if (next === undefined && some.length > 0) onWhole([...tools.values()]);
     return next;
@@ -31,7 +30,7 @@ export function toolList(onWhole: (tools: readonly ListedTool[]) => void = () =>
 
   async function list(ask: (params: object) => Promise<unknown>): Promise<void> {
     let cursor: string | undefined;
-    for (let page = 0; page < mostPages; page += 1) {
+    for (let page = 0; page < limits.listPages; page += 1) {
       cursor = see(await ask(cursor === undefined ? {} : { cursor }));
       if (cursor === undefined) return;
     }

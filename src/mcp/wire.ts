@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { limits } from '../core/limits.ts';
+import type { Holding } from './held.ts';
 
 export type Headers = IncomingMessage['headers'];
 
@@ -58,6 +59,14 @@ export function isPlain(headers: Headers): boolean {
   return coding === undefined || coding === 'identity';
 }
 
+/** A server might read other bytes than these in another character set, or in no JSON at all. */
+export function isJsonInUtf8({ 'content-type': type = '' }: Headers): boolean {
+  const [media = '', ...parameters] = type.toLowerCase().split(';');
+  if (!/^application\/([\w.-]+\+)?json$/.test(media.trim())) return false;
+  const charsets = parameters.flatMap((each) => /^\s*charset\*?\d*\*?\s*=\s*(.*)$/.exec(each)?.[1] ?? []);
+  return charsets.every((charset) => /^"?utf-?8"?$/.test(charset.trim()));
+}
+
 /** What a caller shows to the proxy; the server is not shown it. */
 export const tokenHeader = 'semel-token';
 
@@ -104,20 +113,33 @@ export function kept(headers: Headers): Record<string, string | string[]> {
   return others;
 }
 
-/** Undefined: it is longer than anybody sends by intent. */
-export async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
-  if (Number(message.headers['content-length'] ?? 0) > limits.messageBytes) return undefined;
+/** Beyond a limit: it is not read on. `status` is what HTTP calls it. */
+export class BeyondLimit extends Error {
+  readonly status: 413 | 503;
+  constructor(status: 413 | 503) {
+    super(
+      status === 413
+        ? `The message is longer than ${limits.messageBytes} bytes.`
+        : `More than ${limits.unfinishedBytes} bytes of messages are being received at once. Try again later.`,
+    );
+    this.status = status;
+  }
+}
+
+/** Throws BeyondLimit. What it holds counts against the whole process until `held` is ended. */
+export async function bodyOf(message: IncomingMessage, held: Holding): Promise<Buffer> {
+  if (Number(message.headers['content-length'] ?? 0) > limits.messageBytes) throw new BeyondLimit(413);
   const parts: Buffer[] = [];
   let size = 0;
   // Not by `for await`: leaving it would cut the connection that the answer has to go out on.
   return new Promise((resolve, reject) => {
     message.on('data', (part: Buffer) => {
       size += part.length;
-      if (size <= limits.messageBytes) parts.push(part);
-      else {
-        message.pause();
-        resolve(undefined);
-      }
+      const isShort = size <= limits.messageBytes;
+      if (isShort && held.take(part.length)) return void parts.push(part);
+      message.pause();
+      parts.length = 0;
+      reject(new BeyondLimit(isShort ? 503 : 413));
     });
     message.once('end', () => resolve(Buffer.concat(parts)));
     message.once('error', reject);
@@ -130,6 +152,6 @@ export function sendJson(response: ServerResponse, body: unknown, status = 200):
   response.statusCode = status;
   response.setHeader('content-type', 'application/json');
   // What is left of a refused body is not read.
-  if (status === 413) response.setHeader('connection', 'close');
+  if (status === 413 || status === 503) response.setHeader('connection', 'close');
   response.end(JSON.stringify(body));
 }

@@ -55,6 +55,18 @@ describe('what a client sends', () => {
       'in a batch': `[${call.replace('"id"', '"id":2,"id"')}]`,
       'on lines that only a server sees': `{"a":\r${call}\r}`,
       'after a mark of the order of bytes': `\ufeff${call}`,
+      'a method to readers that ignore case': call.replace('"method"', '"Method"'),
+      'two methods to readers that ignore case': call.replace('{', '{"METHOD":"ping",'),
+      'params with a long s': call.replace('"params"', '"param\u017f"'),
+      'params with an escaped long s': call.replace('"params"', '"param\\u017f"'),
+      'a name beside the name': call.replace('"name"', '"Name":"read","name"'),
+      'args beside the args': call.replace('"arguments"', '"Arguments":{"n":1},"arguments"'),
+      'a wide name': call.replace('"name"', '"\uff4e\uff41me":"read","name"'),
+      'a name with something in it that nobody sees': call.replace('"name"', '"na\u200bme":"read","name"'),
+      'a method that is written in capitals': call.replace('tools/call', 'Tools/Call'),
+      'in a batch, in capitals': `[${call.replace('"method"', '"Method"')}]`,
+      'a cancellation beside a cancellation':
+        '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestID":1}}',
     };
     const { client, seen } = proxied();
     const one = client();

@@ -190,7 +190,8 @@ describe('what the server answers', () => {
     const proxy = await httpProxy(server, here.env);
     const sent = async (message: object) => {
       const body = JSON.stringify({ jsonrpc: '2.0', id: 1, ...message });
-      const response = await fetch(proxy.url, { method: 'POST', body });
+      const headers = { 'content-type': 'application/json' };
+      const response = await fetch(proxy.url, { method: 'POST', body, headers });
       return { status: response.status, answer: (await response.json()) as Answer };
     };
     expect(await sent({ method: 'initialize' })).toMatchObject({
@@ -329,6 +330,15 @@ describe('who may call', () => {
     expect((await post(proxy.url, '{"id":')).status).toBe(400);
     expect((await post(proxy.url, Buffer.from(`\ufeff${call}`, 'utf16le'))).status).toBe(400);
     expect((await post(proxy.url, gzipSync(call), { 'content-encoding': 'gzip' })).status).toBe(415);
+    for (const type of [
+      'application/json; charset=utf-7',
+      'application/json;charset="UTF-16"',
+      'application/json; charset=utf-8; charset=utf-7',
+      "application/json; charset*=us-ascii''utf-7",
+      'application/x-www-form-urlencoded',
+      'text/plain',
+    ])
+      expect((await post(proxy.url, call, { 'content-type': type })).status).toBe(415);
     const batch = messageIn((await post(proxy.url, `[${call},{"id":2,"method":"ping"}]`)).body) as Answer[];
     expect(batch.map(({ error }) => error?.code)).toEqual([-32600, -32600]);
     expect((await post(proxy.url, call.replace('"id":1,', ''))).status).toBe(400);

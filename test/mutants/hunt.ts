@@ -86,6 +86,7 @@ const usual: readonly Suite[] = [
 const adapters: Suite = ['src/guard', 'test/adapters'];
 const mcp: Suite = ['test/mcp'];
 const stateful: Suite = ['test/mcp/stateful'];
+const walls: Suite = ['test/mcp/limits', 'test/mcp/attacks'];
 const http: Suite = ['test/mcp/http'];
 const keys: Suite = ['test/library/identity', 'src/core/period'];
 const schemas: Suite = ['test/library/schema-identity', 'test/library/identity'];
@@ -105,13 +106,17 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/guard/': [adapters, mcp],
   'src/mcp/changes.ts': [stateful, mcp],
   'src/mcp/events.ts': [http, mcp],
-  'src/mcp/exchange.ts': [http, mcp],
+  'src/mcp/exchange.ts': [walls, http, mcp],
   'src/mcp/handler.ts': [['test/mcp/handler'], ['test/mcp/callers'], mcp],
   'src/mcp/http.ts': [['test/mcp/callers'], http, mcp],
   'src/mcp/policies.ts': [['test/mcp/policies'], stateful, mcp],
   'src/mcp/questions.ts': [stateful, mcp],
+  'src/mcp/held.ts': [walls, mcp],
+  'src/mcp/json-shape.ts': [walls, mcp],
+  'src/mcp/listing.ts': [walls, mcp],
+  'src/mcp/messages.ts': [walls, mcp],
   'src/mcp/sent-key.ts': [['test/mcp/provider'], mcp],
-  'src/mcp/tool-calls.ts': [stateful, mcp],
+  'src/mcp/tool-calls.ts': [walls, stateful, mcp],
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
