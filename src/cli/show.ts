@@ -58,8 +58,8 @@ function header(record: RecordInfo): readonly string[] {
 }
 
 function evidence(record: RecordInfo, drift: readonly string[]): readonly string[] {
-  const { error, conversation, turn, toolCallId, run } = record;
-  const asker = Object.entries({ conversation, turn, 'tool call': toolCallId, run })
+  const { error, caller, conversation, turn, toolCallId, run } = record;
+  const asker = Object.entries({ caller, conversation, turn, 'tool call': toolCallId, run })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name} ${value}`);
   const rows: readonly (readonly [string, string | undefined])[] = [

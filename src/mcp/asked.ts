@@ -35,8 +35,9 @@ export function askedBy(call: ToolCall, { scope }: Caller): Asked {
     args: argsOf(call, key !== undefined),
     key,
     toolCallId: toolCallIdOf(call),
-    // Nobody says more: then it is like all others of its words, for a while. Which conversation it is cannot be told.
-    identity: () => ({ turn: `${scope}:unplaced`, weak: true }),
+    // Nobody says more: then it is like all others of its caller and its words, for a while. Which conversation it is
+    // cannot be told.
+    identity: () => ({ turn: 'unplaced', weak: true }),
   };
 }
 

@@ -20,9 +20,15 @@ export function conflict({ tool }: Call, record: StoredRecord): SemelError {
   });
 }
 
-/** Says nothing of the record: not when it was made, nor how it ended. */
-export function foreign({ tool, identity }: Call): SemelError {
+/** Says nothing of the record but that it is there: not when it was made, nor by which process, nor how it ended. */
+export function foreign({ tool, identity }: Call, { status, lapsed }: StoredRecord): SemelError {
   const { name } = tool.contract;
+  // Whether this caller may run it is decided when that one has ended: it may turn out that nothing landed.
+  if (status === 'running' && !lapsed)
+    return new SemelError('IN_FLIGHT', `${name} is being executed for another caller.`, {
+      retryAfterMs: 1_000,
+      next: 'Nothing was run by this call. Call again later.',
+    });
   if (identity.weak === true)
     return new SemelError(
       'NO_IDENTITY',

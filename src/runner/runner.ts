@@ -245,7 +245,7 @@ export function createRunner({
       case 'conflict':
         return refused(call, verdict.record, conflict(call, verdict.record));
       case 'foreign':
-        return refused(call, undefined, foreign(call));
+        return refused(call, undefined, foreign(call, verdict.record));
       case 'gone':
         return refused(call, undefined, gone(call));
     }

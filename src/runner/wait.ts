@@ -58,7 +58,7 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     const isOver =
       verdict.kind === 'gone' || verdict.kind === 'replay' || verdict.record.status === 'released';
     if (isAnother && isOver) return deps.startAnew();
-    if (verdict.kind === 'foreign') return refused(call, undefined, foreign(call));
+    if (verdict.kind === 'foreign') return refused(call, undefined, foreign(call, verdict.record));
     if (verdict.kind === 'gone') return refused(call, undefined, gone(call));
     if (verdict.kind === 'replay') return replay(call, verdict.record);
     if (verdict.kind === 'in doubt') return deps.settleDoubt(verdict.record);

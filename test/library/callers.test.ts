@@ -71,7 +71,7 @@ describe.each([
     },
   );
 
-  test('is refused while it runs: from the same process and from another', async () => {
+  test('hears while it runs only that it does, from the same process and from another', async () => {
     const { semel, another, clock } = rig();
     const end = gate<unknown>();
     let runs = 0;
@@ -89,11 +89,15 @@ describe.each([
     for (const each of [semel, another()]) {
       const tool = each === semel ? here : define(each);
       const result = await clock.until(as(each, second, () => tool.try(others)));
-      expect(result).toMatchObject(refusal);
+      expect(result).toMatchObject({
+        ...refusal,
+        error: { code: 'IN_FLIGHT', retriable: true, evidence: undefined },
+      });
       tellsNothing(result);
     }
     end.resolve(secret);
     expect(await clock.until(running)).toMatchObject({ ok: true, value: secret });
+    expect(await as(semel, second, () => here.try(others))).toMatchObject(refusal);
     expect(runs).toBe(1);
   });
 
@@ -207,6 +211,42 @@ test('where the contract says share, every caller gets the one result', async ()
   const once = (caller: string) =>
     as(semel, caller, () => semel.once('report', 'june', { share: true }, () => ++runs));
   expect([await once('ann'), await once('bob')]).toEqual([2, 2]);
+});
+
+test('where the contract says share, a caller in another process replays, waits and settles a doubt', async () => {
+  const { semel, another, clock } = rig();
+  const ends = [gate<string>(), gate<string>()];
+  const define = (each: Semel, end: Promise<string>) =>
+    each.tool({ ...perEver, share: true, verify: () => landed('found'), run: (_: Refund) => end });
+  const here = define(semel, ends[0]!.promise);
+  const there = define(another(), ends[1]!.promise);
+  const running = semel.within({ caller: 'ann' }, () => here.try(args));
+  await rest();
+  const waiting = semel.within({ caller: 'bob' }, () => there.try(others));
+  await rest();
+  ends[0]!.resolve('done');
+  for (const call of [running, waiting])
+    expect(await clock.until(call)).toMatchObject({ ok: true, value: 'done' });
+  expect(await clock.until(there.try(others))).toMatchObject({ ok: true, value: 'done' });
+
+  const failing = semel.tool({
+    ...perEver,
+    name: 'other',
+    share: true,
+    run: (_: Refund): string => {
+      throw new MaybeLanded('timed out');
+    },
+  });
+  await clock.until(semel.within({ caller: 'ann' }, () => failing.try(args)));
+  const settling = another().tool({
+    ...perEver,
+    name: 'other',
+    share: true,
+    verify: () => landed('found'),
+    run: (_: Refund) => 'ran',
+  });
+  const found = semel.within({ caller: 'bob' }, () => settling.try(others));
+  expect(await clock.until(found)).toMatchObject({ ok: true, value: 'found' });
 });
 
 test('share is true or false, and part of what two definitions of a name must agree on', () => {

@@ -154,8 +154,11 @@ describe('the HTTP proxy', () => {
     const ask = (who: string) => proxy.call('slow', { to: 'running' }, { more, headers: bearer(who) });
     const running = ask('ann');
     await eventually(() => effects('running').length > 0);
-    isRefused(await ask('bob'), 'slow ');
+    const early = await ask('bob');
+    expect(errorOf(early)).toMatchObject({ code: 'IN_FLIGHT', retriable: true });
+    expect(JSON.stringify(early)).not.toContain('slow 1');
     expect((await running).result?.isError).toBeUndefined();
+    isRefused(await ask('bob'), 'slow ');
     expect(effects('running')).toHaveLength(1);
   });
 
