@@ -1,6 +1,7 @@
 // `semel doubt`: what needs a decision, grouped by tool and error, oldest first; and what may need one soon.
 
 import { formatDuration } from '../core/duration.ts';
+import { shellWord } from '../core/visible.ts';
 import { commandOptions, type RecordInfo } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { isAgent, personDecides } from './caller.ts';
@@ -28,7 +29,11 @@ What is running now is counted: if its process was killed, it is in doubt only w
   examples: ['semel doubt', 'semel doubt --exit-code --older 10m', 'semel doubt --json | jq -r ".[].ref"'],
   async run({ values, positionals }) {
     if (positionals.length > 0)
-      throw usageError('doubt', 'it takes options only', `Write: semel doubt --tool ${positionals[0]}`);
+      throw usageError(
+        'doubt',
+        'it takes options only',
+        `Write: semel doubt --tool ${shellWord(positionals[0] ?? '')}`,
+      );
     const olderMs = flagReader('doubt', values).duration('older', 0);
     await using ledger = namespacesFor(values);
     const now = Date.now();
@@ -89,7 +94,7 @@ function groupLines(
     ...members.slice(0, mostMembers).flatMap((item) => [...entry(item, options, now), '']),
     ...(more > 0
       ? [
-          `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${contract} -n ${members.length} ${options}`,
+          `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${shellWord(contract)} -n ${members.length} ${options}`,
         ]
       : []),
     ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),

@@ -2,9 +2,11 @@
 // could not start.
 
 import { isBlank } from '../core/plain.ts';
+import { shellWord } from '../core/visible.ts';
 import { type ChildEnding, type Ids, shownOwner } from '../jobs/index.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
 import type { Flags, Input } from './command.ts';
+import { jsonText } from './json-text.ts';
 import { cut, relative } from './print.ts';
 import type { CommandName } from './summaries.ts';
 import { usageError } from './usage.ts';
@@ -27,7 +29,7 @@ export function guardedLine(
     throw usageError(
       command,
       'there is no command',
-      `Write it after --: semel ${command} ${name} ${example}`,
+      `Write it after --: semel ${command} ${shellWord(name)} ${example}`,
     );
   return { name, words: rest };
 }
@@ -35,7 +37,7 @@ export function guardedLine(
 /** `mail lead=42 template=welcome`: with two hundred of them in one log, the name alone tells nothing. */
 export function labelOf(name: string, ids: Readonly<Record<string, unknown>> | Ids): string {
   const parts = Object.entries(ids).map(
-    ([field, value]) => `${field}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+    ([field, value]) => `${field}=${typeof value === 'string' ? value : jsonText(value)}`,
   );
   return cut([name, ...parts].join(' '), 120);
 }

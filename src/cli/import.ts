@@ -1,11 +1,12 @@
 // `semel import`: records of another ledger, or of an action ledger that somebody keeps by hand. The file is read
 // twice: once to find what is wrong with it, before anything is written, and once to take it in.
 
-import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { createReadStream, createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isSemelError } from '../core/errors.ts';
+import { shellWord } from '../core/visible.ts';
 import { storeUnder } from '../semel/index.ts';
 import { mustBeOperator } from './caller.ts';
 import { command } from './command.ts';
@@ -13,7 +14,7 @@ import { flagReader } from './flag-values.ts';
 import { type Meaning, meanings, meaningsWith, type PlainFields } from './import/plain.ts';
 import { type Plan, planOf } from './import/plan.ts';
 import { type Report, reportLines, takeIn } from './import/taking.ts';
-import { linesOf, textOf } from './input.ts';
+import { bounded, isStream, linesOf, textOf } from './input.ts';
 import { chosenNamespace, type LedgerChoice, namespaceOf } from './ledger.ts';
 import { type Namespaces, namespacesFor, namespacesOf } from './namespaces.ts';
 import { complain, print, printable, printJson } from './print.ts';
@@ -159,19 +160,20 @@ function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, chosen: string 
     const [first] = plan.unknown.keys();
     refuse(
       `nobody knows what these statuses mean: ${named.join(', ')}`,
-      `Say it: --map ${first}=${meanings.join('|')}.`,
+      `Say it: --map ${shellWord(first ?? '')}=${meanings.join('|')}.`,
     );
   }
 }
 
 /** Standard input can be read once only. */
 async function kept(path: string): Promise<AsyncDisposable & { readonly path: string }> {
-  if (path !== '-') return { path, [Symbol.asyncDispose]: async () => undefined };
+  if (!isStream(path)) return { path, [Symbol.asyncDispose]: async () => undefined };
   const folder = mkdtempSync(join(tmpdir(), 'semel-import-'));
   const remove = async () => rmSync(folder, { recursive: true, force: true });
   try {
     const copy = join(folder, 'input');
-    await pipeline(process.stdin, createWriteStream(copy, { mode: 0o600 }));
+    const source = path === '-' ? process.stdin : createReadStream(path);
+    await pipeline(bounded('import', source), createWriteStream(copy, { mode: 0o600 }));
     return { path: copy, [Symbol.asyncDispose]: remove };
   } catch (error) {
     await remove();

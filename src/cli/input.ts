@@ -3,6 +3,8 @@
 
 import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
 import { isSemelError, type SemelError } from '../core/errors.ts';
+import { limits } from '../core/limits.ts';
+import { openRegular } from '../store/files.ts';
 import { usageError } from './usage.ts';
 
 /** A log may hold anything; of what is believed, no name may turn into another one without a word. */
@@ -14,11 +16,36 @@ export async function* textOf(
   path: string,
   decoding: Decoding = 'strict',
 ): AsyncGenerator<string> {
-  const bytes = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: 262_144 });
   try {
-    yield* decoded(command, bytes, decoding);
+    const bytes =
+      path === '-' ? process.stdin : createReadStream('', { fd: openInput(path), highWaterMark: 262_144 });
+    yield* decoded(command, bounded(command, bytes), decoding);
   } catch (error) {
     throw isSemelError(error) ? error : unreadable(command, path, error as NodeJS.ErrnoException);
+  }
+}
+
+/** True for standard input, and for the pipe that a shell makes of `<(command)`: read once, and never again. */
+export function isStream(path: string): boolean {
+  return path === '-' || /^\/(dev|proc\/self)\/(fd\/\d+|stdin)$/.test(path);
+}
+
+/** Every file that a command reads is opened here. Others could be waited for, or read, without end. */
+function openInput(path: string): number {
+  return isStream(path) ? openSync(path, 'r') : openRegular(path);
+}
+
+/** What never ends is not read for ever. */
+export async function* bounded(
+  command: string,
+  source: AsyncIterable<Uint8Array>,
+  most: number = limits.inputBytes,
+): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const chunk of source) {
+    size += chunk.length;
+    if (size > most) throw usageError(command, `the input has more than ${most} bytes`);
+    yield chunk;
   }
 }
 
@@ -89,7 +116,7 @@ export function smallText(command: string, path: string, mostBytes: number): str
   const buffer = Buffer.alloc(mostBytes + 1);
   let size = 0;
   try {
-    const file = path === '-' ? 0 : openSync(path, 'r');
+    const file = path === '-' ? 0 : openInput(path);
     try {
       for (let read = -1; read !== 0 && size < buffer.length; size += read)
         read = readSync(file, buffer, size, buffer.length - size, null);
@@ -110,6 +137,12 @@ export function smallText(command: string, path: string, mostBytes: number): str
 function unreadable(command: string, path: string, { code, message }: NodeJS.ErrnoException): SemelError {
   const next = 'Name a file, or - for standard input.';
   if (code === 'ENOENT') return usageError(command, `there is no file ${path}`, next);
+  if (code === 'ENOTFILE')
+    return usageError(
+      command,
+      `${path} is not a regular file`,
+      'Name a file; a pipe goes to standard input: -.',
+    );
   if (code === 'EISDIR') return usageError(command, `${path} is a folder`, 'Name a file in it.');
   return usageError(command, `${nameOf(path)} cannot be read (${message})`, next);
 }

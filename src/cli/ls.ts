@@ -1,5 +1,6 @@
 // `semel ls`: records, newest first, once or again and again.
 
+import { shellWord } from '../core/visible.ts';
 import type { RecordInfo } from '../semel/index.ts';
 import { command } from './command.ts';
 import { warnOfNothing } from './elsewhere.ts';
@@ -54,7 +55,11 @@ settled, given back. Filters add up; --status can be given several times and mea
   ],
   async run({ values, positionals }) {
     if (positionals.length > 0)
-      throw usageError('ls', 'it takes options only', `Write: semel ls --tool ${positionals[0]}`);
+      throw usageError(
+        'ls',
+        'it takes options only',
+        `Write: semel ls --tool ${shellWord(positionals[0] ?? '')}`,
+      );
     const filter = filterOf(values);
     const limit = flagReader('ls', values).whole('limit', 50, { from: 1, to: mostRecords });
     await using ledger = namespacesFor(values);

@@ -24,6 +24,7 @@ import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
 import { couldNotStart, doneWords, guardedLine, labelOf, leave } from './guarded.ts';
 import { identityOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
+import { jsonText } from './json-text.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
 import { complain, printAside } from './print.ts';
@@ -207,8 +208,7 @@ async function tell(report: EffectReport, told: Told): Promise<number> {
   const { semel, name, label, facts, command, skipCode, values } = told;
   const ledger = facts.location;
   const answer = (status: string, exit: number, more: object) => {
-    if (values.json)
-      printAside(JSON.stringify({ name, status, exit, ...(isAgent() ? {} : { ledger }), ...more }));
+    if (values.json) printAside(jsonText({ name, status, exit, ...(isAgent() ? {} : { ledger }), ...more }));
     return exit;
   };
   const say = (sentence: string) => {

@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { bytesOf, type EffectValue } from '../jobs/index.ts';
+import { jsonText } from './json-text.ts';
 import { complain } from './print.ts';
 
 export async function writeResult(value: EffectValue): Promise<void> {
@@ -11,7 +12,7 @@ export async function writeResult(value: EffectValue): Promise<void> {
   else if (typeof value === 'object' && value.bytes !== undefined)
     complain(`it printed ${value.bytes} bytes, which is more than is kept: there is no output to repeat`);
   // What somebody said that it returned: not ours to shape.
-  else await write(Buffer.from(`${JSON.stringify(value)}\n`));
+  else await write(Buffer.from(`${jsonText(value)}\n`));
 }
 
 /** Whatever a person said that it returned, only text and bytes are output. */

@@ -7,7 +7,7 @@ import { flagReader } from './flag-values.ts';
 import { smallText } from './input.ts';
 import { mustBeInside } from './inside.ts';
 import { ledgerFor } from './ledger.ts';
-import { print, printJson } from './print.ts';
+import { printJson } from './print.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -35,7 +35,8 @@ attempt of the slot gets it, even if the list changed. Recent are the choices of
     await using semel = ledgerFor(values, { make: true });
     const choice = await pick(semel, inside, name, from, notRecent);
     if (values.json) printJson({ name, choice, slot: inside.run.slot });
-    else print(choice);
+    // What a script reads, as it was given.
+    else process.stdout.write(`${choice}\n`);
     return 0;
   },
 });

@@ -1,9 +1,11 @@
 // `semel policy`: policy files of `semel mcp`, made from a program's tools and checked. Runs no tool.
 
+import { closeSync, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { SemelError } from '../core/errors.ts';
 import { exportedPolicies } from '../mcp/index.ts';
+import { openRegular } from '../store/files.ts';
 import { command } from './command.ts';
 import { policiesIn } from './policy-file.ts';
 import { complain, print, printJson } from './print.ts';
@@ -39,6 +41,8 @@ function exportFrom(path: string): number {
 function exportsOf(path: string): object {
   const file = resolve(path);
   try {
+    // Node.js would wait for a pipe.
+    if (existsSync(file)) closeSync(openRegular(file));
     return createRequire(file)(file) as object;
   } catch (error) {
     // Below it Node.js lists who asked for the file.

@@ -2,31 +2,35 @@
 
 import { styleText } from 'node:util';
 import { formatDuration } from '../core/duration.ts';
+import { visible } from '../core/visible.ts';
 import { withoutSecrets } from '../store/address.ts';
+import { jsonText } from './json-text.ts';
 
-/**
- * Control characters are shown, not sent: text of a ledger was written by models, tools and providers. So are those that
- * end a line or turn its direction, and make a command read as another one.
- */
-export function printable(text: string): string {
-  return text.replace(
-    /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-}
+/** Text of strangers, for one line. Every line that is printed gets it too; here it is for what is measured or styled. */
+export const printable: typeof visible = visible;
 
+/** What `styled` puts into a line. */
+const styles = new RegExp(`(${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|36|39)m)`);
+
+/** Lines for people: nothing of them but our own colours speaks to the terminal. */
 export function print(...lines: readonly string[]): void {
-  for (const line of lines) process.stdout.write(`${line}\n`);
+  for (const line of lines)
+    process.stdout.write(
+      `${line
+        .split(styles)
+        .map((part) => (styles.test(part) ? part : visible(part)))
+        .join('')}\n`,
+    );
 }
 
 /** As lines: the only control character that is left is the end of a line. */
 export function printJson(value: unknown): void {
-  print(...JSON.stringify(value, null, 2).split('\n').map(printable));
+  print(...jsonText(value, 2).split('\n'));
 }
 
 /** One value per line, for long lists and for what is followed. */
 export function printJsonLine(value: unknown): void {
-  print(printable(JSON.stringify(value)));
+  print(jsonText(value));
 }
 
 /** What is said beside the output: on stderr. */
@@ -35,7 +39,7 @@ export function complain(message: string): void {
 }
 
 export function printAside(...lines: readonly string[]): void {
-  process.stderr.write(lines.map((line) => `${printable(withoutTyped(line))}\n`).join(''));
+  process.stderr.write(lines.map((line) => `${visible(withoutTyped(line))}\n`).join(''));
 }
 
 /** Messages repeat what was typed, and a store's address may have been typed in the wrong place. */
@@ -102,12 +106,15 @@ export function table(
 }
 
 export function cut(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+  // Not within a character of two halves.
+  return text.length <= width
+    ? text
+    : `${text.slice(0, Math.max(0, width - 1)).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
 /** Stored args or results in one line. */
 export function oneLine(value: unknown, most = 200): string {
   if (value === undefined) return '';
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
+  const text = typeof value === 'string' ? value : jsonText(value);
   return cut(text, most);
 }

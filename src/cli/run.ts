@@ -21,6 +21,7 @@ import { exitCodes, flagReader, longestTimerMs } from './flag-values.ts';
 import { couldNotStart, doneWords, guardedLine, labelOf, leave } from './guarded.ts';
 import { idsOf } from './ids.ts';
 import { tellDoubt } from './in-doubt.ts';
+import { jsonText } from './json-text.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { complain, printAside, relative } from './print.ts';
 import { usageError } from './usage.ts';
@@ -192,7 +193,7 @@ async function tell(report: JobReport, told: Told): Promise<number> {
   const answer = (status: string, exit: number, more: object = {}) => {
     if (values.json) {
       const where = isAgent() ? {} : { ledger };
-      printAside(JSON.stringify({ job, slot: slot.name, status, exit, ...where, ...more }));
+      printAside(jsonText({ job, slot: slot.name, status, exit, ...where, ...more }));
     }
     return exit;
   };

@@ -1,8 +1,10 @@
 // `semel seed`: all that a shell agent can start from and get again in every attempt of its slot.
 
+import { shellWord } from '../core/visible.ts';
 import { picksOf, recentWork, seedOf, wordsOf } from '../jobs/index.ts';
 import { command } from './command.ts';
 import { mustBeInside } from './inside.ts';
+import { jsonText } from './json-text.ts';
 import { ledgerFor } from './ledger.ts';
 import { print, printable, printJson } from './print.ts';
 import { usageError } from './usage.ts';
@@ -23,7 +25,11 @@ names that are asked for. The same in every attempt of the slot: what the run ha
   examples: ['semel seed --json --recent publish | llm "write the post"'],
   async run({ values, positionals }) {
     if (positionals.length > 0)
-      throw usageError('seed', 'it takes options only', `Write: semel seed --recent ${positionals[0]}`);
+      throw usageError(
+        'seed',
+        'it takes options only',
+        `Write: semel seed --recent ${shellWord(positionals[0] ?? '')}`,
+      );
     const inside = mustBeInside('seed');
     await using semel = ledgerFor(values);
     const { job, slot, ids } = inside.run;
@@ -51,7 +57,7 @@ names that are asked for. The same in every attempt of the slot: what the run ha
     else
       print(
         ...Object.entries(seed).map(([name, value]) =>
-          printable(`${name}: ${typeof value === 'object' ? JSON.stringify(value) : value}`),
+          printable(`${name}: ${typeof value === 'object' ? jsonText(value) : value}`),
         ),
       );
     return 0;

@@ -1,6 +1,7 @@
 // `semel stats`: what was executed, replayed and in doubt over time, from the records and their history.
 
 import { day, hour } from '../core/period.ts';
+import { shellWord } from '../core/visible.ts';
 import { command } from './command.ts';
 import { everyRecord } from './every.ts';
 import { flagReader } from './flag-values.ts';
@@ -25,7 +26,11 @@ what a semel that only observes would have prevented. What was pruned is not cou
   examples: ['semel stats', 'semel stats --since 24h --by hour', 'semel stats --observe'],
   async run({ values, positionals }) {
     if (positionals.length > 0)
-      throw usageError('stats', 'it takes options only', `Write: semel stats --tool ${positionals[0]}`);
+      throw usageError(
+        'stats',
+        'it takes options only',
+        `Write: semel stats --tool ${shellWord(positionals[0] ?? '')}`,
+      );
     const by = values.by ?? 'day';
     const slotMs = by === 'day' ? 86_400_000 : 3_600_000;
     const spanMs = flagReader('stats', values).duration('since', slotMs * (by === 'day' ? 7 : 24));

@@ -17,6 +17,7 @@ import { exitCodeOf } from './exit-code.ts';
 import { keepFile, outputOf, writeFile } from './file-output.ts';
 import { couldNotStart, guardedLine, leave } from './guarded.ts';
 import { mustBeInside } from './inside.ts';
+import { jsonText } from './json-text.ts';
 import { chosenNamespace, ledgerFor } from './ledger.ts';
 import { writeResult } from './output.ts';
 import { complain, printAside } from './print.ts';
@@ -90,7 +91,7 @@ async function tell(
   { output, quiet, json }: Wishes,
 ): Promise<number> {
   const answer = (status: string, exit: number, more: object = {}) => {
-    if (json) printAside(JSON.stringify({ step: name, status, exit, ...more }));
+    if (json) printAside(jsonText({ step: name, status, exit, ...more }));
     return exit;
   };
   const notKept = (file: string, size?: number) => {

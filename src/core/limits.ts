@@ -38,4 +38,8 @@ export const limits = {
   unlistedTools: 1_000,
   /** Things that are kept for later use in one process: guards by tool, questions that were asked, and alike. */
   kept: 10_000,
+  /** A file or a stream that a command reads to its end. */
+  inputBytes: 16 * 1024 * MiB,
+  /** A file that somebody writes by hand: a policy, an identity. */
+  smallInputBytes: 4 * MiB,
 } as const;

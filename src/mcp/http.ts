@@ -9,6 +9,7 @@ import { callerOf } from '../core/caller.ts';
 import { handoffHeader } from '../core/handoff-places.ts';
 import { limits } from '../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../core/signals.ts';
+import { shellWord } from '../core/visible.ts';
 import type { Ambient } from '../semel/index.ts';
 import { metaNames } from './asked.ts';
 import { exchangeFor } from './exchange.ts';
@@ -244,7 +245,9 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (place === undefined) return answer;
     answer.resume();
     if (!isMoved)
-      process.stderr.write(`semel: The server is at another address: start with --http ${place}\n`);
+      process.stderr.write(
+        `semel: The server is at another address: start with --http ${shellWord(place)}\n`,
+      );
     isMoved = true;
     // The same message is wanted there, so nothing was done with it here; any other redirect may follow a deed.
     const isUndone = answer.statusCode === 307 || answer.statusCode === 308;

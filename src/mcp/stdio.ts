@@ -7,6 +7,7 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { limits } from '../core/limits.ts';
 import { NotLanded } from '../core/signals.ts';
+import { visible } from '../core/visible.ts';
 import { type Caller, metaNames } from './asked.ts';
 import { isTooDeep } from './json-shape.ts';
 import { isBlank, isOneLine, lineReader, withEnd } from './lines.ts';
@@ -153,7 +154,7 @@ async function conversation(
       try {
         see(chunk);
       } catch (error) {
-        process.stderr.write(`semel: ${(error as Error).message} The server is ended.\n`);
+        process.stderr.write(`semel: ${visible((error as Error).message)} The server is ended.\n`);
         server.kill();
       } finally {
         sink.uncork();

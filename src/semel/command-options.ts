@@ -1,5 +1,6 @@
 // What a person types after `semel resolve <ref> <verdict>` to reach a ledger.
 
+import { shellWord } from '../core/visible.ts';
 import { shownAddress } from '../store/address.ts';
 import type { StoreFacts } from '../store/store.ts';
 
@@ -13,9 +14,4 @@ export function commandOptions(
     ...(namespace === undefined ? [] : [`--namespace ${shellWord(namespace)}`]),
     ...(address === '' ? [] : [`--store ${shellWord(shownAddress(address))}`]),
   ].join(' ');
-}
-
-/** As one word of a shell. */
-export function shellWord(value: string): string {
-  return /^[\w./:@-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
 }

@@ -5,7 +5,7 @@ import './node-version.ts';
 export type { Resolution } from './acts.ts';
 export { type Ambient, ambient, namedCaller } from './ambient.ts';
 export type { Begun, OpenAttempt } from './begin.ts';
-export { commandOptions, shellWord } from './command-options.ts';
+export { commandOptions } from './command-options.ts';
 export type {
   CallOptions,
   ClassifyTable,

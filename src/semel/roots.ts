@@ -4,8 +4,8 @@
 import { hostname } from 'node:os';
 import { basename, dirname } from 'node:path';
 import { isSemelError } from '../core/errors.ts';
+import { shellWord } from '../core/visible.ts';
 import { isSameFolder } from './application.ts';
-import { shellWord } from './command-options.ts';
 import type { Semel } from './semel.ts';
 
 /** Where they are kept, so that nobody takes them for effects. */

@@ -8,6 +8,7 @@ import { durationMs } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { text } from '../core/text.ts';
+import { visible } from '../core/visible.ts';
 import { createLedger, type EventName, eventNames, type SemelEvents } from '../ledger/index.ts';
 import { type AttemptContext, type Call, createRunner, type Result } from '../runner/index.ts';
 import type { StoreFacts } from '../store/store.ts';
@@ -101,7 +102,8 @@ export function createSemel(options: SemelOptions = {}): Semel {
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
   const { name: namespace, root } = namespaceFor(options.namespace);
-  const warn = options.onWarning ?? ((message: string) => process.emitWarning(message, 'SemelWarning'));
+  const warn =
+    options.onWarning ?? ((message: string) => process.emitWarning(visible(message), 'SemelWarning'));
   const limits: Limits = {
     resultBytes: 1_048_576,
     argsBytes: 1_048_576,

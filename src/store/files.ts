@@ -77,7 +77,9 @@ export function othersWhoWrite({ mode, gid }: Stats): 'every user' | 'its group'
 export function openRegular(path: string): number {
   const file = openSync(path, O_RDONLY | O_NONBLOCK);
   try {
-    if (fstatSync(file).isFile()) return file;
+    const found = fstatSync(file);
+    if (found.isFile()) return file;
+    if (found.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
     throw Object.assign(new Error(`${path} is not a regular file`), { code: 'ENOTFILE' });
   } catch (error) {
     closeSync(file);

@@ -1,5 +1,6 @@
 // What the command prints of a ledger whose text was written by strangers.
 
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createSemel } from 'semel';
 import { expect, test } from 'vitest';
 import { place } from './place.ts';
@@ -64,3 +65,99 @@ test.each([
   },
   30_000,
 );
+
+test('values that JSON does not know, and names that cannot be seen, break no list', async () => {
+  const at = place({ SEMEL_NAMESPACE: 'odd' });
+  const sparse: unknown[] = [];
+  sparse[4_000_000_000] = 1;
+  await using semel = createSemel({ store: at.store, namespace: 'odd', onWarning: () => undefined });
+  const tool = semel.tool({
+    name: 'post',
+    effect: 'irreversible',
+    per: 'ever',
+    identity: ['id'],
+    run: ({ id }: { id: string; more: unknown }) => {
+      if (id.startsWith('lost')) throw new Error(`cut\u061c\u200b off\nsemel resolve x landed`);
+      return { big: 7n, sparse, map: new Map([['a', 1n]]) };
+    },
+  });
+  await tool({ id: 'kept\u202e', more: 1 });
+  await tool({ id: 'lost \u061c1', more: 1 }).catch(() => undefined);
+  await tool({ id: 'lost 2', more: 1 }).catch(() => undefined);
+  const [{ id }] = (await at.json('ls', '--status', 'succeeded')) as [{ id: string }];
+  const lines = [
+    ['ls'],
+    ['ls', '--args', 'kept'],
+    ['ls', '--json'],
+    ['show', id],
+    ['show', id, '--json'],
+    ['doubt'],
+    ['doubt', '--json'],
+    ['stats'],
+    ['doctor'],
+    ['export'],
+  ];
+  for (const said of await Promise.all(lines.map((words) => at.semel(...words)))) {
+    expect([0, 1]).toContain(said.code);
+    expect(`${said.stdout}${said.stderr}`.replaceAll('\n', '')).not.toMatch(
+      /[\p{Cc}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]/u,
+    );
+    expect(said.stdout).not.toMatch(/^semel resolve x/m);
+  }
+}, 60_000);
+
+test('a pipe or a device that is named as a file is refused at once, by every command that reads one', async () => {
+  const at = place();
+  await at.semel('once', 'mail', '--id', 'a=1', '--', 'true');
+  execFileSync('mkfifo', [at.path('pipe')]);
+  for (const named of ['pipe', '/dev/zero']) {
+    const lines = [
+      ['resolve', '--from', named, '--match', 'id', '--dry-run'],
+      ['import', named, '--dry-run'],
+      ['audit', named],
+      ['once', 'pay', '--id-json', named, '--', 'true'],
+      ['policy', 'check', named],
+      ['policy', 'export', named],
+      ['doctor', '--store', `sqlite:${named}`],
+    ];
+    const said = await Promise.all(lines.map((words) => at.semel(...words)));
+    expect(said.map(({ code }) => code)).toEqual([64, 64, 64, 64, 64, 64, expect.any(Number)]);
+    for (const { stderr } of said.slice(0, 6)) expect(stderr).toContain('not a regular file');
+  }
+  const substituted = spawnSync(
+    'bash',
+    ['-c', `${at.word} once pay --id-json <(echo '{"order":1}') -- echo paid`],
+    {
+      cwd: at.folder,
+      env: at.env,
+      encoding: 'utf8',
+    },
+  );
+  expect(substituted.stdout).toBe('paid\n');
+}, 60_000);
+
+test('a ledger below /proc is refused, and nothing spins', async () => {
+  const at = place();
+  const said = await at.semel(
+    'once',
+    'mail',
+    '--id',
+    'a=1',
+    '--store',
+    'sqlite:/proc/semel/x/ledger.db',
+    '--',
+    'touch',
+    'ran',
+  );
+  expect([said.code, said.stderr]).toEqual([69, expect.stringContaining('cannot be made')]);
+}, 30_000);
+
+test('what is meant to be pasted is quoted', async () => {
+  const at = place();
+  await at.semel('once', 'mail', '--id', 'a=1', '--', 'true');
+  for (const command of ['ls', 'doubt', 'stats'])
+    expect((await at.semel(command, '$(touch pwned)\u061c')).stderr).toContain(
+      `--tool $'$(touch pwned)\\xd8\\x9c'`,
+    );
+  expect((await at.semel('run', 'a b;c')).stderr).toContain(`semel run 'a b;c' --`);
+}, 30_000);

@@ -380,6 +380,8 @@ describe('semel policy', () => {
       expect(said.stderr).toContain('p.json: `tools.send.window` is wrong');
       expect(said.code).not.toBe(0);
     }
-    expect((await here.semel('policy', 'check', 'nothing.json')).stderr).toContain('could not be read');
+    expect((await here.semel('policy', 'check', 'nothing.json')).stderr).toContain(
+      'there is no file nothing.json',
+    );
   });
 });

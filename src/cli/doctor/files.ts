@@ -1,7 +1,8 @@
 // What lies on the disk, before anything is opened: opening mends and tidies.
 
-import { closeSync, openSync, readSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, readSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { openRegular } from '../../store/files.ts';
 import type { FilesSeen } from './seen.ts';
 
 export function filesAt(path: string): FilesSeen {
@@ -26,7 +27,7 @@ function freeAt(folder: string): number | undefined {
 function journalOf(path: string): FilesSeen['journal'] {
   const header = Buffer.alloc(20);
   try {
-    const file = openSync(path, 'r');
+    const file = openRegular(path);
     try {
       if (readSync(file, header) < header.length) return undefined;
     } finally {

@@ -1,5 +1,6 @@
 // Two places for what should be one: records that cannot see each other are two effects.
 
+import { shellWord } from '../../core/visible.ts';
 import { ownName, rootsIn } from '../../semel/index.ts';
 import { type Check, count } from './finding.ts';
 import type { ContractsIn, Seen } from './seen.ts';
@@ -35,7 +36,7 @@ export const namespaceSplit: Check<'NAMESPACE_SPLIT'> = {
         {
           namespace,
           found: `${listed(both)} ${both.length === 1 ? 'has' : 'have'} records in ${namespace} and in default: under two namespaces one intent has two keys.`,
-          next: `Set SEMEL_NAMESPACE=${namespace} for the programs that write to default, or name the namespace in the code.`,
+          next: `Set SEMEL_NAMESPACE=${shellWord(namespace)} for the programs that write to default, or name the namespace in the code.`,
         },
       ];
     });

@@ -1,6 +1,7 @@
 // Programs of different versions at one ledger.
 
 import { majorOf } from '../../core/contract.ts';
+import { shellWord } from '../../core/visible.ts';
 import { ago, type Check, count, examples, type Found, latest } from './finding.ts';
 import { byContract, type ContractSeen, type Seen } from './seen.ts';
 import { refusedFor } from './store-checks.ts';
@@ -60,7 +61,7 @@ function notToday(group: ContractSeen, { optionsFor }: Seen): readonly Found[] {
       namespace,
       contract,
       found: `${count(open.length, 'record')} in doubt ${open.length === 1 ? 'was' : 'were'} written before version ${newest}: its code does not run them again.`,
-      next: `Look whether they landed, and decide: semel doubt --tool ${contract} ${optionsFor(namespace)}`.trim(),
+      next: `Look whether they landed, and decide: semel doubt --tool ${shellWord(contract)} ${optionsFor(namespace)}`.trim(),
       records: examples(open),
     },
   ];

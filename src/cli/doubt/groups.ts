@@ -1,6 +1,7 @@
 // Doubts by namespace, tool and error, oldest first: what has one cause is decided at once. Nothing here asks the ledger.
 
-import { type RecordInfo, shellWord } from '../../semel/index.ts';
+import { shellWord } from '../../core/visible.ts';
+import type { RecordInfo } from '../../semel/index.ts';
 import { printable } from '../print.ts';
 import { ageMs, errorOf } from '../state.ts';
 

@@ -3,6 +3,7 @@
 import { canonicalJson } from '../../core/canonical-json.ts';
 import { suspiciousFields } from '../../core/contract.ts';
 import { normalisers } from '../../core/normalise.ts';
+import { shellWord } from '../../core/visible.ts';
 
 export interface Difference {
   /** Dotted, as in a contract; empty: the args themselves. */
@@ -34,7 +35,7 @@ export function hintOf({ path, first, second }: Difference): string | undefined 
     return `${JSON.stringify(first)} and ${JSON.stringify(second)} are two: a text and a number. Pass one kind everywhere`;
   const normaliser = mergedBy(first, second);
   if (normaliser !== undefined)
-    return `they differ in spelling only: --normalize ${path}=${normaliser} makes them one`;
+    return `they differ in spelling only: --normalize ${shellWord(path)}=${normaliser} makes them one`;
   return freshHint(path, first) ?? freshHint(path, second);
 }
 

@@ -3,6 +3,7 @@
 import type { Status } from '../../core/words.ts';
 import type { RecordInfo, RecordQuery } from '../../semel/index.ts';
 import { flagReader } from '../flag-values.ts';
+import { jsonText } from '../json-text.ts';
 import { contractsOf, isTurn, sinceOf, stateOf } from '../state.ts';
 
 export const statusWords = [
@@ -67,7 +68,7 @@ export function filterOf(wanted: Wanted): Filter {
         (untilAt === undefined || at <= untilAt) &&
         (newerMs === undefined || now - at <= newerMs) &&
         (olderMs === undefined || now - at >= olderMs) &&
-        (text === undefined || (JSON.stringify(record.args) ?? '').toLowerCase().includes(text))
+        (text === undefined || jsonText(record.args).toLowerCase().includes(text))
       );
     },
   };

@@ -1,6 +1,7 @@
 // Holds an export against what is in doubt. A record that one row tells of has landed; of all others nothing is said.
 // Reads the whole file before anything is settled, so that a broken one settles nothing.
 
+import { shellWord } from '../../core/visible.ts';
 import type { RecordInfo } from '../../semel/index.ts';
 import { valueAt } from '../path.ts';
 import { usageError } from '../usage.ts';
@@ -137,5 +138,5 @@ function warningOf(endings: ReadonlyMap<string, ReadonlySet<string>>): string | 
   if (first === undefined) return undefined;
   const [name, said] = first;
   const [example = ''] = said;
-  return `the rows that were found have a field ${name} (${[...said].join(', ')}). A row counts as landed whatever it says; to take only some: --where ${name}=${example}`;
+  return `the rows that were found have a field ${name} (${[...said].join(', ')}). A row counts as landed whatever it says; to take only some: --where ${shellWord(name)}=${shellWord(example)}`;
 }

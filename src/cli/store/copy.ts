@@ -1,6 +1,6 @@
 // `semel store copy`: moves a ledger to another store, or takes the seal of a copy back that was given up.
 
-import { shellWord } from '../../semel/index.ts';
+import { shellWord } from '../../core/visible.ts';
 import { type Copied, copyLedger, type Progress, plan } from '../../store/copy.ts';
 import type { About, Raw } from '../../store/raw.ts';
 import { beginFilling } from '../../store/standing.ts';

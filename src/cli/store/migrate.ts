@@ -22,7 +22,7 @@ export async function migrate(values: StoreValues): Promise<number> {
     else if (isCurrent) print(`The schema is version ${to} already.`);
     else if (dryRun) {
       complain(`this would run, from ${versionText(from)} to version ${to}:`);
-      print(...statements.map((statement) => `${statement};`));
+      print(...statements.flatMap((statement) => `${statement};`.split('\n')));
     } else
       print(
         from === 0 ? `Made the schema, version ${to}.` : `Brought the schema from version ${from} to ${to}.`,

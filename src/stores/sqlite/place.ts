@@ -1,16 +1,6 @@
 // Where the ledger lies, and whether that place keeps what it is told. Refuses places that do not; deletes nothing.
 
-import {
-  accessSync,
-  constants,
-  existsSync,
-  lstatSync,
-  readFileSync,
-  mkdirSync,
-  realpathSync,
-  type Stats,
-  statSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { makeFolder, nearestExisting } from '../../store/files.ts';

@@ -1,0 +1,28 @@
+// Text as a reader can trust it: what cannot be seen, ends a line or turns its direction is spelt out. Names, args and
+// errors were written by models, tools and providers, and a terminal obeys what it is sent.
+
+const hidden = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** JSON stays the same JSON: `\u001b`, and two of them for a character beyond 16 bits. */
+export function visible(text: string): string {
+  return text.replace(hidden, (character) =>
+    Array.from(
+      { length: character.length },
+      (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`,
+    ).join(''),
+  );
+}
+
+/** As one word of a shell, to be pasted: whatever it holds, the shell reads this value and nothing else. */
+export function shellWord(value: string): string {
+  if (/^[\w./:@-]+$/.test(value)) return value;
+  if (visible(value) === value) return `'${value.replaceAll("'", "'\\''")}'`;
+  const spelt = value
+    .replace(/[\\']/g, '\\$&')
+    .replace(hidden, (character) =>
+      [...new TextEncoder().encode(character)]
+        .map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`)
+        .join(''),
+    );
+  return `$'${spelt}'`;
+}
