@@ -159,7 +159,9 @@ describe('requests through ctx.fetch, where every effect goes through it', () =>
 describe('effects that nobody saw', () => {
   /** As by a mailer of the tool's own. */
   let mails = 0;
-  const sendMail = async () => void (mails += 1);
+  const sendMail = async () => {
+    mails += 1;
+  };
 
   const denials: [string, (ctx: AttemptContext) => Promise<unknown>][] = [
     ...[401, 403, 404, 422, 429].map((status): (typeof denials)[number] => [
