@@ -74,6 +74,7 @@ export interface RecordsSource {
   /** What the system says, whoever `by` names. */
   readonly login: string;
   readonly maxResultBytes: number;
+  readonly warnOnce?: (message: string) => void;
 }
 
 export function createRecords({
@@ -84,6 +85,7 @@ export function createRecords({
   user,
   login,
   maxResultBytes,
+  warnOnce = () => undefined,
 }: RecordsSource): {
   records: Records;
   doubts: Doubts;
@@ -96,10 +98,32 @@ export function createRecords({
         limit: query.limit ?? 500,
         ...(after === undefined ? {} : { after }),
       });
+      tellDamaged(page.damaged);
       yield* page.items;
       if (page.next === undefined) return;
       after = page.next;
     }
+  }
+
+  function tellDamaged(damaged: Page<unknown>['damaged'] = []): void {
+    for (const { namespace: where, key, problem } of damaged)
+      warnOnce(`The record ${key} of ${where} cannot be read and is left out: ${problem}.`);
+  }
+
+  /** A record whose texts cannot be read is told like one that the store cannot read. */
+  function readable({ items, next, damaged = [] }: Page<StoredRecord>): Page<RecordInfo> {
+    const infos: RecordInfo[] = [];
+    const unreadable = [...damaged];
+    for (const record of items) {
+      try {
+        infos.push(infoOf(record));
+      } catch (error) {
+        if (!(error instanceof SemelError)) throw error;
+        unreadable.push({ namespace, key: record.key, problem: error.happened });
+      }
+    }
+    tellDamaged(unreadable);
+    return { items: infos, next, ...(unreadable.length === 0 ? {} : { damaged: unreadable }) };
   }
 
   /** Open records first: they are few, and they are what people name by id. */
@@ -174,7 +198,7 @@ export function createRecords({
     },
     async list(query = {}) {
       const page = await ledger.list({ ...query, namespace, limit: query.limit ?? 100 });
-      return { items: page.items.map(infoOf), next: page.next };
+      return readable(page);
     },
     async history(keyOrId) {
       const record = keyOrId.includes('/') ? undefined : await must(keyOrId);
@@ -206,7 +230,7 @@ export function createRecords({
           next = items.at(-1)?.key;
           break;
         }
-        items.push(infoOf(record));
+        items.push(...readable({ items: [record], next: undefined }).items);
       }
       return { items, next };
     },

@@ -156,6 +156,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     user: userName(),
     login: loginName(),
     maxResultBytes: limits.resultBytes,
+    warnOnce,
   });
   const said = new Set<string>();
   const startingNow = new Set<Promise<unknown>>();

@@ -10,6 +10,7 @@ import { type Step, type Time, view } from './rules/state.ts';
 import type {
   Asking,
   ClaimRequest,
+  DamagedRecord,
   EventType,
   ListQuery,
   Loss,
@@ -44,7 +45,12 @@ export interface Backend {
   transact<T>(urgency: Urgency, work: (transaction: Transaction) => T): Promise<T>;
   /** Reads what is committed, without a lock. */
   peek(namespace: string, key: string): { row: Row | undefined; time: Time };
-  list(query: ListQuery): { rows: readonly Row[]; next: string | undefined; time: Time };
+  list(query: ListQuery): {
+    rows: readonly Row[];
+    next: string | undefined;
+    time: Time;
+    damaged?: readonly DamagedRecord[];
+  };
   history(namespace: string, key: string): readonly StoreEvent[];
   namespaces(): readonly string[];
   close(): Promise<void>;
@@ -85,8 +91,9 @@ export function ruleStore(backend: Backend): Store {
     },
     async list(query): Promise<Page<ReturnType<typeof view>>> {
       await backend.open();
-      const { rows, next, time } = backend.list(query);
-      return { items: rows.map((row) => view(row, time)), next };
+      const { rows, next, time, damaged = [] } = backend.list(query);
+      const items = rows.map((row) => view(row, time));
+      return damaged.length === 0 ? { items, next } : { items, next, damaged };
     },
     async append(events) {
       await backend.open();

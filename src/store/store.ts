@@ -362,6 +362,14 @@ export interface ListQuery {
 export interface Page<T> {
   readonly items: readonly T[];
   readonly next: string | undefined;
+  /** Records that cannot be read, of those that lie between the items. */
+  readonly damaged?: readonly DamagedRecord[];
+}
+
+export interface DamagedRecord {
+  readonly namespace: string;
+  readonly key: string;
+  readonly problem: string;
 }
 
 /** What is true of an opened store, for warnings and for `doctor`. */
@@ -424,5 +432,7 @@ export interface Store {
   /** For `semel store migrate`: of a store that has a schema. */
   migration?(): Promise<Migration>;
   /** For `semel store accept-loss`: of a store that can tell that it has forgotten, and refuses until a person says so. */
+  /** Looks at everything that it keeps for damage, and says what is wrong; empty: nothing. Of a store that cannot tell: undefined. */
+  verify?(): Promise<readonly string[]>;
   acceptLoss?(said: { readonly by: string; readonly note: string | null }): Promise<void>;
 }

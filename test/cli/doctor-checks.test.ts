@@ -31,6 +31,7 @@ function seen(over: Partial<Seen> = {}): Seen {
     since: now - 30 * day,
     facts,
     refused: undefined,
+    damage: [],
     files,
     lifeProblem: undefined,
     records: [],
@@ -102,6 +103,10 @@ const drifted = (detail: EventSeen['detail'] = {}) => event('replayed', { drift:
 
 /** `planted` has the finding; `quiet` are the nearest that have it not. */
 const cases: Record<FindingId, { planted: Seen[]; quiet: Seen[] }> = {
+  DAMAGED: {
+    planted: [seen({ damage: ['The record mail/=1 of shop: its checksum is wrong.'] })],
+    quiet: [seen()],
+  },
   LEDGER_REFUSED: {
     planted: [refused({ fileSystem: 'NFS' })],
     quiet: [seen(), refused({ schema: 9, known: 1 })],

@@ -45,7 +45,7 @@ describe('a ledger that is used well', () => {
     await usedWell(at.open());
     const { code, stdout, stderr } = await at.doctor();
     expect(stdout).toMatch(
-      /^Looked at 2 records of shop in \S+ledger\.db, back to \S+Z \(30d\), with 17 of 18 checks\.\nNothing is wrong\.\n$/,
+      /^Looked at 2 records of shop in \S+ledger\.db, back to \S+Z \(30d\), with 18 of 19 checks\.\nNothing is wrong\.\n$/,
     );
     expect(stderr).toBe('');
     expect(code).toBe(0);
@@ -83,7 +83,7 @@ describe('a ledger that was used in the wrong way', () => {
 
     const elsewhere = await at.doctor('--namespace', 'default', '--ignore', 'NAMESPACE_SPLIT');
     expect(elsewhere.stdout).toMatch(
-      /^Looked at 1 record of default in .*with 16 of 18 checks\.\nNothing is wrong\.$/m,
+      /^Looked at 1 record of default in .*with 17 of 19 checks\.\nNothing is wrong\.$/m,
     );
     expect(elsewhere.code).toBe(0);
   });

@@ -15,7 +15,8 @@ CREATE TABLE closed (
   content TEXT,
   result TEXT,
   asker TEXT,
-  more TEXT
+  more TEXT,
+  sum INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE events (
@@ -44,6 +45,7 @@ CREATE TABLE keys (
   key TEXT NOT NULL,
   id INTEGER NOT NULL,
   expires INTEGER,
+  sum INTEGER NOT NULL,
   PRIMARY KEY (scope, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -82,6 +84,7 @@ CREATE TABLE open (
   result TEXT,
   asker TEXT,
   more TEXT,
+  sum INTEGER NOT NULL,
   PRIMARY KEY (scope, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -89,6 +92,7 @@ CREATE TABLE scopes (
   id INTEGER PRIMARY KEY,
   namespace TEXT NOT NULL,
   contract TEXT NOT NULL,
+  sum INTEGER NOT NULL,
   UNIQUE (namespace, contract)
 ) STRICT;
 

@@ -322,10 +322,13 @@ describe('a file that is not where it was: no claim goes into it any more', () =
 
   test('the file itself is a link that points elsewhere', async () => {
     const [first, second] = [newPath(), newPath()];
+    const made = sqliteStore({ path: first });
+    await record(made, 0, 1);
+    await made.close();
     const link = join(newFolder(), 'ledger.db');
     symlinkSync(first, link);
     const store = sqliteStore({ path: link });
-    await record(store, 0, 1);
+    await record(store, 1, 2);
     const other = sqliteStore({ path: second });
     await record(other, 0, 1);
     symlinkSync(second, `${link}.new`);

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { effects } from '../../src/core/words.ts';
 import type { News, Row, StoredResult } from '../../src/store/store.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
-import { columns, decode, encode, selected } from '../../src/stores/sqlite/rows.ts';
+import { columns, decode, encode, moreAt, selected } from '../../src/stores/sqlite/rows.ts';
 import { take } from '../../src/testing/store-contract/attempt.ts';
 import { newPathInMemory } from './sqlite-folder.ts';
 
@@ -97,7 +97,7 @@ test('any row comes back as it was', () => {
 test('a lease that never ends and other endless times are stored as far away', () => {
   const [given] = fc.sample(row, 1) as [Row];
   const endless = { ...given, tailMs: Number.POSITIVE_INFINITY, quietAt: Number.POSITIVE_INFINITY };
-  const more = JSON.parse(String(encode(endless).at(-1)));
+  const more = JSON.parse(String(encode(endless)[moreAt]));
   expect(more.tail).toBe(Number.MAX_SAFE_INTEGER);
   expect(more.quiet).toBe(Number.MAX_SAFE_INTEGER - given.createdAt);
 });

@@ -38,14 +38,14 @@ test('a file of an earlier schema is migrated, and keeps what it knew', () => {
   const database = new DatabaseSync(newPath());
   const [first = []] = migrations;
   migrate(database, 'ledger.db', description, [first]);
-  database.exec("INSERT INTO scopes (namespace, contract) VALUES ('shop', 'mail.send/')");
+  database.exec("INSERT INTO scopes (namespace, contract, sum) VALUES ('shop', 'mail.send/', 7)");
   const second = ['CREATE TABLE notes (text TEXT) STRICT', 'ALTER TABLE scopes ADD COLUMN since INTEGER'];
   migrate(database, 'ledger.db', { ...description, incarnation: 'other' }, [first, second]);
   expect(single(database, 'PRAGMA user_version')).toBe(2);
   expect(single(database, 'SELECT schema FROM meta')).toBe(2);
   expect(single(database, 'SELECT incarnation FROM meta')).toBe('i');
   expect(database.prepare('SELECT * FROM scopes').all()).toEqual([
-    { id: 1, namespace: 'shop', contract: 'mail.send/', since: null },
+    { id: 1, namespace: 'shop', contract: 'mail.send/', sum: 7, since: null },
   ]);
   expect(single(database, 'SELECT count(*) FROM notes')).toBe(0);
   database.close();

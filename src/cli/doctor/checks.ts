@@ -5,12 +5,21 @@ import type { Check, Finding } from './finding.ts';
 import { keyNeverHits, workEaten } from './key-checks.ts';
 import { namespaceShared, namespaceSplit, twoLedgers } from './place-checks.ts';
 import type { Seen } from './seen.ts';
-import { clock, diskSpace, durability, ledgerRefused, logSize, permissions } from './store-checks.ts';
+import {
+  clock,
+  damaged,
+  diskSpace,
+  durability,
+  ledgerRefused,
+  logSize,
+  permissions,
+} from './store-checks.ts';
 import { leaseTooShort, windowTooLong } from './time-checks.ts';
 import { version } from './version-check.ts';
 
 const checks = [
   ledgerRefused,
+  damaged,
   durability,
   clock,
   version,

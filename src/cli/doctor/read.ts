@@ -9,7 +9,7 @@ import type { StoreFacts } from '../../store/store.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
 import { contractsIn } from '../contracts.ts';
 import { everyRecord } from '../every.ts';
-import { type LedgerChoice, ledgerPath } from '../ledger.ts';
+import { type LedgerChoice, ledgerPath, storeFor } from '../ledger.ts';
 import { type Namespaces, namespacesFor } from '../namespaces.ts';
 import { filesAt } from './files.ts';
 import type { ContractsIn, RecordSeen, Refused, Seen } from './seen.ts';
@@ -38,6 +38,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
   const opened = await opening(ledger);
   const nothing = {
     lifeProblem: undefined,
+    damage: [],
     records: [],
     contracts: [],
     other: undefined,
@@ -84,6 +85,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     since,
     facts,
     refused: undefined,
+    damage: await damageIn(choice),
     files,
     lifeProblem: lifeProblemOf(facts),
     records,
@@ -113,6 +115,15 @@ async function opening(
       throw error;
     const { happened, correctiveAction, evidence = {} } = error;
     return { refused: { happened, next: correctiveAction, evidence } };
+  }
+}
+
+async function damageIn(choice: LedgerChoice): Promise<readonly string[]> {
+  const store = await storeFor(choice);
+  try {
+    return (await store.verify?.()) ?? [];
+  } finally {
+    await store.close();
   }
 }
 

@@ -56,6 +56,8 @@ export interface Seen {
   readonly facts: Pick<StoreFacts, 'location' | 'forgets' | 'clockProblem' | 'warning'> | undefined;
   readonly refused: Refused | undefined;
   readonly files: FilesSeen | undefined;
+  /** What the store found wrong with what it keeps. */
+  readonly damage: readonly string[];
   /** Why the pipes that tell which runs are alive are not believed. */
   readonly lifeProblem: string | undefined;
   readonly records: readonly RecordSeen[];

@@ -29,6 +29,16 @@ export const ledgerRefused: Check<'LEDGER_REFUSED'> = {
   finds: (seen) => refusedFor(seen, 'place'),
 };
 
+export const damaged: Check<'DAMAGED'> = {
+  id: 'DAMAGED',
+  finds({ damage }) {
+    return damage.map((problem) => ({
+      found: problem,
+      next: 'Keep a copy of the ledger, then restore a backup (`semel store restore`). Look at the disk and the kernel log for the cause.',
+    }));
+  },
+};
+
 export const durability: Check<'DURABILITY'> = {
   id: 'DURABILITY',
   finds({ facts, files }) {

@@ -24,7 +24,7 @@ export async function check(values: StoreValues): Promise<number> {
     const found = await factsOf(store);
     if (values.json) printJson(found);
     else print(...linesOf(found).map(printable));
-    return 0;
+    return found.damage === undefined || found.damage.length === 0 ? 0 : 1;
   } finally {
     await store.close();
   }
@@ -48,6 +48,7 @@ async function factsOf(store: Store) {
     bytes: about?.bytes,
     floor: about?.floor,
     lossAccepted: about?.lossAccepted,
+    damage: await store.verify?.(),
     roundTripMs: await median(() => store.read('default', 'semel.check/=none')),
     durableWriteMs: store.raw && (await median(store.raw.probe)),
   };
@@ -96,6 +97,7 @@ function linesOf(found: Awaited<ReturnType<typeof factsOf>>): readonly string[] 
     ['schema', found.schema === undefined ? undefined : `version ${found.schema}`],
     ['durable', found.durable ? 'yes' : `no: ${found.forgets}`],
     ['loss', found.lossAccepted && acceptedText(found.lossAccepted)],
+    ...damageLines(found.damage),
     ['clock', found.clockProblem ?? 'no problem'],
     ['access', found.warning],
     [
@@ -109,6 +111,12 @@ function linesOf(found: Awaited<ReturnType<typeof factsOf>>): readonly string[] 
   const told = lines.filter((line): line is [string, string] => line[1] !== undefined);
   const width = Math.max(...told.map(([name]) => name.length));
   return told.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+}
+
+function damageLines(damage: readonly string[] | undefined): [string, string | undefined][] {
+  if (damage === undefined || damage.length === 0)
+    return [['intact', damage && 'yes: every record was verified']];
+  return damage.map((problem, nth) => [nth === 0 ? 'damaged' : '', problem]);
 }
 
 function acceptedText({ at, by, note }: NonNullable<About['lossAccepted']>): string {

@@ -48,8 +48,17 @@ export function events(database: SqliteLike, scopes: Scopes): Events {
         generation: generation as number,
         fence: fence as number,
         type: type as StoreEvent['type'],
-        detail: JSON.parse(detail as string),
+        detail: detailOf(detail as string),
       }));
     },
   };
+}
+
+/** History is told, never decided by: what cannot be read of it is said so. */
+function detailOf(text: string): StoreEvent['detail'] {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { damaged: true };
+  }
 }

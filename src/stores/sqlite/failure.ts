@@ -11,6 +11,7 @@ export type FailureKind =
   | 'cannot open'
   | 'read-only'
   | 'corrupt'
+  | 'incomplete'
   | 'not a database'
   | 'closed';
 
@@ -26,6 +27,21 @@ const kinds: Readonly<Record<number, FailureKind>> = {
   14: 'cannot open',
   26: 'not a database',
 };
+
+/** What a record is stored under is unique, and is looked for first: a second one means that the first was not found. */
+const uniqueness: readonly number[] = [1555, 2067, 2579];
+
+/** Found by reading, where SQLite itself sees nothing wrong. */
+export class DamagedLedger extends Error {}
+
+export function damagedLedger(problem: string): Error {
+  return new DamagedLedger(problem);
+}
+
+/** No later call can cure it: a process that has heard of it runs nothing more. */
+export function isForGood(kind: FailureKind | undefined): boolean {
+  return kind === 'corrupt' || kind === 'incomplete' || kind === 'not a database';
+}
 
 /** better-sqlite3 names the codes; an extended name starts with the primary one. */
 const names: readonly [string, FailureKind][] = [
@@ -51,7 +67,14 @@ export class InTransaction extends Error {
 export function kindOf(error: unknown): FailureKind | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error instanceof InTransaction) return 'in transaction';
+  if (error instanceof DamagedLedger) return 'corrupt';
   const { errcode, code } = error as { errcode?: unknown; code?: unknown };
+  if (/no such (table|column|index)|has no column named/.test(error.message)) return 'incomplete';
+  if (
+    uniqueness.includes(errcode as number) ||
+    /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE|ROWID)$/.test(`${code}`)
+  )
+    return 'corrupt';
   if (typeof errcode === 'number') return kinds[errcode & 0xff];
   if (code === 'ERR_INVALID_STATE' || /connection is not open/.test(error.message)) return 'closed';
   return names.find(([name]) => typeof code === 'string' && code.startsWith(name))?.[1];
@@ -113,7 +136,12 @@ export function explain(error: unknown, path: string): unknown {
     case 'corrupt':
       return unsafe(
         `The ledger ${path} is damaged (${cause}). Nothing was deleted.`,
-        'Stop all programs that use it, keep a copy, and restore a backup or run `sqlite3 <file> .recover`.',
+        'Stop all programs that use it, keep a copy, and restore a backup (`semel store restore`) or run `sqlite3 <file> .recover`.',
+      );
+    case 'incomplete':
+      return unsafe(
+        `The ledger ${path} has lost tables or parts of them (${cause}). Nothing was deleted.`,
+        'Stop all programs that use it, keep a copy, and restore a backup.',
       );
     case 'not a database':
       return unsafe(

@@ -3,12 +3,15 @@
 import { isOpen, statusCode } from '../../store/row-columns.ts';
 import { isInDoubt, type Time } from '../../store/rules/state.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
+import { type Damaged, isDamaged } from './damage.ts';
 import { afterAll, type Range, type Records } from './records.ts';
 import { type Scopes, split } from './scopes.ts';
 
 export interface RowPage {
   readonly rows: readonly Row[];
   readonly next: string | undefined;
+  /** Between them. */
+  readonly damaged: readonly Damaged[];
 }
 
 /** Read at once where only some of the rows may match. */
@@ -16,6 +19,7 @@ const chunk = 200;
 
 export function listRows(records: Records, scopes: Scopes, query: ListQuery, time: Time): RowPage {
   const found: Row[] = [];
+  const damaged: Damaged[] = [];
   // One more than asked for tells whether there is a next page.
   const wanted = query.limit + 1;
   const { inDoubt } = query;
@@ -29,16 +33,21 @@ export function listRows(records: Records, scopes: Scopes, query: ListQuery, tim
   for (const range of ranges(scopes, query)) {
     for (let { from } = range; ; ) {
       const rows = records.list({ ...range, from }, filter);
-      found.push(...(inDoubt === undefined ? rows : rows.filter((row) => isInDoubt(row, time) === inDoubt)));
-      if (found.length >= wanted) {
-        return { rows: found.slice(0, query.limit), next: found[query.limit - 1]?.key };
+      for (const row of rows) {
+        if (isDamaged(row)) damaged.push(row);
+        else if (inDoubt === undefined || isInDoubt(row, time) === inDoubt) found.push(row);
+        if (found.length < wanted) continue;
+        const next = found[query.limit - 1] as Row;
+        // What lies behind it comes with the next page.
+        const until = damaged.filter(({ key }) => key <= next.key);
+        return { rows: found.slice(0, query.limit), next: next.key, damaged: until };
       }
       const last = rows.at(-1);
       if (last === undefined || rows.length < filter.limit) break;
       from = `${split(last.key)[1]}\0`;
     }
   }
-  return { rows: found, next: undefined };
+  return { rows: found, next: undefined, damaged };
 }
 
 /** The parts of the ledger that the query can match, in order. */

@@ -12,6 +12,7 @@ import { type OwnFile, openOwnFile } from './own-file.ts';
 import { prepare } from './place.ts';
 import { makePrivate } from './privacy.ts';
 import { type Description, isCurrent, migrate } from './schema.ts';
+import { refuseDamaged } from './verify.ts';
 import { watch } from './watch.ts';
 
 export interface OpenOptions {
@@ -86,6 +87,7 @@ async function openDatabase(path: string, file: OwnFile, options: OpenOptions): 
     if (!(await unlocked(() => isCurrent(database))))
       await unlocked(() => migrate(database, path, describe()));
     await unlocked(() => refuseLoss(database));
+    await unlocked(() => refuseDamaged(database));
     await unlocked(() => makeDurable(database, path));
     await unlocked(() => confirmId(database, path, isLossAccepted));
     return database;

@@ -3,8 +3,9 @@
 
 import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
 import type { Row } from '../../store/store.ts';
+import { type Damaged, damagedRecord, isDamaged, orDamaged } from './damage.ts';
 import { query, type SqliteLike, type SqliteValue } from './driver.ts';
-import { columns, decode, encode, selected } from './rows.ts';
+import { columns, decode, encode, moreAt, nameSum, selected } from './rows.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
 
 export interface Filter {
@@ -26,8 +27,9 @@ export interface Records {
   /** `before` is the row as it stood until now. */
   put(row: Row, before: Row | undefined): void;
   remove(row: Row): void;
-  list(range: Range, filter: Filter): Row[];
-  /** Closed ones that may have expired by then. */
+  /** One that is damaged stands in its place. */
+  list(range: Range, filter: Filter): (Row | Damaged)[];
+  /** Closed ones that may have expired by then. What is damaged is not theirs to remove. */
   expired(range: Range, by: number, limit: number): Row[];
   /** Running, nothing dispatched, and the lease is over. */
   lapsedUndispatched(boot: string, mono: number): Row[];
@@ -37,7 +39,8 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
   const names = columns.join(', ');
   const marks = columns.map(() => '?').join(', ');
   const settings = columns.map((column) => `${column} = ?`).join(', ');
-  const closedOf = `keys JOIN closed USING (id)`;
+  // A key whose record is missing is damage, not absence.
+  const closedOf = `keys LEFT JOIN closed USING (id)`;
   const idOf = '(SELECT id FROM keys WHERE scope = ? AND key = ?)';
 
   const get = query(
@@ -45,15 +48,17 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     `SELECT ${selected('closed')} FROM ${closedOf} WHERE scope = ? AND key = ?
      UNION ALL SELECT ${selected('open')} FROM open WHERE scope = ? AND key = ? LIMIT 1`,
   );
+  const keysBeside = query(database, beside('keys', 'scope, key, sum'));
+  const openBeside = query(database, beside('open', `scope, key, ${selected('open')}`));
   const open = {
     insert: database.prepare(`INSERT INTO open (${names}, scope, key) VALUES (${marks}, ?, ?)`),
     update: database.prepare(`UPDATE open SET ${settings} WHERE scope = ? AND key = ?`),
-    renew: database.prepare('UPDATE open SET more = ? WHERE scope = ? AND key = ?'),
+    renew: database.prepare('UPDATE open SET more = ?, sum = ? WHERE scope = ? AND key = ?'),
     remove: database.prepare('DELETE FROM open WHERE scope = ? AND key = ?'),
   };
   const closed = {
     insert: database.prepare(`INSERT INTO closed (${names}) VALUES (${marks})`),
-    insertKey: database.prepare('INSERT INTO keys (id, expires, scope, key) VALUES (?, ?, ?, ?)'),
+    insertKey: database.prepare('INSERT INTO keys (id, expires, sum, scope, key) VALUES (?, ?, ?, ?, ?)'),
     update: database.prepare(`UPDATE closed SET ${settings} WHERE id = ${idOf}`),
     updateKey: database.prepare('UPDATE keys SET expires = ? WHERE scope = ? AND key = ?'),
     remove: database.prepare(`DELETE FROM closed WHERE id = ${idOf}`),
@@ -87,8 +92,11 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     get(namespace, key) {
       const [contract, rest] = split(key);
       const scope = scopes.idOf(namespace, contract);
-      const values = scope === undefined ? undefined : get.get(scope, rest, scope, rest);
-      return values && decode(namespace, key, values);
+      if (scope === undefined) return undefined;
+      const values = readable(namespace, key, () => get.get(scope, rest, scope, rest));
+      if (values !== undefined) return decode(namespace, key, values);
+      refuseDamagedNeighbours(scope, rest);
+      return undefined;
     },
     put(row, before) {
       const [contract, rest] = split(row.key);
@@ -99,12 +107,13 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
         if (!staysOpen) {
           if (before !== undefined) removeClosed(scope, rest);
           open.insert.run(...values, scope, rest);
-        } else if (isRenewal(before, row, values)) open.renew.run(values.at(-1) as SqliteValue, scope, rest);
+        } else if (isRenewal(before, row, values))
+          open.renew.run(values[moreAt] as SqliteValue, values.at(-1) as SqliteValue, scope, rest);
         else open.update.run(...values, scope, rest);
       } else if (before === undefined || staysOpen) {
         if (staysOpen) open.remove.run(scope, rest);
         const { lastInsertRowid } = closed.insert.run(...values);
-        closed.insertKey.run(Number(lastInsertRowid), expirySecond(row), scope, rest);
+        closed.insertKey.run(Number(lastInsertRowid), expirySecond(row), nameSum(scope, rest), scope, rest);
       } else {
         closed.update.run(...values, scope, rest);
         closed.updateKey.run(expirySecond(row), scope, rest);
@@ -120,19 +129,63 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     list({ scope, from, before }, { openOnly, status, conversation, limit }) {
       const asked = [scope.id, from, before, status, conversation, conversation];
       const found = openOnly ? listOpen.all(...asked, limit) : listAll.all(...asked, ...asked, limit);
-      return found.map((values) => rowOf(scope, values));
+      return found.map((values) => orDamaged(() => rowOf(scope, values)));
     },
     expired: ({ scope, from, before }, by, limit) =>
-      expired.all(scope.id, from, before, Math.floor(by / 1000), limit).map((values) => rowOf(scope, values)),
+      sound(
+        expired
+          .all(scope.id, from, before, Math.floor(by / 1000), limit)
+          .map((values) => orDamaged(() => rowOf(scope, values))),
+      ),
     lapsedUndispatched: (boot, mono) =>
-      lapsedUndispatched
-        .all(boot, mono)
-        .map(([scope, ...values]) => rowOf(scopes.withId(scope as number), values)),
+      sound(
+        lapsedUndispatched
+          .all(boot, mono)
+          .map(([scope, ...values]) => orDamaged(() => rowOf(scopes.withId(scope as number), values))),
+      ),
   };
+
+  /**
+   * A key that is not found may be one whose own bytes were changed: it lies where it always lay, beside the place where
+   * the search for it ended.
+   */
+  function refuseDamagedNeighbours(scope: number, rest: string): void {
+    const place = [scope, rest] as const;
+    for (const [id, key, sum] of keysBeside.all(...place, ...place)) {
+      if (sum !== nameSum(id as number, key as string)) throw damagedName(id as number, key as string);
+    }
+    for (const [id, ...values] of openBeside.all(...place, ...place))
+      rowOf(scopes.withId(id as number), values);
+  }
+
+  function damagedName(id: number, key: string): Error {
+    const { namespace, contract } = scopes.withId(id);
+    return damagedRecord(namespace, contract + key, 'its key is not the one that was written');
+  }
 
   function removeClosed(scope: number, rest: string): void {
     closed.remove.run(scope, rest);
     closed.removeKey.run(scope, rest);
+  }
+}
+
+/** The last entry before a place, and the first from there on. */
+function beside(table: string, what: string): string {
+  return `SELECT * FROM (SELECT ${what} FROM ${table} WHERE (scope, key) < (?, ?) ORDER BY scope DESC, key DESC LIMIT 1)
+    UNION ALL SELECT * FROM (SELECT ${what} FROM ${table} WHERE (scope, key) >= (?, ?) ORDER BY scope, key LIMIT 1)`;
+}
+
+function sound(rows: readonly (Row | Damaged)[]): Row[] {
+  return rows.filter((row): row is Row => !isDamaged(row));
+}
+
+/** A number that was changed may be none that the driver can give out. */
+function readable<T>(namespace: string, key: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof RangeError) throw damagedRecord(namespace, key, error.message);
+    throw error;
   }
 }
 
@@ -146,7 +199,8 @@ function isRenewal(before: Row, row: Row, values: readonly SqliteValue[]): boole
   if (before.token !== row.token) return false;
   const earlier = encode(before);
   return columns.every(
-    (column, index) => column === 'more' || column === 'token' || earlier[index] === values[index],
+    (column, index) =>
+      column === 'more' || column === 'token' || column === 'sum' || earlier[index] === values[index],
   );
 }
 

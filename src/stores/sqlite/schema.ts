@@ -7,6 +7,7 @@ import { storeError } from './failure.ts';
 /** 'smel', at byte 68 of the file: `file ledger.db` shows it. */
 export const applicationId = 0x73_6d_65_6c;
 
+/** `sum` is a checksum over the record and its name, verified whenever it is read. */
 const recordColumns = `
   status INTEGER NOT NULL,
   flags INTEGER NOT NULL,
@@ -21,7 +22,8 @@ const recordColumns = `
   content TEXT,
   result TEXT,
   asker TEXT,
-  more TEXT`;
+  more TEXT,
+  sum INTEGER NOT NULL`;
 
 /** One list of statements per version; a list that was released never changes. */
 export const migrations: readonly (readonly string[])[] = [
@@ -51,6 +53,7 @@ export const migrations: readonly (readonly string[])[] = [
   id INTEGER PRIMARY KEY,
   namespace TEXT NOT NULL,
   contract TEXT NOT NULL,
+  sum INTEGER NOT NULL,
   UNIQUE (namespace, contract)
 ) STRICT`,
     // What is running or unknown. created: milliseconds since the epoch; settled, expires: since created.
@@ -69,6 +72,7 @@ export const migrations: readonly (readonly string[])[] = [
   key TEXT NOT NULL,
   id INTEGER NOT NULL,
   expires INTEGER,
+  sum INTEGER NOT NULL,
   PRIMARY KEY (scope, key)
 ) STRICT, WITHOUT ROWID`,
     // The closed records in `scope` whose key starts with `prefix` expire in this hour, from minute to minute.

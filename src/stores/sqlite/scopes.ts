@@ -1,6 +1,8 @@
 // A key starts with its contract and a slash. Namespace and contract are stored once and are a number everywhere else.
 
 import { query, type SqliteLike } from './driver.ts';
+import { damagedLedger } from './failure.ts';
+import { nameSum } from './rows.ts';
 
 /** A namespace, and a contract with its slash: what many keys have in common. */
 export interface Scope {
@@ -16,6 +18,8 @@ export interface Scopes {
   /** Those of a namespace from this contract on, in the order of their keys. */
   from(namespace: string, contract: string): readonly Scope[];
   namespaces(): readonly string[];
+  /** Throws where one was changed or is missing. */
+  verify(): void;
   /** After a rollback: a scope that was added has not been. */
   forget(): void;
 }
@@ -31,7 +35,8 @@ export function scopes(database: SqliteLike): Scopes {
     'SELECT id, contract FROM scopes WHERE namespace = ? AND contract >= ? ORDER BY contract',
   );
   const findNamespaces = query(database, 'SELECT DISTINCT namespace FROM scopes ORDER BY namespace');
-  const add = query(database, 'INSERT INTO scopes (namespace, contract) VALUES (?, ?) RETURNING id');
+  const add = query(database, 'INSERT INTO scopes (namespace, contract, sum) VALUES (?, ?, ?) RETURNING id');
+  const findAll = query(database, 'SELECT id, namespace, contract, sum FROM scopes NOT INDEXED ORDER BY id');
   const known = new Map<string, Map<string, number>>();
   let size = 0;
 
@@ -40,12 +45,15 @@ export function scopes(database: SqliteLike): Scopes {
     idOrNew(namespace, contract) {
       const found = idOf(namespace, contract);
       if (found !== undefined) return found;
-      const id = add.get(namespace, contract)?.[0] as number;
+      verify();
+      const id = add.get(namespace, contract, nameSum(namespace, contract))?.[0] as number;
       remember(namespace, contract, id);
       return id;
     },
     withId(id) {
-      const [namespace, contract] = findById.get(id) as [string, string];
+      const found = findById.get(id) as [string, string] | undefined;
+      if (found === undefined) throw damagedNames(`there is none with the number ${id}`);
+      const [namespace, contract] = found;
       return { id, namespace, contract };
     },
     from: (namespace, start) =>
@@ -55,6 +63,7 @@ export function scopes(database: SqliteLike): Scopes {
         contract: contract as string,
       })),
     namespaces: () => findNamespaces.all().map(([namespace]) => namespace as string),
+    verify,
     forget,
   };
 
@@ -64,6 +73,17 @@ export function scopes(database: SqliteLike): Scopes {
     const found = find.get(namespace, contract)?.[0] as number | undefined;
     if (found !== undefined) remember(namespace, contract, found);
     return found;
+  }
+
+  /** A contract that is not found may be one whose name was changed: a second one would hide all of its records. */
+  function verify(): void {
+    for (const [nth, [id, namespace, contract, sum]] of findAll.all().entries()) {
+      if (sum !== nameSum(namespace as string, contract as string))
+        throw damagedNames(`${contract} of ${namespace} is not what was written`);
+      if (id !== nth + 1) throw damagedNames(`one before the number ${id} is missing`);
+      const found = find.get(namespace as string, contract as string)?.[0];
+      if (found !== id) throw damagedNames(`${contract} of ${namespace} is not found by its name`);
+    }
   }
 
   function remember(namespace: string, contract: string, id: number): void {
@@ -77,6 +97,10 @@ export function scopes(database: SqliteLike): Scopes {
     known.clear();
     size = 0;
   }
+}
+
+function damagedNames(problem: string): Error {
+  return damagedLedger(`its list of contracts is wrong: ${problem}`);
 }
 
 /** The contract with its slash, and the remainder. */

@@ -9,8 +9,9 @@ import { type RawBackend, ruleRaw } from '../../store/rule-raw.ts';
 import { type Backend, ruleStore, type Transaction, type Urgency } from '../../store/rule-store.ts';
 import { refusalOf } from '../../store/standing.ts';
 import type { Store, StoreFacts } from '../../store/store.ts';
+import { isRecordDamage } from './damage.ts';
 import { isInTransaction, type SqliteLike, single } from './driver.ts';
-import { breaksConnection, explain, InTransaction, kindOf, storeError } from './failure.ts';
+import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from './failure.ts';
 import { listRows } from './list.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import type { Meta } from './meta.ts';
@@ -22,6 +23,7 @@ import { newSession, type Session } from './session.ts';
 import { timekeeper } from './time.ts';
 import { transactions } from './transaction.ts';
 import { migrationOf, sizesIn } from './upkeep.ts';
+import { damageIn } from './verify.ts';
 
 export interface SqliteStoreOptions {
   /** @default $XDG_STATE_HOME/semel/ledger.db, else ~/.local/state/semel/ledger.db */
@@ -42,10 +44,11 @@ export interface SqliteStore extends Store {
   acceptClock(): Promise<void>;
   /** A person says that the ledger may be used although it lacks what was written last, or nobody knows whether it does. */
   acceptLoss(said?: { readonly by: string; readonly note: string | null }): Promise<void>;
+  verify(): Promise<readonly string[]>;
 }
 
 export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
-  const { backend, raw, migration, clockProblem, acceptClock, acceptLoss } = sqliteBackend(options);
+  const { backend, raw, migration, clockProblem, acceptClock, acceptLoss, verify } = sqliteBackend(options);
   return {
     ...ruleStore(backend),
     raw: ruleRaw(raw),
@@ -54,6 +57,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
     open: async () => ({ ...(await backend.open()), clockProblem: clockProblem() }),
     acceptClock,
     acceptLoss,
+    verify,
   };
 }
 
@@ -64,7 +68,7 @@ type Work = (transaction: Transaction) => unknown;
 
 interface SqliteBackend
   extends Pick<Required<Store>, 'migration'>,
-    Pick<SqliteStore, 'acceptClock' | 'acceptLoss'> {
+    Pick<SqliteStore, 'acceptClock' | 'acceptLoss' | 'verify'> {
   readonly backend: Backend;
   readonly raw: RawBackend;
   clockProblem(): string | undefined;
@@ -168,6 +172,10 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       });
       time.nowBy(anchor);
     },
+    async verify() {
+      await backend.open();
+      return reading((current) => damageIn(current, time));
+    },
     async acceptLoss({ by, note } = { by: '', note: null }) {
       isLossAccepted = true;
       try {
@@ -241,7 +249,9 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
         warning: connection.warning,
       };
     } catch (error) {
-      throw explain(error, path);
+      const explained = explain(error, path);
+      if (isForGood(kindOf(error))) refusal ??= explained;
+      throw explained;
     }
   }
 
@@ -328,6 +338,7 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
 
   function giveUpIfBroken(error: unknown): void {
     const kind = kindOf(error);
+    if (isForGood(kind)) refusal ??= explain(error, path);
     if (refusal === undefined && (kind === undefined || !breaksConnection(kind))) return;
     const broken = session;
     session = undefined;
@@ -338,13 +349,14 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
   function judge(error: unknown): { error: unknown; concernsAll: boolean } {
     const kind = kindOf(error);
     // A full disk may still hold the smaller half.
-    const concernsAll = isSemelError(error) || (kind !== undefined && kind !== 'full');
+    const concernsAll =
+      (isSemelError(error) && !isRecordDamage(error)) || (kind !== undefined && kind !== 'full');
     return { error: explain(error, path), concernsAll };
   }
 
   function reading<T>(read: (session: Session) => T): T {
     const current = session;
-    if (current === undefined) throw isClosed(path);
+    if (current === undefined) throw refusal ?? isClosed(path);
     try {
       return readUnlocked(() => read(current));
     } catch (error) {

@@ -1,0 +1,68 @@
+// Looks for damage in all that the ledger keeps: what SQLite can see, what does not fit together, and every checksum.
+
+import { query, type SqliteLike, single } from './driver.ts';
+import { damagedLedger } from './failure.ts';
+import { listRows } from './list.ts';
+import { nameSum } from './rows.ts';
+import type { Session } from './session.ts';
+import type { Timekeeper } from './time.ts';
+
+/** More of a kind are not told one by one. */
+const most = 20;
+const pageSize = 500;
+
+export function damageIn({ database, records, scopes }: Session, time: Timekeeper): readonly string[] {
+  const problems = query(database, `PRAGMA integrity_check(${most})`)
+    .all()
+    .map(([line]) => String(line))
+    .filter((line) => line !== 'ok');
+  problems.push(...mismatches(database));
+  const wrong: string[] = [];
+  try {
+    scopes.verify();
+    wrong.push(...wrongKeys(database));
+    for (const namespace of scopes.namespaces()) {
+      for (let after: string | undefined; ; ) {
+        const about = { namespace, limit: pageSize, ...(after === undefined ? {} : { after }) };
+        const page = listRows(records, scopes, about, time.now());
+        for (const { key, problem } of page.damaged)
+          wrong.push(`The record ${key} of ${namespace}: ${problem}.`);
+        if (page.next === undefined) break;
+        after = page.next;
+      }
+    }
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : String(error));
+  }
+  const left = wrong.length - most;
+  return [...problems, ...wrong.slice(0, most), ...(left > 0 ? [`${left} more records are damaged.`] : [])];
+}
+
+/** A small ledger is looked through whenever it is opened; a large one by `semel store check` and `semel doctor`. */
+const smallBytes = 1024 * 1024;
+
+export function refuseDamaged(database: SqliteLike): void {
+  const pages = single(database, 'PRAGMA page_count') as number;
+  if (pages * (single(database, 'PRAGMA page_size') as number) > smallBytes) return;
+  const found = single(database, 'PRAGMA quick_check(1)');
+  const [problem] = found === 'ok' ? mismatches(database) : [String(found)];
+  if (problem !== undefined) throw damagedLedger(problem);
+}
+
+/** Each closed record has one key, and each key one record; nothing is open and closed at once. */
+function mismatches(database: SqliteLike): string[] {
+  const count = (sql: string) => single(database, `SELECT count(*) FROM ${sql}`) as number;
+  const found: [number, string][] = [
+    [count('keys LEFT JOIN closed USING (id) WHERE closed.id IS NULL'), 'keys have no record'],
+    [count('closed') - count('(SELECT DISTINCT id FROM keys)'), 'records have no key'],
+    [count('keys JOIN open USING (scope, key)'), 'records are open and closed at once'],
+  ];
+  return found.filter(([wrong]) => wrong !== 0).map(([wrong, what]) => `${wrong} ${what}`);
+}
+
+function wrongKeys(database: SqliteLike): string[] {
+  return query(database, 'SELECT scope, key, sum FROM keys')
+    .all()
+    .filter(([scope, key, sum]) => sum !== nameSum(scope as number, key as string))
+    .map(([, key]) => `The key …/${key} is not the one that was written.`);
+}

@@ -1,0 +1,222 @@
+// A ledger whose content was damaged: what was changed is noticed when it is read, one damaged record does not stop the
+// others, and a process that has heard of damage to the whole runs nothing more.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, test } from 'vitest';
+import { createSemel, type Semel } from '../../src/index.ts';
+import { sqliteStore } from '../../src/stores/sqlite/index.ts';
+import { claimRequest, take } from '../../src/testing/store-contract/attempt.ts';
+import { newPathInMemory } from './sqlite-folder.ts';
+
+const keyOf = (nth: number) => `mail.send/=${nth}`;
+const count = 40;
+
+/** Forty records that say which they are; and one that runs. */
+async function usedLedger(): Promise<string> {
+  const path = newPathInMemory();
+  const store = sqliteStore({ path });
+  for (let nth = 0; nth < count; nth += 1)
+    await (await take(store, { key: keyOf(nth) })).succeed(`"the value of ${nth}"`);
+  await take(store, { key: 'mail.send/=running' });
+  await store.close();
+  return path;
+}
+
+function change(path: string, sql: string): void {
+  const database = new DatabaseSync(path);
+  database.exec(sql);
+  database.close();
+}
+
+/** Large enough that opening does not look through it. */
+function grow(path: string): void {
+  change(path, 'CREATE TABLE ballast AS SELECT zeroblob(1100000) AS room');
+}
+
+/** In the file, as a disk would. */
+function overwrite(path: string, from: string, to: string): void {
+  const bytes = readFileSync(path);
+  // A page that was rearranged may hold an earlier copy too.
+  for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from, at + 1)) bytes.write(to, at);
+  writeFileSync(path, bytes);
+}
+
+const codeOf = (asked: Promise<unknown>) =>
+  asked.then(
+    () => 'answered',
+    (error) => `${error.code} ${error.retriable}`,
+  );
+
+const closedId = (nth: number) => `(SELECT id FROM keys WHERE key = '=${nth}')`;
+
+describe('one damaged record is refused and named, and the others go on:', () => {
+  const kinds: [string, (path: string) => void, RegExp][] = [
+    [
+      'a byte of its result',
+      (path) => overwrite(path, 'the value of 7"', 'the value of 8'),
+      /checksum is wrong/,
+    ],
+    [
+      'its status',
+      (path) => change(path, `UPDATE closed SET status = 3 WHERE id = ${closedId(7)}`),
+      /checksum/,
+    ],
+    [
+      'its key leads elsewhere',
+      (path) => change(path, `UPDATE keys SET id = ${closedId(8)} WHERE key = '=7'`),
+      /checksum/,
+    ],
+    [
+      'its JSON',
+      (path) => change(path, `UPDATE closed SET more = '{' WHERE id = ${closedId(7)}`),
+      /checksum/,
+    ],
+    [
+      'a number that is too large',
+      (path) => change(path, `UPDATE closed SET created = 9223372036854775807 WHERE id = ${closedId(7)}`),
+      /too large/,
+    ],
+    [
+      'it is missing',
+      (path) => change(path, `DELETE FROM closed WHERE id = ${closedId(7)}`),
+      /what belongs to it is not/,
+    ],
+  ];
+
+  test.each(kinds)('%s', async (_, damage, problem) => {
+    const path = await usedLedger();
+    grow(path);
+    damage(path);
+    const store = sqliteStore({ path });
+    const claims = [7, 9, 10].map((nth) => codeOf(store.read('shop', keyOf(nth))));
+    expect(await Promise.all(claims)).toEqual(['STORE_UNSAFE false', 'answered', 'answered']);
+    // In one batch.
+    const taken = ['=7', '=new', '=newer'].map((rest) =>
+      codeOf(store.claim(claimRequest({ key: `mail.send/${rest}` }))),
+    );
+    expect(await Promise.all(taken)).toEqual(['STORE_UNSAFE false', 'answered', 'answered']);
+    await expect(take(store, { key: keyOf(7) })).rejects.toThrow(/record mail\.send\/=7 of shop is damaged/);
+    await expect(take(store, { key: keyOf(7) })).rejects.toThrow(problem);
+    expect((await store.verify()).join('\n')).toMatch(
+      /=7 of shop|keys have no record|records have no key|too large/,
+    );
+    await store.close();
+  });
+
+  test('the circuit stays closed for healthy keys', async () => {
+    const path = await usedLedger();
+    grow(path);
+    change(path, `UPDATE closed SET result = '"x"' WHERE id = ${closedId(7)}`);
+    await using semel = createSemel({ store: `sqlite:${path}`, namespace: 'shop', onWarning: () => {} });
+    const call = (nth: number) => semel.once('mail.send', `${nth}`, { key: `${nth}` }, () => 'sent');
+    for (let time = 0; time < 6; time += 1) expect(await codeOf(call(7))).toBe('STORE_UNSAFE false');
+    expect(await call(1000)).toBe('sent');
+  });
+
+  test('lists name it and show the rest, on any page', async () => {
+    const path = await usedLedger();
+    grow(path);
+    change(path, `UPDATE closed SET result = '"x"' WHERE id IN (${closedId(17)}, ${closedId(3)})`);
+    const said: string[] = [];
+    await using semel = createSemel({
+      store: `sqlite:${path}`,
+      namespace: 'shop',
+      onWarning: (sentence) => void said.push(sentence),
+    });
+    const keys: string[] = [];
+    const damaged: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await semel.records.list({ limit: 4, ...(after === undefined ? {} : { after }) });
+      keys.push(...page.items.map(({ key }) => key));
+      damaged.push(...(page.damaged ?? []).map(({ key }) => key));
+      if (page.next === undefined) break;
+      after = page.next;
+    }
+    expect(keys).toHaveLength(count - 1);
+    expect(damaged).toEqual([keyOf(17), keyOf(3)]);
+    const exported: string[] = [];
+    for await (const { key } of semel.records.export()) exported.push(key);
+    expect(exported).toEqual(keys);
+    expect(
+      said.filter((sentence) => /mail\.send\/=(3|17) of shop cannot be read/.test(sentence)),
+    ).toHaveLength(2);
+  });
+});
+
+describe('what is not found because its name was changed is damage, not absence:', () => {
+  const kinds: [string, (path: string) => void, string[]][] = [
+    ['a settled key', (path) => overwrite(path, '=27', '=2z'), ['=27']],
+    ['a running key', (path) => overwrite(path, '=running', '=runninG'), ['=running']],
+    ['a contract', (path) => overwrite(path, 'mail.send/', 'mail.senD/'), ['=27', '=running']],
+  ];
+
+  test.each(kinds)('%s', async (_, damage, broken) => {
+    const path = await usedLedger();
+    grow(path);
+    damage(path);
+    const store = sqliteStore({ path });
+    for (const rest of broken)
+      expect(await codeOf(take(store, { key: `mail.send/${rest}` }))).toBe('STORE_UNSAFE false');
+    await store.close();
+  });
+
+  test('a key beside them that was never there is free', async () => {
+    const path = await usedLedger();
+    const store = sqliteStore({ path });
+    for (const rest of ['', '=', '=2a', '=27a', '~']) await take(store, { key: `mail.send/${rest}` });
+    await take(store, { key: 'aaa/1' });
+    await take(store, { key: 'zzz/1', namespace: 'other' });
+    await store.close();
+  });
+});
+
+describe('damage of the whole is not for the caller to retry, and is heard once:', () => {
+  const kinds: [string, string, RegExp][] = [
+    ['a lost table', 'DROP TABLE closed', /lost tables .*no such table: closed/],
+    ['a lost column', 'ALTER TABLE open DROP COLUMN asker', /lost tables or parts of them/],
+  ];
+
+  test.each(kinds)('%s', async (_, sql, message) => {
+    const path = await usedLedger();
+    grow(path);
+    change(path, sql);
+    const store = sqliteStore({ path });
+    for (const nth of [1, 2]) {
+      const claim = take(store, { key: keyOf(nth) });
+      await expect(claim).rejects.toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+      await expect(claim).rejects.toThrow(message);
+    }
+    await store.close();
+  });
+
+  test('records without their keys, in a ledger that is small enough to be looked through', async () => {
+    const path = await usedLedger();
+    change(path, "DELETE FROM keys WHERE key = '=5'");
+    await expect(sqliteStore({ path }).open()).rejects.toThrow(/is damaged \(1 records have no key\)/);
+  });
+
+  test('a table that goes while a process uses it: it runs nothing more, also when the table is back', async () => {
+    const path = await usedLedger();
+    const semel: Semel = createSemel({ store: `sqlite:${path}`, namespace: 'shop', cache: false });
+    let runs = 0;
+    const call = (nth: number) =>
+      semel.once('mail.new', nth, () => {
+        runs += 1;
+      });
+    await call(1);
+    change(path, 'ALTER TABLE closed RENAME TO gone');
+    expect(await codeOf(call(2))).not.toBe('answered');
+    change(path, 'ALTER TABLE gone RENAME TO closed');
+    const before = runs;
+    expect(await codeOf(call(3))).toBe('STORE_UNSAFE false');
+    expect(runs).toBe(before);
+    await semel.close();
+  });
+});
+
+test('a healthy ledger is verified as such', async () => {
+  const path = await usedLedger();
+  const store = sqliteStore({ path });
+  expect(await store.verify()).toEqual([]);
+  await store.close();
+});
