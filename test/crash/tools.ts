@@ -1,14 +1,10 @@
 // The lines as tools: each makes one effect at the effect server, and lets somebody stand at its crash points.
 
 import { randomUUID } from 'node:crypto';
-import {
-  type AttemptContext,
-  type Duration,
-  landed,
-  notLanded,
-  type Semel,
-  type ToolFunction,
-} from '../../src/index.ts';
+import type { ContractDefinition } from '../../src/core/contract.ts';
+import type { Per } from '../../src/core/period.ts';
+import type { StandardSchema } from '../../src/core/standard-schema.ts';
+import { type AttemptContext, landed, notLanded, type Semel, type ToolFunction } from '../../src/index.ts';
 import { type LandedEffect, senderHeaders } from '../../src/testing/effect-server/index.ts';
 import { type LineName, lineOf } from './lines.ts';
 
@@ -16,6 +12,9 @@ export interface Args {
   readonly intent: string;
   /** The model words it anew at each call: the same intent. */
   readonly wording: string;
+  /** What the schema of some contracts makes of the intent, and adds. */
+  readonly ref?: string;
+  readonly channel?: string;
 }
 
 export interface Value {
@@ -26,12 +25,17 @@ export interface Value {
 /** Where an attempt stands inside the effect. */
 export type Inside = 'started' | 'prepared' | 'dispatched' | 'landed' | 'verifying';
 
+/** What a contract may say besides its line. */
+export interface Terms
+  extends Pick<ContractDefinition, 'per' | 'lease' | 'timeout' | 'verifyAfter' | 'retry' | 'maxAttempts'> {
+  /** The intent is what the schema makes of the args. */
+  readonly isDerived: boolean;
+}
+
 export interface World {
   readonly url: string;
   readonly at: (point: Inside, args: Args) => void | Promise<void>;
-  readonly lease?: Duration;
-  readonly timeout?: Duration;
-  readonly verifyAfter?: Duration;
+  readonly terms?: Partial<Terms>;
   /** @default 'fail' */
   readonly ifBusy?: 'wait' | 'fail';
 }
@@ -72,15 +76,14 @@ export function toolOf(semel: Semel, name: LineName, world: World): ToolFunction
     return (await response.json()) as Value;
   }
 
-  return semel.tool({
+  const { isDerived = false, per = 'ever', ...terms } = world.terms ?? {};
+  const definition = {
     name,
     effect: line.effect,
-    per: 'ever',
-    identity: ['intent'],
+    per: per as Per,
+    ...terms,
+    identity: isDerived ? (['ref', 'channel'] as const) : (['intent'] as const),
     ifBusy: world.ifBusy ?? 'fail',
-    ...(world.lease === undefined ? {} : { lease: world.lease }),
-    ...(world.timeout === undefined ? {} : { timeout: world.timeout }),
-    ...(world.verifyAfter === undefined ? {} : { verifyAfter: world.verifyAfter }),
     ...(line.onDoubt === undefined ? {} : { onDoubt: line.onDoubt }),
     ...(line.explicit === undefined ? {} : { dispatch: 'explicit' as const }),
     ...(line.keyed === undefined
@@ -106,8 +109,20 @@ export function toolOf(semel: Semel, name: LineName, world: World): ToolFunction
           },
         }),
     run,
-  });
+  };
+  return isDerived ? semel.tool({ ...definition, input: derived }) : semel.tool(definition);
 }
+
+/** The intent by another name, and a constant default. */
+const derived: StandardSchema<Args> = {
+  '~standard': {
+    version: 1,
+    vendor: 'storm',
+    validate: (input) => ({
+      value: { channel: 'mail', ...(input as Args), ref: `ref of ${(input as Args).intent}` } as Args,
+    }),
+  },
+};
 
 export function targetOf(name: LineName): string {
   return name;

@@ -1,6 +1,6 @@
 // A process that makes one call and dies, or stands still, at the point that its job names.
 
-import { createSemel } from '../../src/index.ts';
+import { createSemel, type Duration } from '../../src/index.ts';
 import type { ClaimAnswer, CrossAnswer } from '../../src/store/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
 import { dieHere, jobOf, onFinish, print, stopHere } from '../processes/child.ts';
@@ -9,7 +9,7 @@ import { movableClock } from '../processes/movable-clock.ts';
 import { type Heard, heard } from './heard.ts';
 import type { LineName } from './lines.ts';
 import type { LaterPoint, StoppingPoint } from './points.ts';
-import { toolOf, type World } from './tools.ts';
+import { toolOf } from './tools.ts';
 
 export interface VictimJob {
   readonly ledger: string;
@@ -20,7 +20,7 @@ export interface VictimJob {
   readonly point: StoppingPoint | LaterPoint;
   readonly how: 'die' | 'stop';
   readonly aheadMs?: number;
-  readonly lease?: World['lease'];
+  readonly lease?: Duration;
 }
 
 export type VictimLine = { readonly at: StoppingPoint | LaterPoint } | { readonly heard: Heard };
@@ -51,7 +51,7 @@ const semel = createSemel({ store, clock, namespace: 'crash', onWarning: () => u
 const tool = toolOf(semel, job.line, {
   url: job.url,
   at: (point) => (point === 'started' ? undefined : reached(point)),
-  ...(job.lease === undefined ? {} : { lease: job.lease }),
+  ...(job.lease === undefined ? {} : { terms: { lease: job.lease } }),
 });
 const result = await tool.try({ intent: job.intent, wording: job.wording });
 reached('before the reply');

@@ -14,7 +14,7 @@ import type { Chance } from './chance.ts';
 import type { Profile } from './faults.ts';
 import { type Field, type SchemaRules, type Spelling, schemaOf } from './fields.ts';
 import { isCalendar, makePeriod, type Period, perOf } from './periods.ts';
-import { makeParts, makeTarget, type Part, type TargetPlan } from './targets.ts';
+import { makeParts, makeTarget, makeVia, type Part, type TargetPlan } from './targets.ts';
 import { unexplored } from './unexplored.ts';
 import { makeWishes, type Wish } from './wishes.ts';
 import type { Target } from './world.ts';
@@ -37,8 +37,10 @@ export interface Plan {
   readonly callers: readonly (string | undefined)[];
   /** The caller's own key, which other args can meet. */
   readonly callerKey: string | undefined;
-  /** How the tool says "refused" or "not sent": by throwing the word, or by a code that is classified. */
+  /** The contract has a table of what its errors mean. */
   readonly classifies: boolean;
+  /** Its errors say what they mean by a code, which the contract or its provider row knows, and not by a word. */
+  readonly hasCodes: boolean;
   /** `run` looks at its signal before it sends. */
   readonly polite: boolean;
 }
@@ -75,13 +77,15 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
   const period = makePeriod(chance, bias === 'brief' ? 0.4 : 0.2);
   const words = makeWords(chance);
   const target = makeTarget(chance, bias, parts, traits.hasVerify);
-  const definition = makeDefinition(chance, `tool${index}`, bias, traits.hasPrepare, target);
+  const via = makeVia(chance, parts);
+  const definition = { ...makeDefinition(chance, `tool${index}`, bias, traits.hasPrepare, target), ...via };
   const first: Draft = { ...words, definition: { ...definition, ...words.lists }, period };
   const drafts =
     chance.happens(0.3) && !unexplored.has('was') ? [first, nextVersion(chance, first)] : [first];
   const callers = chance.happens(0.2) ? chance.pick(severalCallers) : [undefined];
   const callerKey = chance.happens(0.3) ? 'order-17' : undefined;
-  const isPlain = parts.length === 1 && parts[0]?.way === 'sdk';
+  const classifies = parts.length === 1 && parts[0]?.way === 'sdk' && chance.happens(0.4);
+  const hasCodes = classifies || definition.provider?.classify !== undefined;
   const { identity, rules } = words;
   const isScopeFixed = drafts.some((each) => each.period !== period);
   return {
@@ -95,7 +99,8 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
     ...traits,
     callers,
     callerKey,
-    classifies: isPlain && chance.happens(0.5),
+    classifies,
+    hasCodes,
     polite: chance.happens(0.5),
   };
 }
@@ -107,7 +112,7 @@ interface Draft extends Words {
 }
 
 function versionOf({ definition, period, fields, rules, normalize, extras }: Draft, traits: Traits): Version {
-  const spellings = isCalendar(period) && !unexplored.has('zones') ? period.zone.names : ['as it is'];
+  const spellings = isCalendar(period) ? period.zone.names : ['as it is'];
   return {
     definition,
     contracts: spellings.map((_, at) => defineContract({ ...definition, per: perOf(period, at) }, traits)),

@@ -22,7 +22,19 @@ const pers = ({ contracts }: Version) =>
 
 /** The tools of a history, as a reader of a failing one needs them: what was defined, what a run does, what is asked for. */
 export function describe(plan: Plan): readonly string[] {
-  const { name, versions, wishes, identity, parts, target, hasVerify, hasPrepare, classifies, polite } = plan;
+  const {
+    name,
+    versions,
+    wishes,
+    identity,
+    parts,
+    target,
+    hasVerify,
+    hasPrepare,
+    classifies,
+    hasCodes,
+    polite,
+  } = plan;
   const runs = parts.map(({ way, madeUpKey, retries, optional }) =>
     [way, madeUpKey && 'with a made-up key', retries && 'sends again', optional && 'may fail']
       .filter(Boolean)
@@ -38,7 +50,7 @@ export function describe(plan: Plan): readonly string[] {
       `  input: ${shown(version.spelling.rules)} for ${shown([...version.spelling.fields, ...version.extras])}`,
     ]),
     `${name}: an intent is made of ${identity.join(', ')}; a run sends by ${runs.join(', then by ')}`,
-    `${name}: the target is ${shown(target)}; ${shown({ hasVerify, hasPrepare, classifies, polite })}`,
+    `${name}: the target is ${shown(target)}; ${shown({ hasVerify, hasPrepare, classifies, hasCodes, polite })}`,
     ...wishes.map(
       (wish, nth) => `${name} is wanted (${nth + 1}): ${shown(nth === 0 ? wish : differences(first, wish))}`,
     ),

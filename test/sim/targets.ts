@@ -1,10 +1,10 @@
 // What one run of a tool sends, by which ways, to what kind of target; and the provider row in which the tool's author has
 // written down what that target honours.
 
+import type { Via } from '../../src/core/classify.ts';
 import type { Provider } from '../../src/core/provider.ts';
 import type { Chance } from './chance.ts';
 import type { Profile } from './faults.ts';
-import { unexplored } from './unexplored.ts';
 import type { Target } from './world.ts';
 
 /** One request of a run. */
@@ -40,12 +40,12 @@ export const host = 'api.target.test';
 export function makeParts(chance: Chance): readonly Part[] {
   const make = (way: Part['way'], optional: boolean): Part => ({
     way,
-    madeUpKey: way === 'fetch' && chance.happens(0.4),
+    madeUpKey: way === 'fetch' && chance.happens(0.5),
     retries: way === 'fetch' && chance.happens(0.3),
     optional,
   });
   if (chance.happens(0.6)) return [make('sdk', false)];
-  if (chance.happens(0.5) || unexplored.has('several')) return [make('fetch', false)];
+  if (chance.happens(0.5)) return [make('fetch', false)];
   const ways = chance.pick([
     ['sdk', 'fetch'],
     ['fetch', 'sdk'],
@@ -54,6 +54,23 @@ export function makeParts(chance: Chance): readonly Part[] {
   ] as const);
   const isOptional = chance.happens(0.3);
   return ways.map((way, at) => make(way, isOptional && at === 0));
+}
+
+/** How all effects of a run are sent, where its author can say so. */
+export function makeVia(chance: Chance, parts: readonly Part[]): { readonly via?: Via } {
+  const [first] = parts;
+  const isFetched = parts.every(({ way }) => way === 'fetch');
+  if (isFetched && chance.happens(0.6)) return { via: 'fetch' };
+  // What is sent again by an SDK is a second request.
+  if (parts.length === 1 && first?.retries === false && chance.happens(0.3)) return { via: 'one-request' };
+  return {};
+}
+
+/** What its errors mean, by their codes. */
+export const codes = { EREFUSED: 'rejected', ENOTSENT: 'notLanded' } as const;
+
+export function meaningOfCode(error: unknown): (typeof codes)[keyof typeof codes] | undefined {
+  return codes[(error as { code?: keyof typeof codes }).code as keyof typeof codes];
 }
 
 export interface TargetPlan {
@@ -110,12 +127,19 @@ function makeProvider(
   replaysErrors: boolean,
   hasVerify: boolean,
 ): Provider {
-  const row = { name: 'target', window, replaysErrors, hosts: [host] };
   const isFetched = parts.some(({ way }) => way === 'fetch');
-  if (!isFetched) {
-    const sentBy = chance.pick(['fetch', 'tool', 'tool'] as const);
-    return { ...row, sentBy: hasVerify && chance.happens(0.1) ? 'nobody' : sentBy };
-  }
+  const isTrusted = !hasVerify || chance.happens(0.85);
+  // A row knows the errors of its own requests. Where its key is trusted it speaks for all that a run does, so an author who
+  // writes one has nothing else in that run.
+  const isAlone = parts.length === 1 || parts.every(({ way }) => way === 'fetch');
+  const row = {
+    name: 'target',
+    window,
+    replaysErrors,
+    hosts: [host],
+    ...((isAlone || !isTrusted) && chance.happens(0.4) ? { classify: meaningOfCode } : {}),
+  };
+  if (!isFetched) return { ...row, sentBy: isTrusted ? chance.pick(['fetch', 'tool', 'tool'] as const) : 'nobody' };
   const isMadeUp = parts.some(({ madeUpKey }) => madeUpKey);
   const place = isMadeUp
     ? chance.pick(['header', 'x-header'] as const)
@@ -125,8 +149,8 @@ function makeProvider(
     ...(place === 'x-header' ? { header: 'X-Request-Id' } : {}),
     ...(place === 'body' ? { bodyField: 'request_id' } : {}),
     ...(place === 'query' ? { queryField: 'request_id' } : {}),
-    ...(isMadeUp && chance.happens(0.6) ? { sdkKey: /^sdk-/ } : {}),
+    ...(isMadeUp && chance.happens(0.5) ? { sdkKey: /^sdk-/ } : {}),
     ...(chance.happens(0.3) ? { format: (uuid: string) => uuid.replaceAll('-', '') } : {}),
-    ...(hasVerify && chance.happens(0.1) ? { verified: false } : {}),
+    ...(isTrusted ? {} : { verified: false }),
   };
 }

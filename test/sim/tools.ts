@@ -15,11 +15,10 @@ import {
 import type { Plan } from './contracts.ts';
 import type { CallLog } from './log.ts';
 import type { Sim } from './sim.ts';
+import { meaningOfCode } from './targets.ts';
 import { sendAll, type Value } from './wire.ts';
 import type { Worker } from './worker.ts';
 import type { World } from './world.ts';
-
-const codes = { EREFUSED: 'rejected', ENOTSENT: 'notLanded' } as const;
 
 /** The call that a run or a look belongs to, known from what the tool is given. */
 type CallOf = (key: () => string) => CallLog | Promise<CallLog>;
@@ -63,9 +62,7 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
       ? async (_args: unknown, ctx: VerifyContext) =>
           verify(sim, plan, contract, worker, await callOf(() => ctx.key))
       : undefined,
-    classify: plan.classifies
-      ? (error: unknown) => codes[(error as { code?: keyof typeof codes }).code as keyof typeof codes]
-      : undefined,
+    classify: plan.classifies ? meaningOfCode : undefined,
   } as Tool;
 }
 

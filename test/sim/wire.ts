@@ -44,12 +44,14 @@ export async function sendAll(run: Run): Promise<Value> {
     if (plan.polite) run.ctx.signal.throwIfAborted();
     const answer = part.way === 'sdk' ? await bySdk(run, nth) : await byFetch(run, nth, part);
     if (answer.kind === 'landed') value = { effect: answer.effect };
-    else if (!part.optional) throw part.way === 'sdk' ? sdkError(run, answer, isOpen) : httpError(answer);
+    else if (!part.optional)
+      throw part.way === 'sdk' ? sdkError(run, answer, isOpen) : httpError(run, answer);
     isOpen ||= answer.kind === 'landed' || answer.kind === 'ambiguous';
   }
   const { faults } = sim;
   if (faults.strike('effect landed, then another call failed', 0.05 * (1 + 2 * faults.profile.effect)))
-    throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', syscall: 'connect' });
+    // Who says that there is one request has no other that could fail so.
+    throw run.contract.via === 'one-request' ? new TypeError('a mistake after it landed') : noConnection();
   return value as Value;
 }
 
@@ -168,12 +170,17 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
     identity: identityOf(call.scope, meaningOf(readMeaning(args), plan.identity)),
     body: JSON.stringify([args, prepared ?? null, part]),
     providerKey: key,
-    // Nothing is promised of a key that is not trusted.
-    mayBeReworded: contract.redact.length > 0 || contract.rerunWithinMs === null,
+    mayBeReworded: mayBeReworded(plan, contract),
     bound: contract.quietMs,
     mustAnswer: !Number.isFinite(contract.timeoutMs),
     call: call.id,
   });
+}
+
+/** Where no key of a record is trusted, it keeps no words for one: redacted, an unverified row, a key that is not ours. */
+function mayBeReworded({ parts }: Plan, { redact, rerunWithinMs, provider }: Contract): boolean {
+  const isForeign = provider?.sdkKey === undefined && parts.some(({ madeUpKey }) => madeUpKey);
+  return redact.length > 0 || rerunWithinMs === null || isForeign;
 }
 
 /** What is true of an attempt that sends its effect now. */
@@ -190,26 +197,26 @@ function maySend({ sim: { log, scheduler }, plan, contract, call, hasSent }: Run
 }
 
 /** An SDK knows its own request; where something else is out, the tool knows that it cannot speak for the whole. */
-function sdkError({ sim: { chance }, plan: { classifies } }: Run, { kind }: Answer, isOpen: boolean): Error {
+function sdkError({ sim: { chance }, plan, contract }: Run, { kind }: Answer, isOpen: boolean): Error {
   if (isOpen)
     return chance.happens(0.2) ? new PartialSuccess('the first part') : new Error(`${kind}, and more is out`);
-  switch (kind) {
-    case 'refused':
-      return classifies ? Object.assign(new Error('refused'), { code: 'EREFUSED' }) : new Rejected('refused');
-    case 'denied':
-    case 'not sent':
-      return classifies
-        ? Object.assign(new Error('not sent'), { code: 'ENOTSENT' })
-        : new NotLanded('not sent');
-    default:
-      return chance.happens(0.3) ? new MaybeLanded('no answer') : new Error('no answer');
-  }
+  if (kind === 'ambiguous')
+    return chance.happens(0.3) ? new MaybeLanded('no answer') : new Error('no answer');
+  if (kind === 'not sent' && contract.via === 'one-request' && chance.happens(0.5)) return noConnection();
+  if (plan.hasCodes) return coded(kind);
+  return kind === 'refused' ? new Rejected('refused') : new NotLanded('not sent');
 }
 
 /** What was said of a request through `ctx.fetch`, semel has seen itself. */
-function httpError({ kind }: Answer): Error {
-  return new Error(`the request was ${kind}`);
+function httpError({ plan }: Run, { kind }: Answer): Error {
+  return plan.hasCodes && kind !== 'ambiguous' ? coded(kind) : new Error(`the request was ${kind}`);
 }
+
+const coded = (kind: Answer['kind']) =>
+  Object.assign(new Error(kind), { code: kind === 'refused' ? 'EREFUSED' : 'ENOTSENT' });
+
+const noConnection = () =>
+  Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', syscall: 'connect' });
 
 /** Which record a run of a sweep belongs to: a sweep gives its tools no other hint than the key for the provider. */
 export async function recordKeyOf(

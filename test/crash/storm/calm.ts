@@ -8,7 +8,7 @@ import { hookedStore } from '../../processes/hooked-store.ts';
 import { toolOf } from '../tools.ts';
 import type { StormLedger } from './ledger.ts';
 import { somebody } from './person.ts';
-import { contracts, leaseMs, namespace, terms, verifyAfterMs } from './terms.ts';
+import { contracts, namespace, quietMs, termsOf } from './terms.ts';
 import { openWorkLog } from './work-log.ts';
 
 export interface Calm {
@@ -23,9 +23,10 @@ export async function calm(
   url: string,
   effects: () => readonly LandedEffect[],
   log: string,
+  storm: number,
 ): Promise<Calm> {
   // Every lease is over, and what was sent has landed or never will.
-  const { store, clock } = await ledger.after(verifyAfterMs + 4 * leaseMs);
+  const { store, clock } = await ledger.after(quietMs);
   const work = openWorkLog(log, 'after');
   const semel = createSemel({
     store: hookedStore(store, work.hooks),
@@ -34,7 +35,10 @@ export async function calm(
     onWarning: () => undefined,
   });
   const tools = new Map(
-    contracts.map((name) => [name, toolOf(semel, name, { url, at: () => undefined, ...terms })]),
+    contracts.map((name) => [
+      name,
+      toolOf(semel, name, { url, at: () => undefined, terms: termsOf(storm, name) }),
+    ]),
   );
   try {
     await semel.doubts.sweep();

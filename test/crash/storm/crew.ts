@@ -5,7 +5,7 @@ import type { WorkEntry } from '../../../src/testing/checker/index.ts';
 import type { Chance } from '../../processes/chance.ts';
 import { type NodeProcess, startNode } from '../../processes/node-process.ts';
 import { type FakeClock, fakeClock } from '../../servers/fake-clock.ts';
-import { leaseMs } from './terms.ts';
+import { longestLeaseMs } from './terms.ts';
 import type { WorkerJob, WorkerLine } from './worker.ts';
 
 interface Member {
@@ -82,7 +82,7 @@ export function startCrew({ size, chance, job, logOf, clockOf }: CrewOptions): C
     const member = crew[place] as Member;
     member.isStopped = true;
     member.process.signal('SIGSTOP');
-    await delay(chance.between(1.2 * leaseMs, 3 * leaseMs));
+    await delay(chance.between(1.2 * longestLeaseMs, 3 * longestLeaseMs));
     // Some never wake up.
     if (chance.is(0.2) && !isOver) return kill(place);
     member.process.signal('SIGCONT');

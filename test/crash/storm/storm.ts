@@ -76,7 +76,7 @@ export async function storm(options: StormOptions): Promise<StormReport> {
   const crew = startCrew({
     size: options.workers,
     chance,
-    job: { ledger: ledger.address, url: server.url, lanes: 12, since },
+    job: { ledger: ledger.address, url: server.url, lanes: 12, storm: options.seed, since },
     logOf: (worker) => scratch.path(`${worker}.work.jsonl`),
     clockOf:
       (options.faults.workerClock ?? 0) === 0
@@ -118,7 +118,13 @@ export async function storm(options: StormOptions): Promise<StormReport> {
 
     // So far that nothing of the storm can seem to lie ahead.
     if (movesClock) ledger.server?.moveClock(30 * 86_400_000);
-    const after = await calm(ledger, server.url, server.effects, scratch.path('after.work.jsonl'));
+    const after = await calm(
+      ledger,
+      server.url,
+      server.effects,
+      scratch.path('after.work.jsonl'),
+      options.seed,
+    );
     const logs: Logs = {
       work: [...workOf(scratch.folder), ...died],
       records: after.records,

@@ -9,7 +9,7 @@ import type { ClaimAnswer, SettleAnswer, SettleRequest } from '../../../src/stor
 import type { Told, WorkEntry } from '../../../src/testing/checker/index.ts';
 import type { Hooks } from '../../processes/hooked-store.ts';
 import type { Args, Value } from '../tools.ts';
-import { namespace } from './terms.ts';
+import { asking, namespace } from './terms.ts';
 
 export interface WorkLog {
   /** For the store that the worker calls through. */
@@ -62,7 +62,7 @@ export function openWorkLog(path: string, worker: string): WorkLog {
       });
       const waiter = { intent, beside: new Set<string>() };
       waiting.add(waiter);
-      const result = await calls.run({ call, intent }, () => tool.try(args));
+      const result = await calls.run({ call, intent }, () => tool.try(args, asking));
       waiting.delete(waiter);
       const value = result.ok ? digest(result.value) : null;
       const told = toldBy(result, tool.contract.effect === 'write-idempotent');

@@ -14,10 +14,10 @@ import {
   intentOf,
   intentsAtOnce,
   intentsPerSecond,
-  leaseMs,
+  longestLeaseMs,
   monotonicMs,
   namespace,
-  terms,
+  termsOf,
 } from './terms.ts';
 import { openWorkLog } from './work-log.ts';
 
@@ -29,6 +29,8 @@ export interface WorkerJob {
   readonly worker: string;
   readonly seed: number;
   readonly lanes: number;
+  /** The seed of the whole storm, which its contracts come from. */
+  readonly storm: number;
   /** When the storm began, by the machine's monotonic clock: by it all workers call for the same intents. */
   readonly since: number;
 }
@@ -36,7 +38,7 @@ export interface WorkerJob {
 /** One when it is ready, and one for each call that has its answer. */
 export type WorkerLine = { readonly ready: string } | { readonly answered: string };
 
-const { ledger, url, log, worker, seed, lanes, since } = jobOf<WorkerJob>();
+const { ledger, url, log, worker, seed, lanes, storm, since } = jobOf<WorkerJob>();
 const chance = chanceOf(seed);
 const work = openWorkLog(log, worker);
 const semel = createSemel({
@@ -51,11 +53,13 @@ onFinish(() => {
 
 /** Wide enough for a kill to find it, and now and then longer than the lease: then only the heartbeat holds it. */
 function linger(): Promise<void> {
-  return delay(chance.is(0.08) ? chance.between(leaseMs, 2 * leaseMs) : chance.between(0, 40));
+  return delay(chance.is(0.08) ? chance.between(longestLeaseMs, 2 * longestLeaseMs) : chance.between(0, 40));
 }
 
-const world = { url, at: linger, ifBusy: 'wait' as const, ...terms };
-const tools = new Map(contracts.map((name) => [name, toolOf(semel, name, world)]));
+const world = { url, at: linger, ifBusy: 'wait' as const };
+const tools = new Map(
+  contracts.map((name) => [name, toolOf(semel, name, { ...world, terms: termsOf(storm, name) })]),
+);
 
 async function lane(): Promise<void> {
   while (!isFinishing) {
