@@ -24,7 +24,7 @@ const steps = [
   },
   {
     name: 'sim',
-    args: ['--histories=100000', '--seed=1', `--results=${simResults}`],
+    args: ['--histories=60000', '--seed=1', `--results=${simResults}`],
     counts: (): Counts => JSON.parse(readFileSync(simResults, 'utf8')),
     results: simResults,
   },

@@ -1,4 +1,4 @@
-// A short simulation with every test run; CI runs 100,000 histories in a step of its own (scripts/verify.ts).
+// A short simulation with every test run; CI runs 60,000 histories in a step of its own (scripts/verify.ts).
 import { describe, expect, test } from 'vitest';
 import { newTally, runBlock } from './block.ts';
 import { runHistory } from './history.ts';

@@ -139,7 +139,8 @@ function makeProvider(
     hosts: [host],
     ...((isAlone || !isTrusted) && chance.happens(0.4) ? { classify: meaningOfCode } : {}),
   };
-  if (!isFetched) return { ...row, sentBy: isTrusted ? chance.pick(['fetch', 'tool', 'tool'] as const) : 'nobody' };
+  if (!isFetched)
+    return { ...row, sentBy: isTrusted ? chance.pick(['fetch', 'tool', 'tool'] as const) : 'nobody' };
   const isMadeUp = parts.some(({ madeUpKey }) => madeUpKey);
   const place = isMadeUp
     ? chance.pick(['header', 'x-header'] as const)
