@@ -23,7 +23,8 @@ export interface Process {
 
 export function applicationOf({ started, cwd, shellCwd, installed }: Process): Application {
   const here = shellCwd !== undefined && real(shellCwd) === real(cwd) ? shellCwd : cwd;
-  if (started === undefined || started === '-') return spelt(above(real(cwd)), here) ?? nobody;
+  // A REPL, `node -e`, standard input, a worker that was given its text.
+  if (started === undefined || !isAbsolute(started)) return spelt(above(real(cwd)), here) ?? nobody;
   const entry = join(real(dirname(started)), basename(started));
   const target = real(entry);
   const own = above(dirname(target));

@@ -15,9 +15,18 @@ export function namespaceFor(given: string | undefined): NamespaceChoice {
   if (named !== undefined) return { name: named, root: undefined };
   const { name = 'default', root } = applicationOf({
     started: process.argv[1],
-    cwd: process.cwd(),
+    cwd: workingFolder(),
     shellCwd: process.env.PWD,
     installed: import.meta.dirname,
   });
   return { name, root };
+}
+
+/** It may have been removed. */
+function workingFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return '/';
+  }
 }

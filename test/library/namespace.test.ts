@@ -96,6 +96,16 @@ describe('the application', () => {
     expect(found).toEqual({ name, root: path(root) });
   });
 
+  test('of a program without a file is that of its folder, by its whole path', () => {
+    for (const started of ['-', '[eval]', '[worker eval]', './dist/server.js'])
+      expect(applicationOf({ started, cwd: path('app'), shellCwd: undefined, installed: bundled })).toEqual({
+        name: 'shop',
+        root: path('app'),
+      });
+    const nowhere = { cwd: '/', shellCwd: undefined, installed: bundled };
+    expect(applicationOf({ started: undefined, ...nowhere })).toEqual({ name: undefined, root: undefined });
+  });
+
   test('whose package.json cannot be read is refused: under another name every effect would run again', () => {
     file('broken/job.mjs');
     expect(() => of('broken/job.mjs')).toThrow(/package.json cannot be read, and it names the namespace/);

@@ -1,0 +1,55 @@
+// The commands on a ledger that is not a file: pipes in the state of the user, all namespaces, runs without a slot.
+
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createSemel } from 'semel';
+import { expect, test } from 'vitest';
+import { ownSchema } from '../servers/own-place.ts';
+import { mailOf } from './operator.ts';
+import { eventually, kernel, place, until } from './place.ts';
+
+async function there() {
+  const { url, schema } = await ownSchema();
+  return place({
+    SEMEL_DRIVERS: join(import.meta.dirname, '../..'),
+    SEMEL_STORE: `${url}?schema=${schema}&durability=accept-loss`,
+  });
+}
+
+test('a job without a period runs at every start, one at a time, and a crash leaves no doubt', async () => {
+  const at = await there();
+  const effect = ['run', 'sync', '-q', '--', 'sh', '-c', 'echo x >> effects'];
+  for (const runs of [1, 2]) {
+    expect((await at.semel(effect)).code).toBe(0);
+    expect(at.lines('effects')).toHaveLength(runs);
+  }
+  const script = `echo $$ >> pids; ${until('go')}`;
+  const crashed = at.start('run', 'sync', '-q', '--', 'sh', '-c', script);
+  const pid = Number(await eventually(() => at.lines('pids')[0]));
+  expect(existsSync(at.path(`state/semel/live/${kernel}`))).toBe(true);
+  crashed.child.kill('SIGKILL');
+  await crashed.ended;
+  expect((await at.semel(effect)).code).toBe(0);
+  expect(at.lines('effects')).toHaveLength(2);
+  writeFileSync(at.path('go'), '');
+  await eventually(() => !existsSync(`/proc/${pid}`));
+  expect((await at.semel(effect)).code).toBe(0);
+  expect(at.lines('effects')).toHaveLength(3);
+  expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
+  expect((await at.semel('ls', '--status', 'failed', '--json')).json()).toHaveLength(1);
+});
+
+test('a doubt of the library is found and resolved without naming its namespace', async () => {
+  const at = await there();
+  await using semel = createSemel({
+    store: at.env.SEMEL_STORE as string,
+    namespace: 'app',
+    prune: false,
+    onWarning: () => undefined,
+  });
+  await mailOf(semel).try({ to: 'lost-1' });
+  expect((await at.semel('doubt', '--exit-code')).code).toBe(1);
+  const [{ ref }] = (await at.semel('doubt', '--json')).json() as [{ ref: string }];
+  expect((await at.semel('resolve', ref, 'landed', '--result', '1')).code).toBe(0);
+  expect((await at.semel('doubt', '--exit-code')).code).toBe(0);
+});
