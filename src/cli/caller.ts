@@ -2,7 +2,7 @@
 // rail and not a wall: a process with its operator's rights can hide what it is, or write the ledger's file itself.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { type ErrorValue, SemelError } from '../core/errors.ts';
+import { type ErrorValue, isSemelError, SemelError } from '../core/errors.ts';
 import { toldError } from '../guard/index.ts';
 import type { CommandName } from './summaries.ts';
 
@@ -85,6 +85,13 @@ export function shownMessage(error: SemelError): string {
   if (!isAgent()) return error.message;
   const { message, correctiveAction } = toldError(error);
   return `${message} ${correctiveAction}`;
+}
+
+/** Of what ended a command. What is wrong with the ledger of a guarded effect is for its operator. */
+export function thrownMessage(command: string, error: unknown): string {
+  const isGuarded = command === 'once' || command === 'run' || command === 'step';
+  if (isGuarded && isSemelError(error) && error.code.startsWith('STORE_')) return shownMessage(error);
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Ends a sentence. */

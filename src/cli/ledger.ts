@@ -13,6 +13,7 @@ import {
 import { looksLikeServer } from '../store/address.ts';
 import type { Store } from '../store/store.ts';
 import { defaultPath } from '../stores/sqlite/index.ts';
+import { isAgent } from './caller.ts';
 import { complain } from './print.ts';
 
 export interface LedgerChoice {
@@ -32,7 +33,8 @@ export function ledgerFor(
   return createSemel({
     store: storeUnder(checkedUrl(choice, make ?? false), make === true ? {} : { migrate: false }),
     namespace: namespaceOf(choice),
-    onWarning: complain,
+    // Warnings name the place of the ledger.
+    onWarning: make === true && isAgent() ? () => undefined : complain,
     prune: make ?? false,
     ...rest,
   });

@@ -27,7 +27,8 @@ async function main([name, ...rest]: string[]): Promise<number> {
     return await (await commands[name as keyof typeof commands]()).default.run(rest, commands);
   } catch (error) {
     const { exitCodeOf } = await import('./exit-code.ts');
-    const message = error instanceof Error ? error.message : String(error);
+    const { thrownMessage } = await import('./caller.ts');
+    const message = thrownMessage(name, error);
     return complainAbout(`semel ${name}: ${message}`, exitCodeOf(error));
   }
 }

@@ -109,6 +109,8 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
       semel.within({}, () => undefined);
       const calls = toolCalls({ semel, server, policies, onStranger: complain });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
+      // What a server starts for a model must not decide what that model did.
+      process.env.SEMEL_AGENT ||= 'mcp';
       // A client that does not listen any more does not end what it has begun.
       process.stdout.removeAllListeners('error');
       const caller = { scope: 'stdio', identity };

@@ -1,5 +1,6 @@
 // An agent must not judge itself: what it may read, what it may not decide, and what an operator may let it.
 
+import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { callerOf } from '../../src/cli/caller.ts';
 import { type Place, place } from './place.ts';
@@ -29,6 +30,28 @@ describe('an agent', () => {
       expect(stdout).not.toMatch(/semel (resolve|forget|retry)/);
     }
     expect(at.lines('effects')).toEqual(['ran']);
+  });
+
+  test('is not told where a ledger is that cannot be used, or that others can write', async () => {
+    const at = place();
+    chmodSync(at.folder, 0o777);
+    const agent = at.with({ env });
+    const store = ['--store', 'sqlite:/proc/no/ledger.db'];
+    const said = await Promise.all([
+      agent.semel('once', 'mail', '--id', 'a=1', '--', 'true'),
+      agent.semel('once', 'mail', '--id', 'a=1', store, '--', 'true'),
+      agent.semel('run', 'job', store, '--', 'true'),
+    ]);
+    expect(said.map(({ code }) => code)).toEqual([0, 69, 69]);
+    for (const { stderr } of said) expect(stderr).not.toMatch(/ledger\.db|semel-cli-|\/proc/);
+    expect((await at.semel('once', 'mail', '--id', 'a=2', '--', 'true')).stderr).toContain(at.folder);
+  });
+
+  test('behind `semel mcp` is an agent too', async () => {
+    const at = place();
+    const ref = await inDoubt(at);
+    await at.semel('mcp', '--', 'sh', '-c', `${at.word} resolve ${ref} landed 2> said; cat`);
+    expect(at.lines('said').join()).toContain('is for the operator');
   });
 
   test('may not decide, by whatever command', async () => {
