@@ -12,6 +12,7 @@ import {
   type PolicyFile,
   proxyHttp,
   proxyStdio,
+  serverEnv,
   starterFile,
   strangersIn,
   toolCalls,
@@ -60,6 +61,12 @@ const flags = {
     type: 'string',
     value: '<duration>',
     help: 'wait so long for begun calls when the client leaves (default: 30s)',
+  },
+  env: {
+    type: 'string',
+    multiple: true,
+    value: '<name>',
+    help: "pass this variable to the server, though it is one of semel's own secrets",
   },
   inspect: { type: 'boolean', help: 'list the tools and what holds for each, and end' },
   write: { type: 'string', value: '<file>', help: 'with --inspect: write a policy file to start from' },
@@ -115,13 +122,20 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
       process.stdout.removeAllListeners('error');
       const caller = { scope: 'stdio', identity };
       const { stdin: input, stdout: output } = process;
-      return await proxyStdio({ command: program, args, calls, caller, input, output, graceMs }).catch(
-        (error: NodeJS.ErrnoException) => {
-          if (error.syscall?.startsWith('spawn') !== true) throw error;
-          complain(`${program} could not be started: ${error.message}`);
-          return error.code === 'ENOENT' ? 127 : 126;
-        },
-      );
+      return await proxyStdio({
+        command: program,
+        args,
+        env: envFor(values),
+        calls,
+        caller,
+        input,
+        output,
+        graceMs,
+      }).catch((error: NodeJS.ErrnoException) => {
+        if (error.syscall?.startsWith('spawn') !== true) throw error;
+        complain(`${program} could not be started: ${error.message}`);
+        return error.code === 'ENOENT' ? 127 : 126;
+      });
     } finally {
       process.stdin.pause();
       await semel.close();
@@ -131,7 +145,10 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
 
 const noPolicies: PolicyFile = { version: 1 };
 
-type Values = ValuesOf<typeof flags> & { readonly json: boolean | undefined };
+type Values = ValuesOf<typeof flags> & {
+  readonly json: boolean | undefined;
+  readonly store: string | undefined;
+};
 
 async function serveHttp(
   values: Values,
@@ -143,7 +160,7 @@ async function serveHttp(
   const upstream = urlOf(values);
   const [, host = '127.0.0.1', port] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? '') ?? [];
   if (port === undefined) throw usageError('mcp', '--http needs --listen <port>');
-  const token = tokenFor(host);
+  const token = tokenFor(host, upstream);
   const proxy = await proxyHttp({
     upstream,
     host: host.replace(/^\[|\]$/g, ''),
@@ -151,7 +168,7 @@ async function serveHttp(
     calls,
     identity,
     token,
-    origins: values['allow-origin'] ?? [],
+    origins: (values['allow-origin'] ?? []).map(originOf),
     verifiedTokens: values['verified-tokens'] === true,
     graceMs,
   });
@@ -163,13 +180,21 @@ async function serveHttp(
   return 0;
 }
 
-/** Whoever may call is answered from the ledger too, without the server being asked who they are. */
-function tokenFor(host: string): string | undefined {
+/** The ledger's address and its password are not for the server. */
+function envFor({ env: passed = [], store }: Values): NodeJS.ProcessEnv {
+  const isPostgres = /^postgres(ql)?:/i.test(store ?? process.env.SEMEL_STORE ?? '');
+  return serverEnv(process.env, { isPostgres, passed });
+}
+
+/** A caller is answered from the ledger too, without the server being asked who it is; and with the operator's credentials. */
+function tokenFor(host: string, { username, password, search }: URL): string | undefined {
   const { SEMEL_MCP_TOKEN: token } = process.env;
   const isHere = /^(127(\.\d+){3}|localhost|\[?::1\]?)$/.test(host);
   const next =
     'Set SEMEL_MCP_TOKEN to a long random text, and let clients send it as the header Semel-Token.';
   if (!isHere && !token) throw usageError('mcp', `others than this machine could reach ${host}`, next);
+  if (!token && `${username}${password}${search}` !== '')
+    throw usageError('mcp', 'every program of this machine could call with the credentials in --http', next);
   if (token && token.length < 16)
     throw usageError('mcp', 'SEMEL_MCP_TOKEN is shorter than 16 characters', next);
   return token || undefined;
@@ -188,7 +213,7 @@ async function inspect(
   const asking =
     program === undefined
       ? toolsAt(urlOf(values), authorization, patienceMs)
-      : toolsOfCommand(program, args, patienceMs);
+      : toolsOfCommand(program, args, patienceMs, envFor(values));
   const tools = await asking.catch((error: Error) => {
     throw new SemelError('FAILED', `${program ?? placeOf(values)} could not be asked: ${error.message}`, {
       next:
@@ -245,6 +270,12 @@ function urlOf({ http = '' }: Values): URL {
   if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))
     throw usageError('mcp', '--http takes an http or https URL');
   return new URL(http);
+}
+
+/** As browsers write it: a slash at its end would never match. */
+function originOf(text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text).origin;
+  throw usageError('mcp', `--allow-origin takes an origin, for example https://app.example.com`);
 }
 
 /** Without what only the server may know. */

@@ -27,7 +27,7 @@ export const limits = {
   /** How long a client may take to send one request. */
   requestMs: 120_000,
   /** Connections to one listening process. */
-  connections: 1_000,
+  connections: 4_000,
   /** Pages of one list that a server gives in parts. */
   listPages: 100,
   /** Entries of such a list. */

@@ -7,5 +7,6 @@ export { type Inspected, inspected, starterFile } from './inspect.ts';
 export { toolsAt, toolsOfCommand, Unauthorized } from './listing.ts';
 export { type FilePolicy, type PolicyFile, readPolicyFile } from './policies.ts';
 export { strangersIn } from './policy-strangers.ts';
+export { serverEnv } from './server-env.ts';
 export { proxyStdio } from './stdio.ts';
 export { toolCalls } from './tool-calls.ts';

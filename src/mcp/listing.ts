@@ -19,8 +19,9 @@ export async function toolsOfCommand(
   command: string,
   args: readonly string[],
   timeoutMs: number,
+  env: NodeJS.ProcessEnv = process.env,
 ): Promise<readonly ListedTool[]> {
-  const server = spawn(command, [...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const server = spawn(command, [...args], { env, stdio: ['pipe', 'pipe', 'inherit'] });
   const waiting = new Map<unknown, (message: unknown) => void>();
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   failed.catch(() => undefined);

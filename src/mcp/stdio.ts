@@ -36,6 +36,7 @@ import { toolList } from './tool-list.ts';
 export interface StdioOptions {
   readonly command: string;
   readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
   readonly calls: ToolCalls;
   readonly caller: Caller;
   readonly input: Readable;
@@ -50,7 +51,8 @@ const forwardedSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** Runs until the server has ended; answers its exit code. Throws where it cannot be started. */
 export async function proxyStdio(options: StdioOptions): Promise<number> {
-  const server = spawn(options.command, [...options.args], { stdio: ['pipe', 'pipe', 'inherit'] }) as Server;
+  const { command, args, env } = options;
+  const server = spawn(command, [...args], { env, stdio: ['pipe', 'pipe', 'inherit'] }) as Server;
   const signals = forwardedSignals.map((signal) => {
     const pass = () => void server.kill(signal);
     process.on(signal, pass);

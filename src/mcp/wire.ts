@@ -79,11 +79,18 @@ export function isKnown({ headers }: IncomingMessage, token: string): boolean {
 
 /** A page in a browser must not reach what is meant for this machine: neither as itself nor under a borrowed name. */
 export function isWelcome({ headers, socket }: IncomingMessage, origins: readonly string[]): boolean {
-  const { origin, host = '' } = headers;
-  const hostname = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : '';
-  if (isLocal(socket.localAddress) && !isLocal(hostname)) return false;
-  if (origin === undefined || origins.includes(origin)) return true;
-  return URL.canParse(origin) && isLocal(new URL(origin).hostname);
+  const { origin, host = '', 'sec-fetch-site': site } = headers;
+  if (isLocal(socket.localAddress) && !isLocalHost(host)) return false;
+  // A page that asks for an image or a script sends no origin; its browser says all the same that it is a page.
+  if (origin === undefined) return site === undefined || site === 'same-origin' || site === 'none';
+  if (origins.includes(origin)) return true;
+  const [, scheme, place = ''] = /^(https?):\/\/(.*)$/.exec(origin) ?? [];
+  return scheme !== undefined && isLocalHost(place);
+}
+
+/** As it is written: a parser would also find it behind a user name, or in other digits. */
+function isLocalHost(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i.test(host);
 }
 
 function isLocal(host: string | undefined): boolean {

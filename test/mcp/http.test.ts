@@ -277,11 +277,19 @@ describe('who may call', () => {
   test('this machine only, unless it is told otherwise; no page of elsewhere, under whatever name', async () => {
     const here = proxyPlace();
     const server = await byHand();
-    const proxy = await httpProxy(server.url, here.env, ['--allow-origin', 'https://good.example']);
+    const proxy = await httpProxy(server.url, here.env, ['--allow-origin', 'https://good.example/']);
     expect(proxy.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
     const asked = async (headers: Record<string, string>) =>
       (await post(proxy.url, '{"id":1}', headers)).status;
-    for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example', 'file://x'])
+    for (const origin of [
+      'https://evil.example',
+      'null',
+      'http://localhost.evil.example',
+      'file://x',
+      'chrome-extension://localhost',
+      'http://evil.example@127.0.0.1',
+      'https://good.example.evil',
+    ])
       expect(await asked({ origin })).toBe(403);
     for (const origin of [
       'https://good.example',
@@ -290,8 +298,15 @@ describe('who may call', () => {
       'http://[::1]:1',
     ])
       expect(await asked({ origin })).toBe(200);
-    expect(await asked({ host: 'evil.example' })).toBe(403);
-    expect(server.seen).toHaveLength(4);
+    for (const host of ['evil.example', 'evil.example@127.0.0.1', '127.0.0.1/evil.example', '2130706433'])
+      expect(await asked({ host })).toBe(403);
+    // A page asks for it as an image, or as a script.
+    for (const site of ['cross-site', 'same-site']) {
+      const headers = { 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' };
+      expect((await post(proxy.url, '', headers, undefined, 'GET')).status).toBe(403);
+    }
+    expect(await asked({ 'sec-fetch-site': 'cross-site', origin: 'https://good.example' })).toBe(200);
+    expect(server.seen).toHaveLength(5);
     expect((await post(proxy.url.replace('/mcp', '/other'), '{"id":1}')).status).toBe(404);
   });
 
@@ -304,6 +319,13 @@ describe('who may call', () => {
       code: 64,
       stderr: expect.stringMatching(/others .* 0\.0\.0\.0.*SEMEL_MCP_TOKEN/s),
     });
+    for (const secret of ['http://u:p@127.0.0.1:1/mcp', 'http://127.0.0.1:1/mcp?api_key=s']) {
+      const local = await here.semel('mcp', '--http', secret, '--listen', '0');
+      expect(local).toMatchObject({
+        code: 64,
+        stderr: expect.stringMatching(/credentials.*SEMEL_MCP_TOKEN/s),
+      });
+    }
     const short = await here.with({ env: { SEMEL_MCP_TOKEN: 'short' } }).semel(...listen);
     expect(short).toMatchObject({ code: 64, stderr: expect.stringContaining('16 characters') });
 
@@ -373,15 +395,17 @@ test('a tool that is read-only as it is listed to one caller is not so for anoth
 test('secrets are neither logged nor kept', async () => {
   const here = proxyPlace();
   const server = await byHand();
-  const proxy = await httpProxy(`${server.url}?key=url-secret`, here.env);
+  const token = 'token-secret-of-the-proxy';
+  const proxy = await httpProxy(`${server.url}?key=url-secret`, { ...here.env, SEMEL_MCP_TOKEN: token });
   const headers = { authorization: 'Bearer header-secret', cookie: 'c=cookie-secret' };
-  await proxy.call('act', { n: 1 }, { headers });
-  await proxy.call('500', {}, { headers }).catch(() => undefined);
+  const shown = { ...headers, 'semel-token': token };
+  await proxy.call('act', { n: 1 }, { headers: shown });
+  await proxy.call('500', {}, { headers: shown }).catch(() => undefined);
   expect(server.seen.at(-1)?.headers).toMatchObject(headers);
   const ledger = readFileSync(here.path('ledger.db')).toString('latin1');
   const kept = (await here.semel('export')).stdout + ledger + proxy.stderr();
   expect(kept).toContain('.act');
-  expect(kept).not.toMatch(/(url|header|cookie)-secret/);
+  expect(kept).not.toMatch(/(url|header|cookie|token)-secret/);
 });
 
 test('1 000 calls at once over HTTP are all answered, and each intent lands once', async () => {

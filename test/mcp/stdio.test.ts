@@ -2,8 +2,9 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../cli/place.ts';
+import { atTheEnd, eventually } from '../cli/place.ts';
 import { errorOf, isReplay, proxyPlace } from './proxy.ts';
+import { rawClient } from './raw-client.ts';
 
 const lineOf = (id: number, name: string, args: object, more: object = {}) =>
   `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, ...more } })}\n`;
@@ -56,6 +57,31 @@ describe('a tool without hints', () => {
     const client = here.client(['--store', `sqlite:${here.file('no-folder', '')}/ledger.db`]);
     expect((await client.call('put', {})).result?.content?.[0]?.text).toBe('put');
     expect(errorOf(await client.call('act', {}))?.code).toMatch(/^STORE_/);
+  });
+
+  test("a server is not shown semel's own secrets, unless one is passed by name", async () => {
+    const secrets = {
+      SEMEL_MCP_TOKEN: 's-token',
+      SEMEL_MCP_AUTHORIZATION: 's-authorization',
+      SEMEL_HANDOFF_KEY: 's-handoff-key-of-32-characters-at-least',
+      SEMEL_OPERATOR: 's-operator',
+      PGPASSWORD: 's-postgres',
+      ITS_OWN: 'yes',
+    };
+    const here = proxyPlace(secrets);
+    const file = here.file('env.mjs', 'console.log(JSON.stringify({ id: 1, result: process.env }));');
+    const shown = async (...options: string[]) => {
+      const client = rawClient(here.command(options, [process.execPath, file]), here.env);
+      atTheEnd(() => void client.child.kill('SIGKILL'));
+      return (await client.answer(1)).result as Record<string, string>;
+    };
+    const plain = await shown();
+    // The ledger is in SQLite here, so that the password can only be the server's.
+    expect(plain).toMatchObject({ ITS_OWN: 'yes', PGPASSWORD: 's-postgres' });
+    expect(Object.keys(plain).filter((name) => /^SEMEL_(MCP|HANDOFF|OPERATOR|STORE)/.test(name))).toEqual([]);
+    const store = ['--store', 'postgres://ann@127.0.0.1:1/db'];
+    expect((await shown(...store)).PGPASSWORD).toBeUndefined();
+    expect((await shown(...store, '--env', 'PGPASSWORD')).PGPASSWORD).toBe('s-postgres');
   });
 
   test('hints are not believed where the policy file says so', async () => {
