@@ -47,7 +47,7 @@ const credentialWords =
   /^(auth|authorization|authentication|cookie|token|key|apikey|secret|credentials?|password|passwd|jwt|oidc|user|userid|username|principal|subject|identity|account|tenant|email)$/;
 /** Headers that differ from one request to the next, or say nothing of the caller. */
 const otherNames =
-  /^(sec-.*|mcp-.*|semel-.*|(x-)?user-agent|(x-)?idempotency-(key|token)|.*(csrf|xsrf).*|(x-)?(cache|surrogate)-key)$/;
+  /^(sec-.*|mcp-.*|semel-.*|(.*-)?user-agent|.*idempoten.*|.*(csrf|xsrf).*|(x-)?(cache|surrogate)-key)$/;
 
 /** By the words of its name: a header that is taken for a credential by mistake only keeps two callers apart. */
 function isCredential(name: string): boolean {

@@ -96,6 +96,8 @@ describe('the HTTP proxy', () => {
             'x-request-id': `r${n}`,
             traceparent: `00-${n}`,
             'user-agent': `agent ${n}`,
+            'x-client-user-agent': `sdk ${n}`,
+            'x-idempotency-token': `i${n}`,
             'sec-websocket-key': `w${n}`,
             'x-csrf-token': `c${n}`,
           },
@@ -337,6 +339,17 @@ describe('guard in a server of one’s own', () => {
     for (const token of ['ann', 'bob', 'ann', 'bob']) await handler({}, auth(token));
     expect(ran).toBe(2);
   });
+});
+
+test('the name of a server holds a digest that is long enough, and is none that jobs have', async () => {
+  const here = proxyPlace();
+  await here.client().call('act', { n: 1 });
+  await using semel = createSemel({ store: here.store, namespace: 'default' });
+  const contracts = (await semel.records.list()).items.map(({ contract }) => contract);
+  expect(contracts).toContainEqual(expect.stringMatching(/^fake-[0-9a-z]{10}\.act$/));
+  const refused = await here.semel('mcp', '--name', 'run', '--', 'node', 'x');
+  expect(refused.code).toBe(64);
+  expect(refused.stderr).toContain('--name must not begin with run., turn., step. or pick.');
 });
 
 function at(url: string) {

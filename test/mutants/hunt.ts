@@ -128,6 +128,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/core/provider.ts': [providers, ...usual],
   'src/cli/json-text.ts': [['src/cli/json-text']],
   'src/core/visible.ts': [['src/core/visible']],
+  'src/cli/mcp.ts': [['test/mcp/callers']],
   'src/cli/caller.ts': [['test/cli/caller']],
   'src/semel/ambient.ts': [['test/library/callers'], ['test/library/ambient']],
   'src/store/address.ts': [['src/store/address']],
