@@ -11,7 +11,7 @@ import { isRepeatable } from '../core/words.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import { type Result, refused } from './receipt.ts';
-import { inFlight, leftBehind } from './refusals.ts';
+import { inFlight, leftBehind, waitsInTurn } from './refusals.ts';
 
 interface Flight {
   readonly leader: Call;
@@ -21,6 +21,8 @@ interface Flight {
   /** Aborts when the last caller has left; there is none where the leader cannot leave. */
   readonly left: AbortController | undefined;
   isOver: boolean;
+  /** The flights that calls from inside this one share, and wait for. */
+  readonly waitsFor: Set<Flight>;
 }
 
 export interface Flights {
@@ -33,18 +35,31 @@ export interface Flights {
   isInside(call: Call): boolean;
   /** The code that runs now was started by some execution. */
   isInsideAny(): boolean;
+  /** The contract from whose run the call is made, if any. */
+  insideOf(call: Call): string | undefined;
 }
 
 export function createFlights(clock: Clock): Flights {
   const flights = keyMap<Flight>();
   const inside = new AsyncLocalStorage<readonly Flight[]>();
+  const around = () => inside.getStore()?.filter(({ isOver }) => !isOver) ?? [];
 
   return {
     join(call) {
       const flight = flights.get(call.namespace, call.key);
       if (flight === undefined || !mayShare(flight, call)) return undefined;
+      const outer = around();
+      const waiting = outer.find((each) => isWaitingFor(flight, each));
+      // Each would wait for the other until their timeouts are over.
+      if (waiting !== undefined)
+        return Promise.resolve(refused(call, undefined, waitsInTurn(call, waiting.leader)));
       flight.callers += 1;
-      return untilGivenUp(call, flight, clock).then((result) => shared(flight, call, result));
+      for (const each of outer) each.waitsFor.add(flight);
+      return untilGivenUp(call, flight, clock)
+        .finally(() => {
+          for (const each of outer) each.waitsFor.delete(flight);
+        })
+        .then((result) => shared(flight, call, result));
     },
     lead(call, start) {
       const { namespace, key } = call;
@@ -56,13 +71,13 @@ export function createFlights(clock: Clock): Flights {
         attempt: undefined,
         left,
         isOver: false,
+        waitsFor: new Set(),
       };
       const led = left === undefined ? call : { ...call, signal: left.signal };
-      const around = inside.getStore()?.filter(({ isOver }) => !isOver) ?? [];
       // A caller's own key with other args has a flight of its own, which ends in a conflict.
       if (flights.get(namespace, key) === undefined) flights.set(namespace, key, flight);
       flight.result = inside
-        .run([...around, flight], () => start(led))
+        .run([...around(), flight], () => start(led))
         .finally(() => {
           flight.isOver = true;
           if (flights.get(namespace, key) === flight) flights.delete(namespace, key);
@@ -75,12 +90,20 @@ export function createFlights(clock: Clock): Flights {
     },
     isInside: (call) => inside.getStore()?.some((flight) => isOf(flight, call)) === true,
     isInsideAny: () => inside.getStore()?.some(({ isOver }) => !isOver) === true,
+    insideOf: (call) => around().findLast((flight) => !isOf(flight, call))?.leader.tool.contract.name,
   };
 }
 
 /** It is an execution of this key, and not over. */
 function isOf({ leader, isOver }: Flight, { namespace, key }: Call): boolean {
   return leader.key === key && leader.namespace === namespace && !isOver;
+}
+
+/** Also by way of others. */
+function isWaitingFor(flight: Flight, other: Flight, seen = new Set<Flight>()): boolean {
+  if (seen.has(flight)) return false;
+  seen.add(flight);
+  return [...flight.waitsFor].some((each) => each === other || isWaitingFor(each, other, seen));
 }
 
 /** Nobody can join before a flight has its result: it is given in the same step. */

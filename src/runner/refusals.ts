@@ -65,13 +65,34 @@ export function reentrant({ tool }: Call): SemelError {
   );
 }
 
+/** Two runs that call each other: the one that asks last is told. */
+export function waitsInTurn({ tool }: Call, outer: Call): SemelError {
+  const { name } = tool.contract;
+  const other = outer.tool.contract.name;
+  return new SemelError(
+    'REENTRANT',
+    `${name} was called from inside the run of ${other}, and waits for that run itself: neither could go on.`,
+    { next: 'Do not let two tools call each other with the same identities.' },
+  );
+}
+
 /** Without a record where the claim of the execution is not made yet. */
-export function inFlight({ tool }: Call, record: StoredRecord | undefined): SemelError {
+export function inFlight(
+  { tool }: Call,
+  record: StoredRecord | undefined,
+  insideOf?: string | undefined,
+): SemelError {
   const by = record === undefined ? 'this process' : record.owner;
   return new SemelError('IN_FLIGHT', `${tool.contract.name} is being executed by ${by}.`, {
+    ...(insideOf === undefined ? {} : { next: mutualWait(tool.contract.name, insideOf) }),
     retryAfterMs: Math.max(100, Math.ceil(record?.leaseLeftMs ?? 0)),
     ...(record === undefined ? {} : { evidence: evidenceOf(record) }),
   });
+}
+
+/** Of a call from inside another run, which waits for another process: nobody can see whether that waits for us. */
+export function mutualWait(name: string, insideOf: string): string {
+  return `Call again later. ${name} is called from inside the run of ${insideOf}: if the other run of ${name} calls ${insideOf} in turn, each waits for the other. Do not let two tools call each other.`;
 }
 
 export function takenOver({ tool }: Call, cause: unknown): SemelError {

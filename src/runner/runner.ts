@@ -239,6 +239,7 @@ export function createRunner({
           startAnew: async () => follow(call, await open(call, first), body, []),
           closing: closing.signal,
           warn,
+          insideOf: flights.insideOf(call),
         });
       case 'in doubt':
         return settleDoubt(call, verdict.record, body, tried);

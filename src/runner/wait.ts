@@ -9,7 +9,7 @@ import { type Ledger, pause } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Result, receiptOf, recordedError, refused } from './receipt.ts';
-import { closed, foreign, gone, inFlight, leftBehind } from './refusals.ts';
+import { closed, foreign, gone, inFlight, leftBehind, mutualWait } from './refusals.ts';
 import { replay } from './replay.ts';
 
 export interface Waiting {
@@ -25,12 +25,16 @@ export interface Waiting {
   readonly closing: AbortSignal;
   /** Says it once. */
   readonly warn: (message: string) => void;
+  /** The contract from whose run the call is made. */
+  readonly insideOf: string | undefined;
 }
 
 const firstPauseMs = 10;
 const longestPauseMs = 1_000;
 /** From here on somebody may think that the program hangs. */
 const longMs = 5_000;
+/** What waits inside another run keeps that one waiting too, and the other side may wait for it. */
+const longestNestedMs = 10 * 60_000;
 
 export async function wait(call: Call, first: StoredRecord, deps: Waiting): Promise<Result> {
   const { contract } = call.tool;
@@ -38,15 +42,16 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     return { ok: true, value: undefined, receipt: receiptOf(call, first, { skipped: true }) };
   if (contract.ifBusy === 'fail') return refused(call, first, inFlight(call, first));
 
-  const { ledger, clock, random, closing, warn } = deps;
+  const { ledger, clock, random, closing, warn, insideOf } = deps;
   // What is written each time anew is not shared with a caller who wants something else written.
   const isAnother = isRepeatable(contract.effect) && driftOf(first.content, call.content()).length > 0;
   const since = clock.mono();
-  const until = since + contract.waitMs;
+  const isUnbounded = !Number.isFinite(contract.waitMs) && insideOf !== undefined;
+  const until = since + (isUnbounded ? longestNestedMs : contract.waitMs);
   let running = first;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     const left = until - clock.mono();
-    if (left <= 0) return refused(call, running, inFlight(call, running));
+    if (left <= 0) return refused(call, running, inFlight(call, running, insideOf));
     await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
     if (call.signal?.aborted) return refused(call, running, leftBehind(call, running));
     if (closing.aborted) return refused(call, running, closed());
@@ -73,14 +78,19 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     }
     if (verdict.record.lapsed) return deps.goOn(verdict.record);
     running = verdict.record;
-    if (clock.mono() - since >= longMs) warn(longWait(contract, running));
+    if (clock.mono() - since >= longMs) warn(longWait(contract, running, insideOf));
   }
 }
 
-function longWait({ name, leaseMs }: Call['tool']['contract'], { owner }: StoredRecord): string {
+function longWait(
+  { name, leaseMs }: Call['tool']['contract'],
+  { owner }: StoredRecord,
+  insideOf: string | undefined,
+): string {
+  const mutual = insideOf === undefined ? '' : ` ${mutualWait(name, insideOf)}`;
   return (
     `${name}: a call waits for the same one, which ${owner} began. If that has died, it goes on when the lease of ` +
-    `${formatDuration(leaseMs)} is over; \`lease\` makes it shorter.`
+    `${formatDuration(leaseMs)} is over; \`lease\` makes it shorter.${mutual}`
   );
 }
 

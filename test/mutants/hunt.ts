@@ -97,6 +97,13 @@ const providers: Suite = [
   'test/library/foreign-key',
 ];
 
+const endings: Suite = [
+  'test/library/classification',
+  'test/library/honest-endings',
+  'test/library/mutual-calls',
+  'test/library/quiet-time',
+];
+
 /** Who knows a part of the source: the first whose path it begins with. All other parts: `usual`. */
 const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/adapters/ai-sdk/': [['test/adapters/ai-sdk'], adapters],
@@ -146,7 +153,12 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/runner/attempt.ts': [['test/library/foreign-key'], ...usual],
   'src/stores/sqlite/': [['test/stores/sqlite'], ...usual],
   'src/runner/context.ts': [providers, ...usual],
-  'src/runner/execution.ts': [['test/library'], ...usual],
+  'src/runner/execution.ts': [endings, ...usual],
+  'src/runner/flights.ts': [endings, ...usual],
+  'src/runner/receipt.ts': [endings, ...usual],
+  'src/runner/tries.ts': [endings, ...usual],
+  'src/core/classify.ts': [endings, ...usual],
+  'src/semel/begin.ts': [endings, ...usual],
   'src/runner/first-turn.ts': [['test/library/first-turn'], ...usual],
   'src/runner/request-key.ts': [providers, ...usual],
 };
