@@ -17,8 +17,8 @@ export interface Process {
   readonly cwd: string;
   /** The same as the shell names it, with the symbolic links that a deployment re-points. */
   readonly shellCwd: string | undefined;
-  /** Where this code of semel is. */
-  readonly installed: string;
+  /** Where this code of semel is; a bundler may have taken that away. */
+  readonly installed: string | undefined;
 }
 
 export function applicationOf({ started, cwd, shellCwd, installed }: Process): Application {
@@ -28,7 +28,7 @@ export function applicationOf({ started, cwd, shellCwd, installed }: Process): A
   const entry = join(real(dirname(started)), basename(started));
   const target = real(entry);
   const own = above(dirname(target));
-  const launchedFrom = launcherHome(target, real(installed));
+  const launchedFrom = launcherHome(target, installed === undefined ? undefined : real(installed));
   // An installed program that uses semel itself is an application too.
   if (launchedFrom === undefined || own?.usesSemel === true)
     return spelt(own, dirname(started)) ?? { name: undefined, root: dirname(started) };
@@ -42,9 +42,9 @@ const nobody: Application = { name: undefined, root: undefined };
  * The folder whose node_modules hold the launcher; undefined where the program is no launcher. One that lies elsewhere
  * (installed globally, or by a platform) is known by semel, which is installed for the application.
  */
-function launcherHome(entry: string, installed: string): string | undefined {
+function launcherHome(entry: string, installed: string | undefined): string | undefined {
   const besides = beforeModules(entry);
-  const home = beforeModules(installed);
+  const home = installed === undefined ? undefined : beforeModules(installed);
   const isElsewhere = home !== undefined && !isInside(entry, home) && manifestIn(home)?.name !== undefined;
   return isElsewhere ? home : besides;
 }

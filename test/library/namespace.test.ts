@@ -53,7 +53,12 @@ describe('the application', () => {
 
   const bundled = path('app/dist');
   const inApp = path('app/node_modules/semel/dist');
-  const of = (started: string | undefined, cwd = 'elsewhere', installed = bundled, shellCwd?: string) => {
+  const of = (
+    started: string | undefined,
+    cwd = 'elsewhere',
+    installed: string | undefined = bundled,
+    shellCwd?: string,
+  ) => {
     const at = started === undefined ? undefined : path(started);
     return applicationOf({
       started: at,
@@ -89,6 +94,17 @@ describe('the application', () => {
     ],
     ['of a link is what it leads to', of('serve'), 'api', 'releases/7'],
     ['keeps the name of a link that is re-pointed', of('current/server.js'), 'api', 'current'],
+    [
+      'is known in a bundle too',
+      applicationOf({
+        started: path('app/dist/server.js'),
+        cwd: path('elsewhere'),
+        shellCwd: undefined,
+        installed: undefined,
+      }),
+      'shop',
+      'app',
+    ],
     ['of a REPL is that of its folder', of(undefined, 'app/dist'), 'shop', 'app'],
     ['of a REPL keeps the link of the shell', of(undefined, 'current', bundled, 'current'), 'api', 'current'],
     ['without a package has no name, but a folder', of('plain/job.mjs'), undefined, 'plain'],
