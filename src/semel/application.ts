@@ -22,33 +22,32 @@ export interface Process {
 }
 
 export function applicationOf({ started, cwd, shellCwd, installed }: Process): Application {
+  const home = homeOf(installed);
   const here = shellCwd !== undefined && real(shellCwd) === real(cwd) ? shellCwd : cwd;
   // A REPL, `node -e`, standard input, a worker that was given its text.
-  if (started === undefined || !isAbsolute(started)) return spelt(above(real(cwd)), here) ?? nobody;
-  const entry = join(real(dirname(started)), basename(started));
-  const target = real(entry);
-  const own = above(dirname(target));
-  const launchedFrom = launcherHome(target, installed === undefined ? undefined : real(installed));
+  if (started === undefined || !isAbsolute(started)) return launched(home ?? real(cwd));
+  const entry = real(join(real(dirname(started)), basename(started)));
+  const own = above(dirname(entry));
+  // One that lies elsewhere (installed globally, or by a platform) is known by semel, which is installed for the application.
+  const launcher = home !== undefined && !isInside(entry, home) ? home : beforeModules(entry);
   // An installed program that uses semel itself is an application too.
-  if (launchedFrom === undefined || own?.usesSemel === true)
-    return spelt(own, dirname(started)) ?? { name: undefined, root: dirname(started) };
-  const found = isInside(real(cwd), launchedFrom) ? above(real(cwd)) : above(launchedFrom);
-  return spelt(found ?? above(real(cwd)), here) ?? nobody;
+  if (launcher !== undefined && own?.usesSemel !== true) return launched(launcher);
+  return spelt(own, dirname(started)) ?? { name: undefined, root: dirname(started) };
+
+  /** A launcher works for the folder that it was started in, where that belongs to what it is installed for. */
+  function launched(from: string): Application {
+    const found = isInside(real(cwd), from) ? above(real(cwd)) : above(from);
+    return spelt(found ?? above(real(cwd)), here) ?? { name: undefined, root: undefined };
+  }
 }
 
-const nobody: Application = { name: undefined, root: undefined };
-
-/**
- * The folder whose node_modules hold the launcher; undefined where the program is no launcher. One that lies elsewhere
- * (installed globally, or by a platform) is known by semel, which is installed for the application.
- */
-function launcherHome(entry: string, installed: string | undefined): string | undefined {
-  const besides = beforeModules(entry);
-  const home = installed === undefined ? undefined : beforeModules(installed);
-  const isElsewhere = home !== undefined && !isInside(entry, home) && manifestIn(home)?.name !== undefined;
-  return isElsewhere ? home : besides;
+/** The folder that semel is installed for; undefined where it is not installed, or for no named package. */
+function homeOf(installed: string | undefined): string | undefined {
+  const home = installed === undefined ? undefined : beforeModules(real(installed));
+  return home !== undefined && manifestIn(home)?.name !== undefined ? home : undefined;
 }
 
+/** Whose node_modules hold it. */
 function beforeModules(path: string): string | undefined {
   const parts = path.split(sep);
   const at = parts.indexOf('node_modules');

@@ -106,6 +106,12 @@ describe('the application', () => {
       'app',
     ],
     ['of a REPL is that of its folder', of(undefined, 'app/dist'), 'shop', 'app'],
+    [
+      'of a worker without a file is where semel is installed',
+      of(undefined, 'elsewhere', inApp),
+      'shop',
+      'app',
+    ],
     ['of a REPL keeps the link of the shell', of(undefined, 'current', bundled, 'current'), 'api', 'current'],
     ['without a package has no name, but a folder', of('plain/job.mjs'), undefined, 'plain'],
   ] as const)('%s', (_, found, name, root) => {
