@@ -2,22 +2,30 @@
 
 import { command } from './command.ts';
 import { acceptLoss } from './store/accept-loss.ts';
+import { backup } from './store/backup.ts';
 import { check } from './store/check.ts';
 import { copy } from './store/copy.ts';
 import { migrate } from './store/migrate.ts';
+import { restore } from './store/restore.ts';
 import { usageError } from './usage.ts';
 
 const words = { check, migrate, copy, 'accept-loss': acceptLoss };
+const wordsWithFile = { backup, restore };
+const names: readonly string[] = [...Object.keys(words), ...Object.keys(wordsWithFile)];
 
 export default command({
   name: 'store',
-  takes: 'check|migrate|copy|accept-loss [options]',
-  about: `check        opens the store, tells what is true of it and what is in it, and measures what it costs
+  takes: 'check|migrate|copy|accept-loss|backup|restore [<file>] [options]',
+  about: `check        opens the store, tells what is true of it and what is in it, verifies every record of a SQLite ledger, and
+             measures what it costs; exits with 1 if something is damaged
 migrate      makes its schema, or brings it up to date, for programs that may not do so themselves
 copy         moves a ledger to another store: copies it while it is in use, seals it (programs get STORE_MOVED with the new
              address), copies what changed since, compares every record, and opens the new one. Interrupted, the same
              command goes on. No open question is lost, and whoever still runs can settle at the new store
-accept-loss  lets a store be used again that has noticed that it forgot something`,
+accept-loss  lets a store be used again that has noticed that it forgot something
+backup       copies a SQLite ledger into a new file, also while programs use it
+restore      puts a backup in place of a SQLite ledger and keeps what was there. What was done since the backup is not in it:
+             the ledger stays closed until \`accept-loss\`, or opens at once with --nothing-since`,
   flags: {
     from: { type: 'string', value: '<url>', help: 'copy: the ledger that is in use' },
     to: {
@@ -27,7 +35,8 @@ accept-loss  lets a store be used again that has noticed that it forgot somethin
     },
     'dry-run': { type: 'boolean', help: 'copy, migrate: only tell what would be done' },
     unseal: { type: 'boolean', help: 'copy: give it up; the ledger of --from is in use again. Asks first' },
-    note: { type: 'string', short: 'm', value: '<text>', help: 'accept-loss: why' },
+    'nothing-since': { type: 'boolean', help: 'restore: nothing was done since the backup was made' },
+    note: { type: 'string', short: 'm', value: '<text>', help: 'accept-loss, restore: why' },
     yes: { type: 'boolean', short: 'y', help: 'do not ask' },
   },
   examples: [
@@ -35,11 +44,17 @@ accept-loss  lets a store be used again that has noticed that it forgot somethin
     'semel store migrate --store postgres://ledger@db.example/shop --dry-run',
     'semel store copy --from sqlite: --to postgres://ledger@db.example/shop',
     'semel store copy --from sqlite: --to postgres://ledger@db.example/shop --unseal',
+    'semel store backup ledger-2026-06-19.db',
+    'semel store restore ledger-2026-06-19.db',
   ],
   async run({ values, positionals }) {
-    const [word, ...more] = positionals;
-    if (word === undefined || !Object.hasOwn(words, word) || more.length > 0)
-      throw usageError('store', `it takes one of ${Object.keys(words).join(', ')}`);
+    const [word = '', file, ...more] = positionals;
+    if (Object.hasOwn(wordsWithFile, word)) {
+      if (file === undefined || more.length > 0) throw usageError('store', `${word} takes one file`);
+      return wordsWithFile[word as keyof typeof wordsWithFile](values, file);
+    }
+    if (!Object.hasOwn(words, word) || file !== undefined)
+      throw usageError('store', `it takes one of ${names.join(', ')}`);
     return words[word as keyof typeof words](values);
   },
 });

@@ -22,7 +22,7 @@ export const summaries = {
   prune: { group: 'Keep', line: 'remove what has expired' },
   export: { group: 'Keep', line: 'print records and their history as JSON lines' },
   import: { group: 'Keep', line: 'read records from JSON lines' },
-  store: { group: 'Keep', line: 'check, migrate or move what keeps the records' },
+  store: { group: 'Keep', line: 'check, back up, migrate or move what keeps the records' },
   demo: { group: 'Learn', line: 'three incidents, bare and with semel' },
   completion: { group: 'Learn', line: 'completion for bash, zsh or fish' },
 } as const satisfies Record<string, { readonly group: string; readonly line: string }>;

@@ -1,6 +1,6 @@
 // `semel store` on a SQLite ledger that was damaged, lost, backed up or restored.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { place } from './place.ts';
 
@@ -16,4 +16,48 @@ test('accept-loss opens a SQLite ledger that lacks its log, and check shows who 
   expect(await semel('store', 'accept-loss', '--yes', '-m', 'a new disk')).toMatchObject({ code: 0 });
   expect((await semel('store', 'check')).stdout).toMatch(/^loss +accepted 20\d\d-.*Z by \S+: a new disk$/m);
   expect(await semel('once', 'mail', '--key', 'b', '--', 'echo', 'sent')).toMatchObject({ stdout: 'sent\n' });
+});
+
+test('a backup restores what it knows, and stays closed until somebody says what was done since', async () => {
+  const { semel, path, folder, json } = place();
+  const once = (key: string, ...words: string[]) => semel('once', 'mail', '--key', key, '--', ...words);
+  await once('a', 'echo', 'sent a');
+  expect(await semel('store', 'backup', 'copy.db')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/Made .*copy\.db: \d+ records?/),
+  });
+  expect((await semel('store', 'backup', 'copy.db')).stderr).toMatch(/exists already\. Nothing was changed/);
+  await once('b', 'echo', 'sent b');
+
+  const asked = await semel('store', 'restore', 'copy.db');
+  expect(asked).toMatchObject({ code: 64 });
+  expect(asked.stderr).toMatch(
+    /copy\.db was made at 20\d\d-.* has had \d+ writes since then: .* would be done again/,
+  );
+  expect(readdirSync(folder).filter((name) => /ledger\.db\.[0-9a-f]{16}/.test(name))).toEqual([]);
+
+  const restored = await semel('store', 'restore', 'copy.db', '--yes');
+  expect(restored.stdout).toMatch(/Restored .*kept as \S+ledger\.db\.replaced-.*stays closed.*accept-loss/s);
+  expect((await once('b', 'touch', 'twice')).stderr).toMatch(/lacks the last \d+ writes/);
+  expect(existsSync(path('twice'))).toBe(false);
+
+  await semel('store', 'accept-loss', '--yes');
+  expect((await once('a', 'touch', 'twice')).stdout).toBe('sent a\n');
+  expect(existsSync(path('twice'))).toBe(false);
+  expect(await json('store', 'check')).toMatchObject({ damage: [] });
+});
+
+test('a restored ledger opens at once where nothing was written, or nothing was done, since', async () => {
+  const { semel } = place();
+  const once = (key: string, ...words: string[]) => semel('once', 'mail', '--key', key, '--', ...words);
+  await once('a', 'echo', 'sent a');
+  await semel('store', 'backup', 'copy.db');
+  expect(await semel('store', 'restore', 'copy.db', '--yes')).toMatchObject({
+    code: 0,
+    stdout: expect.not.stringMatching(/stays closed/),
+  });
+  expect((await once('a', 'touch', 'twice')).stdout).toBe('sent a\n');
+  await once('b', 'echo', 'sent b');
+  expect(await semel('store', 'restore', 'copy.db', '--yes', '--nothing-since')).toMatchObject({ code: 0 });
+  expect((await once('a', 'touch', 'twice')).stdout).toBe('sent a\n');
 });

@@ -64,7 +64,8 @@ CREATE TABLE meta (
   anchor_seen INTEGER NOT NULL,
   loss_at INTEGER,
   loss_by TEXT,
-  loss_note TEXT
+  loss_note TEXT,
+  backup_at INTEGER
 ) STRICT;
 
 CREATE TABLE open (

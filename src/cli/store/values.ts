@@ -10,4 +10,5 @@ export interface StoreValues {
   readonly unseal: boolean | undefined;
   readonly note: string | undefined;
   readonly yes: boolean | undefined;
+  readonly 'nothing-since': boolean | undefined;
 }

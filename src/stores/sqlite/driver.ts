@@ -65,9 +65,17 @@ export async function looker(): Promise<(path: string) => SqliteLike> {
   return (path) => new DatabaseSync(path, { timeout: 0, readOnly: true });
 }
 
-let loading: Promise<{ DatabaseSync: typeof NodeDatabase }> | undefined;
+/** All pages in one step: a writer between two of them would make it begin again. */
+export async function copyDatabase(source: SqliteLike, to: string): Promise<void> {
+  const { backup } = await load();
+  await backup(source as NodeDatabase, to, { rate: 2 ** 30 });
+}
 
-function load(): Promise<{ DatabaseSync: typeof NodeDatabase }> {
+type NodeSqlite = Pick<typeof import('node:sqlite'), 'DatabaseSync' | 'backup'>;
+
+let loading: Promise<NodeSqlite> | undefined;
+
+function load(): Promise<NodeSqlite> {
   // Not by `import`: that would start the loader of ES modules where nothing else needs it.
   loading ??= withoutExperimentalWarning(async () => {
     const found = process.getBuiltinModule('node:sqlite');

@@ -1,5 +1,6 @@
 // The door of the SQLite store.
 
+export { type Backup, type Restoring, restoreLedger } from './backup.ts';
 export type { SqliteLike, SqliteStatement, SqliteValue } from './driver.ts';
 export type { Machine } from './machine.ts';
 export { defaultPath } from './place.ts';

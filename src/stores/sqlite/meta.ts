@@ -28,6 +28,8 @@ export interface MetaTable {
   setWrites(writes: number): void;
   acceptLoss(said: { readonly at: number; readonly by: string; readonly note: string | null }): void;
   lossAccepted(): LossAccepted | undefined;
+  setBackup(at: number): void;
+  backupAt(): number | undefined;
 }
 
 export function metaTable(database: SqliteLike): MetaTable {
@@ -44,7 +46,11 @@ export function metaTable(database: SqliteLike): MetaTable {
   const setWrites = database.prepare('UPDATE meta SET writes = ?');
   const acceptLoss = database.prepare('UPDATE meta SET loss_at = ?, loss_by = ?, loss_note = ?');
   const findLoss = query(database, 'SELECT loss_at, loss_by, loss_note FROM meta WHERE loss_at IS NOT NULL');
+  const setBackup = database.prepare('UPDATE meta SET backup_at = ?');
+  const findBackup = query(database, 'SELECT backup_at FROM meta');
   return {
+    setBackup: (at) => void setBackup.run(at),
+    backupAt: () => (findBackup.get()?.[0] as number | null | undefined) ?? undefined,
     setWrites: (writes) => void setWrites.run(writes),
     acceptLoss: ({ at, by, note }) => void acceptLoss.run(at, by, note),
     lossAccepted() {

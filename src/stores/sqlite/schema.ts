@@ -29,7 +29,7 @@ const recordColumns = `
 export const migrations: readonly (readonly string[])[] = [
   [
     // One row, in the first page after the schema's: log.ts reads `writes` there. `writes` counts the transactions that
-    // wrote, see complete.ts. loss_*: who accepted last that some of them are gone. `schema` is read in every transaction: a program that an upgrade has left behind must notice. moved_to,
+    // wrote, see complete.ts. loss_*: who accepted last that some of them are gone. backup_at: only in a backup. `schema` is read in every transaction: a program that an upgrade has left behind must notice. moved_to,
     // came_from, filling: whether it may be used, see src/store/standing.ts.
     `CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -46,7 +46,8 @@ export const migrations: readonly (readonly string[])[] = [
   anchor_seen INTEGER NOT NULL,
   loss_at INTEGER,
   loss_by TEXT,
-  loss_note TEXT
+  loss_note TEXT,
+  backup_at INTEGER
 ) STRICT`,
     // A key starts with its contract and a slash. Both are here once, and a small number in each record.
     `CREATE TABLE scopes (

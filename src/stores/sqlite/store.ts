@@ -3,12 +3,13 @@
 
 import { resolve } from 'node:path';
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
-import { isSemelError } from '../../core/errors.ts';
+import { isSemelError, SemelError } from '../../core/errors.ts';
 import { coalescer } from '../../store/coalescer.ts';
 import { type RawBackend, ruleRaw } from '../../store/rule-raw.ts';
 import { type Backend, ruleStore, type Transaction, type Urgency } from '../../store/rule-store.ts';
 import { refusalOf } from '../../store/standing.ts';
 import type { Store, StoreFacts } from '../../store/store.ts';
+import { type Backup, backupLedger } from './backup.ts';
 import { isRecordDamage } from './damage.ts';
 import { isInTransaction, type SqliteLike, single } from './driver.ts';
 import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from './failure.ts';
@@ -45,10 +46,13 @@ export interface SqliteStore extends Store {
   /** A person says that the ledger may be used although it lacks what was written last, or nobody knows whether it does. */
   acceptLoss(said?: { readonly by: string; readonly note: string | null }): Promise<void>;
   verify(): Promise<readonly string[]>;
+  /** A copy of the whole ledger in one new file, made while it is in use. */
+  backup(to: string): Promise<Backup>;
 }
 
 export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
-  const { backend, raw, migration, clockProblem, acceptClock, acceptLoss, verify } = sqliteBackend(options);
+  const { backend, raw, migration, clockProblem, acceptClock, acceptLoss, verify, backup } =
+    sqliteBackend(options);
   return {
     ...ruleStore(backend),
     raw: ruleRaw(raw),
@@ -58,6 +62,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
     acceptClock,
     acceptLoss,
     verify,
+    backup,
   };
 }
 
@@ -68,7 +73,7 @@ type Work = (transaction: Transaction) => unknown;
 
 interface SqliteBackend
   extends Pick<Required<Store>, 'migration'>,
-    Pick<SqliteStore, 'acceptClock' | 'acceptLoss' | 'verify'> {
+    Pick<SqliteStore, 'acceptClock' | 'acceptLoss' | 'verify' | 'backup'> {
   readonly backend: Backend;
   readonly raw: RawBackend;
   clockProblem(): string | undefined;
@@ -174,7 +179,16 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
     },
     async verify() {
       await backend.open();
-      return reading((current) => damageIn(current, time));
+      return reading(damageIn);
+    },
+    async backup(to) {
+      await backend.open();
+      if (session === undefined) throw refusal ?? isClosed(path);
+      if (!session.connection.isOurs)
+        throw new SemelError('INVALID_ARGS', 'A store on a handle of your own makes no backups.', {
+          next: 'Use the backup of the library that made the handle, or `semel store backup` from another process.',
+        });
+      return backupLedger(session.connection.path, resolve(to), time.now().wall, machine);
     },
     async acceptLoss({ by, note } = { by: '', note: null }) {
       isLossAccepted = true;
