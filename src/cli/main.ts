@@ -9,6 +9,7 @@ async function main([name, ...rest]: string[]): Promise<number> {
     return 0;
   }
   if (isMangled(rest)) return say('semel: an argument is no UTF-8, and would be taken for another one.', 64);
+  await hideSecrets(rest);
   const { commands } = await import('./commands.ts');
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const { overview } = await import('./overview.ts');
@@ -31,6 +32,13 @@ async function main([name, ...rest]: string[]): Promise<number> {
     const message = thrownMessage(name, error);
     return complainAbout(`semel ${name}: ${message}`, exitCodeOf(error));
   }
+}
+
+/** Every user of the machine sees the arguments of a process, for as long as it runs. */
+async function hideSecrets(args: readonly string[]): Promise<void> {
+  if (!args.some((arg) => /[@?=]/.test(arg) && arg.includes(':'))) return;
+  const { withoutSecrets } = await import('../store/address.ts');
+  if (args.some((arg) => withoutSecrets(arg) !== arg)) process.title = 'semel';
 }
 
 /** Says what may repeat words of the command line. */

@@ -136,6 +136,19 @@ test('a pipe or a device that is named as a file is refused at once, by every co
   expect(substituted.stdout).toBe('paid\n');
 }, 60_000);
 
+test.runIf(process.platform === 'linux')(
+  'other users do not see the password of an address on the command line',
+  async () => {
+    const at = place();
+    const show = ['--', 'sh', '-c', 'tr "\\0" " " < /proc/$PPID/cmdline'];
+    const hidden = await at.semel('once', 'a', '--id', 'db=postgres://ada:hunter2@db.example/shop', show);
+    expect([hidden.code, hidden.stdout]).toEqual([0, expect.not.stringContaining('hunter2')]);
+    const shown = await at.semel('once', 'a', '--id', 'db=postgres://db.example/shop', show);
+    expect(shown.stdout).toContain('postgres://db.example/shop');
+  },
+  30_000,
+);
+
 test('a ledger below /proc is refused, and nothing spins', async () => {
   const at = place();
   const said = await at.semel(

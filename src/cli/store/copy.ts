@@ -1,6 +1,7 @@
 // `semel store copy`: moves a ledger to another store, or takes the seal of a copy back that was given up.
 
 import { shellWord } from '../../core/visible.ts';
+import { shownAddress } from '../../store/address.ts';
 import { type Copied, copyLedger, type Progress, plan } from '../../store/copy.ts';
 import type { About, Raw } from '../../store/raw.ts';
 import { beginFilling } from '../../store/standing.ts';
@@ -41,7 +42,7 @@ async function rehearse(source: Raw, target: Store, values: StoreValues): Promis
   if (here !== undefined && step !== 'done')
     beginFilling(here, there.incarnation, here.records === 0, here.address);
   if (values.json) printJson({ step, records: there.records, open: there.open, isNew });
-  else print(printable(planText(step, there, here?.address ?? values.to ?? '', isNew)));
+  else print(printable(planText(step, there, here?.address ?? shownAddress(values.to ?? ''), isNew)));
   return 0;
 }
 
