@@ -98,7 +98,7 @@ function groupLines(
         ]
       : []),
     ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
-    ...(open.length > 0
+    ...(open.length > 0 && !isAgent()
       ? [printable(`  in the contract this would have decided it: ${contractLine(group)}`)]
       : []),
     '',

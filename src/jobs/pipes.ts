@@ -78,7 +78,7 @@ export function sweepPipes(folder: string, keptMs: number): void {
     const path = join(folder, name);
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found === undefined || Date.now() - found.mtimeMs <= keptMs || path === spareFolder(folder)) continue;
-    if (found.isDirectory() || hasReader(path) === false) rmSync(path, { recursive: true, force: true });
+    if (found.isDirectory() || hasReader(path) === false) discard(path);
   }
 }
 
@@ -114,8 +114,8 @@ function discard(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true });
   } catch {
-    // Of somebody else: under this name nobody looks for it.
-    renameSync(folder, `${folder}.strange`);
+    // Of somebody else: under another name nobody looks for it.
+    isRenamed(folder, `${folder}.strange`);
   }
 }
 
