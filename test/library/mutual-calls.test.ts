@@ -44,9 +44,9 @@ const codesOf = (error: SemelError): unknown[] => {
 };
 
 test('in one process, two runs that call each other end at once', async () => {
-  const { semel } = rig();
+  const { semel, clock } = rig();
   const { a, b } = pair(semel, semel);
-  const [one, other] = await Promise.all([a.try({}), b.try({})]);
+  const [one, other] = await clock.until(Promise.all([a.try({}), b.try({})]));
   const codes = [one, other].flatMap((result) => (result.ok ? [] : codesOf(result.error)));
   expect(codes).toContain('REENTRANT');
   const told = [one, other].map((result) => (result.ok ? '' : String((result.error.cause as Error).message)));
@@ -56,7 +56,7 @@ test('in one process, two runs that call each other end at once', async () => {
 });
 
 test('so do three', async () => {
-  const { semel } = rig();
+  const { semel, clock } = rig();
   const names = ['a', 'b', 'c'];
   const begun = names.map(() => gate());
   const tools: Tool[] = names.map((name, nth) =>
@@ -70,7 +70,7 @@ test('so do three', async () => {
       },
     }),
   );
-  const results = await Promise.all(tools.map((tool) => tool.try({})));
+  const results = await clock.until(Promise.all(tools.map((tool) => tool.try({}))));
   expect(results.flatMap((result) => (result.ok ? [] : codesOf(result.error)))).toContain('REENTRANT');
 });
 
