@@ -139,12 +139,16 @@ export function neverCrossed(name: string): Try {
   return { ending: { outcome: 'unknown', because: 'it never crossed the line' }, thrown, final: true };
 }
 
+export function lazyRun(name: string): Error {
+  return new Error(
+    `\`run\` of ${name} returned a generator, whose body has not run: await it inside \`run\` and return its result`,
+  );
+}
+
 /** What runs later would run outside the attempt, or never: it cannot be recorded as done. */
 function neverRan({ call, record }: Attempt): Try {
   const { name, effect } = call.tool.contract;
-  const thrown = new Error(
-    `\`run\` of ${name} returned a generator, whose body has not run: await it inside \`run\` and return its result`,
-  );
+  const thrown = lazyRun(name);
   // The rest of `run` may have had an effect.
   const outcome = isRepeatable(stricter(effect, record.effect)) ? 'released' : 'unknown';
   return { ending: { outcome, because: 'it returned a generator' }, thrown, final: true };

@@ -2,6 +2,7 @@
 
 import { legible } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
+import { isLazy } from '../core/plain.ts';
 import { AlreadyLanded, Rejected } from '../core/signals.ts';
 import { pause } from '../ledger/index.ts';
 import type { Call, Tool } from './call.ts';
@@ -9,7 +10,7 @@ import { contextFor, type RequestLog } from './context.ts';
 import { type Receipt, type Result, receiptOf } from './receipt.ts';
 import { timedOut } from './refusals.ts';
 import { createStop, type Stop } from './stop.ts';
-import { backoffMs, classifiedBy } from './tries.ts';
+import { backoffMs, classifiedBy, lazyRun } from './tries.ts';
 
 /** How a run without a claim reaches the outside. */
 export interface Outside {
@@ -103,7 +104,10 @@ async function timed({ tool }: Call, { run, stop, log }: BareRun, clock: Clock):
   };
   const timer = Number.isFinite(timeoutMs) ? clock.setTimeout(end, timeoutMs, 'background') : undefined;
   try {
-    return await Promise.race([run(), over]);
+    const value = await Promise.race([run(), over]);
+    // Without a record too: nobody may be told that it is done. What a read returns is its caller's to run.
+    if (isLazy(value) && tool.contract.effect !== 'read') throw lazyRun(tool.contract.name);
+    return value;
   } catch (error) {
     // What it left behind sends nothing beside a further try.
     void log.close();

@@ -9,16 +9,20 @@ import { movableTime } from '../stores/movable-time.ts';
 const away = () => new SemelError('STORE_UNAVAILABLE', 'The store did not answer.');
 const options = { namespace: 'sim', onWarning: () => undefined };
 
-test('two runs without the ledger are two writes, also for a provider that honours keys', async () => {
-  const nobody: Store = { ...memoryStore(), claim: () => Promise.reject(away()) };
+/** Nobody waits for real: every timer is due at once. */
+function hasty() {
   let time = 0;
-  const clock = {
+  return {
     now: () => time++,
     mono: () => time,
     setTimeout: (run: () => void) => setImmediate(run),
     clearTimeout: (timer: unknown) => clearImmediate(timer as NodeJS.Immediate),
   };
-  const semel = createSemel({ ...options, store: nobody, clock });
+}
+
+test('two runs without the ledger are two writes, also for a provider that honours keys', async () => {
+  const nobody: Store = { ...memoryStore(), claim: () => Promise.reject(away()) };
+  const semel = createSemel({ ...options, store: nobody, clock: hasty() });
   const keys: string[] = [];
   const write = semel.tool({
     name: 'price.set',
@@ -29,6 +33,24 @@ test('two runs without the ledger are two writes, also for a provider that honou
   await write({ price: 1 });
   await write({ price: 1 });
   expect(new Set(keys).size).toBe(2);
+});
+
+test('a run that returns a generator is not done either while the store is away', async () => {
+  const nobody: Store = { ...memoryStore(), claim: () => Promise.reject(away()) };
+  const semel = createSemel({ ...options, store: nobody, clock: hasty() });
+  let ran = 0;
+  async function* steps() {
+    yield ++ran;
+  }
+  const write = semel.tool({
+    name: 'price.set',
+    effect: 'write-idempotent',
+    result: 'reference',
+    run: (_args: { price: number }) => steps() as unknown,
+  });
+  const result = await write.try({ price: 1 });
+  expect(result).toMatchObject({ ok: false, error: { code: 'FAILED' } });
+  expect(ran).toBe(0);
 });
 
 test('a receipt names the generation that the call ran in, not a later one', async () => {
