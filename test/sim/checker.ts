@@ -43,6 +43,7 @@ export function check(ended: Ended): void {
     toldTheTruth(log, call);
     notTooOld(ended, call);
     toldItsOwn(log, call);
+    toldWhoMayTryAgain(log, call);
   }
   for (const final of ended.finals) settledInTheEnd(log, final, ended.records.get(final.call.key));
 }
@@ -199,9 +200,12 @@ function ranWhatItSays(log: Log, call: CallLog): void {
   if (told === undefined) return;
   const code = told.ok ? 'ok' : told.error.code;
   const mayLand = !told.ok && told.error.message.includes('It may land');
-  const landed = log.effects.some((effect) => effect.call === call.id);
+  const own = log.effects.filter((effect) => effect.call === call.id);
+  const isTold = (effect: Effect) =>
+    // Whoever leaves before it is sent hears that it may land: it goes on for those who share it.
+    told.receipt.executed || (mayLand && effect.sentAt >= call.toldAt);
   // A repeatable effect that threw is released whatever became of it: by declaration that is harmless.
-  if (landed && !told.receipt.executed && !mayLand && !isRepeatable(call.contract.effect))
+  if (!own.every(isTold) && !isRepeatable(call.contract.effect))
     log.violated('who is told that nothing was run can rely on it', `${call.id} landed and was told ${code}`);
   const nothing =
     code === 'NOT_PERMITTED' || code === 'IN_FLIGHT' || code === 'KEY_CONFLICT' || code === 'EXPIRED';
@@ -225,6 +229,13 @@ function toldItsOwn(log: Log, { id, told, asked, contract }: CallLog): void {
   const isStranger = !told.ok && told.error.code === 'NOT_PERMITTED';
   if (isStranger && (contract.share || asked.plan.callers.length === 1))
     log.violated('only another caller is refused', `${id} of ${caller}`);
+}
+
+/** A consumer that obeys `retriable: false` gives up for good what the next call could settle. */
+function toldWhoMayTryAgain(log: Log, { id, told, asked }: CallLog): void {
+  if (told?.ok !== false || told.error.code !== 'IN_DOUBT' || told.error.retriable) return;
+  if (asked.plan.hasVerify)
+    log.violated('what `verify` can decide is retriable', `${id} is told that nobody may try again`);
 }
 
 function toldTheTruth(log: Log, call: CallLog): void {

@@ -41,6 +41,8 @@ export interface Plan {
   readonly classifies: boolean;
   /** Its errors say what they mean by a code, which the contract or its provider row knows, and not by a word. */
   readonly hasCodes: boolean;
+  /** `run` returns a generator, whose body would send. */
+  readonly isLazy: boolean;
   /** `run` looks at its signal before it sends. */
   readonly polite: boolean;
 }
@@ -101,6 +103,7 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
     callerKey,
     classifies,
     hasCodes,
+    isLazy: chance.happens(0.015),
     polite: chance.happens(0.5),
   };
 }

@@ -17,6 +17,7 @@ export const faultKinds = [
   'client clock jump',
   'outage before',
   'outage after',
+  'store never answers',
   'effect delayed',
   'effect lost',
   'effect reply lost',
@@ -48,6 +49,8 @@ export interface Profile {
   readonly delay: number;
   readonly duplicate: number;
   readonly outage: number;
+  /** No answer, and no word that there will be none. */
+  readonly silence: number;
   /** Per effect request. */
   readonly effect: number;
   /** Of those, how many are delayed and how many are definite; the rest are ambiguous. */
@@ -74,6 +77,7 @@ const none = {
   delay: 0,
   duplicate: 0,
   outage: 0,
+  silence: 0,
   effect: 0.15,
   effectDelay: 0.15,
   clockJump: 0.05,
@@ -120,7 +124,7 @@ const profiles: readonly Profile[] = [
     prune: 5,
     echo: 0.7,
   },
-  { ...none, name: 'outages', outage: 1, crash: 0.15, effect: 0.3 },
+  { ...none, name: 'outages', outage: 1, silence: 0.02, crash: 0.15, effect: 0.3 },
   { ...none, name: 'target', effect: 0.85, effectDelay: 0.3, calls: 5 },
   {
     ...none,

@@ -83,6 +83,7 @@ const features: Readonly<Record<string, Has>> = {
     by('sdk', 'sdk')(version, plan) || by('fetch', 'fetch')(version, plan),
   'run: goes on where a part fails': (_, { parts }) => parts.some(({ optional }) => optional),
   'run: an SDK that sends again by itself': (_, { parts }) => parts.some(({ retries }) => retries),
+  'run: returns a generator': (_, { isLazy }) => isLazy,
   'versions: two side by side': (_, { versions }) => versions.length > 1,
   'versions: was, under another name': ({ definition }) =>
     definition.was?.some(({ name }) => name !== undefined) === true,

@@ -57,6 +57,10 @@ export function connect(
         if (outage.after) scheduler.after(lagMs, undefined, `${name} arrives`, () => void apply());
         return fail(lagMs * 2, 'outage');
       }
+      if (faults.strike('store never answers', profile.silence)) {
+        if (chance.happens(0.5)) scheduler.after(lagMs, undefined, `${name} arrives`, () => void apply());
+        return undefined;
+      }
       if (faults.strike('lost request', profile.lostRequest)) return fail(clientTimeoutMs, 'request lost');
       if (mayRepeat && faults.strike('duplicated request', profile.duplicate)) {
         const again = chance.happens(0.5) ? chance.between(1, 3_000) : chance.between(1, longestDelayMs);

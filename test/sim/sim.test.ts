@@ -1,6 +1,9 @@
 // A short simulation with every test run; CI runs 60,000 histories in a step of its own (scripts/verify.ts).
 import { describe, expect, test } from 'vitest';
+import type { ContractDefinition } from '../../src/core/contract.ts';
 import { newTally, runBlock } from './block.ts';
+import { chance } from './chance.ts';
+import { makePlan } from './contracts.ts';
 import { runHistory } from './history.ts';
 import { isVoid } from './report.ts';
 import { outside } from './scheduler.ts';
@@ -10,6 +13,48 @@ describe('the simulator', () => {
     const result = await outside(() => runBlock({ seed: 1, count: 2_000 }, false));
     expect(result.failures).toEqual([]);
     expect(isVoid(result)).toBe(false);
+  });
+
+  test('explores every field of a contract but those that no effect depends on', () => {
+    const known: Readonly<Record<keyof ContractDefinition, true | string>> = {
+      name: true,
+      version: true,
+      effect: true,
+      stakes: true,
+      per: true,
+      identity: true,
+      content: true,
+      volatile: true,
+      normalize: true,
+      window: true,
+      failureWindow: true,
+      weakWindow: 'needs a turn that an adapter guessed',
+      weak: 'the same',
+      lease: true,
+      timeout: true,
+      ifBusy: true,
+      wait: true,
+      retry: true,
+      maxAttempts: true,
+      provider: true,
+      verifyAfter: true,
+      via: true,
+      dispatch: true,
+      result: true,
+      redact: true,
+      permissions: 'asked before anything is claimed',
+      share: true,
+      was: true,
+      mode: 'observing gives the promise up',
+      onDoubt: true,
+    };
+    const seen = new Set<string>();
+    for (let seed = 1; seed <= 400; seed += 1)
+      for (const { definition } of makePlan(chance(seed), 1, undefined).versions)
+        for (const field of Object.keys(definition)) seen.add(field);
+    // `per` is made for each spelling of its zone.
+    const missing = Object.entries(known).filter(([field, why]) => why === true && !seen.has(field));
+    expect(missing.map(([field]) => field)).toEqual(['per']);
   });
 
   test('plays the same history again, event by event', async () => {

@@ -28,7 +28,7 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
 
   return {
     contract,
-    run: async (args: unknown, ctx: AttemptContext): Promise<Value> => {
+    run: async (args: unknown, ctx: AttemptContext): Promise<unknown> => {
       const call = await callOf(() => ctx.key);
       if (contract.dispatch === 'explicit') {
         if (chance.happens(0.3))
@@ -44,6 +44,8 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
       }
       await maybeBlocked(sim, contract, worker);
       const run = { sim, plan, contract, worker, call, args, ctx, prepared: ctx.prepared, hasSent: false };
+      // Nobody runs its body: nothing is sent.
+      if (plan.isLazy) return later(() => sendAll(run));
       const value = await sendAll(run);
       if (!ctx.signal.aborted) call.returned = true;
       const attempt = log.keyLog(call.key).attempts.find(({ fence }) => fence === ctx.fence);
@@ -64,6 +66,10 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
       : undefined,
     classify: plan.classifies ? meaningOfCode : undefined,
   } as Tool;
+}
+
+async function* later(work: () => Promise<unknown>): AsyncGenerator<unknown> {
+  yield await work();
 }
 
 /** What can be seen of one generation: its value where all of it landed, nothing, or only a part. */
