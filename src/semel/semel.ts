@@ -204,8 +204,15 @@ export function createSemel(options: SemelOptions = {}): Semel {
       cache: false,
       onWarning: () => undefined,
     });
-    const others = await otherRoots(book, root);
-    if (others.length > 0) warnOnce(sharedWarning(namespace, root, others));
+    try {
+      const others = await otherRoots(book, root);
+      if (others.length > 0) warnOnce(sharedWarning(namespace, root, others));
+    } catch (error) {
+      // Asked once: no call is refused for it, or held up again.
+      warnOnce(
+        `Whether other applications use the namespace ${JSON.stringify(namespace)} could not be seen (${(error as Error).message}). Name it: createSemel({ namespace: '…' }).`,
+      );
+    }
     return found;
   }
 

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createSemel } from 'semel';
+import { memoryStore } from 'semel/memory';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { applicationOf } from '../../src/semel/application.ts';
 import { ownPrefix, ownSchema } from '../servers/own-place.ts';
@@ -199,6 +200,26 @@ describe('two projects of one name', () => {
     rmSync(path('current'));
     symlinkSync('releases/8', path('current'));
     expect((await run('current/server.js', deployed)).shared).toEqual([]);
+  });
+
+  test('on a store that cannot keep it are served all the same', async () => {
+    process.argv[1] = path('first/main.js');
+    const store = memoryStore();
+    const opened = await store.open();
+    const warnings: string[] = [];
+    await using semel = createSemel({
+      store: {
+        ...store,
+        open: async () => ({ ...opened, kind: 'own' }),
+        list: () => {
+          throw new TypeError('not implemented');
+        },
+      },
+      onWarning: (message) => warnings.push(message),
+    });
+    expect(await semel.once('mail', 1, () => 'sent')).toBe('sent');
+    expect(await semel.once('mail', 2, () => 'sent')).toBe('sent');
+    expect(warnings.filter((warning) => warning.includes('could not be seen'))).toHaveLength(1);
   });
 
   test('that have no name share "default", and are told as well', async () => {
