@@ -23,7 +23,7 @@ export const limits = {
   /** How long a peer may leave what was sent to it unread before it is disconnected. */
   unreadMs: 30_000,
   /** Calls of one client that are not answered yet. */
-  openCalls: 1_000,
+  openCalls: 20_000,
   /** How long a client may take to send one request. */
   requestMs: 120_000,
   /** Connections to one listening process. */

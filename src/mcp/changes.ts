@@ -43,6 +43,8 @@ const markName = 'mcp-last-change';
 /** Longer than any guess answers. */
 const keptFor = '7d';
 const mostBeside = 20;
+/** A note is not guessed, whatever the call is that it is about. */
+const ownTurn = { conversation: 'notes', turn: 'notes', weak: false };
 const unknown: Since = { tool: 'another tool', isDone: false };
 
 export function createChanges(semel: Semel, server: string): Changes {
@@ -73,7 +75,8 @@ export function createChanges(semel: Semel, server: string): Changes {
 
   /** The record is released at once, so that the next call takes it over with its own words. */
   async function write(scope: string, { call, tool, beside }: Kept): Promise<void> {
-    const result = await mark.try({ server, scope, call, tool, beside: beside.slice(0, mostBeside) });
+    const note = { server, scope, call, tool, beside: beside.slice(0, mostBeside) };
+    const result = await semel.within(ownTurn, () => mark.try(note));
     if (!result.ok && result.error.code !== 'NOT_LANDED') throw result.error;
     unsure.delete(scope);
   }

@@ -9,6 +9,7 @@ import { limits } from '../core/limits.ts';
 import { NotLanded } from '../core/signals.ts';
 import { visible } from '../core/visible.ts';
 import { type Caller, metaNames } from './asked.ts';
+import { holding } from './held.ts';
 import { isTooDeep } from './json-shape.ts';
 import { isBlank, isOneLine, lineReader, withEnd } from './lines.ts';
 import {
@@ -172,10 +173,11 @@ async function conversation(
   async function answer(call: ToolCall, line: Buffer): Promise<void> {
     const key = idKey(call.id);
     if (inHand.has(key)) return say(refusal(call.id, -32600, 'A call with this id is not answered yet.'));
-    if (inHand.size >= limits.openCalls)
-      return say(
-        refusal(call.id, -32600, `${limits.openCalls} calls are not answered yet. Nothing was run.`),
-      );
+    const held = holding();
+    if (inHand.size >= limits.openCalls || !held.take(line.length)) {
+      const most = `${limits.openCalls} calls are not answered yet, or ${limits.unfinishedBytes} bytes of them`;
+      return say(refusal(call.id, -32600, `${most}. Nothing was run.`));
+    }
     const hand = { isUnwanted: false };
     inHand.set(key, hand);
     try {
@@ -195,6 +197,7 @@ async function conversation(
       say(broken(call.id, error));
     } finally {
       inHand.delete(key);
+      held.end();
     }
   }
 

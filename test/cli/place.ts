@@ -167,10 +167,10 @@ type Looked<T> = T | undefined | false;
 
 /** Until a condition holds, or for ten seconds. */
 export async function eventually<T>(look: () => Looked<T> | Promise<Looked<T>>, what = 'it'): Promise<T> {
-  for (const until = Date.now() + 10_000; Date.now() < until; ) {
+  for (const until = Date.now() + 60_000; Date.now() < until; ) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  throw new Error(`${what} did not happen within 10 s`);
+  throw new Error(`${what} did not happen within 60 s`);
 }

@@ -114,13 +114,12 @@ describe('what a client sends', () => {
 
   test('its last message may lack the end of its line: nobody waits for it', async () => {
     const { client, seen } = proxied();
-    const one = client('--grace', '20s');
+    // Would it be waited for, the test would not end.
+    const one = client('--grace', '1h');
     one.write('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"act"}}');
     one.leave();
-    const from = Date.now();
     await one.answer(1);
     expect((await one.ended).code).toBe(0);
-    expect(Date.now() - from).toBeLessThan(10_000);
     expect(seen()).toHaveLength(1);
   });
 });

@@ -129,10 +129,9 @@ describe('what passes', () => {
       if (method === 'tools/call') response.end();
     });
     const proxy = await httpProxy(server, here.env);
-    const from = Date.now();
+    // Would the end of the list be waited for, the tool would count as one that is not listed.
     for (const _ of [1, 2]) expect(isReplay(await proxy.call('peek'))).toBe(false);
     expect(peeked).toBe(2);
-    expect(Date.now() - from).toBeLessThan(8_000);
     await eventually(() => open === 0, 'the end of the streams');
   });
 
@@ -251,7 +250,12 @@ describe('a client that changes its mind', () => {
     const call = proxy.call('slow');
     await eventually(() => server.effects() > 0);
     proxy.child.kill('SIGTERM');
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const isClosed = () =>
+      post(proxy.url, '{"id":1}').then(
+        () => false,
+        () => true,
+      );
+    await eventually(isClosed, 'the end of listening');
     server.release();
     expect((await call).result?.content?.[0]?.text).toBe('done 1');
     await eventually(() => proxy.child.exitCode === 0, 'the end');

@@ -2,6 +2,7 @@
 
 import { createSemel } from 'semel';
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../cli/place.ts';
 import { httpProxy } from './http-proxy.ts';
 import { startV2 } from './http-servers.ts';
 import { errorOf, isReplay, proxyPlace } from './proxy.ts';
@@ -86,12 +87,15 @@ describe('conversation and turn', () => {
 
   test('unknown: equal calls are one for as long as the policy file says, and a person is told once', async () => {
     const here = proxyPlace();
-    const client = here.client(['--policy', here.policy({}, { weakWindow: '1s' })]);
+    const client = here.client(['--policy', here.policy({}, { weakWindow: '7m' })]);
     await client.call('act', { n: 1 });
     expect(isReplay(await client.call('act', { n: 1 }))).toBe(true);
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
-    expect(isReplay(await client.call('act', { n: 1 }))).toBe(false);
-    expect(here.effects()).toHaveLength(2);
+    expect(here.effects()).toHaveLength(1);
+    const records = (await here.json('ls')) as { contract: string; settledAt: string; expiresAt: string }[];
+    const { settledAt, expiresAt } = records.find(({ contract }) => contract.endsWith('.act'))!;
+    expect(Date.parse(expiresAt) - Date.parse(settledAt)).toBe(7 * 60_000);
+    await eventually(() => client.stderr().includes('nobody says which conversation'));
+    expect(client.stderr().split('nobody says which conversation')).toHaveLength(2);
   });
 
   test('a tool per conversation is not run where nobody says which: strangers would meet in a guess', async () => {

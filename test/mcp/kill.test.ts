@@ -25,16 +25,12 @@ async function died({ child }: RawClient): Promise<void> {
   expect(child.signalCode).toBe('SIGKILL');
 }
 
-/** The server outlives its proxy for a moment; it must have read that its input ended. */
-const settle = () => new Promise((resolve) => setTimeout(resolve, 300));
-
 describe('SIGKILL', () => {
   test('after the claim, before the server acts: in doubt, and nothing landed', async () => {
     const { here, client, next } = victim();
     void client.call('wait-then-act', { n: 1 }).catch(() => undefined);
     await eventually(() => here.lines('arrived').length > 0);
     await died(client);
-    await settle();
     // The gate stays closed: that server never acts.
     const again = await next().call('wait-then-act', { n: 1 });
     expect(errorOf(again)?.code).toBe('IN_DOUBT');
@@ -59,7 +55,7 @@ describe('SIGKILL', () => {
     // It stands still with the answer at its door.
     client.child.kill('SIGSTOP');
     here.open();
-    await settle();
+    await eventually(() => here.lines('answered').length > 0);
     await died(client);
     expect(errorOf(await next().call('act-then-wait', { n: 1 }))?.code).toBe('IN_DOUBT');
     expect(here.effects()).toHaveLength(1);
@@ -73,7 +69,7 @@ describe('SIGKILL', () => {
     const holder = new DatabaseSync(here.path('ledger.db'));
     holder.exec('BEGIN IMMEDIATE');
     here.open();
-    await settle();
+    await eventually(() => here.lines('answered').length > 0);
     expect(client.stdout()).toBe('');
     await died(client);
     holder.exec('ROLLBACK');
@@ -87,10 +83,7 @@ describe('SIGKILL', () => {
     client.child.stdout?.pause();
     void client.call('act', { n: 1 }).catch(() => undefined);
     await eventually(() => here.effects().length > 0);
-    for (const until = Date.now() + 10_000; Date.now() < until; ) {
-      const records = await here.semel('ls', '--json');
-      if (records.stdout.includes('"succeeded"')) break;
-    }
+    await eventually(async () => (await here.semel('ls', '--json')).stdout.includes('"succeeded"'));
     await died(client);
     const again = await next().call('act', { n: 1 });
     expect(isReplay(again)).toBe(true);

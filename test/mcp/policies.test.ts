@@ -269,11 +269,9 @@ describe('semel mcp --inspect', () => {
       response.writeHead(401, { 'content-type': 'text/event-stream' }).write(':\n\n');
     });
     const secret = `${url.replace('//', '//ann:s3cret@')}?key=s3cret`;
-    const since = Date.now();
     const refused = await here.semel('mcp', '--inspect', '--http', secret);
     expect(refused.stderr).toContain(`${url} could not be asked: The server answered 401.`);
     expect(refused.stderr).not.toContain('s3cret');
-    expect(Date.now() - since).toBeLessThan(30_000);
   });
 
   test('what the file names and the server does not have is told; so does the proxy when the tools are listed', async () => {

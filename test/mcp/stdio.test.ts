@@ -423,7 +423,8 @@ describe('a client that changes its mind', () => {
     await eventually(() => here.effects().length > 0);
     client.leave();
     client.child.stdout?.destroy();
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    // Another process starts and ends meanwhile: whatever the proxy does when its client leaves, it does now or later.
+    await here.semel('ls');
     here.open();
     expect((await client.ended).code).toBe(0);
     expect(isReplay(await here.client([], ['goes']).call('act-then-wait', { n: 1 }))).toBe(true);
@@ -436,7 +437,8 @@ describe('a client that changes its mind', () => {
     client.write(lineOf(1, 'act-then-wait', { n: 1 }));
     await eventually(() => here.effects().length > 0);
     client.leave();
-    expect((await client.ended).code).toBe(42);
+    // By SIGTERM; by SIGKILL, where the machine is too busy for it to end by itself.
+    expect([42, 137]).toContain((await client.ended).code);
     expect(errorOf(await here.client([], ['stays']).call('act-then-wait', { n: 1 }))?.code).toBe('IN_DOUBT');
     expect(here.effects()).toHaveLength(1);
   });
@@ -475,6 +477,7 @@ test('10 000 calls at once are all answered, each intent lands once, and the too
     still = seen() === before ? still + 1 : 0;
   }
   expect(seen()).toBe(ids.length);
+  expect(client.stdout()).not.toContain('"error"');
   expect(here.effects()).toHaveLength(500);
   expect(readFileSync(here.path('listed'), 'utf8')).toBe('x\n');
 });

@@ -115,7 +115,10 @@ async function answer(line: string): Promise<void> {
       write(
         `{ "id":${id},  "result" : {"z":1.0,"content":[ ],"n":12345678901234567890,"u":"\\u00e9\\/"},"jsonrpc":"2.0" }\r\n`,
       );
-    } else write(`${JSON.stringify({ jsonrpc: '2.0', id, result: await result(call) })}\n`);
+    } else {
+      write(`${JSON.stringify({ jsonrpc: '2.0', id, result: await result(call) })}\n`);
+      if (params.name === 'act-then-wait' && existsSync(folder)) appendFileSync(path('answered'), 'x\n');
+    }
   } else if (method === 'odd') {
     write(
       `{ "id":${id},  "result" : {"z":1.0,"a":[ ],"n":12345678901234567890,"u":"\\u00e9\\/"},"jsonrpc":"2.0" }\r\n`,
