@@ -8,7 +8,7 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import { isSemelError, SemelError } from '../core/errors.ts';
-import { isRepeatable } from '../core/words.ts';
+import { isRepeatable, stricter } from '../core/words.ts';
 import { type Ledger, type Lost, pause } from '../ledger/index.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -34,7 +34,7 @@ import {
 import { replay } from './replay.ts';
 import { runTries } from './tries.ts';
 import { isRejected, runRepeatable, runUnguarded } from './unguarded.ts';
-import { wait } from './wait.ts';
+import { type Waiting, wait, waitBehind } from './wait.ts';
 
 export interface RunnerOptions {
   readonly ledger: Ledger;
@@ -191,6 +191,15 @@ export function createRunner({
     }
   }
 
+  /** What is harmless to repeat is written for each caller, but nothing is shared: after the other one, or without a record. */
+  function beside(call: Call, record: StoredRecord, body: Body, waiting: Waiting): Result | Promise<Result> {
+    const isRunning = record.status === 'running' && !record.lapsed;
+    if (isRunning && call.tool.contract.ifBusy === 'wait') return waitBehind(call, record, waiting);
+    // The other caller's open question stays as it is.
+    if (!isRunning && mayRunUnguarded && body === runTool) return unguarded(call);
+    return refused(call, undefined, foreign(call, record));
+  }
+
   async function unguarded(call: Call): Promise<Result> {
     try {
       // The store's patience took its time.
@@ -225,28 +234,31 @@ export function createRunner({
     tried: readonly ClaimFor[],
   ): Result | Promise<Result> {
     tell(call, verdict);
+    const waiting = (): Waiting => ({
+      ledger,
+      clock,
+      random,
+      goOn: async ({ generation }) => follow(call, await open(call, { ...first, generation }), body, []),
+      // Whoever was faster has died since: what this call tried before was tried on another attempt.
+      settleDoubt: (record) => settleDoubt(call, record, body, record.lapsed ? [] : tried),
+      startAnew: async () => follow(call, await open(call, first), body, []),
+      closing: closing.signal,
+      warn,
+      insideOf: flights.insideOf(call),
+    });
     switch (verdict.kind) {
       case 'replay':
         return replay(call, verdict.record);
       case 'busy':
-        return wait(call, verdict.record, {
-          ledger,
-          clock,
-          random,
-          goOn: async ({ generation }) => follow(call, await open(call, { ...first, generation }), body, []),
-          // Whoever was faster has died since: what this call tried before was tried on another attempt.
-          settleDoubt: (record) => settleDoubt(call, record, body, record.lapsed ? [] : tried),
-          startAnew: async () => follow(call, await open(call, first), body, []),
-          closing: closing.signal,
-          warn,
-          insideOf: flights.insideOf(call),
-        });
+        return wait(call, verdict.record, waiting());
       case 'in doubt':
         return settleDoubt(call, verdict.record, body, tried);
       case 'conflict':
         return refused(call, verdict.record, conflict(call, verdict.record));
       case 'foreign':
-        return refused(call, undefined, foreign(call, verdict.record));
+        return isHarmless(call, verdict.record)
+          ? beside(call, verdict.record, body, waiting())
+          : refused(call, undefined, foreign(call, verdict.record));
       case 'gone':
         return refused(call, undefined, gone(call));
     }
@@ -326,6 +338,11 @@ export function createRunner({
       await none(settling);
     },
   };
+}
+
+/** Also by the contract under which it was begun. */
+function isHarmless({ tool }: Call, record: StoredRecord): boolean {
+  return isRepeatable(stricter(tool.contract.effect, record.effect));
 }
 
 /** A claim would win it. */

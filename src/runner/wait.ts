@@ -9,7 +9,7 @@ import { type Ledger, pause } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type Result, receiptOf, recordedError, refused } from './receipt.ts';
-import { closed, foreign, gone, inFlight, leftBehind, mutualWait } from './refusals.ts';
+import { aborted, closed, foreign, gone, inFlight, leftBehind, mutualWait } from './refusals.ts';
 import { replay } from './replay.ts';
 
 export interface Waiting {
@@ -79,6 +79,27 @@ export async function wait(call: Call, first: StoredRecord, deps: Waiting): Prom
     if (verdict.record.lapsed) return deps.goOn(verdict.record);
     running = verdict.record;
     if (clock.mono() - since >= longMs) warn(longWait(contract, running, insideOf));
+  }
+}
+
+/**
+ * What another caller is writing is not shared. What is harmless to repeat is not refused for that either: it is written
+ * when the other one has ended.
+ */
+export async function waitBehind(call: Call, first: StoredRecord, deps: Waiting): Promise<Result> {
+  const { ledger, clock, random, closing, startAnew } = deps;
+  const { namespace, fingerprint, caller, share, tool } = call;
+  const asked = { namespace, key: first.key, fingerprint, generation: first.generation, caller, share };
+  const until = clock.mono() + tool.contract.waitMs;
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
+    const left = until - clock.mono();
+    if (left <= 0) return refused(call, undefined, foreign(call, first));
+    await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
+    if (call.signal?.aborted) return refused(call, undefined, aborted(call));
+    if (closing.aborted) return refused(call, undefined, closed());
+    const verdict = await ledger.look(asked);
+    const isRunning = verdict.kind === 'foreign' && verdict.record.status === 'running';
+    if (!isRunning || verdict.record.lapsed) return startAnew();
   }
 }
 

@@ -249,6 +249,49 @@ test('where the contract says share, a caller in another process replays, waits 
   expect(await clock.until(found)).toMatchObject({ ok: true, value: 'found' });
 });
 
+test('what is written each time anew is written for each caller: after the other one, and also where that one crashed', async () => {
+  const { semel, another, clock } = rig();
+  const ends = [gate<string>(), gate<string>(), gate<string>()];
+  let runs = 0;
+  const define = (each: Semel) =>
+    each.tool({
+      ...perEver,
+      effect: 'write-idempotent',
+      run: (_: Refund) => {
+        runs += 1;
+        return ends[runs - 1]!.promise;
+      },
+    });
+  const tools = [define(semel), define(semel), define(another())];
+  const calls = tools.map((tool, n) => as(semel, `caller ${n}`, () => tool.try(args)));
+  await rest();
+  expect(runs).toBe(1);
+  for (const [n, end] of ends.entries()) end.resolve(`value ${n}`);
+  const values = [];
+  for (const call of calls) values.push(await clock.until(call));
+  expect(runs).toBe(3);
+  expect(new Set(values.map((result) => result.ok && result.value)).size).toBe(3);
+
+  const stuck = another().tool({
+    ...perEver,
+    effect: 'write-idempotent',
+    name: 'set',
+    run: () => gate().promise,
+  });
+  void as(semel, 'ann', () => stuck.try({ order: 8 }));
+  await rest();
+  // As if the process had died: nothing renews its lease, and the other one hears of nothing.
+  clock.jump(61_000);
+  const set = semel.tool({
+    ...perEver,
+    effect: 'write-idempotent',
+    name: 'set',
+    run: (_: { order: number }) => 'set',
+  });
+  const after = as(semel, 'bob', () => set.try({ order: 8 }));
+  expect(await clock.until(after)).toMatchObject({ ok: true, value: 'set', receipt: { unguarded: true } });
+});
+
 test('share is true or false, and part of what two definitions of a name must agree on', () => {
   const semel = quick();
   expect(() => semel.tool({ ...perEver, share: 'yes' as never, run: () => 1 })).toThrow(
