@@ -118,11 +118,12 @@ test('a pipe or a device that is named as a file is refused at once, by every co
       ['once', 'pay', '--id-json', named, '--', 'true'],
       ['policy', 'check', named],
       ['policy', 'export', named],
+      ['store', 'restore', named, '--yes'],
       ['doctor', '--store', `sqlite:${named}`],
     ];
     const said = await Promise.all(lines.map((words) => at.semel(...words)));
-    expect(said.map(({ code }) => code)).toEqual([64, 64, 64, 64, 64, 64, expect.any(Number)]);
-    for (const { stderr } of said.slice(0, 6)) expect(stderr).toContain('not a regular file');
+    expect(said.map(({ code }) => code)).toEqual([64, 64, 64, 64, 64, 64, 64, expect.any(Number)]);
+    for (const { stderr } of said.slice(0, 7)) expect(stderr).toContain('not a regular file');
   }
   const substituted = spawnSync(
     'bash',

@@ -12,6 +12,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
@@ -82,6 +83,10 @@ export async function restoreLedger(
   const path = existsSync(wanted) ? realpathSync(wanted) : wanted;
   if (!existsSync(backup))
     throw new SemelError('INVALID_ARGS', `There is no file ${backup}.`, {
+      next: 'Name a backup that `semel store backup` made.',
+    });
+  if (!statSync(backup).isFile())
+    throw new SemelError('INVALID_ARGS', `${backup} is not a regular file.`, {
       next: 'Name a backup that `semel store backup` made.',
     });
   const draft = await drafted(backup, path, machine);
