@@ -158,9 +158,9 @@ function startCommand(args: readonly string[], { cwd, env, input = '' }: Changes
   return { child, ended, stdoutBytes: () => Buffer.concat(out), stderrBytes: () => Buffer.concat(err) };
 }
 
-/** For a shell script: it waits for a file. */
+/** For a shell script: it waits for a file, and no longer than its folder is there: a test that failed leaves nobody behind. */
 export function until(name: string): string {
-  return `until [ -e ${name} ]; do sleep 0.05; done`;
+  return `until [ -e ${name} ] || [ ! -d $PWD ]; do sleep 0.05; done`;
 }
 
 type Looked<T> = T | undefined | false;
