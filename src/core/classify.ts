@@ -109,7 +109,11 @@ export function codesOf(error: unknown): readonly string[] {
 /** The error first. A chain may be long, or end in itself. */
 export function causesOf(error: unknown): readonly Error[] {
   const chain: Error[] = [];
-  for (let each = error; each instanceof Error && chain.length < 5; each = each.cause) chain.push(each);
+  try {
+    for (let each = error; each instanceof Error && chain.length < 5; each = each.cause) chain.push(each);
+  } catch {
+    // It ends at what cannot be read.
+  }
   return chain;
 }
 
