@@ -7,6 +7,7 @@ type Counts = { passed: number; failed: number };
 
 const testResults = '.cache/verify/vitest.json';
 const simResults = '.cache/verify/sim.json';
+const damageResults = '.cache/verify/damage.json';
 const docsResults = '.cache/verify/docs.json';
 
 const steps = [
@@ -27,6 +28,12 @@ const steps = [
     args: ['--histories=60000', '--seed=1', `--results=${simResults}`],
     counts: (): Counts => JSON.parse(readFileSync(simResults, 'utf8')),
     results: simResults,
+  },
+  {
+    name: 'damage',
+    args: ['--trials=12', '--seed=1', '--no-evidence', `--results=${damageResults}`],
+    counts: (): Counts => JSON.parse(readFileSync(damageResults, 'utf8')),
+    results: damageResults,
   },
   { name: 'exports:check' },
   { name: 'quick-start' },

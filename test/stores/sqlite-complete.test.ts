@@ -158,6 +158,16 @@ describe('a ledger is refused that lacks what it was told:', () => {
     expect(String(await openingOf(path))).toMatch(/lacks the last 4 writes/);
   });
 
+  test('only its own file was copied, and all of its records were in the log', async () => {
+    const path = newPathInMemory();
+    const store = sqliteStore({ path });
+    await record(store, 0, 1);
+    const alone = newPathInMemory();
+    copy(path, alone);
+    await store.close();
+    expect(String(await openingOf(alone))).toMatch(/came here without/);
+  });
+
   test('only its own file was copied, without log and id', async () => {
     const path = await killedLedger();
     const alone = newPathInMemory();
@@ -225,6 +235,9 @@ describe('no alarm is raised', () => {
     const store = sqliteStore({ path });
     await store.open();
     await store.close();
+    const database = new DatabaseSync(path);
+    database.exec('UPDATE meta SET writes = 0');
+    database.close();
     rmSync(`${path}.id`);
     expect(await openingOf(path)).toBeUndefined();
   });

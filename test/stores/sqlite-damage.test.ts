@@ -160,6 +160,19 @@ describe('what is not found because its name was changed is damage, not absence:
     await store.close();
   });
 
+  test('a contract whose entry in the index leads elsewhere', async () => {
+    const path = newPathInMemory();
+    const store = sqliteStore({ path });
+    for (const key of ['mail.send/1', 'card.refund/2', 'site.publish/3'])
+      await (await take(store, { key })).succeed('1');
+    await store.close();
+    grow(path);
+    overwrite(path, 'shopcard.refund/\u0002', 'shopcard.refund/\u0003');
+    const again = sqliteStore({ path });
+    expect(await codeOf(take(again, { key: 'card.refund/2' }))).toBe('STORE_UNSAFE false');
+    await again.close();
+  });
+
   test('a key beside them that was never there is free', async () => {
     const path = await usedLedger();
     const store = sqliteStore({ path });
@@ -212,6 +225,13 @@ describe('damage of the whole is not for the caller to retry, and is heard once:
     expect(runs).toBe(before);
     await semel.close();
   });
+});
+
+test('an open record that is missing is noticed when the ledger is opened, however large it is', async () => {
+  const path = await usedLedger();
+  grow(path);
+  change(path, "DELETE FROM open WHERE key = '=running'");
+  await expect(sqliteStore({ path }).open()).rejects.toThrow(/is damaged \(an open record is missing/);
 });
 
 test('a healthy ledger is verified as such', async () => {

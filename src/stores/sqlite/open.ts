@@ -122,6 +122,9 @@ function confirmId(database: SqliteLike, path: string, isLossAccepted: boolean):
   if (meta === undefined) throw lostDescription(path);
   if (isLossAccepted) writeId(path, meta, 'replace');
   else if (rememberedId(path) === undefined) writeId(path, meta, 'new');
+  // From here on a copy of the ledger's own file is known to be one: it counts at least this write, and has no id.
+  if (meta.writes === 0)
+    database.exec('UPDATE meta SET writes = 1 WHERE writes = 0; PRAGMA wal_checkpoint(FULL)');
 }
 
 function refuseTransaction(database: SqliteLike): void {

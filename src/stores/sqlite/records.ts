@@ -33,6 +33,8 @@ export interface Records {
   expired(range: Range, by: number, limit: number): Row[];
   /** Running, nothing dispatched, and the lease is over. */
   lapsedUndispatched(boot: string, mono: number): Row[];
+  /** By how much the sum over the open records' checksums has changed since this was asked last. */
+  takeOpenSumChange(): number;
 }
 
 export function records(database: SqliteLike, scopes: Scopes): Records {
@@ -54,7 +56,8 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     insert: database.prepare(`INSERT INTO open (${names}, scope, key) VALUES (${marks}, ?, ?)`),
     update: database.prepare(`UPDATE open SET ${settings} WHERE scope = ? AND key = ?`),
     renew: database.prepare('UPDATE open SET more = ?, sum = ? WHERE scope = ? AND key = ?'),
-    remove: database.prepare('DELETE FROM open WHERE scope = ? AND key = ?'),
+    remove: query(database, 'DELETE FROM open WHERE scope = ? AND key = ? RETURNING sum'),
+    sum: query(database, 'SELECT sum FROM open WHERE scope = ? AND key = ?'),
   };
   const closed = {
     insert: database.prepare(`INSERT INTO closed (${names}) VALUES (${marks})`),
@@ -88,7 +91,14 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
      AND flags & ${dispatchedFlag} = 0 AND (more ->> '$.lease[0]' IS NOT ? OR more ->> '$.lease[1]' <= ?)`,
   );
 
+  let openSumChange = 0;
+
   return {
+    takeOpenSumChange() {
+      const change = openSumChange;
+      openSumChange = 0;
+      return change;
+    },
     get(namespace, key) {
       const [contract, rest] = split(key);
       const scope = scopes.idOf(namespace, contract);
@@ -107,11 +117,15 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
         if (!staysOpen) {
           if (before !== undefined) removeClosed(scope, rest);
           open.insert.run(...values, scope, rest);
-        } else if (isRenewal(before, row, values))
-          open.renew.run(values[moreAt] as SqliteValue, values.at(-1) as SqliteValue, scope, rest);
-        else open.update.run(...values, scope, rest);
+        } else {
+          openSumChange -= sumIn(open.sum.get(scope, rest));
+          if (isRenewal(before, row, values))
+            open.renew.run(values[moreAt] as SqliteValue, values.at(-1) as SqliteValue, scope, rest);
+          else open.update.run(...values, scope, rest);
+        }
+        openSumChange += values.at(-1) as number;
       } else if (before === undefined || staysOpen) {
-        if (staysOpen) open.remove.run(scope, rest);
+        if (staysOpen) removeOpen(scope, rest);
         const { lastInsertRowid } = closed.insert.run(...values);
         closed.insertKey.run(Number(lastInsertRowid), expirySecond(row), nameSum(scope, rest), scope, rest);
       } else {
@@ -123,7 +137,7 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
       const [contract, rest] = split(row.key);
       const scope = scopes.idOf(row.namespace, contract);
       if (scope === undefined) return;
-      if (isOpen(row.status)) open.remove.run(scope, rest);
+      if (isOpen(row.status)) removeOpen(scope, rest);
       else removeClosed(scope, rest);
     },
     list({ scope, from, before }, { openOnly, status, conversation, limit }) {
@@ -163,6 +177,10 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     return damagedRecord(namespace, contract + key, 'its key is not the one that was written');
   }
 
+  function removeOpen(scope: number, rest: string): void {
+    openSumChange -= sumIn(open.remove.get(scope, rest));
+  }
+
   function removeClosed(scope: number, rest: string): void {
     closed.remove.run(scope, rest);
     closed.removeKey.run(scope, rest);
@@ -173,6 +191,10 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
 function beside(table: string, what: string): string {
   return `SELECT * FROM (SELECT ${what} FROM ${table} WHERE (scope, key) < (?, ?) ORDER BY scope DESC, key DESC LIMIT 1)
     UNION ALL SELECT * FROM (SELECT ${what} FROM ${table} WHERE (scope, key) >= (?, ?) ORDER BY scope, key LIMIT 1)`;
+}
+
+function sumIn(found: readonly SqliteValue[] | undefined): number {
+  return (found?.[0] as number | undefined) ?? 0;
 }
 
 function sound(rows: readonly (Row | Damaged)[]): Row[] {

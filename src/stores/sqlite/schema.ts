@@ -29,11 +29,13 @@ const recordColumns = `
 export const migrations: readonly (readonly string[])[] = [
   [
     // One row, in the first page after the schema's: log.ts reads `writes` there. `writes` counts the transactions that
-    // wrote, see complete.ts. loss_*: who accepted last that some of them are gone. backup_at: only in a backup. `schema` is read in every transaction: a program that an upgrade has left behind must notice. moved_to,
+    // wrote, see complete.ts. loss_*: who accepted last that some of them are gone. backup_at: only in a backup.
+    // open_sum: of the checksums in `open`, so that one that is missing there is noticed. `schema` is read in every transaction: a program that an upgrade has left behind must notice. moved_to,
     // came_from, filling: whether it may be used, see src/store/standing.ts.
     `CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   writes INTEGER NOT NULL DEFAULT 0,
+  open_sum INTEGER NOT NULL DEFAULT 0,
   schema INTEGER NOT NULL,
   incarnation TEXT NOT NULL,
   floor INTEGER NOT NULL DEFAULT 0,

@@ -28,7 +28,7 @@ export interface Scopes {
 const remembered = 10_000;
 
 export function scopes(database: SqliteLike): Scopes {
-  const find = query(database, 'SELECT id FROM scopes WHERE namespace = ? AND contract = ?');
+  const find = query(database, 'SELECT id, sum FROM scopes WHERE namespace = ? AND contract = ?');
   const findById = query(database, 'SELECT namespace, contract FROM scopes WHERE id = ?');
   const findFrom = query(
     database,
@@ -70,8 +70,12 @@ export function scopes(database: SqliteLike): Scopes {
   function idOf(namespace: string, contract: string): number | undefined {
     const id = known.get(namespace)?.get(contract);
     if (id !== undefined) return id;
-    const found = find.get(namespace, contract)?.[0] as number | undefined;
-    if (found !== undefined) remember(namespace, contract, found);
+    const [found, sum] = (find.get(namespace, contract) ?? []) as [number?, number?];
+    if (found === undefined) return undefined;
+    // The number comes from the index, the checksum from the table: a wrong number would lead to no records.
+    if (sum !== nameSum(namespace, contract))
+      throw damagedNames(`${contract} of ${namespace} leads elsewhere`);
+    remember(namespace, contract, found);
     return found;
   }
 

@@ -40,6 +40,7 @@ export function newSession(connection: Connection): Session {
   const known = scopes(database);
   const meta = metaTable(database);
   const memory = rowMemory();
+  const stored = records(database, known);
   const expiring = expiry(database, known);
   // The first changes whenever another connection has written, the second with whatever goes through this one. Between
   // transactions only a handle of the user's may be used by others.
@@ -73,7 +74,7 @@ export function newSession(connection: Connection): Session {
       },
     },
     scopes: known,
-    records: records(database, known),
+    records: stored,
     memory,
     expiry: expiring,
     events: events(database, known),
@@ -92,7 +93,7 @@ export function newSession(connection: Connection): Session {
     countWrite() {
       if (changesSoFar() === changes) return;
       writes += 1;
-      meta.setWrites(writes);
+      meta.setWrites(writes, stored.takeOpenSumChange());
     },
     committed() {
       changes = changesSoFar();
@@ -100,6 +101,7 @@ export function newSession(connection: Connection): Session {
     writes: () => writes,
     hasNeighbours: () => hasNeighbours,
     forget() {
+      stored.takeOpenSumChange();
       forgetRows();
       known.forget();
     },

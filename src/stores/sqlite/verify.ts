@@ -21,7 +21,7 @@ export function damageIn({
     .all()
     .map(([line]) => String(line))
     .filter((line) => line !== 'ok');
-  problems.push(...mismatches(database));
+  problems.push(...mismatches(database), ...wrongOpenSum(database));
   const wrong: string[] = [];
   try {
     scopes.verify();
@@ -47,11 +47,22 @@ export function damageIn({
 const smallBytes = 1024 * 1024;
 
 export function refuseDamaged(database: SqliteLike): void {
+  const [wrong] = wrongOpenSum(database);
+  if (wrong !== undefined) throw damagedLedger(wrong);
   const pages = single(database, 'PRAGMA page_count') as number;
   if (pages * (single(database, 'PRAGMA page_size') as number) > smallBytes) return;
   const found = single(database, 'PRAGMA quick_check(1)');
   const [problem] = found === 'ok' ? mismatches(database) : [String(found)];
   if (problem !== undefined) throw damagedLedger(problem);
+}
+
+/** Few are open at a time: these are looked at whenever a ledger is opened, however large it is. */
+function wrongOpenSum(database: SqliteLike): string[] {
+  const isRight = single(
+    database,
+    `SELECT open_sum = (SELECT ifnull(sum(sum), 0) & ${0xffffffff} FROM open) FROM meta`,
+  );
+  return isRight === 0 ? ['an open record is missing, or one is there that should not be'] : [];
 }
 
 /** Each closed record has one key, and each key one record; nothing is open and closed at once. */
