@@ -46,7 +46,9 @@ export function identityOf(
       },
     );
   }
-  return canonicalJson(normalised(cutAt(picked, constant), normalize), limits);
+  // Without the object around it, where that was picked for its sake alone: a caller that has no such arg has none either.
+  const given = constant.length === 0 ? picked : cutAt(identityPart(args, fields, constant), fresh);
+  return canonicalJson(normalised(cutAt(given, constant), normalize), limits);
 }
 
 const nothingLeftOut: LeftOut = { constant: [], fresh: [] };
@@ -57,8 +59,12 @@ function isCutBare(part: unknown, whole: unknown): boolean {
   return Object.keys(part).every((name) => part[name] === undefined || isCutBare(part[name], whole[name]));
 }
 
-function identityPart(args: unknown, { identity, content, volatile }: FieldLists): unknown {
-  if (identity !== undefined) return isObject(args) ? pick(args, identity) : args;
+function identityPart(
+  args: unknown,
+  { identity, content, volatile }: FieldLists,
+  constant: readonly Steps[] = [],
+): unknown {
+  if (identity !== undefined) return isObject(args) ? pick(args, identity, constant) : args;
   // Most contracts name no fields at all.
   return content.length === 0 && volatile.length === 0 ? args : without(args, [...content, ...volatile]);
 }
@@ -206,15 +212,19 @@ function follow(value: unknown, steps: readonly string[] | undefined): unknown {
   return steps?.reduce<unknown>((found, name) => (found as Fields)[name], value);
 }
 
-function pick(args: Fields, paths: readonly string[]): Fields {
+function pick(args: Fields, paths: readonly string[], except: readonly Steps[]): Fields {
   const picked: Fields = Object.create(null);
   for (const path of paths) {
     const steps = stepsTo(args, path);
     const value = follow(args, steps);
-    if (steps !== undefined && value !== undefined) place(picked, steps, value);
+    if (steps === undefined || value === undefined || except.some((each) => isSamePath(each, steps)))
+      continue;
+    place(picked, steps, value);
   }
   return picked;
 }
+
+const isSamePath = (a: Steps, b: Steps) => a.length === b.length && a.every((name, at) => name === b[at]);
 
 function place(target: Fields, [name, ...rest]: readonly string[], value: unknown): void {
   if (name === undefined) return;

@@ -277,6 +277,18 @@ describe('a constant default', () => {
     expect((await play({ input: more }, calls)).keys).toEqual((await play({ input: plain }, calls)).keys);
   });
 
+  test('of a nested identity field leaves no empty object in the key', async () => {
+    const plain = z.object({ id: z.string(), customer: z.object({ name: z.string().optional() }) });
+    const more = z.object({ id: z.string(), customer: z.object({ tier: z.string().default('basic') }) });
+    const identity = ['id', 'customer.tier'];
+    const was = await play({ input: plain, identity }, [{ id: '1', customer: {} }]);
+    const now = await play({ input: more, identity }, [
+      { id: '1', customer: {} },
+      { id: '1', customer: { tier: 'basic' } },
+    ]);
+    expect(now.keys).toEqual([was.keys[0], was.keys[0]]);
+  });
+
   test('stays in the key where semel cannot tell whether it depends on an arg, and that is said', async () => {
     const input = z.object({
       id: z.string(),
