@@ -181,7 +181,8 @@ function nextVersion(chance: Chance, first: Draft): Draft {
     ...(isUnbound ? { per: 'conversation' as const } : {}),
   };
   const rules = first.rules ?? (chance.happens(0.5) ? plainRules : undefined);
-  const isNewField = rules?.defaults === true && !first.fields.includes('priority');
+  // Where nobody can tell what is a default, a new one changes the keys: that is documented.
+  const isNewField = rules?.defaults === true && !rules.isStrict && !first.fields.includes('priority');
   return {
     ...first,
     period: isUnbound ? { ...period, kind: 'ever' } : period,

@@ -68,7 +68,16 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
   const plans = Array.from({ length: chance.pick([1, 1, 1, 2]) }, (_, index) =>
     makePlan(chance, index + 1, profile.bias),
   );
-  const host = createStoreHost({ scheduler, time, table, log, trace, quietTerms: quietTermsIn(plans) });
+  const hasForms = plans.some(({ versions }) => versions.length > 1);
+  const host = createStoreHost({
+    scheduler,
+    time,
+    table,
+    log,
+    trace,
+    quietTerms: quietTermsIn(plans),
+    hasForms,
+  });
   const world = createWorld(scheduler, chance, faults, log);
   const workers: Worker[] = [];
   const sim: Sim = {

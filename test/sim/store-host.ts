@@ -35,6 +35,8 @@ export interface StoreHostOptions {
   readonly log: Log;
   readonly trace: ((line: string) => void) | undefined;
   /** When "not landed" may be believed, by the words of the tool's author. */
+  /** Two versions of a tool are at work: a record may be known by several keys. */
+  readonly hasForms: boolean;
   readonly quietTerms: (request: ClaimRequest) => QuietTerms;
 }
 
@@ -48,6 +50,7 @@ export function createStoreHost({
   log,
   trace,
   quietTerms,
+  hasForms,
 }: StoreHostOptions): StoreHost {
   const store = memoryStore({ time: () => time.read() });
   const read = (key: string) => store.read(namespace, key);
@@ -74,7 +77,9 @@ export function createStoreHost({
 
   async function claim(request: ClaimRequest) {
     const forms = new Map<string, StoredRecord | undefined>();
-    for (const form of [request.key, ...request.olderKeys]) forms.set(form, await read(form));
+    // With two versions of a tool, any key that is known may be another form of this one.
+    const others = hasForms ? log.keys.keys() : [];
+    for (const form of [request.key, ...request.olderKeys, ...others]) forms.set(form, await read(form));
     const at = time.read();
     // Which form of the key it acts on is the store's to say: the rest is judged by the record as it was under that one.
     const answer = await store.claim(request);
