@@ -182,7 +182,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
   };
 
   /** What is asked of the store next goes out together with this, or after it. */
-  function mark({ namespace, key, token }: ClaimRequest, { fence, generation }: StoredRecord): void {
+  function mark({ namespace, token }: ClaimRequest, { key, fence, generation }: StoredRecord): void {
     const ending = { outcome: 'succeeded', result: null, error: null, keyed: false, found: false } as const;
     const settling = ask(() => store.settle({ namespace, key, token, fence, generation, ...ending }))
       // It lapses then, and with it the hint.

@@ -10,13 +10,16 @@ import { farClock } from './far-clock.ts';
 import { farMemory } from './far-memory.ts';
 import { farPlanner, groups, isStill, type Piece, type Plan, type Tell } from './far-plan.ts';
 import type { Urgency } from './rule-store.ts';
-import { claim, formOf } from './rules/claim.ts';
+import { claim } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
+import { type FormStep, formsOf, linked, nextStep } from './rules/forms.ts';
 import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
 import { type Step, type Time, view } from './rules/state.ts';
-import type { ClaimRequest, Page, Row, Store, StoredRecord, StoreFacts } from './store.ts';
+import type { ClaimAnswer, ClaimRequest, Page, Row, Store, StoredRecord, StoreFacts } from './store.ts';
+
+type Rows = readonly (Row | undefined)[];
 
 export interface FarStoreOptions {
   readonly clock?: Clock;
@@ -53,14 +56,7 @@ export function farStore(
 
   return {
     open: async () => ({ ...(await ready()), clockProblem: far.problem() }),
-    claim: (request) => {
-      const forms = [request.key, ...request.olderKeys];
-      return ask('claiming', request, forms, request.rerunWithinMs, (rows, time) => {
-        const form = forms.length === 1 ? 0 : formOf(rows, time);
-        const asked = { ...request, key: forms[form] as string, leaseMs: request.leaseMs + far.lagMs() };
-        return { form, ...claim(rows[form], asked as ClaimRequest, time, floor) };
-      });
-    },
+    claim: claimForms,
     renew: (request) =>
       step('holding', request, (row, time) =>
         renew(row, { ...request, leaseMs: request.leaseMs + far.lagMs() }, time),
@@ -92,6 +88,33 @@ export function farStore(
       return closing;
     },
   };
+
+  function claimForms(request: ClaimRequest): Promise<ClaimAnswer> {
+    let forms = formsOf(request);
+    const decide = (rows: Rows, time: Time): Step<ClaimAnswer | FormStep> & { readonly form: number } => {
+      const step = nextStep(forms, rows, request, time);
+      if (step.kind === 'look') return { form: 0, row: null, answer: step, events: [] };
+      const { form } = step;
+      const key = forms.keys[form] as string;
+      if (step.kind === 'link')
+        return {
+          form,
+          row: linked(rows[form], key, step.to, request, time, floor),
+          answer: step,
+          events: [],
+        };
+      const asked = { ...request, key, leaseMs: request.leaseMs + far.lagMs() };
+      const lowest = step.row === undefined ? Math.max(floor, rows[form]?.fence ?? 0) : floor;
+      return { form, ...claim(step.row, asked, time, lowest) };
+    };
+    // One swap writes one key: what else the claim depends on is asked for, or written, before it.
+    const goOn = (said: ClaimAnswer | FormStep) => {
+      if ('won' in said) return undefined;
+      if (said.kind === 'look') forms = formsOf(request, said.newer);
+      return forms.keys;
+    };
+    return ask('claiming', request, forms.keys, request.rerunWithinMs, decide, goOn) as Promise<ClaimAnswer>;
+  }
 
   function ready(): Promise<StoreFacts> {
     if (closing !== undefined) return Promise.reject(isClosed());
@@ -166,17 +189,25 @@ export function farStore(
     { namespace }: { readonly namespace: string },
     keys: readonly string[],
     rerunWithinMs: number | null,
-    decide: (rows: readonly (Row | undefined)[], time: Time) => Step<Answer> & { readonly form: number },
+    decide: (rows: Rows, time: Time) => Step<Answer> & { readonly form: number },
+    /** The keys to ask for next, where this answer was only a step. */
+    goOn?: (answer: Answer) => readonly string[] | undefined,
   ): Promise<Answer> {
     await ready();
-    const piece: Piece = { namespace, keys, rerunWithinMs, decide, seen: undefined };
+    let piece: Piece = { namespace, keys, rerunWithinMs, decide, seen: undefined };
     const askedAt = clock.mono();
-    for (let tries = 0; ; tries += 1) {
+    for (let tries = 0; ; ) {
       const tell = await (tries === 0 ? queue : lockedQueue).add(urgency, piece);
       const answer = tell();
-      if (answer !== locked) return answer as Answer;
+      if (answer !== locked) {
+        const next = goOn?.(answer as Answer);
+        if (next === undefined) return answer as Answer;
+        piece = { ...piece, keys: next, seen: undefined };
+        continue;
+      }
       if (clock.mono() - askedAt > lockedMs) throw isLocked();
       const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random.fraction());
+      tries += 1;
       const pause = new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
       parked.add(pause);
       await pause;

@@ -68,6 +68,7 @@ interface More {
   tail?: number;
   doubtSince?: number;
   notAfter?: number;
+  movedTo?: readonly string[];
 }
 
 const shortToken = /^[0-9a-f]{16}$/;
@@ -128,6 +129,7 @@ function moreOf(row: Row, isShort: boolean, wasCrossedAtClaim: boolean): string 
   if (row.tailMs !== 0) more.tail = finite(row.tailMs);
   if (row.doubtSince !== null) more.doubtSince = row.doubtSince;
   if (row.notAfter !== null) more.notAfter = finite(row.notAfter) - createdAt;
+  if (row.movedTo !== null) more.movedTo = row.movedTo;
   const text = JSON.stringify(more);
   return text === '{}' ? null : text;
 }
@@ -204,6 +206,7 @@ export function rowOf(namespace: string, key: string, columns: Columns): Row {
     run,
     again,
     caller,
+    movedTo: more.movedTo ?? null,
   };
 }
 

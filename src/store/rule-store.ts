@@ -1,14 +1,16 @@
 // A store whose backend can load and save rows synchronously inside one transaction: memory and SQLite. It adds
 // nothing to the rules; it applies them.
 
-import { claim, formOf, lossOf } from './rules/claim.ts';
+import { claim, lossOf } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
+import { formsOf, isLink, linked, nextStep } from './rules/forms.ts';
 import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
 import { type Step, type Time, view } from './rules/state.ts';
 import type {
   Asking,
+  ClaimAnswer,
   ClaimRequest,
   DamagedRecord,
   EventType,
@@ -67,13 +69,10 @@ export function ruleStore(backend: Backend): Store {
       async (request: ClaimRequest) => {
         await backend.open();
         return backend.transact('claiming', (tx) => {
-          const { namespace, key, olderKeys } = request;
-          if (olderKeys.length === 0)
-            return apply(tx, claim(tx.get(namespace, key), request, tx.time, tx.floor));
-          const forms = [key, ...olderKeys];
-          const rows = forms.map((form) => tx.get(namespace, form));
-          const form = formOf(rows, tx.time);
-          return apply(tx, claim(rows[form], under(request, forms[form] as string), tx.time, tx.floor));
+          const own = tx.get(request.namespace, request.key);
+          if (request.olderKeys.length === 0 && !isLink(own))
+            return apply(tx, claim(own, request, tx.time, tx.floor));
+          return claimForms(tx, request);
         });
       },
       { glance: (asking: Asking) => lostAlready(backend, asking) },
@@ -152,13 +151,35 @@ function under(request: ClaimRequest, key: string): ClaimRequest {
   return key === request.key ? request : { ...request, key };
 }
 
+function claimForms(tx: Transaction, request: ClaimRequest): ClaimAnswer {
+  const { namespace } = request;
+  for (let forms = formsOf(request); ; ) {
+    const rows = forms.keys.map((key) => tx.get(namespace, key));
+    const step = nextStep(forms, rows, request, tx.time);
+    if (step.kind === 'look') forms = formsOf(request, step.newer);
+    else if (step.kind === 'link') {
+      const key = forms.keys[step.form] as string;
+      tx.put(linked(rows[step.form], key, step.to, request, tx.time, tx.floor));
+    } else {
+      const asked = under(request, forms.keys[step.form] as string);
+      const floor = Math.max(tx.floor, rows[step.form]?.fence ?? 0);
+      return apply(tx, claim(step.row, asked, tx.time, step.row === undefined ? floor : tx.floor));
+    }
+  }
+}
+
 /** A claim that changes nothing needs no lock: what it lost to is committed. */
 function lostAlready(backend: Backend, asking: Asking): Loss | undefined {
   const { namespace, key, olderKeys } = asking;
   const { row, time } = backend.peek(namespace, key);
-  if (olderKeys.length === 0) return lossOf(row, asking, time);
-  const rows = [row, ...olderKeys.map((form) => backend.peek(namespace, form).row)];
-  return lossOf(rows[formOf(rows, time)], asking, time);
+  if (olderKeys.length === 0 && !isLink(row)) return lossOf(row, asking, time);
+  for (let forms = formsOf(asking); ; ) {
+    const rows = forms.keys.map((each, index) => (index === 0 ? row : backend.peek(namespace, each).row));
+    const step = nextStep(forms, rows, asking, time);
+    if (step.kind === 'claim') return lossOf(step.row, asking, time);
+    if (step.kind === 'link') return undefined;
+    forms = formsOf(asking, step.newer);
+  }
 }
 
 function apply<Answer>(tx: Transaction, step: Step<Answer>): Answer {

@@ -13,7 +13,8 @@
 //  6. Every call is safe to repeat with the same token: a lost reply is asked again and answers "yours".
 //  7. Time is the store's: durations in, instants out.
 //  8. Correctness never depends on pruning; pruning never removes what is running or in doubt.
-//  9. A claim is durable before its answer is given.
+//  9. A claim is durable before its answer is given, and before it wins, every earlier form of its key leads to it: a
+//     worker with the former contract, which knows that form alone, meets the same record.
 // 10. A store that cannot keep this refuses (STORE_UNSAFE) or fails (STORE_UNAVAILABLE); it never guesses.
 
 import type { Effect, Outcome, Status } from '../core/words.ts';
@@ -110,10 +111,12 @@ export interface Row {
   readonly again: string | null;
   /** A digest of whose call it is: the record answers no other caller. Null: the program named none. */
   readonly caller: string | null;
+  /** Not null: not a record, but a link. Workers with a newer form of the contract claimed this intent under these keys. */
+  readonly movedTo: readonly string[] | null;
 }
 
 /** A row as it stood at one moment of the store's clock, without the token. */
-export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news'> {
+export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news' | 'movedTo'> {
   readonly contract: string;
   /** By a clock that could be trusted; else 0. */
   readonly readAt: number;

@@ -148,6 +148,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/core/plain.ts': [keys, ...usual],
   'src/semel/sweep.ts': [['test/library/doubt'], ...usual],
   'src/semel/schema-defaults.ts': [schemas],
+  'src/store/rules/forms.ts': [['test/library/rolling-deploy'], ...usual],
   'src/semel/validation.ts': [schemas, ...usual],
   'src/runner/attempt.ts': [['test/library/foreign-key'], ...usual],
   'src/stores/sqlite/': [['test/stores/sqlite'], ...usual],

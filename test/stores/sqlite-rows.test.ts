@@ -69,6 +69,7 @@ const fields: { [K in Exclude<keyof Row, 'leaseBoot' | 'leaseUntil'>]: fc.Arbitr
   run: maybe(text),
   again: maybe(text),
   caller: maybe(text),
+  movedTo: maybe(fc.array(text, { minLength: 1, maxLength: 3 })),
 };
 
 const row: fc.Arbitrary<Row> = fc

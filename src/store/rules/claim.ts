@@ -205,6 +205,7 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     run: request.run,
     again: request.again,
     caller: request.caller,
+    movedTo: null,
   };
   const held = crossAtClaim(row, request, time);
   return carried == null

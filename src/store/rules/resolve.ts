@@ -18,7 +18,8 @@ import {
 
 export function resolve(row: Row | undefined, request: ResolveRequest, time: Time): Step<ResolveAnswer> {
   if (row?.token === request.token) return unchanged({ ok: true, record: view(row, time) });
-  const refusal = row === undefined ? 'gone' : refusalOf(row, request, time);
+  // A link is not a record.
+  const refusal = row === undefined || row.movedTo !== null ? 'gone' : refusalOf(row, request, time);
   if (row === undefined || refusal !== undefined) {
     return unchanged({ ok: false, why: refusal ?? 'gone', record: row && view(row, time) });
   }

@@ -78,7 +78,8 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
   });
   const fenced = { settled: false, fenced: true };
 
-  if (row === undefined || row.generation !== generation) {
+  // No attempt was ever made under a link.
+  if (row === undefined || row.generation !== generation || row.movedTo !== null) {
     // A refusal that outlived its record tells nobody anything; a success does.
     return answered(null, row, time, fenced, outcome === 'succeeded' ? told('lateNews') : undefined);
   }

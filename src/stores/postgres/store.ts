@@ -303,14 +303,12 @@ function notedOf({ write }: Swap): readonly object[] {
 
 function besideOf({ namespace, key, write }: Swap): readonly object[] {
   if (write === undefined || write.beside.length === 0) return none;
-  const [first] = [key, ...write.beside.map((other) => other.key)].sort();
-  return write.beside.map((other) => ({
-    revision: write.revision,
-    namespace,
-    key: other.key,
-    was: other.revision ?? null,
-    first,
-  }));
+  // A lock for each key, in one order: another claim may share only one of these forms with this one.
+  const locks = [key, ...write.beside.map((other) => other.key)].sort();
+  return locks.map((lock, index) => {
+    const other = write.beside[Math.min(index, write.beside.length - 1)] as Write['beside'][number];
+    return { revision: write.revision, namespace, key: other.key, was: other.revision ?? null, first: lock };
+  });
 }
 
 function eventOf({ namespace, key, generation, fence, type, detail }: Omit<StoreEvent, 'at'>): object {

@@ -1,7 +1,8 @@
 // What can be asked of a store about one key, as data: to be asked of the far store, and decided by the rules alone.
 
-import { claim, formOf } from '../../../src/store/rules/claim.ts';
+import { claim } from '../../../src/store/rules/claim.ts';
 import { clear, dispatch, renew } from '../../../src/store/rules/cross.ts';
+import { formsOf, linked, nextStep } from '../../../src/store/rules/forms.ts';
 import { resolve } from '../../../src/store/rules/resolve.ts';
 import { settle } from '../../../src/store/rules/settle.ts';
 import { type Step, type Time, view } from '../../../src/store/rules/state.ts';
@@ -41,35 +42,53 @@ export function ask(store: Store, { name, request }: Call): Promise<unknown> {
   return (store[name] as (request: never) => Promise<unknown>)(request as never);
 }
 
-/** By the rules, on what is there at this moment. `lagMs` is what the store adds to leases. */
+/**
+ * By the rules, on what is there under these keys at this moment. `lagMs` is what the store adds to leases. A claim may come
+ * to a link: with the keys that it leads to among `keys`, it goes on there.
+ */
 export function decide(
   call: Call,
+  keys: readonly string[],
   rows: Rows,
   time: Time,
   { floor, lagMs }: { readonly floor: number; readonly lagMs: number },
 ): Step<unknown> & { readonly form: number } {
-  const [row] = rows;
+  const own = keys.indexOf(call.request.key);
+  const row = rows[own];
   switch (call.name) {
     case 'claim': {
-      const form = rows.length === 1 ? 0 : formOf(rows, time);
-      const key = keysOf(call)[form] as string;
+      const newer = row?.movedTo?.filter((key) => keys.includes(key)) ?? [];
+      const forms = formsOf(call.request, newer);
+      const under = forms.keys.map((key) => rows[keys.indexOf(key)]);
+      const step = nextStep(forms, under, call.request, time);
+      if (step.kind === 'look') return { form: own, row: null, answer: step, events: [] };
+      const key = forms.keys[step.form] as string;
+      const form = keys.indexOf(key);
+      if (step.kind === 'link')
+        return {
+          form,
+          row: linked(rows[form], key, step.to, call.request, time, floor),
+          answer: step,
+          events: [],
+        };
       const request = { ...call.request, key, leaseMs: call.request.leaseMs + lagMs };
-      return { form, ...claim(rows[form], request, time, floor) };
+      const lowest = step.row === undefined ? Math.max(floor, rows[form]?.fence ?? 0) : floor;
+      return { form, ...claim(step.row, request, time, lowest) };
     }
     case 'renew':
       return {
-        form: 0,
+        form: own,
         ...renew(row, { ...call.request, leaseMs: call.request.leaseMs + lagMs }, time),
       };
     case 'dispatch':
-      return { form: 0, ...dispatch(row, call.request, time) };
+      return { form: own, ...dispatch(row, call.request, time) };
     case 'clear':
-      return { form: 0, ...clear(row, call.request, time) };
+      return { form: own, ...clear(row, call.request, time) };
     case 'settle':
-      return { form: 0, ...settle(row, call.request, time) };
+      return { form: own, ...settle(row, call.request, time) };
     case 'resolve':
-      return { form: 0, ...resolve(row, call.request, time) };
+      return { form: own, ...resolve(row, call.request, time) };
     case 'read':
-      return { form: 0, row: null, answer: row && view(row, time), events: [] };
+      return { form: own, row: null, answer: row && view(row, time), events: [] };
   }
 }

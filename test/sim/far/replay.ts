@@ -52,9 +52,11 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
       const answer = reply.answers[index] as Swapped;
       const { write } = swap;
       if (answer.done && write !== undefined) {
-        const told = answered.filter(({ keys }) => isAbout(keys, swap, write));
-        for (const one of told) explained.add(one);
-        committed(place, sent, swap, write, reply.now, sent.heard === place ? told : undefined);
+        // A link is a step on the way to a claim, which is answered by a later swap.
+        const isAnswer = sent.heard === place && !isLinkStep(write);
+        const told = answered.filter((one) => !explained.has(one) && isAbout(one, swap, write));
+        const calls = committed(place, sent, swap, write, reply.now, isAnswer ? told : undefined);
+        if (isAnswer) for (const one of calls ?? told) explained.add(one);
       } else if (!answer.done && answer.found?.row !== rows.get(swap.key))
         wrong.push(`entry ${place}: ${swap.key} was not as it was told`);
     }
@@ -68,7 +70,7 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
     write: Write,
     now: number,
     told: readonly Asked[] | undefined,
-  ): void {
+  ): readonly Asked[] | undefined {
     const keys = [swap.key, ...write.beside.map(({ key }) => key)].sort().toReversed().sort(byForm);
     const before = keys.map((key) => rows.get(key));
     const target = keys.indexOf(swap.key);
@@ -87,36 +89,46 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
           one.client === sent.client &&
           one.since <= sent.since &&
           sent.since <= one.until &&
-          isDeepStrictEqual(one.keys, keys),
+          isAbout(one, swap, write),
       );
-    const orders = told === undefined ? sequences(candidates) : [told];
+    // A claim that a link led here may also have been answered by a mere look, beside this swap.
+    const isMixed = told?.some((one) => one.keys.length !== keys.length) === true;
+    const some = told === undefined || isMixed ? sequences(candidates) : [told];
+    // All that were answered together; but a link is the step of one call.
+    const orders =
+      isMixed || isLinkStep(write)
+        ? some.toSorted((a, b) => (isMixed ? b.length - a.length : a.length - b.length))
+        : some;
     let best: Folded | undefined;
     for (const calls of orders) {
       // What the news was about is gone: whoever looked found nothing, and only that it came is kept.
       const seen = write.row === undefined ? keys.map(() => undefined) : before;
-      const lengthened = (lagMs: number) => fold(callsOf(calls), seen, time, sent.belief.floor, lagMs);
+      const lengthened = (lagMs: number) => fold(callsOf(calls), keys, seen, time, sent.belief.floor, lagMs);
       const folded = lengthened(lagOf(write, target, lengthened(0), seen, calls));
       best ??= folded;
       const isSame =
         folded.target === target &&
         isDeepStrictEqual(folded.rows[target], write.row) &&
-        isDeepStrictEqual(folded.events, write.events);
+        isDeepStrictEqual(folded.events, write.events) &&
+        (!isMixed || calls.every(({ answer }, nth) => isDeepStrictEqual(answer?.value, folded.answers[nth])));
       if (isSame) {
         best = folded;
-        explain(at, calls, folded, seen, now, sent, write);
+        explain(at, calls, keys, folded, seen, now, sent, write);
         keep(at, swap, write);
-        return;
+        return calls;
       }
     }
     wrong.push(
       `${at}: no call explains it. It is ${JSON.stringify({ row: write.row, events: write.events })}, ` +
         `and should be ${JSON.stringify({ row: best?.rows[target], events: best?.events, target: best?.target })}`,
     );
+    return undefined;
   }
 
   function explain(
     at: string,
     calls: readonly Asked[],
+    keys: readonly string[],
     folded: Folded,
     seen: Rows,
     now: number,
@@ -133,7 +145,7 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
       }
     if (write.row === undefined) return;
     // Decided for a moment that is past; at the true one the rules must say the same.
-    const truly = fold(callsOf(calls), seen, timeAt(now, sent.belief.steady), sent.belief.floor, 0);
+    const truly = fold(callsOf(calls), keys, seen, timeAt(now, sent.belief.steady), sent.belief.floor, 0);
     for (const [nth, { call }] of calls.entries())
       if (gist(truly.answers[nth]) !== gist(folded.answers[nth]))
         wrong.push(
@@ -196,15 +208,23 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
   ): void {
     const at = `entry ${place}: ${client}'s ${call.name}`;
     if (since > place) return void wrong.push(`${at} was answered by what was said before it was asked`);
-    const seen = keys.map((key) =>
+    const saidOf = (key: string) =>
       sent.swaps.flatMap((swap, index): (Row | undefined)[] => {
         const said = reply.answers[index] as Swapped;
         return swap.key === key && !said.done ? [said.found?.row] : [];
-      }),
-    );
+      });
+    const seen = keys.map(saidOf);
     if (seen.some((found) => found.length === 0))
       return void wrong.push(`${at}: nothing was said of its keys`);
-    const isRight = combinations(seen).some((found) => {
+    const isRight = combinations(seen).some((own) => {
+      // A link led on: what it leads to was said along with it.
+      const newer = call.name === 'claim' ? (own[0]?.movedTo ?? []).filter((key) => !keys.includes(key)) : [];
+      return combinations([...own.map((row) => [row]), ...newer.map(saidOf)]).some((found) =>
+        isWhatTheRulesSay([...keys, ...newer], found),
+      );
+    });
+
+    function isWhatTheRulesSay(all: readonly string[], found: Rows): boolean {
       const wall = found.reduce(
         (latest, row) =>
           row !== undefined && row.updatedAt <= reply.now + staleMs
@@ -213,11 +233,12 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
         reply.now,
       );
       return [true, false].some((steady) => {
-        const step = decide(call, found, timeAt(wall, steady), { floor: 0, lagMs: 0 });
+        const step = decide(call, all, found, timeAt(wall, steady), { floor: 0, lagMs: 0 });
         const isStill = step.row === null && step.events.length === 0;
         return isStill && isDeepStrictEqual(step.answer, answer?.value);
       });
-    });
+    }
+
     if (!isRight)
       wrong.push(
         `${at} was told ${JSON.stringify(answer?.value)} of ${JSON.stringify(seen)} at ${reply.now}`,
@@ -255,14 +276,21 @@ interface Folded {
   readonly leasedBy: number | undefined;
 }
 
-function fold(calls: readonly Call[], before: Rows, time: Time, floor: number, lagMs: number): Folded {
+function fold(
+  calls: readonly Call[],
+  keys: readonly string[],
+  before: Rows,
+  time: Time,
+  floor: number,
+  lagMs: number,
+): Folded {
   const rows = [...before];
   const events: StoreEvent[] = [];
   const answers: unknown[] = [];
   let target: number | undefined;
   let leasedBy: number | undefined;
   for (const [nth, call] of calls.entries()) {
-    const { form, row, answer, events: noted } = decide(call, rows, time, { floor, lagMs });
+    const { form, row, answer, events: noted } = decide(call, keys, rows, time, { floor, lagMs });
     if (row !== null && (call.name === 'claim' || call.name === 'renew')) leasedBy = nth;
     if (row !== null) rows[form] = row;
     if (row !== null || noted.length > 0) target = form;
@@ -300,8 +328,15 @@ function timeAt(wall: number, steady: boolean): Time {
   return { wall, mono: wall, boot: 'store', steady };
 }
 
-function isAbout(keys: readonly string[], { key }: Swap, { beside }: Write): boolean {
-  return keys.length === beside.length + 1 && keys.includes(key);
+function isLinkStep({ row, before }: Write): boolean {
+  return row?.movedTo != null && row.fence !== before?.row.fence;
+}
+
+/** Its keys, or, where one is a link, also those that the link leads to. */
+function isAbout({ call, keys }: Asked, { key }: Swap, { beside }: Write): boolean {
+  const all = [key, ...beside.map((other) => other.key)];
+  if (!keys.every((each) => all.includes(each))) return false;
+  return keys.length === all.length || (call.name === 'claim' && keys.length === 1);
 }
 
 /** The present form of a key stands before its earlier one, as it was asked. */
