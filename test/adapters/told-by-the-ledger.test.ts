@@ -11,7 +11,7 @@ test('what is done and could not be recorded is a value, and not to be done agai
   const mail = guardOf(semel, 'mail', terms)!;
   await semel.open();
   store.break('settle');
-  expect(await clock.until(mail.call({ args: {} }, () => 'sent'))).toEqual({
+  expect(await clock.until(mail.call({ args: {} }, () => 'sent'))).toMatchObject({
     ok: true,
     value: 'sent',
     line: 'It is done, but that could not be recorded. Do not do it again.',
@@ -39,13 +39,13 @@ test('a call that was skipped for one that is under way is told to be none', asy
   const { promise, resolve } = Promise.withResolvers();
   const first = mail.call({ args: {} }, () => promise);
   await rest();
-  expect(await mail.call({ args: {} }, () => 'sent')).toEqual({
+  expect(await mail.call({ args: {} }, () => 'sent')).toMatchObject({
     ok: true,
     value: undefined,
     line: 'The same call is under way elsewhere; nothing was started again.',
   });
   resolve('sent');
-  expect(await first).toEqual({ ok: true, value: 'sent', line: undefined });
+  expect(await first).toMatchObject({ ok: true, value: 'sent', line: undefined });
 });
 
 test('only of what certainly did not happen a model hears that it may be made again', () => {
