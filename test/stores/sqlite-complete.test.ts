@@ -208,7 +208,7 @@ describe('no alarm is raised', () => {
     const path = newPathInMemory();
     const writers = [await writer(path, 'a'), await writer(path, 'b')];
     const found: unknown[] = [];
-    for (let nth = 0; nth < 30; nth += 1) found.push(await openingOf(path));
+    for (let nth = 0; nth < 100; nth += 1) found.push(await openingOf(path));
     for (const child of writers) {
       await kill(child);
       found.push(await openingOf(path));

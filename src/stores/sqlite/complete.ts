@@ -2,7 +2,7 @@
 // takes what is left for everything. The ledger counts its writes, and its id remembers how far the count had come.
 
 import { statSync } from 'node:fs';
-import { query, type SqliteLike, single } from './driver.ts';
+import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
 import { storeError } from './failure.ts';
 import { idPath, type Remembered, rememberedId } from './identity.ts';
 import { readLog } from './log.ts';
@@ -64,17 +64,6 @@ function refuseShort(database: SqliteLike, path: string): void {
       next: 'Stop all programs that use it, keep a copy, and restore a backup. Nothing was deleted.',
       evidence: { path, size, expected: pages * pageSize },
     });
-  }
-}
-
-/** While somebody reads, nobody begins the log anew: what is counted and what is looked up in the files is of one moment. */
-function inSnapshot(database: SqliteLike, look: () => void): void {
-  database.exec('BEGIN');
-  try {
-    single(database, 'SELECT count(*) FROM sqlite_schema');
-    look();
-  } finally {
-    database.exec('COMMIT');
   }
 }
 

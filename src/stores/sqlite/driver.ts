@@ -53,6 +53,18 @@ export function isInTransaction(database: SqliteLike): boolean {
   return (database.isTransaction ?? database.inTransaction) === true;
 }
 
+/** Several questions about one moment. While somebody reads, nobody begins the log anew either. */
+export function inSnapshot<T>(database: SqliteLike, look: () => T): T {
+  if (isInTransaction(database)) return look();
+  database.exec('BEGIN');
+  try {
+    single(database, 'SELECT count(*) FROM sqlite_schema');
+    return look();
+  } finally {
+    database.exec('COMMIT');
+  }
+}
+
 /** Opens a file with node:sqlite; with no waiting of its own, since that would block the event loop. */
 export async function connect(path: string): Promise<SqliteLike> {
   const { DatabaseSync } = await load();

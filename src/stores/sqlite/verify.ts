@@ -1,6 +1,6 @@
 // Looks for damage in all that the ledger keeps: what SQLite can see, what does not fit together, and every checksum.
 
-import { query, type SqliteLike, single } from './driver.ts';
+import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
 import { damagedLedger } from './failure.ts';
 import { listRows } from './list.ts';
 import { nameSum } from './rows.ts';
@@ -12,11 +12,13 @@ const pageSize = 500;
 /** Whether a record is in doubt is not asked. */
 const anyTime = { wall: 0, mono: 0, boot: '', steady: false };
 
-export function damageIn({
-  database,
-  records,
-  scopes,
-}: Pick<Session, 'database' | 'records' | 'scopes'>): readonly string[] {
+type Content = Pick<Session, 'database' | 'records' | 'scopes'>;
+
+export function damageIn(content: Content): readonly string[] {
+  return inSnapshot(content.database, () => damageNow(content));
+}
+
+function damageNow({ database, records, scopes }: Content): readonly string[] {
   const problems = query(database, `PRAGMA integrity_check(${most})`)
     .all()
     .map(([line]) => String(line))
@@ -47,6 +49,10 @@ export function damageIn({
 const smallBytes = 1024 * 1024;
 
 export function refuseDamaged(database: SqliteLike): void {
+  inSnapshot(database, () => refuseDamagedNow(database));
+}
+
+function refuseDamagedNow(database: SqliteLike): void {
   const [wrong] = wrongOpenSum(database);
   if (wrong !== undefined) throw damagedLedger(wrong);
   const pages = single(database, 'PRAGMA page_count') as number;
