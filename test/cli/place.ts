@@ -165,7 +165,7 @@ export function until(name: string): string {
 
 type Looked<T> = T | undefined | false;
 
-/** Until a condition holds, or for ten seconds. */
+/** Until a condition holds, or for a minute. */
 export async function eventually<T>(look: () => Looked<T> | Promise<Looked<T>>, what = 'it'): Promise<T> {
   for (const until = Date.now() + 60_000; Date.now() < until; ) {
     const found = await look();

@@ -75,6 +75,8 @@ describe('a lost answer', () => {
     at.hang(1);
     expect(code(await tool.try({ charge: 'ch_1' }))).toBe('IN_DOUBT');
     options.timeout = 30_000;
+    // On a busy machine the SDK may have given up before its request arrived.
+    at.hang(0);
     expect(await tool({ charge: 'ch_1' })).toBe('re_1');
     expect(at.effects).toHaveLength(1);
     await semel.close();
