@@ -25,16 +25,41 @@ type Fields = Readonly<Record<string, unknown>>;
 const deepest = 4;
 
 /** Judged anew for each call, from this call and the schema alone: every process must come to the same key. */
-export async function schemaDefaults(
+export function schemaDefaults(
   validate: Try,
   input: unknown,
   output: unknown,
-): Promise<(lists: FieldLists) => Promise<SchemaDefaults>> {
+): (lists: FieldLists) => Promise<SchemaDefaults> {
   if (!isFields(input) || !isFields(output)) return async () => ({ constant: [], fresh: [], stuck: [] });
-  const reduced = await reduce(validate, input, output);
+  let reducing: Promise<Reduced> | undefined;
   let again: unknown;
 
+  /** Most calls hold no default at all, and need no more than one trial per field to tell. */
+  async function mayBeFilledIn(steps: Steps, lists: FieldLists): Promise<boolean> {
+    const value = at(output, steps);
+    if (value === undefined || isIgnored(steps, lists)) return false;
+    if (at(input, steps) === undefined) return true;
+    const without = valueIn(await attempt(validate, placed(input, steps, undefined)));
+    if (without !== undefined && same(at(without, steps), value) === true) return true;
+    if (!isFields(value) || !isFields(at(input, steps)) || steps.length >= deepest) return false;
+    for (const name of Object.keys(value)) if (await mayBeFilledIn([...steps, name], lists)) return true;
+    return false;
+  }
+
+  async function areAllGiven(fields: readonly Steps[], lists: FieldLists): Promise<boolean> {
+    for (const steps of fields) if (await mayBeFilledIn(steps, lists)) return false;
+    return true;
+  }
+
   return async (lists) => {
+    const named = lists.identity?.map((path) => stepsTo(output, path));
+    const fields = (named ?? Object.keys(output).map((name) => [name])).filter(
+      (steps) => steps !== undefined,
+    );
+    if (await areAllGiven(fields, lists)) return { constant: [], fresh: [], stuck: [] };
+
+    reducing ??= reduce(validate, input, output);
+    const reduced = await reducing;
     const constant: Steps[] = [];
     const fresh: Steps[] = [];
 
@@ -52,9 +77,7 @@ export async function schemaDefaults(
       }
     }
 
-    const named = lists.identity?.map((path) => stepsTo(output, path));
-    for (const steps of named ?? Object.keys(output).map((name) => [name]))
-      if (steps !== undefined) await judge(steps);
+    for (const steps of fields) await judge(steps);
     // What is in the key as it was given tells two calls apart by itself.
     const isInKey = (steps: Steps) =>
       isIdentity(steps, lists) && same(at(output, steps), at(input, steps)) === true;

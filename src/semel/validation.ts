@@ -22,7 +22,7 @@ export async function validated(
   const leftOut = new Map<FieldLists, LeftOut>();
   // Nothing is remembered of a read, so it has no identity.
   if (contract.effect === 'read') return { args, leftOut };
-  const judge = await schemaDefaults(async (trial) => schema['~standard'].validate(trial), input, args);
+  const judge = schemaDefaults(async (trial) => schema['~standard'].validate(trial), input, args);
   for (const { fields } of [...contract.was, contract]) {
     if (leftOut.has(fields)) continue;
     const found = await judge(fields);
