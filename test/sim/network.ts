@@ -116,7 +116,8 @@ export function connect(
   /** From now on the call acts on this record, which may be one of an earlier form of its contract. */
   function hold({ toolCallId }: ClaimRequest, record: StoredRecord | undefined): void {
     const call = log.calls.find(({ id, worker }) => id === toolCallId && worker === owner);
-    if (call !== undefined && record !== undefined) call.key = record.key;
+    // A sweep claims in the name of a call that has long been answered.
+    if (call !== undefined && call.told === undefined && record !== undefined) call.key = record.key;
   }
 
   return {

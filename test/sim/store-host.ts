@@ -185,7 +185,7 @@ export function createStoreHost({
       if (record === undefined || twin?.identity !== call.identity) continue;
       const state = stateOf(record, time.read());
       assertThat(
-        freeStates.includes(state) && record.doubtSince === null,
+        state === 'expired' || (freeStates.includes(state) && record.doubtSince === null),
         'TWO KEYS: one intent is one record',
         () =>
           `${call.id} acts on ${key} while ${other.key} of ${twin.id} is ${state}; both are ${call.identity}`,
