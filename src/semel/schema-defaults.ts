@@ -1,20 +1,21 @@
 // Finds the fields that hold a constant of the schema: those are left out of the identity, so that adding an optional
 // arg changes no key. A field is one only if the schema fills in the same value when every other arg is left out or
-// replaced by a constant. So two calls that leave a field out hold the same value there, and never share a key by it.
+// replaced by a constant. So two calls that leave a field out hold the same value there, and never share a key by it:
+// as long as the trial is the same for both, whatever their args are.
 
 import { canonicalJson } from '../core/canonical-json.ts';
 import { encodeResult } from '../core/codec.ts';
 import type { FieldLists } from '../core/contract.ts';
 import { type Steps, stepsTo } from '../core/identity.ts';
 import { isPlainPrototype } from '../core/plain.ts';
-import type { SchemaResult } from '../core/standard-schema.ts';
+import type { SchemaIssue, SchemaResult } from '../core/standard-schema.ts';
 
 export interface SchemaDefaults {
   /** Each holds what the schema would fill in, whatever the other args are. */
   readonly constant: readonly Steps[];
   /** Not given, and filled in with something else each time. */
   readonly fresh: readonly Steps[];
-  /** Args that no trial could replace: what the schema fills in may depend on them, so all of it is identity. */
+  /** Args that decide how others are tried, or that no trial could replace: all that is filled in is identity. */
   readonly stuck: readonly Steps[];
 }
 
@@ -60,6 +61,10 @@ export function schemaDefaults(
 
     reducing ??= reduce(validate, input, output);
     const reduced = await reducing;
+    const isMoved = (steps: Steps) =>
+      reduced.moving.some(({ moves }) =>
+        moves.some((each) => isWithin(each, steps) || isWithin(steps, each)),
+      );
     const constant: Steps[] = [];
     const fresh: Steps[] = [];
 
@@ -67,7 +72,8 @@ export function schemaDefaults(
       const value = at(output, steps);
       if (value === undefined || isIgnored(steps, lists)) return;
       const isLeftOut = at(reduced.base, steps) === undefined;
-      if (isLeftOut && same(at(reduced.filledIn, steps), value) === true) {
+      const isConstant = isLeftOut && !isMoved(steps) && !isDay(value);
+      if (isConstant && same(at(reduced.filledIn, steps), value) === true) {
         constant.push(steps);
       } else if (at(input, steps) === undefined) {
         again ??= valueIn(await attempt(validate, input));
@@ -81,7 +87,10 @@ export function schemaDefaults(
     // What is in the key as it was given tells two calls apart by itself.
     const isInKey = (steps: Steps) =>
       isIdentity(steps, lists) && same(at(output, steps), at(input, steps)) === true;
-    const stuck = reduced.stuck.filter((steps) => !isInKey(steps));
+    const isSeen = ({ steps, moves }: Moving) =>
+      isInKey(steps) || moves.some((each) => isIdentity(each, lists));
+    const tied = reduced.moving.filter((each) => each.isTied && !isSeen(each));
+    const stuck = [...reduced.stuck.filter((steps) => !isInKey(steps)), ...tied.map(({ steps }) => steps)];
     if (stuck.length === 0) return { constant, fresh, stuck };
     return { constant: [], fresh, stuck: constant.length > 0 ? stuck : [] };
   };
@@ -91,14 +100,33 @@ interface Reduced {
   /** The least that the schema takes: optional args are left out, required ones are constants. */
   readonly base: unknown;
   readonly filledIn: unknown;
-  /** Args for which the schema took none of the constants. */
+  /** Args for which the schema took none of the constants, and those that choose which others it wants. */
   readonly stuck: readonly Steps[];
+  readonly moving: readonly Moving[];
+}
+
+/** Further values for an arg, and how many of those that the schema takes are tried. */
+interface Others {
+  readonly others: readonly unknown[];
+  readonly most: number;
+}
+
+interface Replaced extends Others {
+  readonly steps: Steps;
+  /** It can be left out if another one is given: an alias, or what only one branch of a union has. */
+  readonly isTied: boolean;
+}
+
+interface Moving extends Replaced {
+  /** The fields that another value of this arg changes: those are made of it. */
+  readonly moves: readonly Steps[];
 }
 
 async function reduce(validate: Try, input: Fields, output: Fields): Promise<Reduced> {
   let base: unknown = input;
   let filledIn: unknown = output;
   const stuck: Steps[] = [];
+  const replaced: Replaced[] = [];
 
   async function takes(changed: unknown, mayTake: (filled: unknown) => boolean = () => true) {
     const result = await attempt(validate, changed);
@@ -123,11 +151,41 @@ async function reduce(validate: Try, input: Fields, output: Fields): Promise<Red
       for (const name of Object.keys(value).sort()) await reduceAt([...steps, name]);
       return;
     }
-    for (const constant of otherFirst(value, constantsFor(value)))
-      if ((await takes(placed(base, steps, constant))) === undefined) return;
-    for (const constant of otherFirst(value, await alternativesAt(steps)))
-      if ((await takes(placed(base, steps, constant))) === undefined) return;
-    stuck.push(steps);
+    const others = await replace(steps, value);
+    if (others === undefined) stuck.push(steps);
+    else replaced.push({ steps, isTied: !isAbout(refusal, steps), ...others });
+  }
+
+  /** The constants are tried in one order, whatever was given: else equal outputs would be judged by unequal trials. */
+  async function replace(steps: Steps, value: unknown): Promise<Others | undefined> {
+    const constants = constantsFor(value);
+    for (const [index, constant] of constants.entries())
+      if ((await takes(placed(base, steps, constant))) === undefined)
+        return { others: constants.slice(index + 1), most: 1 };
+    const from = base;
+    const others: unknown[] = [];
+    for (const word of await alternativesAt(steps)) {
+      const changed = placed(from, steps, word);
+      const refusal = await (base === from ? takes(changed) : attempt(validate, changed));
+      // Under this word the schema wants other args: it chooses a branch.
+      if (refusal?.issues !== undefined && !isAbout(refusal, steps)) return undefined;
+      if (refusal?.issues === undefined) others.push(word);
+    }
+    return base === from ? undefined : { others, most: others.length };
+  }
+
+  /** Compared with the least that the schema takes, so that it is the same for all calls that have this arg. */
+  async function movesOf({ steps, others, most }: Replaced): Promise<readonly Steps[]> {
+    const moves: Steps[] = [];
+    let taken = 0;
+    for (const other of others) {
+      if (taken === most) break;
+      const result = await attempt(validate, placed(base, steps, other));
+      if (result.issues !== undefined) continue;
+      taken += 1;
+      moves.push(...differing(filledIn, result.value));
+    }
+    return moves;
   }
 
   /** Schemas name the members of an enum when they refuse another value. */
@@ -141,7 +199,8 @@ async function reduce(validate: Try, input: Fields, output: Fields): Promise<Red
   for (const name of Object.keys(input).sort()) await reduceAt([name]);
   // What is made up for each call shows only in a second trial.
   if (base === input) filledIn = valueIn(await attempt(validate, input));
-  return { base, filledIn, stuck };
+  const moving = await Promise.all(replaced.map(async (each) => ({ ...each, moves: await movesOf(each) })));
+  return { base, filledIn, stuck, moving };
 }
 
 /** A schema may throw, or look something up that is not there: then it does not take this input. */
@@ -212,10 +271,29 @@ function skeleton(value: unknown, text: string, number: number, depth: number): 
   return typeof value === 'boolean' ? false : null;
 }
 
-/** A trial with the very value that was given would show nothing. */
-function otherFirst(value: unknown, constants: readonly unknown[]): readonly unknown[] {
-  const isGiven = (constant: unknown) => same(constant, value) === true;
-  return [...constants.filter((each) => !isGiven(each)), ...constants.filter(isGiven)];
+/** A calendar date is filled in by the clock: by tomorrow the default is another, and the key must not be. */
+function isDay(value: unknown): boolean {
+  return typeof value === 'string' && /^\d{4}-?(?:\d{2}(?:-?\d{2})?|W\d{2}|Q[1-4])$/.test(value);
+}
+
+function isWithin(steps: Steps, outer: Steps): boolean {
+  return outer.every((name, index) => steps[index] === name);
+}
+
+/** The schema says that it is this arg which is wrong or missing, and no other. */
+function isAbout({ issues = [] }: { issues?: readonly SchemaIssue[] | undefined }, steps: Steps): boolean {
+  const nameOf = (part: NonNullable<SchemaIssue['path']>[number] | undefined) =>
+    typeof part === 'object' ? part.key : part;
+  return (
+    issues.length > 0 &&
+    issues.every(({ path = [] }) => steps.every((name, index) => nameOf(path[index]) === name))
+  );
+}
+
+function differing(a: unknown, b: unknown, steps: Steps = []): readonly Steps[] {
+  if (!isFields(a) || !isFields(b) || steps.length === deepest) return same(a, b) === true ? [] : [steps];
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...names].flatMap((name) => differing(at(a, [name]), at(b, [name]), [...steps, name]));
 }
 
 function isIgnored(steps: Steps, { content, volatile }: FieldLists): boolean {

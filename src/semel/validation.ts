@@ -50,7 +50,7 @@ function warnOf(name: string, { fresh, stuck }: SchemaDefaults, warnOnce: (messa
     );
   for (const steps of stuck)
     warnOnce(
-      `${name}: semel cannot tell which fields hold a default of the schema, since \`${steps.join('.')}\` can be replaced by no value that semel tries. So all identity fields are in the key: name the earlier form in \`was\` when you add a field with a default.`,
+      `${name}: semel cannot tell which fields hold a default of the schema, since they may depend on \`${steps.join('.')}\`, which semel cannot try other values for. So all identity fields are in the key: name the earlier form in \`was\` when you add a field with a default.`,
     );
 }
 

@@ -150,6 +150,56 @@ describe('a value that is made of other args', () => {
       { kind: 'bank' },
     ],
     [
+      'by the branch of a union whose branches want other args',
+      {
+        input: z.discriminatedUnion('kind', [
+          z.object({ kind: z.literal('card'), card: z.string(), via: z.string().default('stripe') }),
+          z.object({ kind: z.literal('bank'), iban: z.string(), via: z.string().default('sepa') }),
+        ]),
+        identity: ['via'],
+      },
+      { kind: 'card', card: 'x' },
+      { kind: 'bank', iban: 'x' },
+    ],
+    [
+      'by the branch of a variant of valibot',
+      {
+        input: v.variant('kind', [
+          v.object({ kind: v.literal('card'), card: v.string(), via: v.optional(v.string(), 'stripe') }),
+          v.object({ kind: v.literal('bank'), iban: v.string(), via: v.optional(v.string(), 'sepa') }),
+        ]),
+        identity: ['via'],
+      },
+      { kind: 'card', card: 'x' },
+      { kind: 'bank', iban: 'x' },
+    ],
+    [
+      'by which of two args is given',
+      {
+        input: z
+          .union([
+            z.object({ order: z.string(), email: z.string() }),
+            z.object({ order: z.string(), phone: z.string() }),
+          ])
+          .transform((o) => ({ ...o, channel: 'email' in o ? 'mail' : 'sms' })),
+        identity: ['order', 'channel'],
+      },
+      { order: '1', email: 'ann@example.com' },
+      { order: '1', phone: '+14155550123' },
+    ],
+    [
+      'by which of two optional args is given',
+      {
+        input: z
+          .object({ email: z.string().optional(), phone: z.string().optional(), via: z.string().optional() })
+          .refine((o) => o.email ?? o.phone)
+          .transform((o) => ({ ...o, via: o.via ?? (o.email === undefined ? 'sms' : 'mail') })),
+        identity: ['via'],
+      },
+      { email: 'ann@example.com' },
+      { phone: '+14155550123' },
+    ],
+    [
       'by valibot',
       {
         input: v.pipe(
@@ -219,6 +269,64 @@ describe('a value that is made of other args', () => {
       { order: '9', paymentId: 'pay_1' },
     ]);
     expect(given.count).toBe(1);
+  });
+});
+
+describe('equal outputs are one intent, however they came about', () => {
+  const urgency = (...words: [string, ...string[]]) =>
+    z
+      .object({ id: z.string(), urgency: z.enum(words) })
+      .transform((o) => ({ ...o, channel: o.urgency === 'high' ? 'sms' : 'mail' }));
+
+  test.each<[string, object, readonly unknown[]]>([
+    [
+      'made of an enum',
+      { input: urgency('low', 'high', 'normal'), identity: ['id', 'channel'] },
+      [
+        { id: '1', urgency: 'low' },
+        { id: '1', urgency: 'normal' },
+      ],
+    ],
+    [
+      'made of a number, which may be one that semel tries',
+      {
+        input: z
+          .object({ id: z.string(), n: z.number().positive() })
+          .transform((o) => ({ ...o, isLarge: o.n > 5 })),
+        identity: ['id', 'isLarge'],
+      },
+      [
+        { id: '1', n: 1 },
+        { id: '1', n: 2 },
+      ],
+    ],
+    [
+      'by an alias, which may hold a value that semel tries',
+      {
+        input: z.preprocess(
+          (o: Any) => ({ ...o, order: o.order ?? o.order_id, order_id: undefined }),
+          z.object({ order: z.number(), priority: z.string().default('normal') }),
+        ),
+      },
+      [{ order: 0 }, { order_id: 0 }, { order_id: 0, priority: 'normal' }],
+    ],
+  ])('%s', async (_name, definition, calls) => {
+    expect((await play(definition, calls)).count).toBe(1);
+  });
+
+  test('on another day too, where the default is the day', async () => {
+    let today = '2026-11-16';
+    const input = z.object({ customer: z.string(), day: z.string().default(() => today) });
+    const { semel } = rig();
+    let ran = 0;
+    const report = semel.tool({ ...base, input, run: () => ++ran });
+    await report({ customer: 'c' });
+    await report({ customer: 'c', day: today });
+    today = '2026-11-17';
+    await report({ customer: 'c', day: '2026-11-16' });
+    expect(ran).toBe(1);
+    await report({ customer: 'c' });
+    expect(ran).toBe(2);
   });
 });
 
