@@ -80,10 +80,13 @@ async function byFetch(run: Run, nth: number, part: Part): Promise<Answer> {
     body: JSON.stringify({ args, nth }),
     headers: part.madeUpKey ? { [header]: `sdk-${chance.below(0xffffffff)}` } : {},
   };
+  let isOpen = false;
   for (let tries = part.retries ? 2 : 1; ; tries -= 1) {
     const answer = await fetched(run, url, init);
     const mayPass = answer.kind === 'ambiguous' || answer.kind === 'denied';
-    if (tries === 1 || !mayPass) return answer;
+    // What may have landed before is not undone by what a later one is told.
+    if (answer.kind === 'landed' || !isOpen) isOpen = answer.kind === 'ambiguous';
+    if (tries === 1 || !mayPass) return isOpen ? { kind: 'ambiguous' } : answer;
     await scheduler.pause(chance.between(50, 1_000), worker, 'an SDK sends it again');
   }
 }
