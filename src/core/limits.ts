@@ -12,6 +12,8 @@ export const limits = {
   unreadBytes: 16 * MiB,
   /** Levels of nesting in one JSON text. Readers that recurse overflow their stack far beyond it. */
   jsonDepth: 500,
+  /** Members and elements in one JSON text of a client. Each costs far more than its bytes, in memory and in time. */
+  jsonValues: 200_000,
   /** Characters of the name of a tool. */
   nameCharacters: 1_000,
   /** Characters of one number in JSON. */

@@ -1,6 +1,7 @@
 // A stream of server-sent events, each as it came and with what it says.
 
 import { limits } from '../core/limits.ts';
+import { gathering } from './gather.ts';
 import { holding } from './held.ts';
 
 /** What is in an event, where it has it. */
@@ -28,20 +29,18 @@ export function eventReader(see: (event: Buffer, fields: EventFields) => void): 
   /** Nothing more comes: what is left is dropped. */
   end(): void;
 } {
-  let parts: Buffer[] = [];
-  let size = 0;
+  const begun = gathering();
   const line = lineState();
   const held = holding();
 
   function drop(): void {
-    parts = [];
-    size = 0;
+    begun.take();
     held.end();
   }
 
   function finish(last: Buffer): void {
-    const event = parts.length === 0 ? last : Buffer.concat([...parts, last]);
-    drop();
+    const event = begun.take(last);
+    held.end();
     if (event.length > 0) see(event, fieldsIn(event));
   }
 
@@ -59,9 +58,9 @@ export function eventReader(see: (event: Buffer, fields: EventFields) => void): 
         }
       }
       if (from === chunk.length) return;
-      parts.push(chunk.subarray(from));
-      size += chunk.length - from;
-      if (size > limits.messageBytes || !held.take(chunk.length - from)) throw new TooLong();
+      const isShort = begun.size + chunk.length - from <= limits.messageBytes;
+      if (!isShort || !held.take(chunk.length - from)) throw new TooLong();
+      begun.add(chunk.subarray(from));
     },
     end: drop,
   };

@@ -13,7 +13,7 @@ import { shellWord } from '../core/visible.ts';
 import type { Ambient } from '../semel/index.ts';
 import { metaNames } from './asked.ts';
 import { exchangeFor } from './exchange.ts';
-import { holding } from './held.ts';
+import { type Holding, holding } from './held.ts';
 import {
   broken,
   cancelledBy,
@@ -98,9 +98,15 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   let isMoved = false;
   const server = createServer((request, response) => {
     response.on('error', () => undefined);
-    void serve(request, response).catch(() => {
+    // A client that keeps its connection busy would be served for as long as begun calls are waited for.
+    if (!server.listening) response.shouldKeepAlive = false;
+    const held = holding();
+    const served = serve(request, response, held).catch(() => {
       sendJson(response, refusal(null, -32603, 'The server could not be reached.'), 502);
     });
+    // A call goes on without its client, and keeps its message until it has ended.
+    const closed = new Promise((resolve) => response.once('close', resolve));
+    void Promise.all([served, closed]).then(held.end);
   });
   server.requestTimeout = limits.requestMs;
   server.maxConnections = limits.connections;
@@ -122,7 +128,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     },
   };
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function serve(request: IncomingMessage, response: ServerResponse, held: Holding): Promise<void> {
     const { pathname } = new URL(request.url ?? '', upstream);
     const refuse = (status: number, message: string) =>
       sendJson(response, refusal(null, -32600, message), status);
@@ -133,8 +139,6 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (request.method !== 'POST') return passOn(request, response, undefined);
     if (!isPlain(request.headers)) return refuse(415, 'Send the message as it is, not compressed.');
     if (!isJsonInUtf8(request.headers)) return refuse(415, 'Send the message as application/json in UTF-8.');
-    const held = holding();
-    response.once('close', held.end);
     const body = await bodyOf(request, held).catch((error: unknown) => {
       if (error instanceof BeyondLimit) refuse(error.status, error.message);
       else throw error;
@@ -153,6 +157,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     if (cancelled !== undefined && inHand.has(handOf(cancelled))) return void response.writeHead(202).end();
     if (!isToolCall(message)) return passOn(request, response, body);
+    if (answering.size >= limits.openCalls)
+      return refuse(503, `${limits.openCalls} calls are not answered yet. Nothing was run.`);
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     const context = request.headers[contextHeader];
     const caller = { scope, caller: scope, identity: typeof context === 'string' ? context : identity };

@@ -1,11 +1,11 @@
-// Whether a JSON text is small enough in shape to be read: nesting and numbers. In one pass over its bytes, before any
+// Whether a JSON text is small enough in shape to be read: nesting, values and numbers. In one pass over its bytes, before any
 // reader that recurses or allocates an object per level.
 
 import { limits } from '../core/limits.ts';
 
-const [quote, backslash, openList, openObject, closeList, closeObject] = [...'"\\[{]}'].map((sign) =>
+const [quote, backslash, comma, openList, openObject, closeList, closeObject] = [...'"\\,[{]}'].map((sign) =>
   sign.charCodeAt(0),
-) as [number, number, number, number, number, number];
+) as [number, number, number, number, number, number, number];
 
 /** A text that would overflow a stack, or fill the memory with levels, is not parsed. */
 export function isTooDeep(text: string | Buffer): boolean {
@@ -15,10 +15,11 @@ export function isTooDeep(text: string | Buffer): boolean {
 
 /**
  * The limit that it is beyond, as a sentence; undefined: it may be read. It need not be JSON. In an answer of a server a
- * long number is only kept, and harms nobody.
+ * long number is only kept, and harms nobody; nor do many values, which the operator's own server sends.
  */
 export function shapeProblem(bytes: Buffer, { isAnswer = false } = {}): string | undefined {
   let depth = 0;
+  let values = 0;
   let number = 0;
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at] as number;
@@ -37,6 +38,10 @@ export function shapeProblem(bytes: Buffer, { isAnswer = false } = {}): string |
       if (number > limits.numberCharacters && !isAnswer)
         return `A number in it has more than ${limits.numberCharacters} characters.`;
     } else number = 0;
+    if (byte !== comma && byte !== openList && byte !== openObject) continue;
+    values += 1;
+    if (values > limits.jsonValues && !isAnswer)
+      return `It has more than ${limits.jsonValues} members and elements.`;
   }
   return undefined;
 }

@@ -1,6 +1,7 @@
 // A stream of bytes as lines, each as it came: what is only passed on must not change by a byte.
 
 import { limits } from '../core/limits.ts';
+import { gathering } from './gather.ts';
 
 /** The last line may lack its end; a server would wait for it. */
 export function withEnd(line: Buffer): Buffer {
@@ -20,12 +21,9 @@ export function isBlank(line: Buffer): boolean {
 
 /** Calls `see` with each whole line, its end included; `end` gives what is left without one. */
 export function lineReader(see: (line: Buffer) => void): { read(chunk: Buffer): void; end(): void } {
-  let parts: Buffer[] = [];
-  let size = 0;
-  const flush = (last: Buffer) => {
-    const line = parts.length === 0 ? last : Buffer.concat([...parts, last]);
-    parts = [];
-    size = 0;
+  const begun = gathering();
+  const flush = (last?: Buffer) => {
+    const line = begun.take(last);
     if (line.length > 0) see(line);
   };
   return {
@@ -36,11 +34,10 @@ export function lineReader(see: (line: Buffer) => void): { read(chunk: Buffer): 
         start = end + 1;
       }
       if (start === chunk.length) return;
-      size += chunk.length - start;
-      if (size > limits.messageBytes)
+      if (begun.size + chunk.length - start > limits.messageBytes)
         throw new Error(`A message is longer than ${limits.messageBytes} bytes.`);
-      parts.push(chunk.subarray(start));
+      begun.add(chunk.subarray(start));
     },
-    end: () => flush(Buffer.alloc(0)),
+    end: () => flush(),
   };
 }

@@ -75,6 +75,7 @@ export function read(bytes: Buffer): Read {
   const text = bytes.toString();
   const message = parsed(text);
   if (message === undefined) return { refused: 'It is not JSON.' };
+  if (!isMessage(message)) return { refused: 'It is not a message of JSON-RPC.' };
   const near = nearName(message);
   if (near !== undefined)
     return { refused: `${near} is not a name of the protocol, but some readers take it for one.` };
@@ -84,6 +85,13 @@ export function read(bytes: Buffer): Read {
   if (!isToolCall(message) || !mayRound(text)) return { message };
   const { params } = parsedExactly(text, (digits) => `«${digits}»`) as ToolCall;
   return { message: { ...message, params: { ...message.params, arguments: params.arguments } } };
+}
+
+/** A list in a batch, or a method that is not a text: some readers would find a call in it. */
+function isMessage(message: unknown): boolean {
+  if (Array.isArray(message)) return message.every((each) => !Array.isArray(each) && isMessage(each));
+  const { method = '' } = fieldsOf(message);
+  return method === null || typeof method === 'string';
 }
 
 type Names = ReadonlyMap<string, string>;
@@ -190,7 +198,8 @@ export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
 /** One that would be rounded names another request. */
 function isId(id: unknown): id is Id {
   return (
-    typeof id === 'string' || (typeof id === 'number' && (Number.isSafeInteger(id) || !Number.isInteger(id)))
+    typeof id === 'string' ||
+    (typeof id === 'number' && Number.isFinite(id) && (Number.isSafeInteger(id) || !Number.isInteger(id)))
   );
 }
 

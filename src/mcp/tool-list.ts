@@ -15,16 +15,17 @@ export interface ToolList {
 /** A server that does not list its tools by then is asked without its list. */
 const patienceMs = 10_000;
 
-/** `onWhole` is shown the list whenever its last page has come. */
-export function toolList(onWhole: (tools: readonly ListedTool[]) => void = () => undefined): ToolList {
+/** `onWhole` is shown the list whenever its last page has come. Without it only what a policy depends on is kept. */
+export function toolList(onWhole?: (tools: readonly ListedTool[]) => void): ToolList {
   const tools = new Map<string, ListedTool>();
   let listing: Promise<void> | undefined;
 
   function see(message: unknown): string | undefined {
     const { tools: some, next } = toolsIn(message);
-    for (const tool of some) if (tools.size < limits.listEntries) tools.set(tool.name, tool);
+    for (const tool of some)
+      if (tools.size < limits.listEntries) tools.set(tool.name, onWhole === undefined ? hintsOf(tool) : tool);
     // Without a tool it may be no list, but an error.
-    if (next === undefined && some.length > 0) onWhole([...tools.values()]);
+    if (next === undefined && some.length > 0) onWhole?.([...tools.values()]);
     return next;
   }
 
@@ -48,6 +49,15 @@ export function toolList(onWhole: (tools: readonly ListedTool[]) => void = () =>
       }
       return tools.get(name);
     },
+  };
+}
+
+/** A list is kept per caller, and anybody can be a thousand callers: schemas and descriptions would fill the memory. */
+function hintsOf({ name, annotations }: ListedTool): ListedTool {
+  const { readOnlyHint, idempotentHint } = annotations ?? {};
+  return {
+    name,
+    annotations: { readOnlyHint: readOnlyHint === true, idempotentHint: idempotentHint === true },
   };
 }
 

@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { limits } from '../core/limits.ts';
+import { gathering } from './gather.ts';
 import type { Holding } from './held.ts';
 
 export type Headers = IncomingMessage['headers'];
@@ -136,19 +137,17 @@ export class BeyondLimit extends Error {
 /** Throws BeyondLimit. What it holds counts against the whole process until `held` is ended. */
 export async function bodyOf(message: IncomingMessage, held: Holding): Promise<Buffer> {
   if (Number(message.headers['content-length'] ?? 0) > limits.messageBytes) throw new BeyondLimit(413);
-  const parts: Buffer[] = [];
-  let size = 0;
+  const body = gathering();
   // Not by `for await`: leaving it would cut the connection that the answer has to go out on.
   return new Promise((resolve, reject) => {
     message.on('data', (part: Buffer) => {
-      size += part.length;
-      const isShort = size <= limits.messageBytes;
-      if (isShort && held.take(part.length)) return void parts.push(part);
+      const isShort = body.size + part.length <= limits.messageBytes;
+      if (isShort && held.take(part.length)) return body.add(part);
       message.pause();
-      parts.length = 0;
+      body.take();
       reject(new BeyondLimit(isShort ? 503 : 413));
     });
-    message.once('end', () => resolve(Buffer.concat(parts)));
+    message.once('end', () => resolve(body.take()));
     message.once('error', reject);
     message.once('close', () => reject(new Error('The connection broke off.')));
   });

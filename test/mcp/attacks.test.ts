@@ -64,6 +64,9 @@ describe('what a client sends', () => {
       'a wide name': call.replace('"name"', '"\uff4e\uff41me":"read","name"'),
       'a name with something in it that nobody sees': call.replace('"name"', '"na\u200bme":"read","name"'),
       'a method that is written in capitals': call.replace('tools/call', 'Tools/Call'),
+      'in a batch of a batch': `[[${call}]]`,
+      'a method in a list': call.replace('"tools/call"', '["tools/call"]'),
+      'in a batch, a method in a list': `[${call.replace('"tools/call"', '["tools/call"]')}]`,
       'in a batch, in capitals': `[${call.replace('"method"', '"Method"')}]`,
       'a cancellation beside a cancellation':
         '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestID":1}}',

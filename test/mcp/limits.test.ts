@@ -9,8 +9,11 @@ import { repeatedName } from '../../src/core/repeated-name.ts';
 import { createSemel } from '../../src/index.ts';
 import { eventReader } from '../../src/mcp/events.ts';
 import { exchangeFor } from '../../src/mcp/exchange.ts';
+import { gathering } from '../../src/mcp/gather.ts';
 import { type Holding, holding } from '../../src/mcp/held.ts';
+import { proxyHttp } from '../../src/mcp/http.ts';
 import { isTooDeep, shapeProblem } from '../../src/mcp/json-shape.ts';
+import { lineReader } from '../../src/mcp/lines.ts';
 import { toolsOfCommand } from '../../src/mcp/listing.ts';
 import type { ToolCall } from '../../src/mcp/messages.ts';
 import { answerIn, parsedExactly } from '../../src/mcp/numbers.ts';
@@ -54,6 +57,15 @@ describe('JSON', () => {
     expect(shapeProblem(Buffer.from(inText))).toBeUndefined();
     expect(answerIn(nested(limits.jsonDepth))).toBeDefined();
     expect(answerIn(nested(40_000_000))).toBeUndefined();
+  });
+
+  test('of a client has no more members and elements than it can be read in time', () => {
+    const zeros = (values: number) => Buffer.from(`[${'0,'.repeat(values - 1)}0]`);
+    expect(shapeProblem(zeros(limits.jsonValues))).toBeUndefined();
+    expect(shapeProblem(zeros(limits.jsonValues + 1))).toMatch(/200000 members and elements/);
+    expect(shapeProblem(Buffer.from(`[${'{},'.repeat(limits.jsonValues / 2)}{}]`))).toMatch(/members/);
+    expect(shapeProblem(Buffer.from(JSON.stringify(',['.repeat(limits.jsonValues))))).toBeUndefined();
+    expect(isTooDeep(zeros(limits.jsonValues + 1))).toBe(false);
   });
 
   test('of a client holds no number that is longer than anybody means', () => {
@@ -123,6 +135,75 @@ describe('memory', () => {
     most.end();
     await fetch(url, { method: 'POST', body: 'x'.repeat(100) });
     expect(refused).toHaveLength(1);
+  });
+
+  test('bytes that come one by one take no more room than others', () => {
+    const count = 500_000;
+    const readers = [lineReader(() => undefined), eventReader(() => undefined)];
+    const inUse = () => {
+      const { heapUsed, arrayBuffers } = process.memoryUsage();
+      return heapUsed + arrayBuffers;
+    };
+    const before = inUse();
+    const source = Buffer.alloc(count, 'x');
+    for (const { read } of readers) for (let at = 0; at < count; at += 1) read(source.subarray(at, at + 1));
+    expect(inUse() - before).toBeLessThan(200 * count);
+    for (const { end } of readers) end();
+  });
+
+  test('pieces come out as they went in', () => {
+    const bytes = Buffer.from(Array.from({ length: 50_000 }, (_, n) => n % 251));
+    const gathered = gathering();
+    for (let at = 0, length = 1; at < bytes.length; at += length, length = (length * 7) % 5_003)
+      gathered.add(bytes.subarray(at, at + length));
+    expect(gathered.size).toBe(bytes.length);
+    expect(gathered.take(Buffer.from('end')).equals(Buffer.concat([bytes, Buffer.from('end')]))).toBe(true);
+    expect(gathered.take()).toHaveLength(0);
+  });
+
+  test('a call whose client has hung up counts until it has ended', async () => {
+    const waiting: ServerResponse[] = [];
+    const upstream = await listening((request, response) => {
+      request.resume();
+      waiting.push(response);
+    });
+    const semel = createSemel({ store: 'memory:', onWarning: () => undefined });
+    const policies = { version: 1, tools: { act: 'write-non-idempotent' } } as const;
+    const proxy = await proxyHttp({
+      upstream: new URL(upstream),
+      host: '127.0.0.1',
+      port: 0,
+      calls: toolCalls({ semel, server: 's', policies }),
+      identity: {},
+      token: undefined,
+      verifiedTokens: false,
+      origins: [],
+      graceMs: 0,
+    });
+    const isRoomFor = (bytes: number) => {
+      const own = holding();
+      const isTaken = own.take(bytes);
+      own.end();
+      return isTaken;
+    };
+    const gone = new AbortController();
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'act' } };
+    const answer = fetch(proxy.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(call),
+      signal: gone.signal,
+    });
+    await eventually(() => waiting.length === 1);
+    gone.abort();
+    await answer.catch(() => undefined);
+    // Answered after the proxy has seen the connection close.
+    await fetch(proxy.url, { method: 'POST' });
+    expect(isRoomFor(limits.unfinishedBytes)).toBe(false);
+    waiting[0]?.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [] } }));
+    await eventually(() => isRoomFor(limits.unfinishedBytes));
+    await proxy.close();
+    await semel.close();
   });
 
   test('events that come in part count too', () => {
@@ -205,6 +286,14 @@ describe('count', () => {
     const unasked = () => Promise.resolve({});
     expect(await list.find('t9999', unasked)).toBeDefined();
     expect(await list.find('t10000', unasked)).toBeUndefined();
+  });
+
+  test('of a list that is kept per caller only the hints are kept', async () => {
+    const list = toolList();
+    const tool = { name: 't', description: 'long', inputSchema: {}, annotations: { readOnlyHint: true } };
+    list.see({ result: { tools: [tool] } });
+    const annotations = { readOnlyHint: true, idempotentHint: false };
+    expect(await list.find('t', () => Promise.resolve({}))).toEqual({ name: 't', annotations });
   });
 
   test('names of tools that a client makes up do not fill the memory, and keep no listed tool out', async () => {

@@ -115,7 +115,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/events.ts': [http, mcp],
   'src/mcp/exchange.ts': [walls, http, mcp],
   'src/mcp/handler.ts': [['test/mcp/handler'], ['test/mcp/callers'], mcp],
-  'src/mcp/http.ts': [['test/mcp/callers'], http, mcp],
+  'src/mcp/http.ts': [['test/mcp/callers'], walls, http, mcp],
   'src/mcp/policies.ts': [['test/mcp/policies'], stateful, mcp],
   'src/mcp/questions.ts': [stateful, mcp],
   'src/mcp/held.ts': [walls, mcp],
