@@ -61,3 +61,23 @@ test('a restored ledger opens at once where nothing was written, or nothing was 
   expect(await semel('store', 'restore', 'copy.db', '--yes', '--nothing-since')).toMatchObject({ code: 0 });
   expect((await once('a', 'touch', 'twice')).stdout).toBe('sent a\n');
 });
+
+test('a backup restores to a machine that has no ledger, and doctor finds nothing wrong with how it is written', async () => {
+  const { semel, path } = place();
+  await semel('once', 'mail', '--key', 'a', '--', 'echo', 'sent a');
+  await semel('store', 'backup', 'copy.db');
+  const there = ['--store', `sqlite:${path('new/place/ledger.db')}`];
+  const restored = await semel('store', 'restore', 'copy.db', '--yes', '--nothing-since', ...there);
+  expect(restored).toMatchObject({ code: 0, stderr: '' });
+  expect((await semel('doctor', ...there)).stdout).not.toMatch(/DURABILITY/);
+  const again = await semel('once', 'mail', '--key', 'a', ...there, '--', 'touch', 'twice');
+  expect(again.stdout).toBe('sent a\n');
+});
+
+test('doctor finds nothing wrong with a restored ledger that nobody has opened yet', async () => {
+  const { semel } = place();
+  await semel('once', 'mail', '--key', 'a', '--', 'true');
+  await semel('store', 'backup', 'copy.db');
+  await semel('store', 'restore', 'copy.db', '--yes');
+  expect((await semel('doctor')).stdout).not.toMatch(/DURABILITY/);
+});

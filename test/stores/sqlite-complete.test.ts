@@ -190,6 +190,23 @@ test('a person accepts the loss, and it is kept who did', async () => {
   expect(await openingOf(path)).toBeUndefined();
 });
 
+test('after a loss was accepted, a fuller copy from before it is another ledger', async () => {
+  const path = await killedLedger();
+  const full = newPathInMemory();
+  for (const side of sides) copy(path + side, full + side);
+  const whole = new DatabaseSync(full);
+  whole.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  whole.close();
+  rmSync(`${path}-wal`);
+  const store = sqliteStore({ path });
+  await store.acceptLoss();
+  await record(store, 90, 91);
+  await store.close();
+  expect(await openingOf(path)).toBeUndefined();
+  copy(full, path);
+  expect(String(await openingOf(path))).toMatch(/is another ledger than the one that was here/);
+});
+
 describe('no alarm is raised', () => {
   async function writer(path: string, name: string): Promise<ChildProcess> {
     const worker = join(import.meta.dirname, 'sqlite-write-worker.ts');

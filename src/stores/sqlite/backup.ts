@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
+import { makeFolder } from '../../store/files.ts';
 import { copyDatabase, type SqliteLike, single } from './driver.ts';
 import { createPrivate, idPath, rememberedId } from './identity.ts';
 import { type Machine, thisMachine } from './machine.ts';
@@ -89,13 +90,16 @@ export async function restoreLedger(
     throw new SemelError('INVALID_ARGS', `${backup} is not a regular file.`, {
       next: 'Name a backup that `semel store backup` made.',
     });
+  makeFolder(dirname(path));
   const draft = await drafted(backup, path, machine);
   const drop = () => rmSync(draft, { force: true });
   try {
     const database = await machine.connect(draft);
     try {
-      database.exec('PRAGMA journal_mode = DELETE');
-      return { ...factsOf(database, path, backup), put: () => put(draft, path), drop };
+      const facts = factsOf(database, path, backup);
+      // As every ledger is written. Closing the only connection leaves no log behind.
+      database.exec('PRAGMA journal_mode = WAL');
+      return { ...facts, put: () => put(draft, path), drop };
     } finally {
       database.close();
     }

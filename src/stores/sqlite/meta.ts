@@ -22,6 +22,7 @@ export interface LossAccepted {
 export interface MetaTable {
   /** Undefined where the ledger has lost it. */
   read(): Meta | undefined;
+  setIncarnation(incarnation: string): void;
   setFloor(floor: number): void;
   setAnchor(anchor: Anchor): void;
   setStanding(standing: Standing): void;
@@ -39,6 +40,7 @@ export function metaTable(database: SqliteLike): MetaTable {
     `SELECT schema, writes, incarnation, floor, moved_to, came_from, filling,
      anchor_boot, anchor_wall, anchor_uptime, anchor_seen FROM meta`,
   );
+  const setIncarnation = database.prepare('UPDATE meta SET incarnation = ?');
   const setFloor = database.prepare('UPDATE meta SET floor = ?');
   const setAnchor = database.prepare(
     'UPDATE meta SET anchor_boot = ?, anchor_wall = ?, anchor_uptime = ?, anchor_seen = ?',
@@ -91,6 +93,7 @@ export function metaTable(database: SqliteLike): MetaTable {
         anchor: { boot, wall, uptime, seen },
       };
     },
+    setIncarnation: (incarnation) => void setIncarnation.run(incarnation),
     setFloor: (floor) => void setFloor.run(floor),
     setAnchor: ({ boot, wall, uptime, seen }) => void setAnchor.run(boot, wall, uptime, seen),
     setStanding: ({ movedTo, cameFrom, filling }) => void setStanding.run(movedTo, cameFrom, filling ? 1 : 0),

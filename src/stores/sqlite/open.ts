@@ -89,7 +89,7 @@ async function openDatabase(path: string, file: OwnFile, options: OpenOptions): 
     await unlocked(() => refuseLoss(database));
     await unlocked(() => refuseDamaged(database));
     await unlocked(() => makeDurable(database, path));
-    await unlocked(() => confirmId(database, path, isLossAccepted));
+    await unlocked(() => confirmId(database, path, isLossAccepted ? describe().incarnation : undefined));
     return database;
   } catch (error) {
     if (handle === undefined) database.close();
@@ -117,11 +117,18 @@ function lookFirst(look: Look, path: string, refuse: (database: SqliteLike) => v
   }
 }
 
-function confirmId(database: SqliteLike, path: string, isLossAccepted: boolean): void {
-  const meta = metaTable(database).read();
+/**
+ * Where a loss is accepted, it goes on as another ledger: a copy from before, though it may have had more writes, lacks
+ * what is done from now on.
+ */
+function confirmId(database: SqliteLike, path: string, anew: string | undefined): void {
+  const table = metaTable(database);
+  const meta = table.read();
   if (meta === undefined) throw lostDescription(path);
-  if (isLossAccepted) writeId(path, meta, 'replace');
-  else if (rememberedId(path) === undefined) writeId(path, meta, 'new');
+  if (anew !== undefined) {
+    table.setIncarnation(anew);
+    writeId(path, { ...meta, incarnation: anew }, 'replace');
+  } else if (rememberedId(path) === undefined) writeId(path, meta, 'new');
   // From here on a copy of the ledger's own file is known to be one: it counts at least this write, and has no id.
   if (meta.writes === 0)
     database.exec('UPDATE meta SET writes = 1 WHERE writes = 0; PRAGMA wal_checkpoint(FULL)');
