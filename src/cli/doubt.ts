@@ -12,6 +12,7 @@ import { everyDoubt, everyRecord } from './every.ts';
 import { flagReader } from './flag-values.ts';
 import { type Namespaces, namesInWords, namespacesFor } from './namespaces.ts';
 import { oneLine, print, printable, printJson } from './print.ts';
+import { verdictToChoose } from './resolve/verdict.ts';
 import { ageMs, isTurn, nameOf } from './state.ts';
 import { usageError } from './usage.ts';
 
@@ -19,7 +20,7 @@ export default command({
   name: 'doubt',
   takes: '[options]',
   about: `Lists what is in doubt, in every namespace unless one is named: it may have landed, and nobody knows. Also what was abandoned: its process died before it
-dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed|not-landed|run-again|abandon
+dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed, not-landed, run-again or abandon.
 What is running now is counted: if its process was killed, it is in doubt only when its lease is over.`,
   flags: {
     tool: { type: 'string', value: '<name>', help: 'only this contract, or this job' },
@@ -117,8 +118,7 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
   if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);
   if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
   if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
-  else if (item.inDoubt)
-    lines.push(`    decide   semel resolve ${item.ref} landed|not-landed|run-again|abandon ${options}`);
+  else if (item.inDoubt) lines.push(`    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`);
   if (item.abandoned) lines.push('    nothing landed: make the call again, and it executes');
   return lines.map(printable);
 }

@@ -7,6 +7,7 @@ import { commandOptions } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { isAgent, personDecides } from './caller.ts';
 import { complain } from './print.ts';
+import { verdictToChoose } from './resolve/verdict.ts';
 
 export interface Doubtful {
   readonly label: string;
@@ -22,9 +23,11 @@ export interface Doubtful {
 export function tellDoubt(error: SemelError, told: Doubtful): void {
   const { label, namespace, facts, hasVerify, ending, flags } = told;
   const { record, error: first } = error.evidence ?? {};
-  const verdicts = 'landed|not-landed|run-again|abandon';
-  const why = first ?? 'the process that ran it ended without a word';
-  complain(`${label} may have landed: ${why}.${ending === undefined ? ' It was not run again.' : ''}`);
+  const why =
+    first === undefined ? 'the process that ran it exited without reporting a result' : String(first);
+  complain(
+    `${label} may have landed: ${why.replace(/\.$/, '')}.${ending === undefined ? ' It was not run again.' : ''}`,
+  );
   if (isAgent()) {
     complain(`${personDecides} It is the record ${record}.`);
     return;
@@ -34,7 +37,7 @@ export function tellDoubt(error: SemelError, told: Doubtful): void {
       ? ''
       : ` ("not landed" in ${Math.ceil(error.retryAfterMs / 1000)} s at the earliest)`;
   complain(
-    `look whether it is there, then: semel resolve ${record} ${verdicts} ${commandOptions(namespace, facts) ?? ''}${earliest}`,
+    `look whether it is there, then: semel resolve ${record} ${verdictToChoose} ${commandOptions(namespace, facts) ?? ''}${earliest}`,
   );
   complain(hasVerify ? 'the verifier could not decide it yet; it is asked again at the next call' : flags);
 }

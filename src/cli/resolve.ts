@@ -11,7 +11,7 @@ import { type Namespaces, namespacesFor } from './namespaces.ts';
 import { complain, print, printJson } from './print.ts';
 import { resolveFrom } from './resolve/from.ts';
 import { resolveGroup } from './resolve/group.ts';
-import { meaningOf, resolutionOf, verdicts } from './resolve/verdict.ts';
+import { meaningOf, resolutionOf, verdicts, verdictToChoose } from './resolve/verdict.ts';
 import { usageError } from './usage.ts';
 
 const flags = {
@@ -74,10 +74,10 @@ is malformed, nothing is settled. Refusals do not stop the others; the exit code
       throw usageError(
         'resolve',
         'it takes one record, or a group by --tool, --error or --from, and not both',
-        `Write: semel resolve --tool <name> ${verdicts}`,
+        `Write: semel resolve --tool <name> <verdict>, with one of ${verdicts}.`,
       );
     if (values.from === undefined && verdict === undefined)
-      throw usageError('resolve', 'the verdict is missing', `Write one of ${verdicts} at the end.`);
+      throw usageError('resolve', 'the verdict is missing', `Write one of them at the end: ${verdicts}.`);
     if (values.from === undefined) refuseExportFlags(values);
     else if ((verdict ?? 'landed') !== 'landed' || values.result !== undefined || values.ref !== undefined)
       throw usageError(
@@ -102,7 +102,7 @@ async function resolveOne(values: Values, positionals: readonly string[]): Promi
     throw usageError(
       'resolve',
       'it takes a record and a verdict',
-      `Write: semel resolve <id@fence> ${verdicts}. \`semel doubt\` lists what is in doubt.`,
+      `Write: semel resolve <id@fence> <verdict>, with one of ${verdicts}. \`semel doubt\` lists what is in doubt.`,
     );
   refuseExportFlags(values);
   const resolution = resolutionOf(verdict, values);
@@ -123,7 +123,7 @@ async function resolveOne(values: Values, positionals: readonly string[]): Promi
   }
   const options = await ledger.optionsFor(record.namespace);
   const next = record.inDoubt
-    ? `in doubt. Decide: semel resolve ${record.ref} landed|not-landed|run-again|abandon ${options}`
+    ? `in doubt. Decide: semel resolve ${record.ref} ${verdictToChoose} ${options}`
     : record.status === 'released'
       ? 'released: the next call executes'
       : record.status;

@@ -5,6 +5,7 @@ import { actFlags, actOnEach, actOptions } from './act.ts';
 import { mustBeOperator } from './caller.ts';
 import { command } from './command.ts';
 import { namespacesFor } from './namespaces.ts';
+import { verdictToChoose } from './resolve/verdict.ts';
 import { usageError } from './usage.ts';
 
 export default command({
@@ -28,7 +29,7 @@ What a person gave up ("abandon") becomes an open question again, since it may h
       act: ({ namespace, ref }) => ledger.in(namespace).records.reopen(ref, actOptions(values)),
       said: (record) =>
         record.inDoubt
-          ? `in doubt again. Decide: semel resolve ${record.ref} landed|not-landed|run-again|abandon ${commandOptions(record.namespace, facts) ?? ''}`
+          ? `in doubt again. Decide: semel resolve ${record.ref} ${verdictToChoose} ${commandOptions(record.namespace, facts) ?? ''}`
           : 'released: the next call executes. Nothing runs by itself: make the call again',
     });
   },

@@ -75,7 +75,7 @@ export function ageMs(record: RecordInfo, now = Date.now()): number {
 
 /** In words where there is none: a process that was killed leaves no error. */
 export function errorOf({ error }: RecordInfo): string {
-  return error?.message ?? 'the process that ran it ended without a word';
+  return error?.message ?? 'the process that ran it exited without reporting a result';
 }
 
 /** Follows the state: `running for 4m`, `succeeded 4m ago`. */

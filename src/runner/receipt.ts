@@ -108,7 +108,7 @@ export function inDoubt(
   more: { cause?: unknown; because?: string | undefined; lacksVia?: boolean } = {},
 ): Result {
   const { contract } = call.tool;
-  const first = record.error?.message ?? 'the process that ran it ended without a word';
+  const first = record.error?.message ?? 'the process that ran it exited without reporting a result';
   const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
   const { first: callAgain, sentence, ...retry } = whoDecides(call, record);
   const look = `ook whether it landed, then ${howToResolve(call, record)}.`;
@@ -150,7 +150,7 @@ function howToResolve(call: Call, record: StoredRecord): string {
     : '';
   return address === undefined
     ? `call semel.doubts.resolve('${refOf(record)}', …)${when}`
-    : `run: semel resolve ${refOf(record)} landed|not-landed ${address}${when}`;
+    : `run: semel resolve ${refOf(record)} landed/not-landed ${address}${when}`;
 }
 
 /** What decides it without a person, and when; or the line of the contract that would have. */

@@ -237,7 +237,7 @@ export function createRecords({
     async groups() {
       const groups = new Map<string, { contract: string; error: string; refs: string[] }>();
       for await (const record of open({})) {
-        const error = record.error?.message ?? 'the process that ran it ended without a word';
+        const error = record.error?.message ?? 'the process that ran it exited without reporting a result';
         const name = `${record.contract}\0${error}`;
         const group = groups.get(name) ?? { contract: record.contract, error, refs: [] };
         group.refs.push(refOf(record));

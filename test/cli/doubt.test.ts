@@ -20,7 +20,7 @@ test('a group has one command that settles it, one contract line, and its member
   expect(stdout.indexOf('"lost-1"')).toBeLessThan(stdout.indexOf('"lost-2"'));
   expect(stdout.indexOf('"lost-2"')).toBeLessThan(stdout.indexOf('"cut-1"'));
   expect(stdout).toContain(
-    `all of them: semel resolve --tool mail.send --error 'socket hang up' landed|not-landed|run-again|abandon --namespace shop --store ${desk.store}`,
+    `all of them: semel resolve --tool mail.send --error 'socket hang up' landed/not-landed/run-again/abandon --namespace shop --store ${desk.store}`,
   );
   expect(stdout).toContain(
     'in the contract this would have decided it: provider, if the target honours a key; else verify, which asks it ' +
@@ -37,6 +37,20 @@ test('a group has one command that settles it, one contract line, and its member
     code: 64,
     stderr: expect.stringContaining('semel doubt --tool mail.send'),
   });
+}, 60_000);
+
+test('a line that decides, pasted with all its verdicts, decides nothing and asks for one', async () => {
+  const desk = operator();
+  await desk.by((_, mail) => mail.try({ to: 'lost-1' }));
+  const { stdout } = await desk.semel(['doubt']);
+  const [, line = ''] = /^ {4}decide {3}semel (.*)$/m.exec(stdout) ?? [];
+  expect(line).toContain('run-again');
+  expect(line).not.toMatch(/[|<>;&]/); // a shell would run the part before it, and that decides
+  expect(await desk.semel(line.split(' '))).toMatchObject({
+    code: 64,
+    stderr: expect.stringMatching(/is not a verdict.*landed, not-landed, run-again, abandon or died/s),
+  });
+  expect((await desk.semel(['doubt', '--exit-code'])).code).toBe(1);
 }, 60_000);
 
 test('right after a kill the record that will be in doubt is named, and need not be waited for', async () => {
@@ -64,7 +78,7 @@ await semel.once('deploy', 7, { lease: '10m' }, () => {
   );
   const [, ref = ''] = /^ {2}(\w+@\S+) {2}deploy {2}for .* lease ends in (9|10)m/m.exec(before.stdout) ?? [];
   const died = await desk.semel(['resolve', ref, 'died']);
-  expect(died.stdout).toMatch(/deploy {2}in doubt. Decide: semel resolve \w+@2 landed\|not-landed/);
+  expect(died.stdout).toMatch(/deploy {2}in doubt. Decide: semel resolve \w+@2 landed\/not-landed/);
   const after = await desk.semel(['doubt', '--exit-code']);
   expect(after.code).toBe(1);
   expect(after.stdout).toMatch(/^deploy: The process that ran it died\.$/m);

@@ -82,7 +82,7 @@ describe('a group', () => {
       [[...group], 'the verdict is missing'],
       [[...group, 'died', '--yes'], 'said of each record by itself'],
       [[...group, 'abandon', '--yes'], 'to abandon needs a reason'],
-      [[...group, 'done', '--yes'], '"done" is no verdict'],
+      [[...group, 'done', '--yes'], '"done" is not a verdict'],
       [[...group, 'not-landed', '--result', '1', '--yes'], '--result belongs to what landed'],
       [[...group, 'abc@1', 'landed'], 'one record, or a group'],
       [[...group, 'landed', '--match', 'to', '--yes'], '--match is about an export'],

@@ -93,7 +93,7 @@ describe('what IN_DOUBT says', () => {
     const error = await errorOf(tool({ to: 'ann' }));
     const id = (await semel.doubts.list()).items[0]!.ref;
     expect(error.correctiveAction).toContain(
-      `semel resolve ${id} landed|not-landed --namespace 'it’s' --store `,
+      `semel resolve ${id} landed/not-landed --namespace 'it’s' --store `,
     );
     expect(error.correctiveAction).toContain(`${folder}/l.db`);
     rmSync(folder, { recursive: true });

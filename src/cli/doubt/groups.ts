@@ -3,6 +3,7 @@
 import { shellWord } from '../../core/visible.ts';
 import type { RecordInfo } from '../../semel/index.ts';
 import { printable } from '../print.ts';
+import { verdictToChoose } from '../resolve/verdict.ts';
 import { ageMs, errorOf } from '../state.ts';
 
 export interface Group {
@@ -55,7 +56,7 @@ const longest = 160;
 /** What settles the whole group, each record under its own fence. */
 export function groupCommand({ contract, error }: Group, options: string): string {
   const pattern = error.length > longest ? `${error.slice(0, longest)}*` : error;
-  return `semel resolve --tool ${shellWord(contract)} --error ${shellWord(pattern)} landed|not-landed|run-again|abandon ${options}`.trimEnd();
+  return `semel resolve --tool ${shellWord(contract)} --error ${shellWord(pattern)} ${verdictToChoose} ${options}`.trimEnd();
 }
 
 /** The line of the contract that decides such a doubt without a person. */

@@ -4,7 +4,10 @@ import type { Resolution } from '../../semel/index.ts';
 import { oneLine } from '../print.ts';
 import { usageError } from '../usage.ts';
 
-export const verdicts = 'landed|not-landed|run-again|abandon|died';
+export const verdicts = 'landed, not-landed, run-again, abandon or died';
+
+/** In a line to paste. With `|` between them a shell would run the part before it, and that decides "landed". */
+export const verdictToChoose = 'landed/not-landed/run-again/abandon';
 
 export interface Words {
   readonly result?: string | undefined;
@@ -35,7 +38,11 @@ export function resolutionOf(verdict: string, given: Words): Resolution {
         throw usageError('resolve', 'to abandon needs a reason', 'Write: -m "why"');
       return { abandon: given.note };
     default:
-      throw usageError('resolve', `${JSON.stringify(verdict)} is no verdict`, `Write one of ${verdicts}.`);
+      throw usageError(
+        'resolve',
+        `${JSON.stringify(verdict)} is not a verdict`,
+        `Write one of them: ${verdicts}.`,
+      );
   }
 }
 
@@ -61,6 +68,10 @@ function resultOf(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw usageError('resolve', '--result is no JSON', `Quote it for the shell: --result '{"id":"re_1"}'`);
+    throw usageError(
+      'resolve',
+      '--result is not JSON',
+      `Quote it for the shell: --result '{"id":"re_1"}', or '"sent"' for a text.`,
+    );
   }
 }
