@@ -28,8 +28,9 @@ export interface Verified {
  */
 export function callerOf({ id, verified = {}, headers = {}, query = '' }: Credentials): string {
   if (id !== undefined) return digest('semel/caller', 'id', id);
-  const { subject, issuer } = subjectOf(verified);
-  if (subject !== undefined) return digest('semel/caller', 'subject', ...given(issuer), String(subject));
+  const { subject, issuer, tenant = [] } = subjectOf(verified);
+  if (subject !== undefined)
+    return digest('semel/caller', 'subject', ...given(issuer), String(subject), ...tenant);
   const shown = Object.entries(headers)
     .filter(([name, value]) => value !== undefined && isCredential(name))
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -43,27 +44,56 @@ function given(part: unknown): readonly [string, string] {
   return isId(part) ? ['given', String(part)] : ['absent', ''];
 }
 
+/** Anywhere in a word of a header's name: `apitoken`, `userid`. What names a credential, a person, or the place of an effect. */
+const credentialStems =
+  /auth|cookie|token|key|secret|cred|passw|pwd|jwt|oidc|saml|bearer|cert|login|user|principal|subject|identity|account|tenant|email|organi[sz]ation|workspace|customer/;
+/** Too short to be looked for inside of words. */
 const credentialWords =
-  /^(auth|authorization|authentication|cookie|token|key|apikey|secret|credentials?|password|passwd|jwt|oidc|user|userid|username|principal|subject|identity|account|tenant|email)$/;
+  /^(pass|pat|sso|org|orgid|team|teamid|project|projectid|uid|dn|realm|profile|instance|site|endpoint|database|url|clientid)$/;
 /** Headers that differ from one request to the next, or say nothing of the caller. */
 const otherNames =
-  /^(sec-.*|mcp-.*|semel-.*|(.*-)?user-agent|.*idempoten.*|.*(csrf|xsrf).*|(x-)?(cache|surrogate)-key)$/;
+  /^(sec-.*|mcp-param-.*|semel-.*|(.*-)?user-agent|.*idempoten.*|.*(csrf|xsrf).*|(x-)?(cache|surrogate)-key)$/;
 
 /** By the words of its name: a header that is taken for a credential by mistake only keeps two callers apart. */
 function isCredential(name: string): boolean {
-  return !otherNames.test(name) && name.split(/[-_]/).some((word) => credentialWords.test(word));
+  if (otherNames.test(name)) return false;
+  if (/(^|[-_])client[-_]id$/.test(name)) return true;
+  return name.split(/[-_]/).some((word) => credentialStems.test(word) || credentialWords.test(word));
 }
 
 /** What the check of the token says, else what the token itself says. */
 export function subjectOf({ token, extra }: Verified): {
   subject?: string | number;
   issuer?: string | number;
+  /** Claims that name it, each with its value: a subject may be known to its tenant only. */
+  tenant?: readonly string[];
 } {
   const claims = { ...claimsIn(token), ...fieldsIn(extra) };
   const subject = [claims.sub, claims.subject, claims.userId, claims.user_id].find(isId);
   const issuer = [claims.iss, claims.issuer].find(isId);
-  return { ...(subject === undefined ? {} : { subject }), ...(issuer === undefined ? {} : { issuer }) };
+  const tenant = tenantClaims.flatMap((name) => (isId(claims[name]) ? [name, String(claims[name])] : []));
+  return {
+    ...(subject === undefined ? {} : { subject }),
+    ...(issuer === undefined ? {} : { issuer }),
+    tenant,
+  };
 }
+
+const tenantClaims = [
+  'tid',
+  'tenant',
+  'tenantId',
+  'tenant_id',
+  'org',
+  'orgId',
+  'org_id',
+  'organization',
+  'organizationId',
+  'organization_id',
+  'workspace',
+  'workspaceId',
+  'workspace_id',
+];
 
 function isId(value: unknown): value is string | number {
   return (typeof value === 'string' && value !== '') || Number.isSafeInteger(value);

@@ -83,6 +83,26 @@ describe('the HTTP proxy', () => {
     expect(effects('query')).toHaveLength(1);
   });
 
+  test.each([
+    'mcp-api-key',
+    'mcp-auth-token',
+    'x-apitoken',
+    'accesstoken',
+    'x-userid',
+    'x-forwarded-client-cert',
+    'ssl-client-s-dn',
+    'x-client-id',
+    'x-pass',
+    'x-tenantid',
+    'x-org-id',
+    'x-workspace',
+    'x-jira-url',
+  ])('a header %s is a credential, or names the place of the effect', (name) => {
+    const by = (value: string) => callerOf({ headers: { [name]: value } });
+    expect(by('ann')).not.toBe(by('bob'));
+    expect(by('ann')).not.toBe(callerOf({}));
+  });
+
   test('headers that are new with each request do not make another caller', async () => {
     const ask = (n: number) =>
       proxy.call(
@@ -94,6 +114,8 @@ describe('the HTTP proxy', () => {
             'mcp-session-id': `s${n}`,
             'idempotency-key': `k${n}`,
             'x-request-id': `r${n}`,
+            'x-ms-client-request-id': `m${n}`,
+            'mcp-param-account-key': `p${n}`,
             traceparent: `00-${n}`,
             'user-agent': `agent ${n}`,
             'x-client-user-agent': `sdk ${n}`,
@@ -219,6 +241,13 @@ test('with --verified-tokens the subject is the caller, also under a new token',
   isRefused(await ask(jwt({ iss: 'a', sub: 'bob', exp: 2 }, 'two')), 'send ');
   isRefused(await ask('opaque'), 'send ');
   expect(here.effects()).toHaveLength(1);
+});
+
+test('a subject of one tenant is not that of another', () => {
+  const by = (extra: object) => callerOf({ verified: { token: 'opaque', extra } });
+  expect(by({ userId: 1, tenantId: 'a' })).not.toBe(by({ userId: 1, tenantId: 'b' }));
+  expect(by({ sub: 'ann', org_id: 'a' })).not.toBe(by({ sub: 'ann', tid: 'a' }));
+  expect(by({ sub: 'ann', org_id: 'a' })).toBe(by({ sub: 'ann', org_id: 'a', scope: 'more' }));
 });
 
 describe('guard in a server of one’s own', () => {
