@@ -89,7 +89,8 @@ export function createStoreHost({
     const same = before === undefined || (before.fingerprint === request.fingerprint && isOwn(before));
     const state = visit(before, `claim ${request.for}, ${same ? 'same' : 'other'}`, at);
     const known = log.keyLog(key);
-    const own = before !== undefined && known.token === request.token;
+    // A link under an earlier form is nobody's record: what its token claimed is gone by then.
+    const own = before !== undefined && before.attempts > 0 && known.token === request.token;
     say(
       `claim for ${request.for} by ${request.toolCallId}`,
       state,

@@ -35,7 +35,7 @@ export function isLink(row: Row | undefined): boolean {
 export function nextStep(
   { keys, newer }: Forms,
   rows: readonly (Row | undefined)[],
-  asking: Asking,
+  asking: Asking & { readonly token?: string },
   time: Time,
 ): FormStep {
   const links = rows[0]?.movedTo ?? [];
@@ -44,7 +44,9 @@ export function nextStep(
   const isCut = (index: number) =>
     index > 0 && index <= newer.length && !links.includes(keys[index] as string);
   const records = rows.map((row, index) => (isLink(row) || isCut(index) ? undefined : row));
-  const form = formOf(records, time);
+  // A token claims once: a copy of a claim that comes late meets the record that the claim was about.
+  const own = asking.token === undefined ? -1 : records.findIndex((row) => row?.token === asking.token);
+  const form = own >= 0 ? own : formOf(records, time);
   const to = keys[form] as string;
   const step: FormStep = { kind: 'claim', form, row: records[form] };
   // Losing changes nothing. A claim for one generation comes after a first claim, which has left its links.
