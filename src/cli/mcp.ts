@@ -108,7 +108,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     const server = values.name ?? serverName(values.http ?? program ?? '', args);
     const semel = ledgerFor(values, {
       make: true,
-      onWarning: heard,
+      onWarning: warnings(),
       limits: { argsBytes: limits.messageBytes },
     });
     try {
@@ -322,19 +322,29 @@ function serverName(program: string, args: readonly string[]): string {
   return `${plain.slice(0, 20) || 'server'}-${shortDigest('server', JSON.stringify([program, ...args]))}`;
 }
 
-/** A proxy guesses often, and its reader knows why. */
-function heard(warning: string): void {
-  const [name] = warning.split(':');
-  const [happened, advice] = warning.split(' Wrap the call in ');
-  if (warning.includes('the turn was guessed'))
-    complain(
-      `${name}: nobody says which conversation its calls are of, so equal ones count as one for a while (usually ten minutes). ` +
-        'Pass --conversation, or let the client send dev.semel/conversation and dev.semel/turn in _meta.',
-    );
-  else if (advice === undefined) complain(warning);
-  else
-    complain(
-      `${happened} Let the client send dev.semel/conversation and dev.semel/turn in _meta, or bound it by another ` +
-        '`per` in the policy file: "ever", or { "day": "Europe/Paris" }.',
-    );
+/** Says what a library would advise in terms of a proxy. That turns are guessed is usual, so it is said once, not per tool. */
+function warnings(): (warning: string) => void {
+  let hasGuessed = false;
+  return (warning) => {
+    const [happened, advice] = warning.split(' Wrap the call in ');
+    const [setter, isSetter] = warning.split(' looks as if it sets a value.');
+    if (warning.includes('the turn was guessed')) {
+      if (!hasGuessed)
+        complain(
+          'the client does not name the turn of its calls (most do not). For a while (usually ten minutes) an equal call counts as a retry; ' +
+            'if something else has changed since, the model is asked. A client of your own can send dev.semel/conversation and dev.semel/turn in _meta.',
+        );
+      hasGuessed = true;
+    } else if (isSetter !== undefined)
+      complain(
+        `${setter} looks as if it sets a value. If running it twice does no more than running it once, say "write-idempotent" in the policy file: every call then runs. ` +
+          'Otherwise an equal call of the same turn counts as a retry; where the turn is guessed, the model is asked if something else has changed since.',
+      );
+    else if (advice === undefined) complain(warning);
+    else
+      complain(
+        `${happened} Let the client send dev.semel/conversation and dev.semel/turn in _meta, or bound it by another ` +
+          '`per` in the policy file: "ever", or { "day": "Europe/Paris" }.',
+      );
+  };
 }

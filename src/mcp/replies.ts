@@ -4,7 +4,7 @@ import type { ErrorValue } from '../core/errors.ts';
 import type { Answer } from '../guard/index.ts';
 import { metaNames } from './asked.ts';
 import { errorIn, type Reply, type RpcError, type ToolCall, type ToolResult } from './messages.ts';
-import { badParams, type Finished, hasEnded, isTask, isTurnedAway, textOf } from './outcome.ts';
+import { badParams, endedWords, type Finished, hasEnded, isTask, isTurnedAway, textOf } from './outcome.ts';
 import type { ErrorMeaning } from './policies.ts';
 
 /** To whoever had it run, the server's own answer, unchanged where it landed; to others what is known. */
@@ -21,7 +21,7 @@ export function told(call: ToolCall, answer: Answer, said: Reply | undefined, er
   const own = said === undefined ? undefined : errorIn(said);
   const error = {
     ...answer.error,
-    ...(said === undefined ? {} : adviceOn(call, said, answer.error, errors)),
+    ...adviceOn(call, said, answer.error, errors),
   };
   if (own !== undefined) return { jsonrpc: '2.0', id, error: withData(own, error) };
   if (said !== undefined)
@@ -45,18 +45,20 @@ export function told(call: ToolCall, answer: Answer, said: Reply | undefined, er
 
 const ofArgs = { correctiveAction: 'Nothing was done. Correct the arguments.' };
 const ofCause =
-  'Correct the cause by another tool of this server, then make the same call again: you are asked once more before it runs. ';
+  'Other arguments make another call, and it runs. Correct the cause by another tool of this server, then make the same call again: you are asked once more before it runs. If you can do neither: ';
 
 /** What the caller of this very call can do, where that is more than the ledger knows. */
 function adviceOn(
   call: ToolCall,
-  said: Reply,
-  { code, correctiveAction }: ErrorValue,
+  said: Reply | undefined,
+  { code, correctiveAction, message }: ErrorValue,
   errors: ErrorMeaning,
 ): Pick<ErrorValue, 'correctiveAction'> | undefined {
-  if (isOfArgs(call, said)) return ofArgs;
-  if (code !== 'IN_DOUBT' || errors !== 'ask' || !hasEnded(said)) return undefined;
-  return { correctiveAction: `${ofCause}Otherwise: ${correctiveAction}` };
+  if (said !== undefined && isOfArgs(call, said)) return ofArgs;
+  // A blind retry has no answer of the server, but the record has its words.
+  const isEnded = said === undefined ? message.includes(`(${endedWords}`) : hasEnded(said);
+  if (code !== 'IN_DOUBT' || errors !== 'ask' || !isEnded) return undefined;
+  return { correctiveAction: `${ofCause}${correctiveAction}` };
 }
 
 /** The server did not take the args: the same call would be turned away again. */
@@ -85,7 +87,7 @@ function marked(result: ToolResult, error: ErrorValue, line?: string): ToolResul
 }
 
 function inDoubtLine({ correctiveAction }: ErrorValue): string {
-  return `Whether it landed is not known, so it is not simply run again. ${correctiveAction}`;
+  return `It may have had an effect before it failed, so the same call is not run again at once. ${correctiveAction}`;
 }
 
 function withData(rpc: RpcError, error: ErrorValue): RpcError {

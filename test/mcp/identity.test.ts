@@ -85,7 +85,7 @@ describe('conversation and turn', () => {
     expect(here.effects()).toHaveLength(2);
   });
 
-  test('unknown: equal calls are one for as long as the policy file says, and a person is told once', async () => {
+  test('unknown: equal calls are one for as long as the policy file says, and a person is told once, not per tool', async () => {
     const here = proxyPlace();
     const client = here.client(['--policy', here.policy({}, { weakWindow: '7m' })]);
     await client.call('act', { n: 1 });
@@ -94,8 +94,15 @@ describe('conversation and turn', () => {
     const records = (await here.json('ls')) as { contract: string; settledAt: string; expiresAt: string }[];
     const { settledAt, expiresAt } = records.find(({ contract }) => contract.endsWith('.act'))!;
     expect(Date.parse(expiresAt) - Date.parse(settledAt)).toBe(7 * 60_000);
-    await eventually(() => client.stderr().includes('nobody says which conversation'));
-    expect(client.stderr().split('nobody says which conversation')).toHaveLength(2);
+    await client.call('fail', { n: 1 });
+    await eventually(() => client.stderr().includes('does not name the turn of its calls'));
+    expect(client.stderr().split('does not name the turn')).toHaveLength(2);
+    const careful = here.client([
+      '--policy',
+      here.policy({ put: { effect: 'write-non-idempotent' } }, { hints: 'ignore' }),
+    ]);
+    await careful.call('put', { n: 1 });
+    await eventually(() => /put looks as if it sets a value.*the model is asked/.test(careful.stderr()));
   });
 
   test('a tool per conversation is not run where nobody says which: strangers would meet in a guess', async () => {
