@@ -196,7 +196,7 @@ export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 /** One that would be rounded names another request. */
-function isId(id: unknown): id is Id {
+export function isId(id: unknown): id is Id {
   return (
     typeof id === 'string' ||
     (typeof id === 'number' && Number.isFinite(id) && (Number.isSafeInteger(id) || !Number.isInteger(id)))

@@ -18,6 +18,7 @@ import {
   fieldsOf,
   type Id,
   idKey,
+  isId,
   isReply,
   isToolCall,
   type ListedTool,
@@ -48,6 +49,9 @@ export interface StdioOptions {
 
 type Server = ChildProcess & { readonly stdin: Writable; readonly stdout: Readable };
 
+/** Two requests under one id: nobody could tell which of them an answer is for. */
+const unanswered = 'A request with this id is not answered yet. Nothing was run.';
+
 const forwardedSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** Runs until the server has ended; answers its exit code. Throws where it cannot be started. */
@@ -76,6 +80,8 @@ async function conversation(
   const listing = new Set<string>();
   /** Calls that were passed on as they are, and change something: their end is noted. */
   const passing = new Map<string, () => void>();
+  /** Requests that were passed on as they are and are not answered yet: their answer must not be taken for that of a call. */
+  const passedOn = new Set<string>();
   /** The calls that are not answered yet, whether or not they have reached the server. */
   const inHand = new Map<string, { isUnwanted: boolean }>();
   const answering = new Set<Promise<void>>();
@@ -104,13 +110,15 @@ async function conversation(
 
   const fromServer = lineReader((line) => {
     if (line.includes('list_changed')) tools.forget();
-    if (awaited.size === 0 && listing.size === 0 && passing.size === 0)
-      return passTo(output, server.stdout, line);
+    const isAwaiting = awaited.size > 0 || listing.size > 0 || passing.size > 0;
+    if (!isAwaiting && passedOn.size === 0) return passTo(output, server.stdout, line);
     // It may be the answer that is waited for, and would be waited for without end.
-    if (isTooDeep(line)) throw new Error(`A message is nested deeper than ${limits.jsonDepth} levels.`);
+    if (isAwaiting && isTooDeep(line))
+      throw new Error(`A message is nested deeper than ${limits.jsonDepth} levels.`);
     const message = answerIn(line.toString());
     if (!isReply(message)) return passTo(output, server.stdout, line);
     const key = idKey(message.id);
+    passedOn.delete(key);
     if (listing.delete(key)) tools.see(message);
     passing.get(key)?.();
     const waiting = awaited.get(key);
@@ -131,6 +139,10 @@ async function conversation(
     if (refused !== undefined) return say(refused);
     if (isToolCall(message)) return track(answer(message, line));
     const { method, id } = fieldsOf(message);
+    if (method !== undefined && isId(id)) {
+      if (inHand.has(idKey(id))) return say(refusal(id, -32600, unanswered));
+      notePassed(idKey(id));
+    }
     if (method === 'tools/list') listing.add(idKey(id as Id));
     if (listing.size > limits.openCalls) listing.delete(listing.keys().next().value as string);
     const cancelled = cancelledBy(message);
@@ -172,7 +184,7 @@ async function conversation(
 
   async function answer(call: ToolCall, line: Buffer): Promise<void> {
     const key = idKey(call.id);
-    if (inHand.has(key)) return say(refusal(call.id, -32600, 'A call with this id is not answered yet.'));
+    if (inHand.has(key)) return say(refusal(call.id, -32600, unanswered));
     const held = holding();
     if (inHand.size >= limits.openCalls || !held.take(line.length)) {
       const most = `${limits.openCalls} calls are not answered yet, or ${limits.unfinishedBytes} bytes of them`;
@@ -186,8 +198,10 @@ async function conversation(
         const end = await guard?.pass(caller);
         if (hand.isUnwanted) return void (await end?.(false));
         if (end !== undefined) noteEnd(key, () => end(true));
+        notePassed(key);
         return passTo(server.stdin, input, line);
       }
+      if (passedOn.has(key)) return say(refusal(call.id, -32600, unanswered));
       const reply = await guard.answer(call, caller, async (key) => {
         if (hand.isUnwanted) throw new NotLanded('It was cancelled before it was sent.');
         return ask(call.id, key === undefined ? line : withKey(line, key, metaNames.key));
@@ -199,6 +213,11 @@ async function conversation(
       inHand.delete(key);
       held.end();
     }
+  }
+
+  function notePassed(key: string): void {
+    passedOn.add(key);
+    if (passedOn.size > limits.openCalls) passedOn.delete(passedOn.keys().next().value as string);
   }
 
   function say(reply: Reply): void {

@@ -115,6 +115,50 @@ describe('what a client sends', () => {
     expect(seen()).toHaveLength(6);
   });
 
+  test('the answer to another request under the same id is not kept as that of a call', async () => {
+    const here = proxyPlace();
+    const file = here.file(
+      'late.mjs',
+      `import { createInterface } from 'node:readline';
+      const late = [];
+      const say = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      createInterface({ input: process.stdin }).on('line', (line) => {
+        const { id, method, params } = JSON.parse(line);
+        const tools = [{ name: 'look', annotations: { readOnlyHint: true } }, { name: 'pay' }];
+        if (method === 'tools/list') say(id, { tools });
+        else if (method === 'go') for (const answer of late.splice(0)) answer();
+        else late.push(() => say(id, { content: [{ type: 'text', text: params?.name ?? method }] }));
+      });`,
+    );
+    const client = rawClient(here.command([], [process.execPath, file]), here.env);
+    atTheEnd(() => void client.child.kill('SIGKILL'));
+    const ask = (method: string, params: object = {}) =>
+      client.write(`${JSON.stringify({ jsonrpc: '2.0', id: 7, method, params })}\n`);
+    const refusals = () => client.stdout().split('with this id is not answered yet').length - 1;
+    const go = () => client.write('{"jsonrpc":"2.0","method":"go"}\n');
+    const answers = (text: string) => eventually(() => client.stdout().includes(`"text":"${text}"`));
+    ask('tools/call', { name: 'look' });
+    // Answered by the server, so that what came before has been passed on.
+    client.write('{"jsonrpc":"2.0","id":8,"method":"tools/list"}\n');
+    await client.answer(8);
+    ask('tools/call', { name: 'pay' });
+    await eventually(() => refusals() === 1);
+    go();
+    await answers('look');
+    ask('tools/call', { name: 'pay' });
+    ask('ping');
+    await eventually(() => refusals() === 2);
+    await eventually(() => {
+      go();
+      return client.stdout().includes('"text":"pay"');
+    });
+    ask('ping');
+    await eventually(() => {
+      go();
+      return client.stdout().includes('"text":"ping"');
+    });
+  });
+
   test('its last message may lack the end of its line: nobody waits for it', async () => {
     const { client, seen } = proxied();
     // Would it be waited for, the test would not end.
