@@ -38,6 +38,22 @@ interface Kept extends Change {
   readonly beside: readonly Change[];
 }
 
+/** Of what is kept, the calls that are open, besides one. */
+type OpenIn = (kept: Kept | undefined, besides: string) => Promise<readonly Change[]>;
+
+interface Noted<T> {
+  readonly becomes: Kept | undefined;
+  readonly answer: T;
+}
+
+interface Note {
+  apply(
+    kept: Kept | undefined,
+    openIn: OpenIn,
+  ): Promise<{ readonly becomes: Kept | undefined; readonly tell: () => void }>;
+  fail(error: unknown): void;
+}
+
 /** One contract for all servers, under a name that `contractName` never gives. */
 const markName = 'mcp-last-change';
 /** Longer than any guess answers. */
@@ -49,24 +65,14 @@ const unknown: Since = { tool: 'another tool', isDone: false };
 
 export function createChanges(semel: Semel, server: string): Changes {
   const mark = markIn(semel);
-  /** Writes of one caller, one after another: what is read and then written must not cross. */
-  const lines = new Map<string, Promise<unknown>>();
+  /** Notes of one caller that wait while others are written: what is read and then written must not cross. */
+  const waiting = new Map<string, Note[]>();
   /** Calls without a record that this process has passed on and that have not ended. */
   const passing = new Set<string>();
   /** Callers of whom something could not be written down. */
   const unsure = new Set<string>();
   let isUnsureOfAll = false;
   let passed = 0;
-
-  function inLine<T>(scope: string, work: () => Promise<T>): Promise<T> {
-    const done = (lines.get(scope) ?? Promise.resolve()).then(work, work);
-    lines.set(scope, done);
-    const leave = () => {
-      if (lines.get(scope) === done) lines.delete(scope);
-    };
-    done.then(leave, leave);
-    return done;
-  }
 
   async function read(scope: string): Promise<Kept | undefined> {
     const { key } = await semel.keyOf(mark, { server, scope });
@@ -79,16 +85,6 @@ export function createChanges(semel: Semel, server: string): Changes {
     const result = await semel.within(ownTurn, () => mark.try(note));
     if (!result.ok && result.error.code !== 'NOT_LANDED') throw result.error;
     unsure.delete(scope);
-  }
-
-  /** Of what was kept, the calls that have not ended: they may still change something. */
-  async function openIn(kept: Kept | undefined, besides: string): Promise<readonly Change[]> {
-    if (kept === undefined) return [];
-    const open: Change[] = [];
-    for (const change of [kept, ...kept.beside])
-      if (change.call !== besides && (await isOpen(change)))
-        open.push({ call: change.call, tool: change.tool });
-    return open;
   }
 
   async function isOpen(change: Change): Promise<boolean> {
@@ -106,25 +102,74 @@ export function createChanges(semel: Semel, server: string): Changes {
     return call.includes('/') ? semel.records.get(call) : undefined;
   }
 
-  async function begin(scope: string, change: Change): Promise<EndOfChange> {
-    const before = await inLine(scope, async () => {
-      const kept = await read(scope);
-      await write(scope, { ...change, beside: await openIn(kept, change.call) });
-      return kept;
-    });
-    return (mayHaveChanged) =>
-      inLine(scope, async () => {
-        try {
-          const kept = await read(scope);
-          const isOwn = kept?.call === change.call;
-          if (mayHaveChanged && !isOwn)
-            await write(scope, { ...change, beside: await openIn(kept, change.call) });
-          if (!mayHaveChanged && isOwn && before !== undefined && before.call !== change.call)
-            await write(scope, before);
-        } catch {
-          doubt(scope);
+  /** All notes that have come meanwhile are one write. */
+  function note<T>(scope: string, apply: (kept: Kept | undefined, openIn: OpenIn) => Promise<Noted<T>>) {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const one: Note = {
+      async apply(kept, openIn) {
+        const { becomes, answer } = await apply(kept, openIn);
+        return { becomes, tell: () => resolve(answer) };
+      },
+      fail: reject,
+    };
+    const before = waiting.get(scope);
+    if (before === undefined) void writeNotes(scope, [one]);
+    else before.push(one);
+    return promise;
+  }
+
+  async function writeNotes(scope: string, first: Note[]): Promise<void> {
+    for (let notes = first; notes.length > 0; notes = waiting.get(scope) ?? []) {
+      waiting.set(scope, []);
+      try {
+        const openIn = openCalls();
+        const found = await read(scope);
+        let kept = found;
+        const told: (() => void)[] = [];
+        for (const { apply } of notes) {
+          const { becomes, tell } = await apply(kept, openIn);
+          kept = becomes;
+          told.push(tell);
         }
-      });
+        if (kept !== undefined && kept !== found) await write(scope, kept);
+        for (const tell of told) tell();
+      } catch (error) {
+        for (const { fail } of notes) fail(error);
+      }
+    }
+    waiting.delete(scope);
+  }
+
+  /** Of what was kept, the calls that have not ended: they may still change something. Each is looked up once. */
+  function openCalls(): OpenIn {
+    const known = new Map<string, Promise<boolean>>();
+    const isStillOpen = (change: Change) => {
+      const answer = known.get(change.call) ?? isOpen(change);
+      known.set(change.call, answer);
+      return answer;
+    };
+    return async (kept, besides) => {
+      const open: Change[] = [];
+      for (const { call, tool } of kept === undefined ? [] : [kept, ...kept.beside])
+        if (call !== besides && open.length < mostBeside && (await isStillOpen({ call, tool })))
+          open.push({ call, tool });
+      return open;
+    };
+  }
+
+  async function begin(scope: string, change: Change): Promise<EndOfChange> {
+    const before = await note(scope, async (kept, openIn) => ({
+      becomes: { ...change, beside: await openIn(kept, change.call) },
+      answer: kept,
+    }));
+    return (mayHaveChanged) =>
+      note(scope, async (kept, openIn) => {
+        const isOwn = kept?.call === change.call;
+        if (mayHaveChanged && !isOwn)
+          return { becomes: { ...change, beside: await openIn(kept, change.call) }, answer: undefined };
+        const isUndone = !mayHaveChanged && isOwn && before !== undefined && before.call !== change.call;
+        return { becomes: isUndone ? before : kept, answer: undefined };
+      }).catch(() => doubt(scope));
   }
 
   function doubt(scope: string): void {
