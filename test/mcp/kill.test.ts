@@ -127,7 +127,9 @@ describe('SIGKILL', () => {
       const answer = await after.call('act', { n });
       const landed = here.effects().filter((line) => line === `{"n":${n}}`).length;
       expect(landed).toBeLessThanOrEqual(1);
-      if (answer.result?.isError === true) expect(errorOf(answer)?.code).toBe('IN_DOUBT');
+      // Other calls came after it: a repeat of what was done is asked about, since it may be meant.
+      const isAsked = answer.result?._meta?.['dev.semel/question'] !== undefined;
+      if (answer.result?.isError === true && !isAsked) expect(errorOf(answer)?.code).toBe('IN_DOUBT');
       else expect(landed).toBe(1);
     }
   });
