@@ -25,7 +25,7 @@ import { command, type ValuesOf } from './command.ts';
 import { flagReader } from './flag-values.ts';
 import { ledgerFor } from './ledger.ts';
 import { policiesIn } from './policy-file.ts';
-import { complain, print, printAside, printJson, table } from './print.ts';
+import { complain, print, printAside, printable, printJson, table } from './print.ts';
 import { usageError } from './usage.ts';
 
 const flags = {
@@ -252,7 +252,9 @@ async function inspect(
   const strangers = strangersIn(policies, tools);
   for (const sentence of strangers) complain(sentence);
   if (write === undefined) return strangers.length === 0 ? 0 : 1;
-  const text = `${JSON.stringify(starterFile(tools), null, 2)}\n`;
+  // Names are the server's: none of them may look like another one to the person who reads the file.
+  const lines = JSON.stringify(starterFile(tools), null, 2).split('\n').map(printable);
+  const text = `${lines.join('\n')}\n`;
   try {
     writeFileSync(write, text, { flag: 'wx' });
   } catch (error) {

@@ -204,6 +204,19 @@ function refusalOf(text: string) {
 }
 
 describe('semel mcp --inspect', () => {
+  test('--write spells out what cannot be seen in the name of a tool', async () => {
+    const here = place();
+    const server = `require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const { id } = JSON.parse(line);
+      const result = { tools: [{ name: 'a\\u202eb\\u200b' }] };
+      if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    });`;
+    await here.semel('mcp', '--inspect', '--write', 'made.json', ['--', process.execPath, '-e', server]);
+    const text = readFileSync(here.path('made.json'), 'utf8');
+    expect(text).toContain('"a\\u202eb\\u200b"');
+    expect(JSON.parse(text).tools).toHaveProperty('a\u202eb\u200b');
+  });
+
   test('lists the tools and what holds for each; --write makes a file to start from, and overwrites none', async () => {
     const here = place();
     const server = ['--', process.execPath, fake, here.folder];
