@@ -123,6 +123,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/listing.ts': [walls, mcp],
   'src/mcp/messages.ts': [walls, mcp],
   'src/mcp/sent-key.ts': [['test/mcp/provider'], mcp],
+  'src/mcp/stdio.ts': [walls, mcp],
   'src/mcp/tool-calls.ts': [walls, stateful, mcp],
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
