@@ -7,8 +7,8 @@ import { canonicalJson } from '../core/canonical-json.ts';
 import { encodeResult } from '../core/codec.ts';
 import type { FieldLists } from '../core/contract.ts';
 import { type Steps, stepsTo } from '../core/identity.ts';
-import { isPlainPrototype } from '../core/plain.ts';
 import type { SchemaIssue, SchemaResult } from '../core/standard-schema.ts';
+import { constantsFor, deepest, type Fields, isFields } from './schema-trials.ts';
 
 export interface SchemaDefaults {
   /** Each holds what the schema would fill in, whatever the other args are. */
@@ -21,10 +21,6 @@ export interface SchemaDefaults {
 
 export type Try = (input: unknown) => Promise<SchemaResult<unknown>>;
 
-type Fields = Readonly<Record<string, unknown>>;
-
-const deepest = 4;
-
 /** Judged anew for each call, from this call and the schema alone: every process must come to the same key. */
 export function schemaDefaults(
   validate: Try,
@@ -35,20 +31,19 @@ export function schemaDefaults(
   let reducing: Promise<Reduced> | undefined;
   let again: unknown;
 
-  /** Most calls hold no default at all, and need no more than one trial per field to tell. */
-  async function mayBeFilledIn(steps: Steps, lists: FieldLists): Promise<boolean> {
-    const value = at(output, steps);
-    if (value === undefined || isIgnored(steps, lists)) return false;
-    if (at(input, steps) === undefined) return true;
-    const without = valueIn(await attempt(validate, placed(input, steps, undefined)));
-    if (without !== undefined && same(at(without, steps), value) === true) return true;
-    if (!isFields(value) || !isFields(at(input, steps)) || steps.length >= deepest) return false;
-    for (const name of Object.keys(value)) if (await mayBeFilledIn([...steps, name], lists)) return true;
-    return false;
+  /** Most calls hold no default at all: every arg is required, and one trial for each shows it. */
+  let needing: Promise<boolean> | undefined;
+  async function isAllNeeded(steps: Steps, value: unknown): Promise<boolean> {
+    const without = await attempt(validate, placed(input, steps, undefined));
+    if (without.issues === undefined) return false;
+    if (!isFields(value) || steps.length >= deepest) return true;
+    for (const name of Object.keys(value))
+      if (!(await isAllNeeded([...steps, name], value[name]))) return false;
+    return true;
   }
 
-  async function areAllGiven(fields: readonly Steps[], lists: FieldLists): Promise<boolean> {
-    for (const steps of fields) if (await mayBeFilledIn(steps, lists)) return false;
+  async function areAllNeeded(args: Fields): Promise<boolean> {
+    for (const name of Object.keys(args)) if (!(await isAllNeeded([name], args[name]))) return false;
     return true;
   }
 
@@ -57,7 +52,9 @@ export function schemaDefaults(
     const fields = (named ?? Object.keys(output).map((name) => [name])).filter(
       (steps) => steps !== undefined,
     );
-    if (await areAllGiven(fields, lists)) return { constant: [], fresh: [], stuck: [] };
+    const areAllGiven = fields.every((steps) => isGiven(at(output, steps), at(input, steps)));
+    if (areAllGiven) needing ??= areAllNeeded(input);
+    if (areAllGiven && (await needing)) return { constant: [], fresh: [], stuck: [] };
 
     reducing ??= reduce(validate, input, output);
     const reduced = await reducing;
@@ -158,7 +155,7 @@ async function reduce(validate: Try, input: Fields, output: Fields): Promise<Red
 
   /** The constants are tried in one order, whatever was given: else equal outputs would be judged by unequal trials. */
   async function replace(steps: Steps, value: unknown): Promise<Others | undefined> {
-    const constants = constantsFor(value);
+    const constants = constantsFor(value, await leanest(steps, value));
     for (const [index, constant] of constants.entries())
       if ((await takes(placed(base, steps, constant))) === undefined)
         return { others: constants.slice(index + 1), most: 1 };
@@ -172,6 +169,19 @@ async function reduce(validate: Try, input: Fields, output: Fields): Promise<Red
       if (refusal?.issues === undefined) others.push(word);
     }
     return base === from ? undefined : { others, most: others.length };
+  }
+
+  /** A list or an object with the fewest members that the schema takes, so that equal ones are tried alike. */
+  async function leanest(steps: Steps, value: unknown): Promise<unknown> {
+    const isList = Array.isArray(value);
+    let lean = isList ? value[0] : value;
+    if (!isFields(lean)) return lean;
+    for (const name of Object.keys(lean).sort()) {
+      const less = placed(lean, [name], undefined);
+      const result = await attempt(validate, placed(base, steps, isList ? [less] : less));
+      if (result.issues === undefined) lean = less;
+    }
+    return lean;
   }
 
   /** Compared with the least that the schema takes, so that it is the same for all calls that have this arg. */
@@ -216,64 +226,16 @@ function valueIn(result: SchemaResult<unknown>): unknown {
   return result.issues === undefined ? result.value : undefined;
 }
 
-const texts = [
-  '',
-  'semel',
-  '0',
-  '1000',
-  '2000-01-01',
-  '2000-01-01T00:00:00Z',
-  'semel@semel.example',
-  'https://semel.example/',
-  '+14155550100',
-  '00000000-0000-4000-8000-000000000000',
-];
-const numbers = [0, 1, 10, 100, 1000];
-
-/** What may stand for an arg: by its kind alone, never by its value. */
-function constantsFor(value: unknown): readonly unknown[] {
-  if (value === null) return [null, ...texts, ...numbers, false, true, [], {}];
-  if (Array.isArray(value))
-    return value.length === 0 ? [null, []] : [null, [], ...skeletons(value[0]).map((item) => [item])];
-  if (isFields(value)) return [null, {}, ...skeletons(value)];
-  if (value instanceof Date) return [null, new Date(0), new Date(Date.UTC(2100, 0))];
-  switch (typeof value) {
-    case 'string':
-      return [null, ...texts];
-    case 'number':
-      return [null, ...numbers];
-    case 'bigint':
-      return [null, 0n, 1n];
-    case 'boolean':
-      return [null, false, true];
-    default:
-      return [null];
-  }
-}
-
-/** Of the same shape, with constants in it. */
-function skeletons(value: unknown): readonly unknown[] {
-  return [skeleton(value, 'semel', 1, 0), skeleton(value, '', 0, 0)];
-}
-
-function skeleton(value: unknown, text: string, number: number, depth: number): unknown {
-  if (depth === deepest) return null;
-  if (Array.isArray(value)) return value.slice(0, 1).map((item) => skeleton(item, text, number, depth + 1));
-  if (isFields(value)) {
-    const members = Object.entries(value).map(([name, member]) => [
-      name,
-      skeleton(member, text, number, depth + 1),
-    ]);
-    return Object.fromEntries(members);
-  }
-  if (typeof value === 'string') return text;
-  if (typeof value === 'number') return number;
-  return typeof value === 'boolean' ? false : null;
-}
-
 /** A calendar date is filled in by the clock: by tomorrow the default is another, and the key must not be. */
 function isDay(value: unknown): boolean {
   return typeof value === 'string' && /^\d{4}-?(?:\d{2}(?:-?\d{2})?|W\d{2}|Q[1-4])$/.test(value);
+}
+
+/** Nothing of it was filled in. */
+function isGiven(value: unknown, given: unknown): boolean {
+  if (given === undefined) return value === undefined;
+  if (!isFields(value) || !isFields(given)) return true;
+  return Object.keys(value).every((name) => isGiven(at(value, [name]), at(given, [name])));
 }
 
 function isWithin(steps: Steps, outer: Steps): boolean {
@@ -335,8 +297,4 @@ function textOf(value: unknown): string | undefined {
     const encoded = encodeResult(value, { maxBytes: 1_048_576 });
     return encoded.ok ? encoded.text : undefined;
   }
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && isPlainPrototype(Object.getPrototypeOf(value));
 }

@@ -310,6 +310,47 @@ describe('equal outputs are one intent, however they came about', () => {
       },
       [{ order: 0 }, { order_id: 0 }, { order_id: 0, priority: 'normal' }],
     ],
+    [
+      'given beside an arg of which it would be made otherwise',
+      {
+        input: z
+          .object({ id: z.string(), vip: z.boolean().optional(), queue: z.string().optional() })
+          .transform((o) => ({ ...o, queue: o.queue ?? (o.vip ? 'fast' : 'slow') })),
+        identity: ['id', 'queue'],
+      },
+      [{ id: '1' }, { id: '1', vip: true, queue: 'slow' }],
+    ],
+    [
+      'given because another arg asks for it',
+      {
+        input: z
+          .object({ to: z.string(), sms: z.boolean().optional(), tpl: z.string().optional() })
+          .refine((o) => !o.sms || o.tpl !== undefined, { path: ['tpl'] })
+          .transform((o) => ({ ...o, tpl: o.tpl ?? 'plain' })),
+        identity: ['to', 'tpl'],
+      },
+      [{ to: 'a' }, { to: 'a', sms: true, tpl: 'plain' }],
+    ],
+    [
+      'made of list items with a default that may be given',
+      {
+        input: z
+          .object({ items: z.array(z.object({ sku: z.string(), n: z.number().default(1) })).min(1) })
+          .transform(({ items }) => ({ items, total: items.reduce((sum, { n }) => sum + n, 0) })),
+      },
+      [{ items: [{ sku: 'a' }] }, { items: [{ sku: 'a', n: 1 }] }],
+    ],
+    [
+      'in a nested object, beside an optional one',
+      {
+        input: z.object({
+          c: z.object({ id: z.string(), tier: z.string().default('std') }),
+          o: z.object({ y: z.string().optional() }).optional(),
+        }),
+        identity: ['c'],
+      },
+      [{ c: { id: 'a' } }, { c: { id: 'a' }, o: { y: '' } }, { c: { id: 'a', tier: 'std' } }],
+    ],
   ])('%s', async (_name, definition, calls) => {
     expect((await play(definition, calls)).count).toBe(1);
   });
