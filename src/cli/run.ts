@@ -219,7 +219,7 @@ async function tell(report: JobReport, told: Told): Promise<number> {
       return skip(`${label} ${how}${again}${early}`, more);
     }
     case 'busy': {
-      const sentence = `${job} is running ${busyWho(report.holder)}`;
+      const sentence = `${job} has been running ${busyWho(report.holder)}`;
       if (values['if-busy'] === 'fail' || values.wait !== undefined || values['if-busy'] === 'wait') {
         if (!values.json) complain(`${sentence}; ${label} was not run${ledgerNote(ledger)}`);
         return answer('busy', 75, { record: report.holder.record.id });

@@ -48,5 +48,5 @@ export const lookHoldsMs = 5_000;
 export const shortestLeaseMs = 10_000;
 
 export function waitingFor({ record }: Holder): string {
-  return `waiting for ${shownOwner(record.owner)}, which has been at it since ${record.updatedAt.toISOString()}`;
+  return `waiting for ${shownOwner(record.owner)}, running since ${record.updatedAt.toISOString()}`;
 }

@@ -116,7 +116,12 @@ const cases: Record<FindingId, { planted: Seen[]; quiet: Seen[] }> = {
       seen({ facts: { ...facts, forgets: 'The ledger is on tmpfs.' } }),
       seen({ files: { ...files, journal: 'rollback' } }),
     ],
-    quiet: [seen(), seen({ files: { ...files, journal: undefined } })],
+    quiet: [
+      seen(),
+      seen({ files: { ...files, journal: undefined } }),
+      // A restored ledger that is still refused: no other program has written it.
+      seen({ facts: undefined, files: { ...files, journal: 'rollback' } }),
+    ],
   },
   CLOCK: {
     planted: [

@@ -39,7 +39,7 @@ describe('a run whose guard is killed', () => {
     await killed(first);
     expect(isAlive(pid)).toBe(true);
     const busy = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo overlap >> effects');
-    expect([busy.code, busy.stderr]).toEqual([0, expect.stringContaining('job is running since')]);
+    expect([busy.code, busy.stderr]).toEqual([0, expect.stringContaining('job has been running since')]);
     writeFileSync(at.path('go'), '');
     await eventually(() => !isAlive(pid), 'its end');
     const next = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo second >> effects');

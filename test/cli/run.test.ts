@@ -30,7 +30,7 @@ describe('a job without a period', () => {
     for (const options of [[], daily]) {
       const busy = await at.semel('run', 'sync', options, effect);
       expect(busy.code).toBe(0);
-      expect(busy.stderr).toContain('sync is running since');
+      expect(busy.stderr).toContain('sync has been running since');
     }
     expect((await at.semel('run', 'sync', '--if-busy', 'fail', effect)).code).toBe(75);
     writeFileSync(at.path('go'), '');
@@ -280,7 +280,7 @@ describe('two runs of a job', () => {
     const again = ['--', 'sh', '-c', 'echo x >> effects'];
     const failed = await at.semel('run', 'blog', ...daily, '--if-busy', 'fail', ...again);
     expect(failed).toMatchObject({ code: 75 });
-    expect(failed.stderr).toContain('blog is running since');
+    expect(failed.stderr).toContain('blog has been running since');
     expect(await at.semel('run', 'blog', ...daily, '--wait', '100ms', ...again)).toMatchObject({ code: 75 });
     const waiting = at.start('run', 'blog', ...daily, '--wait', '30s', ...again);
     await once(waiting.child.stderr!, 'data');

@@ -51,10 +51,11 @@ export const durability: Check<'DURABILITY'> = {
             ? 'Let the server keep what it confirms: change the setting that is named there.'
             : 'Keep the ledger on a disk that outlives the machine’s next start: SEMEL_STORE=sqlite:<path>.',
       });
-    if (files?.journal === 'rollback')
+    // A ledger that was refused has not been set right, and its refusal says what to do.
+    if (facts !== undefined && files?.journal === 'rollback')
       found.push({
-        found: `${files.path} was not in WAL mode when it was looked at: another program has changed how it is written.`,
-        next: 'Find out which program opened it, and let only semel write it. Semel has set it right again.',
+        found: `${files.path} was not in WAL mode when it was looked at: it was just restored from a backup, or another program has changed how it is written.`,
+        next: 'Nothing, if it was restored: semel has set it right again. Otherwise find out which program opened it, and let only semel write it.',
       });
     return found;
   },
