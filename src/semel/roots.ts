@@ -63,7 +63,7 @@ export function sharedWarning(namespace: string, root: string, others: readonly 
   const [first] = others as readonly [Root, ...Root[]];
   const more = others.length === 1 ? '' : ` and ${others.length - 1} more`;
   const own = shellWord(ownName(namespace, root));
-  return `${root} and ${first.root}${more} use the namespace ${JSON.stringify(namespace)} of one ledger, each because nothing else is named: they get each other's results. If they are different applications, give this one its own name: createSemel({ namespace: '${own}' }), or SEMEL_NAMESPACE=${own}. If they are the same one, name it: createSemel({ namespace: '${namespace}' }).`;
+  return `${root} and ${first.root}${more} use the namespace ${JSON.stringify(namespace)} of one ledger, each because nothing else is named: they get each other's results. If they are different applications, give this one its own name: createSemel({ namespace: '${own}' }), or SEMEL_NAMESPACE=${own}. If they are the same one, name it: createSemel({ namespace: '${namespace}' }). Then \`semel doctor\` has the line that ends this warning for the other.`;
 }
 
 /** A suggestion. */

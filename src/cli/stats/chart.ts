@@ -23,7 +23,8 @@ function summary({ totals, doubts }: Stats, span: string): readonly string[] {
     `In ${span}: ${executed} executed, ${replayed} replayed; ${effects(saved)} saved from landing again.`,
     `${doubts.open} in doubt now${doubts.oldest ? `, the oldest from ${relative(doubts.oldest)}` : ''}; ${doubts.resolved} resolved by people, ${doubts.decided} decided by code.`,
   ];
-  if (conflicts > 0) lines.push(`${conflicts} conflicts: one key for two intents.`);
+  if (conflicts > 0)
+    lines.push(`${conflicts} conflicts: one key for two intents, or a call that another caller had made.`);
   if (duplicates > 0)
     lines.push(styled('red', `${effects(duplicates)} landed twice, as far as was reported.`));
   if (totals.wouldPrevent + totals.wouldHold > 0) lines.push(`Observing: ${observed({ totals }, span)}`);
