@@ -32,7 +32,7 @@ test('retry reopens a failure, and makes what was given up an open question agai
   expect(code).toBe(64);
   expect(stderr).toContain('There is no record zzzzzzzz in shop');
   expect(stdout).toMatch(/mail.send {2}released: the next call executes/);
-  expect(stdout).toMatch(/mail.send {2}in doubt again. Decide: semel resolve \w+@3 landed\|/);
+  expect(stdout).toMatch(/mail.send {2}in doubt again. Decide: semel resolve \w+@3 landed\/not-landed\//);
   expect(await named(desk, 'nobody')).toMatchObject({ status: 'released' });
   expect(await named(desk, 'lost-1')).toMatchObject({ inDoubt: true });
   const history = await desk.by((semel) => semel.records.history(failed.key));
