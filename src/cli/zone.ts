@@ -3,14 +3,23 @@
 import { readlinkSync } from 'node:fs';
 
 export function zoneOf(given: string | undefined, ofRun?: string): string {
-  // POSIX allows a colon before the name of a file.
-  return given ?? ofRun ?? (process.env.TZ?.replace(/^:/, '') || systemZone());
+  return given ?? ofRun ?? (zoneIn(process.env.TZ ?? '') || systemZone());
 }
+
+/** POSIX allows a colon in front, a file instead of a name, and a name with its offset. */
+function zoneIn(tz: string): string | undefined {
+  const name = tz.replace(/^:/, '');
+  if (name === '/etc/localtime') return undefined;
+  const [, inFile] = zoneFile.exec(name) ?? [];
+  return inFile ?? name.replace(/^(posix|right)\//, '').replace(/^(UTC|GMT)[+-]?0$/, '$1');
+}
+
+const zoneFile = /zoneinfo\/(?:posix\/|right\/)?(.+)$/;
 
 /** Asking Intl takes longer than all else that a command does before it starts. */
 function systemZone(): string {
   try {
-    const [, name] = /zoneinfo\/(?:posix\/|right\/)?(.+)$/.exec(readlinkSync('/etc/localtime')) ?? [];
+    const [, name] = zoneFile.exec(readlinkSync('/etc/localtime')) ?? [];
     if (name !== undefined) return name;
   } catch {
     // No link: not every system has one.
