@@ -2,6 +2,7 @@
 // takes what is left for everything. The ledger counts its writes, and its id remembers how far the count had come.
 
 import { statSync } from 'node:fs';
+import { shellWord } from '../../core/visible.ts';
 import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
 import { storeError } from './failure.ts';
 import { idPath, type Remembered, rememberedId } from './identity.ts';
@@ -98,5 +99,5 @@ function anotherLedger(path: string, { incarnation }: Remembered, found: string)
 }
 
 export function acceptCommand(path: string): string {
-  return `semel store accept-loss --store ${JSON.stringify(`sqlite:${path}`)}`;
+  return `semel store accept-loss --store ${shellWord(`sqlite:${path}`)}`;
 }
