@@ -61,7 +61,7 @@ describe('what the command left behind', () => {
     expect([first.code, first.stdout]).toEqual([0, 'started\n']);
     expect(first.stderr).toContain('still runs');
     const second = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', 'echo second >> effects');
-    expect(second.stderr).toContain('job is running');
+    expect(second.stderr).toContain('job has been running since');
     writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 1);
     await at.semel('run', 'job', '--per', 'none', '--wait', '10s', '--', 'sh', '-c', 'echo third >> effects');
@@ -86,7 +86,7 @@ describe('what the command left behind', () => {
       '-c',
       'echo overlap >> effects',
     ];
-    expect((await at.semel(...again)).stderr).toContain('job is running');
+    expect((await at.semel(...again)).stderr).toContain('job has been running since');
     writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 1);
     expect(at.lines('effects')).toEqual(['late']);
@@ -143,7 +143,7 @@ describe('what the command left behind', () => {
     // The shell and the inner guard; not the work, which leads a group of its own.
     process.kill(-group, 'SIGKILL');
     const rival = await at.semel('run', 'job', ...daily, '--', 'sh', '-c', 'echo overlap >> effects');
-    expect(rival.stderr).toContain('job is running');
+    expect(rival.stderr).toContain('job has been running since');
     writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 2);
   });

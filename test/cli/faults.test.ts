@@ -160,7 +160,7 @@ describe('a wrong clock', () => {
         '-c',
         'echo overlap >> running',
       );
-      expect(stderr).toContain('job is running');
+      expect(stderr).toContain('job has been running since');
     }
     at.file('go', '');
     await running.ended;

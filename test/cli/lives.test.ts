@@ -20,7 +20,7 @@ test('a script that uses descriptors itself keeps its life', async () => {
   const first = at.start(job(`exec ${own}; touch begun; ${until('go')}; echo first >> effects`));
   await eventually(() => existsSync(at.path('begun')));
   await killGuard(first);
-  expect((await at.semel(next)).stderr).toContain('job is running');
+  expect((await at.semel(next)).stderr).toContain('job has been running since');
   writeFileSync(at.path('go'), '');
   await eventually(() => at.lines('effects').length === 1);
   await eventually(async () => (await at.semel(next)).code === 0 && at.lines('effects').length === 2);
@@ -34,7 +34,7 @@ test('a command that lets go of its life is noticed, and its end is not conclude
   await eventually(() => first.stderrBytes().includes('by which semel sees that it lives'));
   await killGuard(first);
   const rival = await at.semel(next);
-  expect(rival.stderr).toContain('job is running');
+  expect(rival.stderr).toContain('job has been running since');
   expect(at.lines('effects')).toEqual([]);
   writeFileSync(at.path('go'), '');
   await eventually(() => at.lines('effects').length === 1);
@@ -47,10 +47,10 @@ test('that nobody holds a pipe of another kernel says nothing', async () => {
   // As it looks from a second machine that sees the same folder: the names are there, their readers are not.
   renameSync(at.path(`ledger.db-live/${kernel}`), at.path('ledger.db-live/0123456789ab'));
   const rival = await at.semel(next);
-  expect(rival.stderr).toContain('job is running');
+  expect(rival.stderr).toContain('job has been running since');
   await killGuard(first);
   process.kill(Number(pid), 'SIGKILL');
-  expect((await at.semel(next)).stderr).toContain('job is running');
+  expect((await at.semel(next)).stderr).toContain('job has been running since');
   expect(at.lines('effects')).toEqual([]);
   renameSync(at.path('ledger.db-live/0123456789ab'), at.path('mine'));
 });

@@ -47,7 +47,7 @@ describe('a job without a period', () => {
     crashed.child.kill('SIGKILL');
     await crashed.ended;
     const busy = await at.semel('run', 'sync', '--id', 'a=1', effect);
-    expect(busy.stderr).toContain('sync is running');
+    expect(busy.stderr).toContain('sync has been running since');
     process.kill(Number(at.lines('pids')[0]), 'SIGKILL');
     // Another id has a turn of its own, and says nothing about this one.
     await at.semel('run', 'sync', '--id', 'a=2', '-q', effect);
