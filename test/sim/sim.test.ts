@@ -44,7 +44,7 @@ describe('the simulator', () => {
       redact: true,
       permissions: 'asked before anything is claimed',
       share: true,
-      was: true,
+      was: 'waits in unexplored.ts',
       mode: 'observing gives the promise up',
       onDoubt: true,
     };
