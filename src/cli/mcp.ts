@@ -114,7 +114,9 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     try {
       // A hand-off in the environment that cannot be read is told now, not with every call.
       semel.within({}, () => undefined);
-      const calls = toolCalls({ semel, server, policies, onStranger: complain });
+      // Over stdio what a client writes is read in order; over HTTP a duplicate may be read late.
+      const thinkMs = program === undefined ? limits.thinkMs : 0;
+      const calls = toolCalls({ semel, server, policies, onStranger: complain, thinkMs });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
       // What a server starts for a model must not decide what that model did.
       process.env.SEMEL_AGENT ||= 'mcp';

@@ -36,6 +36,8 @@ export const limits = {
   listEntries: 10_000,
   /** How long a call that needs no ledger waits until it is noted there. */
   noteMs: 2_000,
+  /** A call that comes sooner after a question over HTTP was sent before its client had read the question. */
+  thinkMs: 2_000,
   /** Tools that a client calls and the server does not list. */
   unlistedTools: 1_000,
   /** Things that are kept for later use in one process: guards by tool, questions that were asked, and alike. */

@@ -29,9 +29,13 @@ export interface Questions {
 /** A model that comes back later than this has other things in mind. */
 const answerWithinMs = 10 * 60_000;
 
-export function createQuestions(): Questions {
+/**
+ * @param thinkMs No model answers sooner. Over HTTP the proxy may read a parallel duplicate only after the question to its
+ * twin was delivered: the client sent it without knowing of the question, so it is asked again instead of being run.
+ */
+export function createQuestions(thinkMs = 0): Questions {
   /** By caller and by the state of the record: another caller has not heard it, another state is another question. */
-  const put = new Map<string, { readonly at: number; readonly until: number }>();
+  const put = new Map<string, { readonly at: number; readonly since: number }>();
   const pending = new WeakMap<Reply, string>();
   let moments = 0;
   const nameOf = (scope: string, { record }: Held) => JSON.stringify([scope, record.ref]);
@@ -51,15 +55,17 @@ export function createQuestions(): Questions {
       if (name === undefined) return;
       moments += 1;
       put.delete(name);
-      put.set(name, { at: moments, until: performance.now() + answerWithinMs });
+      put.set(name, { at: moments, since: performance.now() });
       if (put.size > limits.kept) put.delete(put.keys().next().value as string);
     },
     takeAnswer(scope, held, arrivedAt) {
       const name = nameOf(scope, held);
       const question = put.get(name);
       if (question === undefined || question.at > arrivedAt) return false;
+      const waitedMs = performance.now() - question.since;
+      if (waitedMs < thinkMs) return false;
       put.delete(name);
-      return question.until > performance.now();
+      return waitedMs < answerWithinMs;
     },
   };
 }

@@ -24,6 +24,8 @@ export interface ToolCallsOptions {
   readonly policies: PolicyFile;
   /** Is told, once each, what the policy file names and the server does not have. */
   readonly onStranger?: (sentence: string) => void;
+  /** How soon after a question a call can be its answer. @default 0 */
+  readonly thinkMs?: number;
 }
 
 export interface ToolCalls {
@@ -54,11 +56,11 @@ export interface PassedTool {
 /** With the key, where the server takes one. Nobody waits for the answer any more when `signal` aborts. */
 export type Forward = (key: SentKey | undefined, signal: AbortSignal) => Promise<Reply>;
 
-export function toolCalls({ semel, server, policies, onStranger }: ToolCallsOptions): ToolCalls {
+export function toolCalls({ semel, server, policies, onStranger, thinkMs }: ToolCallsOptions): ToolCalls {
   const guards = new Map<string, ToolGuard>();
   const told = new Set<string>();
   const changes = createChanges(semel, server);
-  const questions = createQuestions();
+  const questions = createQuestions(thinkMs);
   let unlisted = 0;
   return {
     check(tools) {

@@ -4,6 +4,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/core/limits.ts';
 import { eventually } from '../cli/place.ts';
 import { httpClient, stdioClient } from './clients.ts';
 import { httpProxy } from './http-proxy.ts';
@@ -213,6 +214,9 @@ test('over HTTP each caller has its own last change, and a caller is asked only 
   // Passed on as idempotent, and noted.
   await ann!.call('put', { to: 'x' });
   expect(isQuestion(await send(ann, 'x'))).toBe(true);
+  // Nobody has read a question so soon: this one was sent beside it.
+  expect(isQuestion(await send(ann, 'x'))).toBe(true);
+  await new Promise((resolve) => setTimeout(resolve, limits.thinkMs + 100));
   expect((await send(ann, 'x')).isError).not.toBe(true);
   expect(here.lines('effects').filter((line) => line.startsWith('send x'))).toHaveLength(2);
 });
