@@ -15,7 +15,6 @@ import type { Profile } from './faults.ts';
 import { type Field, type SchemaRules, type Spelling, schemaOf } from './fields.ts';
 import { isCalendar, makePeriod, type Period, perOf } from './periods.ts';
 import { makeParts, makeTarget, makeVia, type Part, type TargetPlan } from './targets.ts';
-import { unexplored } from './unexplored.ts';
 import { makeWishes, type Wish } from './wishes.ts';
 import type { Target } from './world.ts';
 
@@ -82,8 +81,7 @@ export function makePlan(chance: Chance, index: number, bias: Profile['bias']): 
   const via = makeVia(chance, parts);
   const definition = { ...makeDefinition(chance, `tool${index}`, bias, traits.hasPrepare, target), ...via };
   const first: Draft = { ...words, definition: { ...definition, ...words.lists }, period };
-  const drafts =
-    chance.happens(0.3) && !unexplored.has('was') ? [first, nextVersion(chance, first)] : [first];
+  const drafts = chance.happens(0.3) ? [first, nextVersion(chance, first)] : [first];
   const callers = chance.happens(0.2) ? chance.pick(severalCallers) : [undefined];
   const callerKey = chance.happens(0.3) ? 'order-17' : undefined;
   const classifies = parts.length === 1 && parts[0]?.way === 'sdk' && chance.happens(0.4);

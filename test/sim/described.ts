@@ -100,9 +100,11 @@ const inTheNetworkMs = 60_000;
 /** What the documentation promises of `verifyAfter`, from what the author wrote. */
 export function quietTermsIn(plans: readonly Plan[]): (request: ClaimRequest) => QuietTerms {
   const known = new Map<string, QuietTerms>();
+  // A sweep of one version claims records of the other, whose keys carry another name.
   for (const { versions } of plans)
     for (const { definition } of versions)
-      known.set(`${definition.name} ${definition.version}`, quietTerms(definition));
+      for (const { definition: named } of versions)
+        known.set(`${named.name} ${definition.version}`, quietTerms(definition));
   return ({ key, version }) => known.get(`${key.slice(0, key.indexOf('/'))} ${version}`) as QuietTerms;
 }
 

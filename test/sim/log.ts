@@ -160,6 +160,11 @@ export interface Log {
   readonly lost: Set<string>;
   readonly violations: Violation[];
   keyLog(key: string): KeyLog;
+  /**
+   * The attempt that a run or a look of this call belongs to: the last one that it claimed, or the one under this fence. With
+   * two versions of a tool the record may have another key than the call, also after its caller gave up.
+   */
+  attemptOf(call: CallLog, fence?: number): Attempt | undefined;
   violated(invariant: string, detail: string): void;
 }
 
@@ -198,6 +203,14 @@ export function createLog(): Log {
         keys.set(key, found);
       }
       return found;
+    },
+    attemptOf({ id, key }, fence) {
+      const isMeant = (attempt: Attempt) => fence === undefined || attempt.fence === fence;
+      const isOwn = (attempt: Attempt) => attempt.call === id && isMeant(attempt);
+      const found = [...keys.values()].flatMap(({ attempts }) => attempts.findLast(isOwn) ?? []);
+      const own = found.sort((a, b) => a.claimedAt - b.claimedAt).at(-1);
+      // A sweep claims in the name of the call that the record was made for.
+      return own ?? keys.get(key)?.attempts.findLast(isMeant);
     },
     violated: (invariant, detail) => void violations.push({ invariant, detail }),
   };

@@ -44,7 +44,7 @@ describe('the simulator', () => {
       redact: true,
       permissions: 'asked before anything is claimed',
       share: true,
-      was: 'waits in unexplored.ts',
+      was: true,
       mode: 'observing gives the promise up',
       onDoubt: true,
     };

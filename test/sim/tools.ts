@@ -48,7 +48,7 @@ export function toolFor(sim: Sim, plan: Plan, contract: Contract, worker: Worker
       if (plan.isLazy) return later(() => sendAll(run));
       const value = await sendAll(run);
       if (!ctx.signal.aborted) call.returned = true;
-      const attempt = log.keyLog(call.key).attempts.find(({ fence }) => fence === ctx.fence);
+      const attempt = log.attemptOf(call, ctx.fence);
       if (attempt !== undefined) attempt.returned = true;
       return value;
     },
@@ -88,8 +88,8 @@ export function seen(
 
 /** A careful tool looks before it sends. */
 function lookFirst({ log, world }: Sim, plan: Plan, call: CallLog, fence: number): void {
-  const generation = log.keyLog(call.key).attempts.find((each) => each.fence === fence)?.generation ?? 0;
-  const found = seen(world, plan, call.key, generation);
+  const attempt = log.attemptOf(call, fence);
+  const found = seen(world, plan, attempt?.key ?? call.key, attempt?.generation ?? 0);
   if (typeof found === 'string') return;
   const effect = log.effects.find(({ id }) => id === found.effect);
   // It looks for what it was asked to do, and by whom: under a caller's own key there may be something else.
@@ -118,10 +118,10 @@ async function verify(
   call: CallLog,
 ): Promise<Verification> {
   const { chance, scheduler, faults, log, world } = sim;
-  const known = log.keyLog(call.key);
+  const known = log.keyLog(log.attemptOf(call)?.key ?? call.key);
   known.looks += 1;
   if (known.looks > known.attempts.filter((each) => each.for === 'verify').length)
-    log.violated('`verify` asks under a claim', `${call.id} looks for ${call.key}`);
+    log.violated('`verify` asks under a claim', `${call.id} looks for ${known.key}`);
   const slow = () =>
     faults.strike('verify slow', 0.15)
       ? scheduler.pause(chance.between(500, 40_000), worker, 'verify is slow')
@@ -132,7 +132,7 @@ async function verify(
   // Of the attempt that asks; a sweep goes by the record as it is.
   const { attempts } = known;
   const own = attempts.findLast(({ call: by }) => by === call.id) ?? attempts.at(-1);
-  const found = seen(world, plan, call.key, own?.generation ?? 0);
+  const found = seen(world, plan, known.key, own?.generation ?? 0);
   await slow();
   if (faults.active && chance.happens(0.06)) await blocked(sim, contract, worker);
   if (found === 'a part') return unsure('only a part of it landed');

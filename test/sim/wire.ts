@@ -8,7 +8,7 @@ import { isRepeatable } from '../../src/core/words.ts';
 import type { AttemptContext } from '../../src/runner/index.ts';
 import type { Plan } from './contracts.ts';
 import { meaningOf, readMeaning } from './fields.ts';
-import type { Attempt, CallLog } from './log.ts';
+import type { Attempt, CallLog, KeyLog } from './log.ts';
 import type { Sim } from './sim.ts';
 import { namespace } from './store-host.ts';
 import { host, type Part } from './targets.ts';
@@ -153,7 +153,7 @@ export function untilAborted(signal: AbortSignal | null | undefined): Promise<ne
 function send(run: Run, part: number, key: string | undefined): Promise<Answer> {
   const { sim, plan, contract, worker, call, args, ctx, prepared } = run;
   const { world, log } = sim;
-  const attempt = log.keyLog(call.key).attempts.find(({ fence }) => fence === ctx.fence);
+  const attempt = log.attemptOf(call, ctx.fence);
   const generation = attempt?.generation ?? 0;
   call.sent.push(ctx.fence);
   if (attempt !== undefined) maySend(run, attempt);
@@ -165,7 +165,7 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
     );
   return world.send(worker, {
     target: plan.target,
-    key: call.key,
+    key: attempt?.key ?? call.key,
     generation,
     fence: ctx.fence,
     part,
@@ -173,7 +173,7 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
     identity: identityOf(call.scope, meaningOf(readMeaning(args), plan.identity)),
     body: JSON.stringify([args, prepared ?? null, part]),
     providerKey: key,
-    mayBeReworded: mayBeReworded(plan, contract),
+    mayBeReworded: () => mayBeReworded(plan, contract, log.keyLog(attempt?.key ?? call.key)),
     bound: contract.quietMs,
     mustAnswer: !Number.isFinite(contract.timeoutMs),
     call: call.id,
@@ -181,11 +181,12 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
 }
 
 /** Where no key of a record is trusted, it keeps no words for one: redacted, an unverified row, a key that is not ours. */
-function mayBeReworded({ parts, versions }: Plan, contract: Contract): boolean {
+function mayBeReworded({ parts, versions }: Plan, contract: Contract, { verdicts }: KeyLog): boolean {
   const { redact, rerunWithinMs, provider, effect, onDoubt } = contract;
   const isForeign = provider?.sdkKey === undefined && parts.some(({ madeUpKey }) => madeUpKey);
-  // Known, and harmless: code of another major version repeats a repeatable effect in its own words, under the old key.
-  const isRepeated = isRepeatable(effect) || onDoubt === 'rerun';
+  // Known, and harmless: where a repeat is accepted, code of another major version sends its own words under the old key.
+  const isAccepted = verdicts.some(({ act }) => act === 'runAgain');
+  const isRepeated = isRepeatable(effect) || onDoubt === 'rerun' || isAccepted;
   const isOtherCode = isRepeated && versions.some(({ definition }) => definition.version === '2');
   return redact.length > 0 || rerunWithinMs === null || isForeign || isOtherCode;
 }

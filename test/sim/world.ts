@@ -29,7 +29,7 @@ export interface EffectRequest {
   readonly body: string;
   readonly providerKey: string | undefined;
   /** Its words may not be stored, so nobody else can send them again. */
-  readonly mayBeReworded: boolean;
+  readonly mayBeReworded: () => boolean;
   /** How long a request may be under way before "not landed" is believed. */
   readonly bound: number;
   /** Nothing else ends it: its attempt has no timeout. */
@@ -69,7 +69,7 @@ export function createWorld(scheduler: Scheduler, chance: Chance, faults: Faults
     const earlier = honours ? remembered.get(providerKey) : undefined;
     if (earlier !== undefined && scheduler.now < earlier.at + (target.remembersMs as number)) {
       if (earlier.body !== body) {
-        if (request.mayBeReworded) return { kind: 'refused' };
+        if (request.mayBeReworded()) return { kind: 'refused' };
         log.violated(
           'the same key is sent with the same request',
           `${request.key}: ${earlier.body} / ${body}`,

@@ -211,7 +211,12 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
     const saidOf = (key: string) =>
       sent.swaps.flatMap((swap, index): (Row | undefined)[] => {
         const said = reply.answers[index] as Swapped;
-        return swap.key === key && !said.done ? [said.found?.row] : [];
+        if (swap.key !== key) return [];
+        if (!said.done) return [said.found?.row];
+        // Another claim left its link there in the same exchange: this one was decided before or after it.
+        return swap.write !== undefined && isLinkStep(swap.write)
+          ? [swap.write.before?.row, swap.write.row]
+          : [];
       });
     const seen = keys.map(saidOf);
     if (seen.some((found) => found.length === 0))
