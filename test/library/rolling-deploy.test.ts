@@ -13,6 +13,8 @@ import { fakeClock, rest } from './support.ts';
 type Any = any;
 
 const base = { name: 'mail', effect: 'write-non-idempotent', per: 'ever' } as const;
+const dayMs = 24 * 3_600_000;
+const mail = { per: 'turn', window: '10d' } as const;
 const on = { conversation: 'c', turn: 't', run: 'r', at: new Date('2026-06-19T09:00:00Z') };
 
 const stores: readonly (readonly [string, (clock: ReturnType<typeof fakeClock>) => Store])[] = [
@@ -178,6 +180,19 @@ describe.each(stores)('on %s', (_name, storeOn) => {
     expect(sent).toHaveLength(2);
   });
 
+  test('a link lasts as long as the record that it leads to, however old the link is', async () => {
+    const { worker, sent, clock, store } = deployment();
+    const after = worker({ ...mail, name: 'new', was: [{ name: 'old' }] });
+    await after.call(args);
+    clock.jump(35 * dayMs);
+    await after.call(args);
+    expect(sent).toHaveLength(2);
+    clock.jump(7 * dayMs);
+    await store.prune(10);
+    expect((await worker({ ...mail, name: 'old' }).call(args)).receipt.replayed).toBe(true);
+    expect(sent).toHaveLength(2);
+  });
+
   test('a call that an adapter dispatches again in another turn is found by the other version', async () => {
     const { worker, sent } = deployment();
     const turn = { effect: 'irreversible', per: 'turn' } as const;
@@ -187,4 +202,24 @@ describe.each(stores)('on %s', (_name, storeOn) => {
     expect(again.receipt.replayed).toBe(true);
     expect(sent).toHaveLength(1);
   });
+});
+
+test('a link that was left under a wrong clock goes no earlier than its record', async () => {
+  const clock = fakeClock();
+  let offMs = -40 * dayMs;
+  const store = memoryStore({
+    time: () => ({ wall: clock.now() + offMs, mono: clock.mono(), boot: 'b', steady: offMs === 0 }),
+  });
+  const sent: unknown[] = [];
+  const run = (args: Any) => sent.push(args);
+  const worker = (form: object) => {
+    const options = { store, clock, namespace: 'shop', cache: false, onWarning: () => undefined };
+    const tool = createSemel(options).tool({ ...base, ...mail, run, ...form } as Any) as Any;
+    return () => tool.try({ id: 1 }, on);
+  };
+  await worker({ name: 'new', was: [{ name: 'old' }] })();
+  offMs = 0;
+  await store.prune(10);
+  expect((await worker({ name: 'old' })()).receipt.replayed).toBe(true);
+  expect(sent).toHaveLength(1);
 });

@@ -2,7 +2,7 @@
 // new one. They meet on one record because a claim first leaves a link under every earlier form of its key. The link is
 // written before the claim, so a worker that dies in between leaves one that leads nowhere, which stops nobody.
 
-import type { Asking, ClaimRequest, Row } from '../store.ts';
+import type { Asking, ClaimRequest, Retention, Row } from '../store.ts';
 import { formOf, lossOf } from './claim.ts';
 import { isExpired, type Time } from './state.ts';
 
@@ -20,6 +20,9 @@ export type FormStep =
   /** The claim acts on this form; `row` is its record, if it has one. */
   | { readonly kind: 'claim'; readonly form: number; readonly row: Row | undefined };
 
+/** A look has neither token nor retention, and writes no links. */
+type FormAsking = Asking & Partial<Pick<ClaimRequest, 'token' | 'retention'>>;
+
 export function formsOf({ key, olderKeys }: Asking, newer: readonly string[] = []): Forms {
   return { keys: [key, ...newer, ...olderKeys], newer };
 }
@@ -35,7 +38,7 @@ export function isLink(row: Row | undefined): boolean {
 export function nextStep(
   { keys, newer }: Forms,
   rows: readonly (Row | undefined)[],
-  asking: Asking & { readonly token?: string },
+  asking: FormAsking,
   time: Time,
 ): FormStep {
   const links = rows[0]?.movedTo ?? [];
@@ -49,19 +52,29 @@ export function nextStep(
   const form = own >= 0 ? own : formOf(records, time);
   const to = keys[form] as string;
   const step: FormStep = { kind: 'claim', form, row: records[form] };
-  // Losing changes nothing. A claim for one generation comes after a first claim, which has left its links.
-  if (asking.generation !== null || lossOf(step.row, asking, time) !== undefined) return step;
+  // Losing changes nothing. A claim that is asked again, or for one generation, comes after one that has left its links.
+  if (own >= 0 || asking.generation !== null || lossOf(step.row, asking, time) !== undefined) return step;
   for (let index = 1 + newer.length; index < keys.length; index += 1) {
     const record = records[index];
     const isLive = record !== undefined && !isExpired(record, time);
-    if (index === form || isLive || leadsTo(rows[index], to)) continue;
+    if (index === form || isLive || leadsTo(rows[index], to, asking, time)) continue;
     return { kind: 'link', form: index, to };
   }
   return step;
 }
 
-function leadsTo(row: Row | undefined, key: string): boolean {
-  return row?.status === 'released' && row.movedTo?.includes(key) === true;
+/** The link is there, and will be for as long as the record that is about to be claimed. */
+function leadsTo(row: Row | undefined, key: string, { retention }: FormAsking, time: Time): boolean {
+  if (row?.status !== 'released' || row.movedTo?.includes(key) !== true) return false;
+  if (row.expiresAt === null || retention === undefined) return true;
+  const neededUntil = linkExpiry(retention, time);
+  return neededUntil !== null && row.expiresAt >= neededUntil - longerMs / 2;
+}
+
+/** By a wrong clock a link might go before the record that it leads to: it then stays. */
+function linkExpiry({ keep, windowMs, periodEndsAt }: Retention, time: Time): number | null {
+  if (keep || !time.steady) return null;
+  return Math.max(time.wall, periodEndsAt ?? 0) + windowMs + longerMs;
 }
 
 /** An earlier form may stand for many new keys. Those claimed last are kept: any one that stands stops the old worker. */
@@ -82,7 +95,6 @@ export function linked(
   floor: number,
 ): Row {
   const fence = Math.max(floor, row?.fence ?? 0) + 1;
-  const { keep, windowMs, periodEndsAt } = request.retention;
   const { namespace, version, effect, owner } = request;
   const message = `Claimed under a newer form of its contract: ${to}`;
   return {
@@ -98,7 +110,7 @@ export function linked(
     ...{ fingerprint: null, leaseBoot: null, leaseUntil: null, retention: null, args: null, prepared: null },
     ...{ content: null, result: null, news: null, error: { code: 'NOT_LANDED', message, retriable: true } },
     ...{ createdAt: time.wall, updatedAt: time.wall, settledAt: time.wall },
-    expiresAt: keep ? null : Math.max(time.wall, periodEndsAt ?? 0) + windowMs + longerMs,
+    expiresAt: linkExpiry(request.retention, time),
     ...{ firstDispatchedAt: null, lastDispatchedAt: null, quietAt: null, tailMs: 0, notAfter: null },
     ...{ conversation: null, turn: null, toolCallId: null, run: null, again: null, caller: null },
     movedTo: [...(row?.movedTo ?? []).filter((each) => each !== to), to].slice(-mostLinks),
