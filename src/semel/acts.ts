@@ -54,7 +54,9 @@ function insteadOfReopening({ inDoubt, lapsed, status }: StoredRecord): string {
 export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {
   const evidence = now === undefined ? {} : { status: now.status, ref: refOf(now), inDoubt: now.inDoubt };
   const sentences: Record<ResolveRefusal, [string, string?]> = {
-    gone: ['is no more.'],
+    gone: now?.expired
+      ? ['has expired and no longer answers for its key.', 'Call again: the call runs.']
+      : ['no longer exists.'],
     stale:
       now?.status === 'succeeded' || now?.status === 'failed'
         ? [`has been settled since it was looked at (${now.status}).`, 'There is nothing left to decide.']

@@ -7,6 +7,7 @@ import {
   event,
   expiryOf,
   forgotten,
+  isExpired,
   isInDoubt,
   isSettled,
   quietInMs,
@@ -64,7 +65,11 @@ function refusalOf(row: Row, request: ResolveRequest, time: Time): ResolveRefusa
   if (row.fence !== request.seen.fence || row.lastDispatchedAt !== request.seen.dispatchedAt) return 'stale';
   const { act, force } = request;
   if (act.type === 'forget') return isSettled(row) ? undefined : 'not settled';
-  if (act.type === 'reopen') return row.status === 'failed' ? undefined : 'not failed';
+  if (act.type === 'reopen') {
+    // It no longer answers for its key: by now another record may, under another form of the key.
+    if (isExpired(row, time)) return 'gone';
+    return row.status === 'failed' ? undefined : 'not failed';
+  }
   if (act.type === 'died') return row.status === 'running' ? undefined : 'not running';
   // Freed to run again, it is still an open question: whoever said so may think better of it.
   const toRunAgain = row.status === 'released' && row.doubtSince !== null;

@@ -317,6 +317,19 @@ export const verdictCases = [
   }),
 
   behaviour(
+    'what no longer answers for its key is not reopened: another record may answer by now',
+    ['time'],
+    async (scene) => {
+      await (await scene.take({ crossing: true })).settle('failed');
+      await inDoubt(scene, { key: 'mail.send/=given-up' });
+      await scene.resolved(abandon, { key: 'mail.send/=given-up' });
+      await scene.advance(window + hour);
+      refusedAs(await scene.resolve(reopen), 'gone');
+      refusedAs(await scene.resolve(reopen, { key: 'mail.send/=given-up', force: true }), 'gone');
+    },
+  ),
+
+  behaviour(
     'a refusal that is reopened is free, under a fresh key and in the same generation',
     [],
     async (scene) => {
