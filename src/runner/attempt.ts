@@ -5,7 +5,7 @@ import { decodeResult, encodeResult } from '../core/codec.ts';
 import { majorOf } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
-import type { Held, Refusal, StoredRecord } from '../store/store.ts';
+import type { Held, Refusal, StoredRecord, Wording } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, contextFor, type RequestLog, sentBlindly } from './context.ts';
 import { mayRepeat, rerunWithin } from './doubt.ts';
@@ -105,6 +105,11 @@ export function startAttempt({
     ? clock.setTimeout(() => abortAndEnd(timedOut(contract)), contract.timeoutMs, 'background')
     : undefined;
 
+  function forgetPrepared(): void {
+    prepared = undefined;
+    attempt.hasPrepared = false;
+  }
+
   function abortAndEnd(reason: Error): void {
     isOver = true;
     heartbeat.stop();
@@ -192,17 +197,20 @@ export function startAttempt({
     },
     async clear() {
       await ready();
+      const isOther = !isSameCode(call, claimed);
       const answer = await ledger.clear({
         ...held,
         crossing: contract.dispatch === 'claim',
         seenAt: attempt.record.readAt,
         // Other code sends other words, which a provider would refuse under the old key.
-        freshKey: contract.provider?.replaysErrors === true || !isSameCode(call, claimed),
+        freshKey: contract.provider?.replaysErrors === true || isOther,
+        ...(isOther ? { wording: wordingOf(call) } : {}),
         rerunWithinMs: contract.rerunWithinMs,
         quietMs: contract.quietMs,
       });
       if (!answer.ok) return answer.why;
       attempt.record = answer.record;
+      if (isOther) forgetPrepared();
       return undefined;
     },
     cancel: stop.ask,
@@ -247,6 +255,10 @@ function keptFirstWording(call: Call, claimed: StoredRecord): boolean {
     redact.length === 0 &&
     isSameCode(call, claimed)
   );
+}
+
+function wordingOf({ tool, storedArgs, content }: Call): Wording {
+  return { version: tool.contract.version, args: storedArgs(), content: content() };
 }
 
 /** Code of another major version may not understand the args that were stored. */

@@ -2,6 +2,7 @@
 // attempts keep dying before the line is closed as poisoned, so that it stops killing workers; and one whose
 // holder lapsed with another attempt's success on file is settled with it.
 
+import { majorOf } from '../../core/contract.ts';
 import { isRepeatable, stricter } from '../../core/words.ts';
 import type { Asking, ClaimAnswer, ClaimRequest, Loss, News, Row, StoreEvent } from '../store.ts';
 import { landedBy } from './endings.ts';
@@ -218,10 +219,16 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
   // A target that honours our key compares the request too: what it may have seen must be sent again as it was.
   // And what was prepared stays with the words from which it was, and a question with what it is about.
   const isKeptWhole = row.keyed || row.prepared !== null || request.for === 'verify';
-  const keepsFirstWording = row.lastDispatchedAt !== null && isKeptWhole;
+  // Code of another major version sends its own words. Nothing has landed under the key of a free record, so there it gets
+  // a fresh one: under the old one a provider would refuse other words.
+  const isOtherCode = request.for !== 'verify' && majorOf(row.version) !== majorOf(request.version);
+  const keepsFirstWording = row.lastDispatchedAt !== null && isKeptWhole && !isOtherCode;
+  const fence = row.fence + 1;
   return {
     ...row,
-    fence: row.fence + 1,
+    fence,
+    keyFence: isOtherCode && row.doubtSince === null && !isInDoubt(row, time) ? fence : row.keyFence,
+    prepared: isOtherCode ? null : row.prepared,
     token: request.token,
     status: 'running',
     dispatched: false,

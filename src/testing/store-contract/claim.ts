@@ -160,6 +160,22 @@ export const claimCases = [
     assert.equal(record?.expiresAt, (record?.readAt ?? 0) + 5_000);
   }),
 
+  behaviour(
+    'code of another major version goes on with a free record in its own words, under a fresh key',
+    [],
+    async (scene) => {
+      const first = await scene.take({ keyed: true, crossing: false });
+      await first.send({ prepared: '"of version 1"' });
+      await first.settle('released');
+      const next = await scene.take({ keyed: true, version: '2.0.0', args: '{"mail":"ada"}' });
+      assert.equal(next.generation, first.generation);
+      assert.deepEqual(
+        [next.record.version, next.record.args, next.record.prepared, next.record.keyFence],
+        ['2.0.0', '{"mail":"ada"}', null, next.fence],
+      );
+    },
+  ),
+
   behaviour('a released record is free for another fingerprint, as a new generation', [], async (scene) => {
     const first = await scene.take({ fingerprint: 'a', crossing: true });
     await first.settle('released');
