@@ -7,25 +7,30 @@ import { SemelError } from '../core/errors.ts';
 export type WithinDeadline = <Answer>(answer: Promise<Answer>) => Promise<Answer>;
 
 interface Waiting {
-  readonly until: number;
+  until: number;
   giveUp(): void;
 }
 
 const limitMs = 15_000;
+/** A timer this late means that the process was stopped or blocked. Answers that came meanwhile are delivered after it. */
+const lateMs = 1_000;
 
 /** One timer for all that is asked: to set and clear one for each call would cost more than the bookkeeping. */
 export function createDeadline(clock: Clock): WithinDeadline {
   const waiting = new Set<Waiting>();
   let isArmed = false;
+  let dueAt = 0;
 
   function arm(ms: number): void {
     isArmed = true;
+    dueAt = clock.mono() + ms;
     clock.setTimeout(giveUpLate, ms, 'background');
   }
 
   function giveUpLate(): void {
     isArmed = false;
     const now = clock.mono();
+    if (now - dueAt > lateMs) for (const one of waiting) one.until = Math.max(one.until, now + lateMs);
     for (const one of waiting) {
       // In the order in which they began, and each waits equally long.
       if (one.until > now) {

@@ -87,7 +87,9 @@ function uncovered(known: KeyLog, contract: Contract, earlier: Effect, later: Ef
       (earlier.fence === later.fence ||
         known.attempts.some(({ fence, unbounded }) => unbounded && between(fence))));
   if (accepted) return undefined;
-  const isKeyed = contract.rerunWithinMs !== null;
+  // Under a key that an SDK made up, too, the target knows the second as long as it remembers the first.
+  const isSameKey = earlier.providerKey !== undefined && earlier.providerKey === later.providerKey;
+  const isKeyed = contract.rerunWithinMs !== null || isSameKey;
   if (isKeyed && (outlivesMargin(known, contract, earlier) || outlivesMargin(known, contract, later)))
     return undefined;
   const verdict = known.verdicts.some(

@@ -183,7 +183,7 @@ export function createStoreHost({
     for (const other of elsewhere) {
       const record = await read(other.key);
       const twin = record && other.wanted.get(record.generation);
-      if (record === undefined || twin?.identity !== call.identity) continue;
+      if (record === undefined || twin?.identity !== call.identity || isOver(other, record)) continue;
       const state = stateOf(record, time.read());
       assertThat(
         state === 'expired' || (freeStates.includes(state) && record.doubtSince === null),
@@ -192,6 +192,12 @@ export function createStoreHost({
           `${call.id} acts on ${key} while ${other.key} of ${twin.id} is ${state}; both are ${call.identity}`,
       );
     }
+  }
+
+  /** Its window is over in true time; a clock that is wrong meanwhile may say otherwise. */
+  function isOver({ ending }: KeyLog, { status }: StoredRecord): boolean {
+    if (status !== 'succeeded' && status !== 'failed') return false;
+    return ending !== undefined && !ending.kept && scheduler.now >= ending.at + ending.windowMs;
   }
 
   /** A provider's memory of our key is counted from the first request that it may have seen, in true time. */

@@ -165,7 +165,8 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
     );
   return world.send(worker, {
     target: plan.target,
-    key: attempt?.key ?? call.key,
+    // Without a claim it belongs to no record but its own.
+    key: attempt?.key ?? call.keys[0] ?? call.key,
     generation,
     fence: ctx.fence,
     part,
