@@ -213,7 +213,7 @@ test('a link that was left under a wrong clock goes no earlier than its record',
   const sent: unknown[] = [];
   const run = (args: Any) => sent.push(args);
   const worker = (form: object) => {
-    const options = { store, clock, namespace: 'shop', cache: false, onWarning: () => undefined };
+    const options = { store, clock, namespace: 'shop', cache: false, onWarning: () => undefined } as const;
     const tool = createSemel(options).tool({ ...base, ...mail, run, ...form } as Any) as Any;
     return () => tool.try({ id: 1 }, on);
   };
