@@ -169,7 +169,8 @@ function notTooOld({ log, faults }: Ended, call: CallLog): void {
   const isShared = log.calls.some(
     (other) =>
       other !== call &&
-      other.key === key &&
+      // Whatever record answered each of them: a flight goes by the keys that they have themselves.
+      other.keys[0] === call.keys[0] &&
       other.worker === worker &&
       other.askedAt <= askedAt &&
       goesOn(other),
