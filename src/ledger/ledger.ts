@@ -8,6 +8,7 @@ import type {
   ClearRequest,
   CrossAnswer,
   DispatchRequest,
+  Held,
   ListQuery,
   Loss,
   Page,
@@ -60,6 +61,8 @@ export interface Ledger {
   dispatch(request: DispatchRequest): Promise<CrossAnswer>;
   clear(request: ClearRequest): Promise<CrossAnswer>;
   settle(request: SettleRequest): Promise<SettleAnswer>;
+  /** An attempt that was ended by its timeout still runs, and may send; false: nobody waits for it any more. */
+  goesOn(held: Held): Promise<boolean>;
   resolve(request: ResolveRequest): Promise<ResolveAnswer>;
   /** What a claim would be told, without claiming. */
   look(asked: Asked): Promise<Lost>;
@@ -144,6 +147,11 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
         events.emit(noted, aboutRequest(request));
       }
       return answer;
+    },
+    async goesOn(held) {
+      const still = { outcome: 'unknown', result: null, error: null, keyed: false, found: false } as const;
+      const { record } = await ask(() => store.settle({ ...held, ...still, late: true }));
+      return record?.generation === held.generation && record.doubtSince !== null && !isSettled(record);
     },
     async resolve(request) {
       cache.drop(request.namespace, request.key, clock.mono());
@@ -241,6 +249,10 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
 /** Listeners have heard of this doubt: `verify` could not decide it, or its attempt was ended by its timeout before. */
 function isOldDoubt({ found, late }: SettleRequest): boolean {
   return found || late === true;
+}
+
+function isSettled({ status }: StoredRecord): boolean {
+  return status === 'succeeded' || status === 'failed';
 }
 
 function about({ namespace, contract, key, fence }: StoredRecord) {

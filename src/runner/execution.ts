@@ -4,7 +4,8 @@
 import type { Clock } from '../core/clock.ts';
 import type { SemelError } from '../core/errors.ts';
 import { isRepeatable } from '../core/words.ts';
-import type { Ledger } from '../ledger/index.ts';
+import { type Ledger, pause } from '../ledger/index.ts';
+import { goesOnMs } from '../store/rules/endings.ts';
 import type { Refusal, StoredRecord } from '../store/store.ts';
 import { type Attempt, startAttempt } from './attempt.ts';
 import type { Call } from './call.ts';
@@ -16,7 +17,11 @@ import { aborted, interrupted, tooLate } from './refusals.ts';
 import type { Try } from './tries.ts';
 
 /** Executes under an attempt, and says how it ended. */
-export type Body = (attempt: Attempt) => Promise<Try>;
+export interface Body {
+  (attempt: Attempt): Promise<Try>;
+  /** The effect is in somebody else's hands, who may never say how it ended. */
+  readonly isElsewhere?: true;
+}
 
 export interface ExecutionOptions {
   readonly ledger: Ledger;
@@ -67,10 +72,31 @@ export function createExecutions({ ledger, clock, concluding, onStart, warn }: E
     if ('ending' in ended) return ended;
     void effect.then((news) => conclude(concluding, attempt, { ...news, late: true })).catch(() => undefined);
     const mayHaveLanded = attempt.record.dispatched && !isRepeatable(attempt.record.effect);
+    if (mayHaveLanded && body.isElsewhere === undefined) void waitFor(attempt, effect);
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: ended.reason.message },
       thrown: ended.reason,
     };
+  }
+
+  /**
+   * While it ignores that its time is over it may send, so "not landed" must not be believed meanwhile. One that hangs
+   * for good is not waited for without end: then nothing would ever decide it.
+   */
+  async function waitFor({ held, call }: Attempt, effect: Promise<Try>): Promise<void> {
+    const { tailMs, timeoutMs } = call.tool.contract;
+    const until = clock.mono() + Math.max(timeoutMs, longestOverrunMs);
+    const ended = new AbortController();
+    const end = () => ended.abort();
+    effect.then(end, end);
+    const signals = [ended.signal, concluding.closing];
+    // The first one comes before what is waited for anyway is over.
+    for (let pauseMs = Math.max(firstBeatMs, tailMs / 3); ; pauseMs = Math.max(goesOnMs, tailMs) / 3) {
+      await pause(clock, pauseMs, signals, 'background');
+      if (signals.some((signal) => signal.aborted) || clock.mono() > until) return;
+      // A store that does not answer now may answer the next time.
+      if (!(await ledger.goesOn(held).catch(() => true))) return;
+    }
   }
 
   async function askThenRun(attempt: Attempt, { inDoubt }: Claimed, body: Body): Promise<Try> {
@@ -115,6 +141,10 @@ export function createExecutions({ ledger, clock, concluding, onStart, warn }: E
     },
   };
 }
+
+const firstBeatMs = 100;
+/** Longer than the usual clients wait for an answer. */
+const longestOverrunMs = 5 * 60_000;
 
 function undecided(because: string): Try {
   return { ending: { outcome: 'unknown', because }, thrown: undefined, verified: true };

@@ -7,6 +7,7 @@ import { SemelError } from '../core/errors.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 import {
   type AttemptContext,
+  type Body,
   type Call,
   emptyReceipt,
   meaningOf,
@@ -44,7 +45,7 @@ export function begin<Value>(runner: Runner, clock: Clock, call: Call): Promise<
 
 function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve, reject) => {
-    const result = runner.runWith(call, async (attempt) => {
+    const body: Body = async (attempt) => {
       const { ctx, log } = attempt.context();
       const { tool } = call;
       const threw = (given: unknown): Try => {
@@ -84,7 +85,8 @@ function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
         });
         resolve({ execute: true, attempt: open });
       });
-    });
+    };
+    const result = runner.runWith(call, Object.assign(body, { isElsewhere: true as const }));
     result.then((done) => resolve({ execute: false, result: done as Result<Value> }), reject);
   });
 }

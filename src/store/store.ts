@@ -265,7 +265,7 @@ export interface SettleRequest extends Held {
   readonly keyed: boolean;
   /** Found by a verifier: it tells of an effect of some attempt, and is never a second one. */
   readonly found: boolean;
-  /** The attempt was ended by its timeout before, and went on until now. */
+  /** The attempt was ended by its timeout before, and went on until now; without an error: it still runs. */
   readonly late?: true;
 }
 

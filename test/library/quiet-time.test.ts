@@ -1,6 +1,6 @@
 // `verifyAfter`: how long "not landed" has to wait once an attempt is over, or can send nothing more.
 
-import { landed, notLanded } from 'semel';
+import { landed, MaybeLanded, notLanded } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { gate, rest, rig } from './support.ts';
 
@@ -125,4 +125,91 @@ test('a run that went on after its timeout starts the wait anew when it ends', a
   expect(await tool.try({})).toMatchObject({ error: { code: 'IN_DOUBT', retryAfterMs: 19 * second } });
   await clock.advance(19 * second);
   expect(await tool({})).toBe('sent');
+});
+
+test('a run that goes on after its timeout holds "not landed" back until it has ended', async () => {
+  const { semel, another, clock } = rig();
+  const { land, landings, verify } = laggingTarget(clock, 0);
+  const { promise, resolve } = gate<string>();
+  const definition = { ...mail, timeout: '10s', verifyAfter: '30s', verify } as const;
+  const tool = semel.tool({ ...definition, run: () => promise.then(land).then(() => ({ id: 'late' })) });
+  const elsewhere = another().tool({ ...definition, run: () => ({ id: `again ${land()}` }) });
+  const first = tool.try({});
+  await clock.advance(10 * second);
+  expect(await first).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  for (let minutes = 1; minutes <= 4; minutes += 1) {
+    await clock.advance(minute);
+    expect(await elsewhere.try({})).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    expect(await tool.try({})).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  }
+  // Its client ignored the signal, and got through only now.
+  resolve('');
+  await rest();
+  expect(await elsewhere({})).toEqual({ id: 'late' });
+  expect(landings).toHaveLength(1);
+});
+
+test('the wait starts anew when such a run ends, also where somebody has asked meanwhile', async () => {
+  const { semel, another, clock } = rig();
+  const { promise, reject } = gate<string>();
+  let runs = 0;
+  const definition = { ...mail, timeout: '10s', verifyAfter: '30s', verify: () => notLanded() } as const;
+  const tool = semel.tool({ ...definition, run: () => promise });
+  const elsewhere = another().tool({ ...definition, run: () => ++runs });
+  void tool.try({});
+  await clock.advance(12 * second);
+  expect(await elsewhere.try({})).toMatchObject({ error: { code: 'IN_DOUBT' } });
+  await clock.advance(17 * second);
+  reject(new Error('socket hang up'));
+  await rest();
+  expect(await elsewhere.try({})).toMatchObject({ error: { code: 'IN_DOUBT', retryAfterMs: 30 * second } });
+  await clock.advance(30 * second);
+  expect(await elsewhere({})).toBe(1);
+});
+
+test.each([
+  ['returned', () => ({ id: 'sent' })],
+  [
+    'said that it may have landed',
+    () => {
+      throw new MaybeLanded('the socket hung up');
+    },
+  ],
+])('"not landed" waits for a run that %s without crossing the line', async (_, end) => {
+  const { semel, clock } = rig();
+  const { land, landings, verify } = laggingTarget(clock, 3 * second);
+  const tool = semel.tool({
+    ...mail,
+    dispatch: 'explicit',
+    run: () => {
+      land();
+      return end();
+    },
+    verify,
+  });
+  expect(await tool.try({})).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  expect(await tool.try({})).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  await clock.advance(4 * second);
+  expect(await tool({})).toEqual({ id: 'listed' });
+  expect(landings).toHaveLength(1);
+});
+
+test('an attempt that was begun and never settled is waited for until its timeout, and not for good', async () => {
+  const { semel, clock } = rig();
+  const tool = semel.tool({ ...mail, timeout: '10s', run: () => 'sent', verify: () => notLanded() });
+  expect(await semel.begin(tool, {})).toMatchObject({ execute: true });
+  await clock.advance(70 * second);
+  expect(await tool({})).toBe('sent');
+});
+
+test('a run that hangs for good is not waited for without end', async () => {
+  const { semel, another, clock } = rig();
+  const definition = { ...mail, timeout: '10s', verifyAfter: '1s', verify: () => notLanded() } as const;
+  const hanging = semel.tool({ ...definition, run: () => new Promise<string>(() => undefined) });
+  const next = another().tool({ ...definition, run: () => 'sent' });
+  void hanging.try({});
+  await clock.advance(5 * minute);
+  expect(await next.try({})).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+  await clock.advance(minute);
+  expect(await next({})).toBe('sent');
 });

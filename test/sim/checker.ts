@@ -321,7 +321,9 @@ function settledInTheEnd(log: Log, { call, plan }: FinalCall, record: StoredReco
   // Nobody can say of a part that it is all, or nothing.
   const isPartial = plan.parts.length > 1;
   // A sweep may have sent it once more not long before.
-  const isQuiet = log.keyLog(call.key).attempts.every((attempt) => quietAtOf(attempt) <= call.askedAt);
+  const isQuiet = log
+    .keyLog(call.key)
+    .attempts.every((attempt) => quietAtOf(attempt) + attempt.overrunMs <= call.askedAt);
   if (
     isOpen &&
     asked &&

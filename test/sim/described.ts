@@ -4,7 +4,7 @@
 import { durationMs } from '../../src/core/duration.ts';
 import type { ClaimRequest } from '../../src/store/store.ts';
 import type { Plan, Version } from './contracts.ts';
-import type { QuietTerms } from './log.ts';
+import { overrunMs, type QuietTerms } from './log.ts';
 import type { Wish } from './wishes.ts';
 
 const shown = (value: unknown) =>
@@ -113,5 +113,6 @@ function quietTerms({ timeout, lease, verifyAfter }: Version['definition']): Qui
   const leaseMs = ms(lease ?? '60s');
   const runsMs = timeout === 'none' ? leaseMs : Math.max(ms(timeout ?? '10m'), leaseMs);
   const tailMs = verifyAfter === undefined ? inTheNetworkMs : ms(verifyAfter);
-  return { quietMs: runsMs + tailMs, renewedMs: leaseMs + tailMs, tailMs };
+  const timeoutMs = timeout === 'none' ? Number.POSITIVE_INFINITY : ms(timeout ?? '10m');
+  return { quietMs: runsMs + tailMs, renewedMs: leaseMs + tailMs, tailMs, overrunMs: overrunMs(timeoutMs) };
 }

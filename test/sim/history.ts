@@ -10,7 +10,7 @@ import { contractNumbers, describe, quietTermsIn } from './described.ts';
 import { createEchoes } from './echoes.ts';
 import { createFaults, type Faults, pickProfile } from './faults.ts';
 import { countFeatures } from './features.ts';
-import { type CallLog, createLog, type Violation } from './log.ts';
+import { type CallLog, createLog, overrunMs, type Violation } from './log.ts';
 import type { NetworkOptions, Outage } from './network.ts';
 import { operate } from './operators.ts';
 import { createScheduler, drain, Endless, type Owner, stamp } from './scheduler.ts';
@@ -361,7 +361,7 @@ function outagesOf({ chance, faults: { profile } }: Sim): Outage[] {
 
 /** When nothing of an attempt can be on its way any more, however it ended. */
 const quietMs = ({ quietMs, timeoutMs, leaseMs }: Contract) =>
-  quietMs + (Number.isFinite(timeoutMs) ? timeoutMs : leaseMs);
+  quietMs + (Number.isFinite(timeoutMs) ? timeoutMs + overrunMs(timeoutMs) : leaseMs);
 
 function lookAt(host: Sim['host'], keys: Iterable<string>): Map<string, StoredRecord | undefined> {
   const records = new Map<string, StoredRecord | undefined>();

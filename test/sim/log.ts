@@ -15,6 +15,8 @@ export interface QuietTerms {
   readonly renewedMs: number;
   /** This long after it reported its end. */
   readonly tailMs: number;
+  /** So much longer, where it hangs. */
+  readonly overrunMs: number;
 }
 
 /** One claim that was won. */
@@ -42,6 +44,11 @@ export interface Attempt extends QuietTerms {
   sentAt: number | undefined;
   /** `run` returned a value, in time or not. */
   returned: boolean;
+}
+
+/** How long a run that hangs past its timeout is waited for, by what the documentation says; and how far it is ahead. */
+export function overrunMs(timeoutMs: number): number {
+  return Number.isFinite(timeoutMs) ? Math.max(timeoutMs, 300_000) + 30_000 : 0;
 }
 
 /** When nothing of an attempt can be on its way any more, by what the documentation says. */

@@ -53,7 +53,13 @@ export function release(row: Row, request: Pick<SettleRequest, 'error'>, time: T
 }
 
 /** Nobody knows. Also the ending of an attempt that is sure of itself, where an earlier one is not accounted for. */
-export function doubt(row: Row, request: Pick<SettleRequest, 'error' | 'result'>, time: Time): Row {
+export function doubt(
+  row: Row,
+  request: Pick<SettleRequest, 'error' | 'result'> & Partial<Pick<SettleRequest, 'outcome' | 'found'>>,
+  time: Time,
+): Row {
+  // One that cannot tell, and did more than ask, may have sent something before it crossed the line.
+  const maySend = row.dispatched || (request.outcome === 'unknown' && request.found === false);
   return {
     ...ended(row, time),
     status: 'unknown',
@@ -62,15 +68,19 @@ export function doubt(row: Row, request: Pick<SettleRequest, 'error' | 'result'>
     // What the provider called it helps to find out.
     result: request.result ?? row.result,
     // The attempt has reported its end, so it sends nothing more: what may still be on its way is the tail.
-    quietAt: row.dispatched ? quietAfter(row.tailMs, earlierQuiet(row), time) : row.quietAt,
+    quietAt: maySend ? quietAfter(row.tailMs, earlierQuiet(row), time) : row.quietAt,
     expiresAt: null,
   };
 }
 
-/** The attempt went on sending until now. */
-export function quietAgain(row: Row, time: Time): Row {
-  return row.dispatched ? { ...row, quietAt: quietAfter(row.tailMs, row.quietAt, time) } : row;
+/** An attempt went on sending until now, and perhaps goes on. */
+export function quietAgain(row: Row, { error }: Pick<SettleRequest, 'error'>, time: Time): Row {
+  const waitMs = error === null ? Math.max(row.tailMs, goesOnMs) : row.tailMs;
+  return { ...row, quietAt: quietAfter(waitMs, row.quietAt, time) };
 }
+
+/** One that still runs says so at a third of this, or of its tail where that is longer. */
+export const goesOnMs = 30_000;
 
 /** With an earlier attempt unaccounted for, its own waiting time stands. */
 function earlierQuiet(row: Row): number | null {

@@ -44,7 +44,7 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
 function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { outcome } = request;
   // It ended later than it was taken to have ended, so "not landed" waits from now on.
-  const since = request.late && row.status === 'unknown' ? quietAgain(row, time) : row;
+  const since = request.late && row.status === 'unknown' ? quietAgain(row, request, time) : row;
   const told = since === row ? null : since;
   if (row.status === outcome) return answered(told, since, time, { settled: true, fenced: false });
   const isOpen = row.status === 'unknown' || row.status === 'released';
@@ -84,7 +84,12 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
     return answered(null, row, time, fenced, outcome === 'succeeded' ? told('lateNews') : undefined);
   }
   if (row.news?.token === request.token) return answered(null, row, time, fenced);
-  if (outcome !== 'succeeded') return answered(null, row, time, fenced, told('fenced'));
+  if (outcome !== 'succeeded') {
+    // It could send until now, whoever asked meanwhile: as long as nobody has accounted for it, "not landed" waits anew.
+    const since = request.late && isUnaccounted(row, fence) ? quietAgain(row, request, time) : null;
+    // One that only says that it still runs has no ending to tell.
+    return answered(since, since ?? row, time, fenced, request.error === null ? undefined : told('fenced'));
+  }
 
   if (row.status === 'failed') return answered(null, row, time, fenced, told('contradiction'));
   const isKnown = row.status === 'succeeded' || row.news !== null;
@@ -102,6 +107,11 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
   // tells whose that was: the first to report is no second effect, the next would be.
   const informed: Row = row.status === 'running' ? { ...row, news, updatedAt: time.wall } : { ...row, news };
   return answered(informed, informed, time, fenced, told('lateNews'));
+}
+
+/** The record is in doubt about this attempt, or about an earlier one too. */
+function isUnaccounted({ status, doubtSince }: Row, fence: number): boolean {
+  return (status === 'unknown' || status === 'running') && doubtSince !== null && doubtSince <= fence;
 }
 
 /** The holder did it itself; a verifier or somebody who never crossed the line only tells of it. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { day, hour, lease, minute, quiet, refusedBecause, tail } from './attempt.ts';
-import { behaviour, type Scene, unchanged } from './scene.ts';
+import { behaviour, refusedAs, type Scene, unchanged } from './scene.ts';
 
 /** An attempt lapsed after the line; a verifier holds the key, and the quiet time is over. */
 async function verifying(scene: Scene, over = {}) {
@@ -154,6 +154,42 @@ export const clearCases = [
     assert.equal((await holder.settle('unknown', { late: true })).record?.quietInMs, tail);
     assert.equal((await scene.read()).quietInMs, tail);
   }),
+
+  behaviour(
+    'an attempt that went on is waited for anew, whoever has asked since',
+    ['time'],
+    async (scene) => {
+      const holder = await scene.take({ crossing: true });
+      await holder.settle('unknown');
+      await scene.advance(tail - 1);
+      const verifier = await scene.take({ for: 'verify' });
+      // While it is asked, and once it could not tell; it goes on, and then it has ended.
+      assert.equal((await holder.settle('unknown', { late: true, error: null })).record?.quietInMs, tail);
+      await scene.advance(tail - 1);
+      await verifier.settle('unknown', { found: true });
+      assert.equal((await holder.settle('unknown', { late: true })).record?.quietInMs, tail);
+      assert.deepEqual(await scene.told(), ['takeover', 'fenced']);
+      await scene.advance(tail - 1);
+      refusedAs(await scene.resolve({ type: 'notLanded' }), 'early');
+      await scene.advance(1);
+      await (await scene.take({ for: 'verify' })).cleared();
+      // What was accounted for is not waited for any more.
+      await holder.settle('unknown', { late: true });
+      assert.equal((await scene.read()).quietInMs, 0);
+    },
+  ),
+
+  behaviour(
+    'an attempt that cannot tell is waited for, though it never crossed the line',
+    ['time'],
+    async (scene) => {
+      const holder = await scene.take();
+      assert.equal((await holder.settle('unknown')).record?.quietInMs, tail);
+      const again = await scene.take({ for: 'rerun' });
+      await scene.advance(tail - 1);
+      assert.equal((await again.settle('unknown')).record?.quietInMs, tail);
+    },
+  ),
 
   behaviour('a verifier that ends unsure leaves the waiting time as it was', ['time'], async (scene) => {
     await scene.take({ crossing: true });
