@@ -37,6 +37,8 @@ export interface ChildEnding {
   readonly timedOut: boolean;
   /** Somebody wanted this process to end, and the command was told. */
   readonly interruptedBy: NodeJS.Signals | undefined;
+  /** It was told to end, by us or by its terminal: the code that it ended with says nothing of what it did. */
+  readonly wasToldToEnd: boolean;
   readonly tookMs: number;
   /** Both streams as they came, the end of them. */
   readonly tail: Buffer;
@@ -76,6 +78,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   const startedAt = systemClock.mono();
   let timedOut = false;
   let interruptedBy: NodeJS.Signals | undefined;
+  let isToldByTerminal = false;
   let killer: NodeJS.Timeout | undefined;
   let child: ChildProcess | undefined;
   let streams: readonly Passing[] = [];
@@ -100,6 +103,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     failure: failure?.code,
     timedOut,
     interruptedBy,
+    wasToldToEnd: wasEnded || isToldByTerminal,
     tookMs,
     tail: tail.bytes(),
     stdout: keep === 'all' ? kept.bytes() : undefined,
@@ -177,7 +181,10 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
 
   function onSignal(name: NodeJS.Signals): void {
     // A terminal has told the command already, and what it makes of it is its own affair.
-    if (!isGroup && (name === 'SIGINT' || name === 'SIGQUIT')) return;
+    if (!isGroup && (name === 'SIGINT' || name === 'SIGQUIT')) {
+      isToldByTerminal = true;
+      return;
+    }
     if (!isEnding(name)) {
       tell(name);
       return;

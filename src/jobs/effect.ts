@@ -114,7 +114,9 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
     const words = isTooLong ? 'printed more than is kept' : told(ending, options.timeoutMs);
     const failure = new Error(words);
     const didNotLand =
-      ending.neverStarted || options.ifUnknown === 'free' || options.notLandedExits.includes(ending.exit);
+      ending.neverStarted ||
+      options.ifUnknown === 'free' ||
+      (options.notLandedExits.includes(ending.exit) && !ending.wasToldToEnd);
     // What it started may still do it: as long as that lives, nobody can say that it did not land.
     if (ending.exit !== 0 && !ending.neverStarted && (await outlived(ending, options.graceMs))) {
       await noteEnding(semel, key, attempt.attempt, ending);

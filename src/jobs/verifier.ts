@@ -6,7 +6,7 @@ import { mostBytes } from './child.ts';
 import { textOrBytes } from './output.ts';
 import { firstBytes } from './passing.ts';
 
-const timeoutMs = 60_000;
+const longestMs = 60_000;
 /** From TERM to KILL. */
 const graceMs = 2_000;
 /** What it printed is there by then. */
@@ -17,8 +17,9 @@ export async function askVerifier(
   command: string,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
+  withinMs = longestMs,
 ): Promise<Verification> {
-  const { code, stdout, bytes, why } = await asked(command, env, signal);
+  const { code, stdout, bytes, why } = await asked(command, env, signal, withinMs);
   if (code === 0)
     return landed(
       stdout === undefined ? { bytes, verified: true } : { stdout: textOrBytes(stdout), verified: true },
@@ -34,7 +35,12 @@ interface Answer {
   readonly why?: string;
 }
 
-function asked(command: string, env: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Answer> {
+function asked(
+  command: string,
+  env: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+  withinMs: number,
+): Promise<Answer> {
   return new Promise((resolve) => {
     const kept = firstBytes(mostBytes);
     // It leads a group of its own, so that it is ended with all that it started.
@@ -50,11 +56,13 @@ function asked(command: string, env: Readonly<Record<string, string>>, signal: A
         // Nobody is left.
       }
     };
+    let isStopped = false;
     const stop = () => {
+      isStopped = true;
       tell('SIGTERM');
       setTimeout(() => tell('SIGKILL'), graceMs).unref();
     };
-    const timer = setTimeout(stop, timeoutMs);
+    const timer = setTimeout(stop, withinMs);
     signal.addEventListener('abort', stop);
     process.once('exit', stop);
     const end = (code: number | undefined, why?: string) => {
@@ -68,7 +76,13 @@ function asked(command: string, env: Readonly<Record<string, string>>, signal: A
     child.stdout.on('data', kept.add);
     child.once('error', (error) => end(undefined, error.message));
     child.once('exit', (code, by) => {
-      const answer = () => (code === null ? end(undefined, `the verifier was ended by ${by}`) : end(code));
+      // With what code it ends once it is told to says nothing of the effect.
+      const why = isStopped
+        ? 'the verifier did not answer in time'
+        : code === null
+          ? `the verifier was ended by ${by}`
+          : undefined;
+      const answer = () => end(why === undefined ? (code ?? undefined) : undefined, why);
       // Whoever it left behind may hold its output open.
       const late = setTimeout(answer, lingerMs);
       child.stdout.once('close', () => {

@@ -130,6 +130,24 @@ describe('a command that failed', () => {
     expect(at.lines('effects')).toHaveLength(2);
   });
 
+  test.each([
+    ['its timeout', ['--timeout', '1s'], undefined],
+    ['a signal to semel', [], 'SIGTERM'],
+  ] as const)(
+    'a code that it ends with because of %s is not one of --not-landed-exit',
+    async (_, flags, signal) => {
+      const at = place();
+      const told = ['once', 'mail', '--id', 'a=1', '--not-landed-exit', '1', ...flags, '--', 'sh', '-c'];
+      // As programs do that clean up on TERM.
+      const sending = at.start(...told, "trap 'exit 1' TERM; echo x >> effects; sleep 30 & wait");
+      await eventually(() => existsSync(at.path('effects')));
+      if (signal !== undefined) sending.child.kill(signal);
+      expect((await sending.ended).code).toBe(76);
+      expect((await at.semel(...told, 'echo x >> effects')).code).toBe(76);
+      expect(at.lines('effects')).toHaveLength(1);
+    },
+  );
+
   test('a script that ends with 127 did run: what came before the missing command may have landed', async () => {
     const at = place();
     const send = () =>
