@@ -2,13 +2,12 @@
 
 import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec.ts';
-import { majorOf } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Ledger } from '../ledger/index.ts';
-import type { Held, Refusal, StoredRecord, Wording } from '../store/store.ts';
+import type { Held, Refusal, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type AttemptContext, contextFor, type RequestLog, sentBlindly } from './context.ts';
-import { mayRepeat, rerunWithin } from './doubt.ts';
+import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { timedOut } from './refusals.ts';
 import { createStop, type Stop } from './stop.ts';
@@ -86,7 +85,7 @@ export function startAttempt({
   let isOpen = false;
   const issued = new Set<string>();
   let prepared: { readonly output: unknown; readonly text: string | null } | undefined =
-    claimed.prepared === null
+    claimed.prepared === null || !isSameCode(call, claimed)
       ? undefined
       : { output: decodeResult(claimed.prepared), text: claimed.prepared };
 
@@ -104,11 +103,6 @@ export function startAttempt({
   const timer = Number.isFinite(contract.timeoutMs)
     ? clock.setTimeout(() => abortAndEnd(timedOut(contract)), contract.timeoutMs, 'background')
     : undefined;
-
-  function forgetPrepared(): void {
-    prepared = undefined;
-    attempt.hasPrepared = false;
-  }
 
   function abortAndEnd(reason: Error): void {
     isOver = true;
@@ -197,20 +191,16 @@ export function startAttempt({
     },
     async clear() {
       await ready();
-      const isOther = !isSameCode(call, claimed);
       const answer = await ledger.clear({
         ...held,
         crossing: contract.dispatch === 'claim',
         seenAt: attempt.record.readAt,
-        // Other code sends other words, which a provider would refuse under the old key.
-        freshKey: contract.provider?.replaysErrors === true || isOther,
-        ...(isOther ? { wording: wordingOf(call) } : {}),
+        freshKey: contract.provider?.replaysErrors === true,
         rerunWithinMs: contract.rerunWithinMs,
         quietMs: contract.quietMs,
       });
       if (!answer.ok) return answer.why;
       attempt.record = answer.record;
-      if (isOther) forgetPrepared();
       return undefined;
     },
     cancel: stop.ask,
@@ -255,15 +245,6 @@ function keptFirstWording(call: Call, claimed: StoredRecord): boolean {
     redact.length === 0 &&
     isSameCode(call, claimed)
   );
-}
-
-function wordingOf({ tool, storedArgs, content }: Call): Wording {
-  return { version: tool.contract.version, args: storedArgs(), content: content() };
-}
-
-/** Code of another major version may not understand the args that were stored. */
-function isSameCode({ tool }: Call, claimed: StoredRecord): boolean {
-  return majorOf(claimed.version) === majorOf(tool.contract.version);
 }
 
 const maxPreparedBytes = 1_048_576;

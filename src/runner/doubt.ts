@@ -22,11 +22,13 @@ function mayRerun(call: Call, record: StoredRecord): boolean {
   const { contract } = call.tool;
   if (mayAlwaysRerun(call, record)) return true;
   // What the provider may have seen must be sent again as it was: not without its args, nor by other code.
-  const canRepeatExactly =
-    record.args !== null &&
-    contract.redact.length === 0 &&
-    majorOf(record.version) === majorOf(contract.version);
+  const canRepeatExactly = record.args !== null && contract.redact.length === 0 && isSameCode(call, record);
   return contract.rerunWithinMs !== null && record.keyed && canRepeatExactly;
+}
+
+/** Code of another major version may not understand the args that were stored. */
+export function isSameCode({ tool }: Pick<Call, 'tool'>, record: StoredRecord): boolean {
+  return majorOf(record.version) === majorOf(tool.contract.version);
 }
 
 /** How long after the first dispatch a re-run counts; null where it may always be done. */
@@ -47,6 +49,7 @@ function mayAlwaysRerun({ tool: { contract } }: Call, record: StoredRecord): boo
 export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined): Promise<Verification> {
   const { tool } = attempt.call;
   const { record } = attempt;
+  const isOwn = inDoubt === undefined || isSameCode(attempt.call, inDoubt);
   const { ctx } = attempt.context();
   const at = (instant: number | null) => (instant === null ? undefined : new Date(instant));
   const context: VerifyContext = {
@@ -59,15 +62,24 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
     signal: attempt.stop.signal(),
   };
   try {
-    const answer = tool.verify?.(argsInDoubt(attempt, inDoubt) as never, context);
+    const asked = isOwn ? argsInDoubt(attempt, inDoubt) : attempt.call.args;
+    const answer = tool.verify?.(asked as never, context);
     const verification = await Promise.race([
       answer,
       attempt.over.then(({ reason }) => ({ verdict: 'unsure' as const, because: reason.message })),
     ]);
-    return isVerification(verification) ? verification : noAnswer;
+    if (!isVerification(verification)) return noAnswer;
+    // It was sent in words that this code may not understand: where it finds nothing, it may have looked for something else.
+    return isOwn || verification.verdict !== 'notLanded'
+      ? verification
+      : { verdict: 'unsure', because: otherCode(inDoubt.version, tool.contract.version) };
   } catch (error) {
     return { verdict: 'unsure', because: wordsOf(error) };
   }
+}
+
+function otherCode(sentBy: string, askedIn: string): string {
+  return `it says "not landed", but version ${sentBy} sent it, and this is version ${askedIn}`;
 }
 
 /** What was sent is looked for in its own words, not in those of whoever asks. */

@@ -3,7 +3,7 @@
 
 import { decodeResult } from '../core/codec.ts';
 import type { Ledger } from '../ledger/index.ts';
-import { type Call, messageOf, type Result, type Runner, type Tool } from '../runner/index.ts';
+import { type Call, isSameCode, messageOf, type Result, type Runner, type Tool } from '../runner/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { KnownTool } from './toolbox.ts';
 import { checkArgs } from './validation.ts';
@@ -103,6 +103,8 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
   if (record.args === null || tool.contract.redact.length > 0) return undefined;
   // An observed tool runs whatever the ledger says, so it is not for the ledger to start it.
   if (tool.contract.mode === 'observe') return undefined;
+  // Nor what other code has sent: neither `run` nor `verify` may understand its args.
+  if (!isSameCode({ tool }, record)) return undefined;
   return {
     tool,
     namespace: record.namespace,

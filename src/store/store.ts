@@ -234,9 +234,6 @@ export interface DispatchRequest extends Held {
   readonly quietMs: number;
 }
 
-/** What an attempt sends, as the record keeps it, and the code that can send it again. */
-export type Wording = Pick<ClaimRequest, 'version' | 'args' | 'content'>;
-
 /** Verify said "not landed" of everything up to this claim. */
 export interface ClearRequest extends Held {
   readonly crossing: boolean;
@@ -244,8 +241,6 @@ export interface ClearRequest extends Held {
   readonly seenAt: number;
   /** The provider would go on replaying a stored error under the old key. */
   readonly freshKey: boolean;
-  /** What will be sent from now on, where code of another major version goes on in its own words. */
-  readonly wording?: Wording;
   readonly rerunWithinMs: number | null;
   readonly quietMs: number;
 }

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSemel, landed, notLanded, type SemelError, unsure } from 'semel';
+import { createSemel, landed, notLanded, type SemelError, unsure, type Verification } from 'semel';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { gate, type Rig, rest, rig } from './support.ts';
@@ -199,6 +199,92 @@ describe('a provider that honours the key', () => {
     const v2 = made.another().tool({ ...mail, provider, version: '2.0', run: (args: Mail) => send(args) });
     expect((await errorOf(v2({ to: 'ann' }))).code).toBe('IN_DOUBT');
     expect(sent).toHaveLength(1);
+  });
+});
+
+describe('another major version of the tool', () => {
+  interface First {
+    readonly payment: string;
+    readonly cents: number;
+  }
+  interface Second {
+    readonly payment: string;
+    readonly amount: number;
+  }
+  const refund = {
+    name: 'refund',
+    effect: 'write-non-idempotent',
+    per: 'ever',
+    identity: ['payment'],
+  } as const;
+
+  async function inDoubtByTheFirst(answer: () => Verification<string>) {
+    const made = rig();
+    const lost = (): string => {
+      throw new Error('socket hang up');
+    };
+    const first = made.semel.tool({ ...refund, version: '1.4', run: (_: First) => lost() });
+    await errorOf(first({ payment: 'p-1', cents: 100 }));
+    await made.clock.advance(61_000);
+    const runs: Second[] = [];
+    const asked: Second[] = [];
+    const semel = made.another();
+    const second = semel.tool({
+      ...refund,
+      version: '2.0',
+      run: (args: Second) => `refunded ${runs.push(args)}`,
+      verify: (args) => {
+        asked.push(args);
+        return answer();
+      },
+    });
+    return { semel, second, runs, asked };
+  }
+
+  test('is not given the args of the first one by a sweep, which it may misread', async () => {
+    const { semel, runs, asked } = await inDoubtByTheFirst(() => notLanded());
+    expect(await semel.doubts.sweep()).toEqual({ landed: 0, notLanded: 0, open: 1 });
+    expect([runs, asked]).toEqual([[], []]);
+  });
+
+  test('cannot tell that what the first one sent did not land, and is asked in words of its own', async () => {
+    const { second, runs, asked } = await inDoubtByTheFirst(() => notLanded());
+    const { error } = (await second.try({ payment: 'p-1', amount: 1 })) as { error: SemelError };
+    expect(error).toMatchObject({ code: 'IN_DOUBT' });
+    expect([runs, asked]).toEqual([[], [{ payment: 'p-1', amount: 1 }]]);
+  });
+
+  test('can tell that it landed', async () => {
+    const { second, runs } = await inDoubtByTheFirst(() => landed('found'));
+    expect(await second({ payment: 'p-1', amount: 1 })).toBe('found');
+    expect(runs).toEqual([]);
+  });
+
+  test('sends what it prepares itself, once a person said that it did not land', async () => {
+    const made = rig();
+    const sent: unknown[] = [];
+    const base = { ...mail, effect: 'irreversible' } as const;
+    const first = made.semel.tool({
+      ...base,
+      version: '1',
+      prepare: () => ({ text: 'Hi' }),
+      run: () => {
+        throw new Error('socket hang up');
+      },
+    });
+    await errorOf(first({ to: 'ann' }));
+    await made.clock.advance(61_000);
+    const other = made.another();
+    const second = other.tool({
+      ...base,
+      version: '2',
+      prepare: () => ({ html: '<p>Hi</p>' }),
+      run: (_: Mail, { prepared }) => `sent ${sent.push(prepared)}`,
+    });
+    const [record] = (await other.doubts.list()).items;
+    await other.doubts.resolve(record!.ref, 'notLanded', { by: 'ann' });
+    expect(await second({ to: 'ann' })).toBe('sent 1');
+    expect(sent).toEqual([{ html: '<p>Hi</p>' }]);
   });
 });
 

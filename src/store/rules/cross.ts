@@ -65,8 +65,6 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
   const newKey = request.freshKey || !isWithinWindow(row, request.rerunWithinMs, time);
   const cleared: Row = {
     ...row,
-    // What was prepared stays with the words from which it was.
-    ...(request.wording === undefined ? {} : { ...request.wording, prepared: null }),
     keyFence: newKey ? row.fence : row.keyFence,
     // What went without a key is accounted for; only a contract that sends one judges by a window.
     keyed: row.keyed || request.rerunWithinMs !== null,

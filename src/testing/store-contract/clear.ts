@@ -28,24 +28,6 @@ export const clearCases = [
     assert.equal((await verifier.succeed()).record?.status, 'succeeded');
   }),
 
-  behaviour(
-    'code of another major version goes on after "not landed" with what it will send on record',
-    ['time'],
-    async (scene) => {
-      const dead = await scene.take({ keyed: true });
-      await dead.send({ prepared: '"of version 1"' });
-      await scene.advance(quiet);
-      const verifier = await scene.take({ for: 'verify', keyed: true, version: '2.0.0' });
-      assert.equal(verifier.record.version, '1.0.0');
-      const wording = { version: '2.0.0', args: '{"mail":"ada"}', content: 'other' };
-      const record = await verifier.cleared({ wording, freshKey: true });
-      assert.deepEqual(
-        [record.version, record.args, record.content, record.prepared],
-        ['2.0.0', '{"mail":"ada"}', 'other', null],
-      );
-    },
-  ),
-
   behaviour('nothing is free between the verdict and the execution', ['time'], async (scene) => {
     const { verifier } = await verifying(scene);
     await verifier.cleared();
