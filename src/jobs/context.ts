@@ -3,6 +3,7 @@
 import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Ids, type RunId, readRun } from './run-id.ts';
+import type { JobSlot } from './slot.ts';
 
 export interface Inside {
   readonly run: RunId;
@@ -64,9 +65,10 @@ export interface AttemptFacts {
 export function runEnv(
   semel: Semel,
   text: string,
-  slot: { readonly name: string; readonly date: string; readonly zone: string; readonly at: number },
+  slot: Pick<JobSlot, 'name' | 'date' | 'zone' | 'at' | 'periodsAt'>,
   ids: Ids,
 ) {
+  const { periodsAt: at } = slot;
   return {
     SEMEL_RUN: text,
     SEMEL_ID: JSON.stringify(ids),
@@ -74,6 +76,6 @@ export function runEnv(
     SEMEL_DATE: slot.date,
     SEMEL_TZ: slot.zone,
     SEMEL_AT: String(slot.at),
-    SEMEL_CONTEXT: semel.within({ run: text, at: slot.at }, semel.handoff),
+    SEMEL_CONTEXT: semel.within({ run: text, ...(at === undefined ? {} : { at }) }, semel.handoff),
   };
 }

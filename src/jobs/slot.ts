@@ -23,6 +23,11 @@ export interface JobSlot {
   readonly span: { readonly startsAt: number; readonly endsAt: number } | undefined;
   /** The instant that it stands for. */
   readonly at: number;
+  /**
+   * The instant that calendar periods inside the run are taken from; undefined: the run stands for none, so that each call
+   * has its own, and a service that runs for days has every day.
+   */
+  readonly periodsAt: number | undefined;
   /** As people read it, and as `SEMEL_SLOT`: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`. */
   readonly name: string;
   /** The local date of the instant: `SEMEL_DATE`. */
@@ -63,12 +68,21 @@ export function slotOf({ per, cron, at, zone }: Schedule, now: number, mark: str
   const common = { date, zone, start: undefined, near: undefined };
   if (cron !== undefined) return { ...common, ...named('cron', minute(zone), instant) };
   if (per === undefined && at !== undefined) return { ...common, ...exactly(at, zone) };
-  if (per === 'ever') return { ...common, unit: per, span: undefined, at: instant, name: 'ever' };
+  if (per === 'ever')
+    return { ...common, unit: per, span: undefined, at: instant, periodsAt: scheduled, name: 'ever' };
   // Nobody named a period: every start is a run of its own, and only overlap is prevented.
   if (per === undefined || per === 'none') {
     const name = new Date(wallAt(zone, instant)).toISOString().slice(0, -1);
     const span = { startsAt: instant, endsAt: instant };
-    return { ...common, unit: 'none', span, at: instant, name, start: `${name} ${mark}` };
+    return {
+      ...common,
+      unit: 'none',
+      span,
+      at: instant,
+      periodsAt: scheduled,
+      name,
+      start: `${name} ${mark}`,
+    };
   }
   // The period that holds the start, however close its end is: tomorrow's slot belongs to tomorrow's run.
   const slot = named(per, periods[per](zone), instant);
@@ -91,7 +105,7 @@ function exactly(at: number, zone: string) {
 
 function named(unit: JobSlot['unit'], period: CalendarPeriod, at: number) {
   const { slot: name, startsAt, endsAt } = calendarSlot(period, at);
-  return { unit, span: { startsAt, endsAt }, at, name };
+  return { unit, span: { startsAt, endsAt }, at, periodsAt: at, name };
 }
 
 /** The latest instant of the schedule, or the next one where a timer for it has fired a little early. */

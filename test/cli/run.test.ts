@@ -349,6 +349,34 @@ describe('the command', () => {
     expect(at.lines('effects')).toHaveLength(1);
   });
 
+  test.each([
+    ['without a slot', [], 3],
+    ['once for all time', ['--per', 'ever'], 3],
+    ['of a slot', daily, 1],
+    ['of an instant that was named', ['--per', 'none', '--at', '2026-06-19T07:00:00Z'], 1],
+  ] as const)(
+    'a service that runs for days, as a run %s, has the days of its calls or of its slot',
+    async (_, flags, days) => {
+      const at = place();
+      const source = join(import.meta.dirname, '../../src');
+      writeFileSync(
+        at.path('service.ts'),
+        `import { createSemel, day } from ${JSON.stringify(join(source, 'index.ts'))};
+       import { systemClock } from ${JSON.stringify(join(source, 'core/clock.ts'))};
+       import { appendFileSync } from 'node:fs';
+       let days = 0;
+       const clock = { ...systemClock, now: () => Date.now() + days * 86_400_000 };
+       await using semel = createSemel({ store: 'memory:', namespace: 'service', clock });
+       for (; days < 3; days += 1)
+         await semel.once('digest', { list: 'all' }, { per: day('UTC') }, () => appendFileSync('effects', 'x\\n'));`,
+      );
+      expect(await at.semel('run', 'service', ...flags, '--', process.execPath, 'service.ts')).toMatchObject({
+        code: 0,
+      });
+      expect(at.lines('effects')).toHaveLength(days);
+    },
+  );
+
   test('that is not there is 127, one that may not be executed 126, and both run again', async () => {
     const at = place();
     writeFileSync(at.path('plain.txt'), 'no program');
