@@ -182,6 +182,9 @@ function readAll(value: unknown): void {
 
 const beforeTheConnection = new Set(['connect', 'getaddrinfo', undefined]);
 
+/** These also end a connection that was made: where a client kept the code alone, nobody knows when. */
+const alsoLater = new Set(['EHOSTUNREACH', 'ENETUNREACH']);
+
 const neverSent = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -201,8 +204,9 @@ export function fateOfError(error: unknown): RequestFate {
   for (const cause of causesOf(error)) {
     const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
     // The same codes can end a connection on which the request is out already: only `connect` is sure.
-    if (typeof code === 'string' && neverSent.has(code) && beforeTheConnection.has(syscall as string))
-      return 'not sent';
+    const isEarly = beforeTheConnection.has(syscall as string);
+    const isTold = syscall !== undefined || !alsoLater.has(code as string);
+    if (typeof code === 'string' && neverSent.has(code) && isEarly && isTold) return 'not sent';
     // Several addresses were tried and none answered.
     if (cause instanceof AggregateError && cause.errors.length > 0) {
       return cause.errors.every((each) => fateOfError(each) === 'not sent') ? 'not sent' : 'ambiguous';

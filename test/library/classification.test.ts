@@ -235,6 +235,20 @@ describe("via: 'one-request'", () => {
     expect(await ended(run, { via })).toMatchObject({ code: 'IN_DOUBT', status: 'unknown' });
   });
 
+  test.each<[string, object, ErrorCode]>([
+    ['while it connected', { code: 'EHOSTUNREACH', syscall: 'connect' }, 'NOT_LANDED'],
+    ['while it read the answer', { code: 'EHOSTUNREACH', syscall: 'read' }, 'IN_DOUBT'],
+    // As clients do that keep the code of an error and nothing else (node-fetch).
+    ['nobody says when', { code: 'EHOSTUNREACH', type: 'system' }, 'IN_DOUBT'],
+    ['nobody says when', { code: 'ENETUNREACH', type: 'system' }, 'IN_DOUBT'],
+    ['by name', { code: 'ENOTFOUND', type: 'system' }, 'NOT_LANDED'],
+  ])('a route that is lost: %s %j: %s', async (_, fields, code) => {
+    const run: Run = () => {
+      throw Object.assign(new Error('the route is lost'), fields);
+    };
+    expect(await ended(run, { via })).toMatchObject({ code });
+  });
+
   test('the one request may go through ctx.fetch', async () => {
     expect(await ended((ctx) => post(ctx, '/status/429'), { via })).toMatchObject({ status: 'released' });
     expect(await ended((ctx) => post(ctx, '/status/200'), { via })).toMatchObject({ status: 'succeeded' });
