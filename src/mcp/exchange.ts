@@ -11,6 +11,7 @@ import { eventReader, TooLong } from './events.ts';
 import { holding } from './held.ts';
 import { idKey, isReply, type Reply, type ToolCall } from './messages.ts';
 import { answerIn } from './numbers.ts';
+import { isOfTool } from './outcome.ts';
 import type { Forward } from './tool-calls.ts';
 import { bodyOf, isEventStream, kept, passed, sendJson } from './wire.ts';
 
@@ -125,6 +126,12 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
       if (status >= 200 && status < 300)
         return isEventStream(headers) ? streamed(answer, signal) : whole(answer);
       const words = await wordsOf(answer).catch(() => undefined);
+      // Some servers say by the status, too, that a tool has failed: what it answered counts, not how it was wrapped.
+      const reply = words && answerIn(words.toString());
+      if (words !== undefined && fateOfStatus(status) !== 'denied' && isAnswer(reply) && isOfTool(reply)) {
+        came = { reply, bytes: words };
+        return reply;
+      }
       turnAway = () => void response.writeHead(status, passed(headers)).end(words);
       const happened = `The server answered ${status}.`;
       throw fateOfStatus(status) === 'ambiguous' ? new MaybeLanded(happened) : new NotLanded(happened);

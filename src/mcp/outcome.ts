@@ -54,6 +54,11 @@ export function hasEnded(reply: Reply): boolean {
   return error === undefined ? (reply as Finished).result.isError === true : error.code === internalError;
 }
 
+/** The tool itself has answered, or failed: the server got as far as that. */
+export function isOfTool(reply: Reply): boolean {
+  return errorIn(reply) === undefined || hasEnded(reply);
+}
+
 /** Servers of the SDK say so in a result, where others answer with an error: no handler has run. */
 export function isTurnedAway(tool: string, words: string): boolean {
   return (

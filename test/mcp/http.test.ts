@@ -38,6 +38,17 @@ async function byHand() {
       return say({ result: { tools: [{ name: 'peek', annotations: { readOnlyHint: true } }] } });
     if (method !== 'tools/call') return void response.writeHead(200).end('{ "odd" :1.0}\r\n');
     const { name } = params;
+    if (/^\d+-/.test(name)) {
+      effects += 1;
+      const ran = {
+        error: { error: { code: -32603, message: 'lost' } },
+        result: { result: { content: [], isError: true } },
+      };
+      const words = ran[name.split('-')[1] as keyof typeof ran];
+      return void response
+        .writeHead(Number.parseInt(name, 10), { 'content-type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, ...words }));
+    }
     if (/^\d+$/.test(name))
       return void response.writeHead(Number(name), { 'www-authenticate': 'Bearer x' }).end('own words');
     effects += 1;
@@ -166,6 +177,18 @@ describe('what the server answers', () => {
       expect(errorOf(await proxy.call(String(status)))?.code).toBe('IN_DOUBT');
     }
   });
+
+  test.each(['400-error', '404-error', '422-result'])(
+    'in doubt where the tool answered, whatever the status: %s',
+    async (name) => {
+      const here = proxyPlace();
+      const server = await byHand();
+      const proxy = await httpProxy(server.url, here.env);
+      await proxy.call(name);
+      expect(errorOf(await proxy.call(name))?.code).toBe('IN_DOUBT');
+      expect(server.effects()).toBe(1);
+    },
+  );
 
   test.each(['cut', 'half', 'other', 'accepted'])(
     'in doubt where it does not answer the call: %s',
