@@ -2,7 +2,7 @@
 
 import { problemOf } from '../../semel/index.ts';
 import type { Line } from '../input.ts';
-import { entryOf, type Meaning, type PlainFields, usualFields } from './plain.ts';
+import { entryOf, type Meaning, type PlainFields, unknownEndings, usualFields } from './plain.ts';
 
 export interface Bad {
   readonly line: number;
@@ -13,7 +13,10 @@ export interface Plan {
   /** Ours, or an action ledger that somebody keeps by hand. */
   readonly form: 'semel' | 'plain';
   readonly fields: PlainFields;
-  /** The line that speaks for a key: the last, but of an action ledger the first that says it was done. */
+  /**
+   * The line that speaks for a key: the last. Of an action ledger the first that says it was done; else the last that leaves
+   * it open, where no later line accounts for that attempt.
+   */
   readonly chosen: ReadonlySet<number>;
   readonly lines: number;
   readonly bad: readonly Bad[];
@@ -35,7 +38,7 @@ export async function planOf(
   batches: AsyncIterable<readonly Line[]>,
   { meanings, fields: given }: PlanOptions,
 ): Promise<Plan> {
-  const speaks = new Map<string, { line: number; isDone: boolean }>();
+  const speaks = new Map<string, Told>();
   const bad: Bad[] = [];
   const unknown = new Map<string, number>();
   const namespaces = new Set<string>();
@@ -66,7 +69,7 @@ export async function planOf(
     const problem = problemOf(line);
     if (problem !== undefined) return problem;
     namespaces.add(line.namespace as string);
-    speaks.set(JSON.stringify([line.namespace, line.key]), { line: number, isDone: false });
+    speaks.set(JSON.stringify([line.namespace, line.key]), { line: number, isDone: false, ends: 0 });
     return undefined;
   }
 
@@ -78,16 +81,50 @@ export async function planOf(
       if (unknown.size < mostNamed && !unknown.has(entry.status)) unknown.set(entry.status, number);
       return undefined;
     }
+    const told = speaks.get(entry.key) ?? { line: number, isDone: false, ends: 0 };
+    speaks.set(entry.key, told);
     // What landed once has landed, whatever was tried later.
-    if (speaks.get(entry.key)?.isDone !== true)
-      speaks.set(entry.key, { line: number, isDone: meaning === 'done' });
+    if (!told.isDone) note(told, number, meaning, entry.status);
     return undefined;
   }
 
   for await (const batch of batches) for (const line of batch) read(line);
   const chosen = new Set<number>();
-  for (const { line } of speaks.values()) chosen.add(line);
+  for (const told of speaks.values()) chosen.add(isOpen(told) ? told.openedBy : told.line);
   return { form: form ?? 'semel', fields, chosen, lines, bad, badCount, unknown, namespaces };
+}
+
+/** What was said of one key so far. */
+interface Told {
+  line: number;
+  isDone: boolean;
+  /** How many attempts are said to have failed. */
+  ends: number;
+  /** How many attempts began, by each word for that: one attempt may be told as queued and then as running. */
+  begins?: Map<string, number>;
+  /** An attempt ended, and nobody knew how. */
+  isUnknown?: true;
+  /** The last line that leaves it open. */
+  openedBy?: number;
+}
+
+function note(told: Told, line: number, meaning: Meaning, status: string): void {
+  told.line = line;
+  if (meaning === 'done') told.isDone = true;
+  else if (meaning !== 'doubt') told.ends += 1;
+  else {
+    const isUnknown = unknownEndings.has(status);
+    if (isUnknown || told.isUnknown === undefined) told.openedBy = line;
+    if (isUnknown) told.isUnknown = true;
+    told.begins ??= new Map();
+    told.begins.set(status, (told.begins.get(status) ?? 0) + 1);
+  }
+}
+
+/** A failure speaks for its own attempt, never for one before it of which nobody knows. */
+function isOpen(told: Told): told is Told & { openedBy: number } {
+  if (told.isDone || told.openedBy === undefined) return false;
+  return told.isUnknown === true || Math.max(...(told.begins ?? new Map()).values()) > told.ends;
 }
 
 export type Fields = Readonly<Record<string, unknown>>;
