@@ -139,8 +139,14 @@ export function startAttempt({
       const mayHaveLanded = isOpen || attempt.record.doubtSince !== null;
       if (mayHaveLanded && rerunWithin(call, attempt.record) !== null) throw sentBlindly(unkeyed);
     }
-    if (attempt.record.dispatched && !losesKey) return stop.throwIfAsked();
+    if (attempt.record.dispatched && !losesKey && !mayBeForgotten()) return stop.throwIfAsked();
     await send(!losesKey);
+  }
+
+  /** Without a timeout nothing bounds how long after the last judgement a request leaves that may be a repetition. */
+  function mayBeForgotten(): boolean {
+    const isRepetition = isOpen || attempt.record.doubtSince !== null;
+    return isRepetition && !Number.isFinite(contract.timeoutMs) && rerunWithin(call, attempt.record) !== null;
   }
 
   async function judge(isKeyed = true): Promise<void> {

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { AttemptContext, Provider } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { quick, type Target, target } from './support.ts';
+import { gate, quick, rig, type Target, target } from './support.ts';
 
 type Run = (ctx: AttemptContext) => unknown;
 
@@ -390,3 +390,50 @@ function leadingTo(stranger: Target): Promise<Target> {
     response.end();
   });
 }
+
+describe('a run without a timeout that takes longer than the provider remembers its key', () => {
+  const hour = 3_600_000;
+  const definition = {
+    name: 'charge',
+    effect: 'write-non-idempotent',
+    per: 'ever',
+    window: '24h',
+    timeout: 'none',
+    provider: { name: 'pay', window: '24h', hosts: [server.host] },
+  } as const;
+
+  test('does not send again what may have landed under it', async () => {
+    const { semel, clock } = rig();
+    const { promise: prepared, resolve } = gate<void>();
+    let runs = 0;
+    const charge = semel.tool({
+      ...definition,
+      run: async (_: object, ctx) => {
+        runs += 1;
+        if (runs === 2) await prepared;
+        return (await post(ctx, '{}', `${server.url}/${runs === 1 ? 'reset' : 'status/200'}`)).status;
+      },
+    });
+    const from = server.requests.length;
+    expect(await charge.try({})).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    await clock.advance(23 * hour);
+    const second = charge.try({});
+    await clock.advance(2 * hour);
+    resolve();
+    expect(await second).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    expect([runs, server.requests.length - from]).toEqual([2, 1]);
+  });
+
+  test('sends it again while the key is remembered', async () => {
+    const { semel, clock } = rig();
+    let runs = 0;
+    const charge = semel.tool({
+      ...definition,
+      run: async (_: object, ctx) =>
+        (await post(ctx, '{}', `${server.url}/${++runs === 1 ? 'reset' : 'status/200'}`)).status,
+    });
+    expect(await charge.try({})).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    await clock.advance(23 * hour);
+    expect(await charge({})).toBe(200);
+  });
+});
