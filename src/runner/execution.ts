@@ -14,7 +14,7 @@ import { type Concluding, conclude, messageOf } from './conclude.ts';
 import { verify } from './doubt.ts';
 import type { Result } from './receipt.ts';
 import { aborted, interrupted, tooLate } from './refusals.ts';
-import type { Try } from './tries.ts';
+import { isLate, type Try } from './tries.ts';
 
 /** Executes under an attempt, and says how it ended. */
 export interface Body {
@@ -64,8 +64,7 @@ export function createExecutions({ ledger, clock, concluding, onStart, warn }: E
 
   /** The effect, or the end of its time; what it says afterwards is still told to the ledger. */
   async function bounded(attempt: Attempt, body: Body): Promise<Try> {
-    const { notAfter } = attempt.call;
-    if (notAfter !== null && clock.now() > notAfter) return unstarted(tooLate(attempt.call));
+    if (isLate(attempt.call, clock)) return unstarted(tooLate(attempt.call));
     if (concluding.closing.aborted) return unstarted(interrupted());
     const effect = body(attempt);
     const ended = await Promise.race([effect, attempt.over]);

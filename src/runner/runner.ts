@@ -32,7 +32,7 @@ import {
   tooLate,
 } from './refusals.ts';
 import { replay } from './replay.ts';
-import { runTries } from './tries.ts';
+import { isLate, runTries } from './tries.ts';
 import { isRejected, runRepeatable, runUnguarded } from './unguarded.ts';
 import { type Waiting, wait, waitBehind } from './wait.ts';
 
@@ -139,7 +139,7 @@ export function createRunner({
         ? runRepeatable(call, freshFence(), repeating)
         : runUnguarded(call, freshFence());
     const problem = problemOf(call);
-    if (contract.mode === 'observe' && problem === undefined && isLate(call))
+    if (contract.mode === 'observe' && problem === undefined && isLate(call, clock))
       return until(calls, observeLate(call));
     if (contract.mode === 'observe')
       return until(calls, observe(call, problem, { open, execute: executions.execute, ledger, freshFence }));
@@ -174,7 +174,7 @@ export function createRunner({
     }
     const shared = flights.join(call);
     if (shared !== undefined) return shared;
-    if (isLate(call)) return until(calls, tooLateToRun(call));
+    if (isLate(call, clock)) return until(calls, tooLateToRun(call));
     return flights.lead(call, (led) => until(calls, guarded(led, lost, runTool)));
   }
 
@@ -203,7 +203,7 @@ export function createRunner({
   async function unguarded(call: Call): Promise<Result> {
     try {
       // The store's patience took its time.
-      if (isLate(call)) return refused(call, undefined, tooLate(call));
+      if (isLate(call, clock)) return refused(call, undefined, tooLate(call));
       return await runRepeatable(call, freshFence(), repeating, { unguarded: true });
     } catch (cause) {
       const { name } = call.tool.contract;
@@ -286,10 +286,6 @@ export function createRunner({
     return flights.isInside(call) ? reentrant(call) : undefined;
   }
 
-  function isLate({ notAfter }: Call): boolean {
-    return notAfter !== null && clock.now() > notAfter;
-  }
-
   /** Nothing is run any more; but whoever asks for what was done in time, or may have been, is told. */
   async function tooLateToRun(call: Call): Promise<Result> {
     const thrown = tooLate(call);
@@ -323,7 +319,8 @@ export function createRunner({
     async runWith(call, body) {
       const problem = problemOf(call);
       if (problem !== undefined) return refused(call, undefined, problem);
-      const go = (found: Call) => (isLate(found) ? tooLateToRun(found) : guarded(found, glance(found), body));
+      const go = (found: Call) =>
+        isLate(found, clock) ? tooLateToRun(found) : guarded(found, glance(found), body);
       const placing = inFirstTurn(call);
       return until(calls, placing === undefined ? go(call) : placed(call, placing, go));
     },

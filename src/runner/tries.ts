@@ -7,7 +7,7 @@ import { isLazy } from '../core/plain.ts';
 import { isRepeatable, stricter } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
-import type { Tool } from './call.ts';
+import type { Call, Tool } from './call.ts';
 import type { Result } from './receipt.ts';
 
 /** An ending, and what was thrown. */
@@ -36,13 +36,18 @@ export async function runTries(attempt: Attempt, clock: Clock, random: Random): 
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     if (joined.ending.outcome === 'unknown') attempt.leaveOpen();
     await pause(clock, backoffMs(retry, tries.length, random));
-    if (attempt.stop.isAsked) return joined;
+    if (attempt.stop.isAsked || isLate(attempt.call, clock)) return joined;
     try {
       await attempt.rejudge();
     } catch {
       return joined;
     }
   }
+}
+
+/** Nothing may be started any more. */
+export function isLate({ notAfter }: Pick<Call, 'notAfter'>, clock: Clock): boolean {
+  return notAfter !== null && clock.now() > notAfter;
 }
 
 /** Before the try after this many. */

@@ -10,7 +10,7 @@ import { contextFor, type RequestLog } from './context.ts';
 import { type Receipt, type Result, receiptOf } from './receipt.ts';
 import { timedOut } from './refusals.ts';
 import { createStop, type Stop } from './stop.ts';
-import { backoffMs, classifiedBy, lazyRun } from './tries.ts';
+import { backoffMs, classifiedBy, isLate, lazyRun } from './tries.ts';
 
 /** How a run without a claim reaches the outside. */
 export interface Outside {
@@ -51,7 +51,7 @@ export async function runRepeatable(
     } catch (error) {
       if (tries >= retry.tries || isRejected(call, error) || isOver()) throw error;
       await pause(clock, backoffMs(retry, tries, random), [call.signal, closing]);
-      if (isOver()) throw error;
+      if (isOver() || isLate(call, clock)) throw error;
     }
   }
 }

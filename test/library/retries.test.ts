@@ -45,6 +45,28 @@ test('as often as the contract says, then the last error is told', async () => {
   expect(times).toHaveLength(4);
 });
 
+test.each([
+  ['what did not land', {}, 'NOT_LANDED'],
+  ['what is harmless to repeat', { effect: 'write-idempotent', per: undefined }, 'FAILED'],
+])('%s is not tried again after `notAfter`', async (_, definition, code) => {
+  const { clock, tool, times } = failing(Array(9).fill(notLanded), definition);
+  const call = tool.try({}, { notAfter: clock.now() + 2_000 });
+  expect(await clock.until(call)).toMatchObject({ ok: false, error: { code } });
+  expect(times).toHaveLength(2);
+});
+
+test('nor where the ledger is away', async () => {
+  const { clock, tool, times, store } = failing(Array(9).fill(notLanded), {
+    effect: 'write-idempotent',
+    per: undefined,
+    retry: { tries: 4, backoff: '1m', maxBackoff: '1m' },
+  });
+  store.break();
+  const call = tool.try({}, { notAfter: clock.now() + 30_000 });
+  expect(await clock.until(call)).toMatchObject({ ok: false });
+  expect(times).toHaveLength(1);
+});
+
 test('without `retry` there is one try', async () => {
   const { clock, tool, times } = failing([notLanded], { retry: undefined });
   expect(await clock.until(tool.try({}))).toMatchObject({ ok: false });
