@@ -6,7 +6,10 @@ const MiB = 1024 * 1024;
 export const limits = {
   /** One message, line, event or body. */
   messageBytes: 64 * MiB,
-  /** All messages that a process is receiving or has in hand. Peers that send halves must not fill the memory. */
+  /**
+   * All messages of clients that a process is receiving or has in hand; all that it is receiving from servers; all that waits
+   * for clients. Peers that send halves, or do not read, must not fill the memory.
+   */
   unfinishedBytes: 128 * MiB,
   /** What waits for one peer that does not read. Beyond it, the source is paused or the peer is disconnected. */
   unreadBytes: 16 * MiB,

@@ -31,7 +31,7 @@ export function eventReader(see: (event: Buffer, fields: EventFields) => void): 
 } {
   const begun = gathering();
   const line = lineState();
-  const held = holding();
+  const held = holding('servers');
 
   function drop(): void {
     begun.take();

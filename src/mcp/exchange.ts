@@ -13,6 +13,7 @@ import { idKey, isReply, type Reply, type ToolCall } from './messages.ts';
 import { answerIn } from './numbers.ts';
 import { isOfTool } from './outcome.ts';
 import type { Forward } from './tool-calls.ts';
+import { countUnread } from './unread.ts';
 import { bodyOf, isEventStream, kept, passed, sendJson } from './wire.ts';
 
 export interface Exchange {
@@ -52,7 +53,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
   }
 
   function wordsOf(answer: IncomingMessage): Promise<Buffer> {
-    const held = holding();
+    const held = holding('servers');
     return bodyOf(answer, held).finally(held.end);
   }
 
@@ -90,6 +91,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
   async function passEvents(events: readonly Buffer[]): Promise<void> {
     if (events.length === 0 || response.destroyed) return;
     response.write(Buffer.concat(events));
+    countUnread(response);
     if (response.writableLength <= limits.unreadBytes) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(() => response.destroy(), limits.unreadMs);
@@ -142,6 +144,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
       else if (isStreaming) response.end(bytes ?? eventOf(reply, came?.bytes));
       else if (bytes !== undefined) response.end(bytes);
       else sendJson(response, reply);
+      countUnread(response);
     },
   };
 }

@@ -1,9 +1,12 @@
 // How many bytes of messages this process is receiving or has in hand, over all connections. A peer that sends halves of large messages
-// must not fill the memory.
+// must not fill the memory. What clients send and what servers answer is counted apart: an answer that could not be received
+// for the halves of others would leave an effect in doubt.
 
 import { limits } from '../core/limits.ts';
 
-let total = 0;
+export type Budget = 'clients' | 'servers';
+
+const totals: Record<Budget, number> = { clients: 0, servers: 0 };
 
 export interface Holding {
   /** False: it would be too much. Then nothing more is held. */
@@ -12,17 +15,18 @@ export interface Holding {
   end(): void;
 }
 
-export function holding(): Holding {
+/** `from` is who sends it. */
+export function holding(from: Budget = 'clients'): Holding {
   let own = 0;
   return {
     take(bytes) {
-      if (total + bytes > limits.unfinishedBytes) return false;
+      if (totals[from] + bytes > limits.unfinishedBytes) return false;
       own += bytes;
-      total += bytes;
+      totals[from] += bytes;
       return true;
     },
     end() {
-      total -= own;
+      totals[from] -= own;
       own = 0;
     },
   };

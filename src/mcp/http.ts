@@ -33,6 +33,7 @@ import { replyIn } from './reply-in.ts';
 import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { type ToolList, toolList } from './tool-list.ts';
+import { disconnectIfUnread } from './unread.ts';
 import {
   BeyondLimit,
   bodyOf,
@@ -96,8 +97,11 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   const over = new AbortController();
   setMaxListeners(0, over.signal);
   let isMoved = false;
-  const server = createServer((request, response) => {
+  // Node.js looks for late requests so often only.
+  const times = { requestTimeout: limits.requestMs, connectionsCheckingInterval: limits.requestMs / 4 };
+  const server = createServer(times, (request, response) => {
     response.on('error', () => undefined);
+    disconnectIfUnread(response);
     // A client that keeps its connection busy would be served for as long as begun calls are waited for.
     if (!server.listening) response.shouldKeepAlive = false;
     const held = holding();
@@ -108,7 +112,6 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const closed = new Promise((resolve) => response.once('close', resolve));
     void Promise.all([served, closed]).then(held.end);
   });
-  server.requestTimeout = limits.requestMs;
   server.maxConnections = limits.connections;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -136,7 +139,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (token !== undefined && !isKnown(request, token))
       return refuse(401, `Send the token of the proxy as the header ${tokenHeader}.`);
     if (pathname !== upstream.pathname) return refuse(404, 'Only the server is here.');
-    if (request.method !== 'POST') return passOn(request, response, undefined);
+    if (request.method !== 'POST') return passOn(request, response, undefined, held);
     if (!isPlain(request.headers)) return refuse(415, 'Send the message as it is, not compressed.');
     if (!isJsonInUtf8(request.headers)) return refuse(415, 'Send the message as application/json in UTF-8.');
     const body = await bodyOf(request, held).catch((error: unknown) => {
@@ -156,17 +159,17 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const cancelled = cancelledBy(message);
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     if (cancelled !== undefined && inHand.has(handOf(cancelled))) return void response.writeHead(202).end();
-    if (!isToolCall(message)) return passOn(request, response, body);
+    if (!isToolCall(message)) return passOn(request, response, body, held);
     if (answering.size >= limits.openCalls)
       return refuse(503, `${limits.openCalls} calls are not answered yet. Nothing was run.`);
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     const context = request.headers[contextHeader];
     const caller = { scope, caller: scope, identity: typeof context === 'string' ? context : identity };
-    if (guard === undefined) return passOn(request, response, body);
+    if (guard === undefined) return passOn(request, response, body, held);
     if ('pass' in guard) {
       const end = await guard.pass(caller);
       response.once('close', () => track(end(true)));
-      return passOn(request, response, body);
+      return passOn(request, response, body, held);
     }
     const headers = readable(request.headers);
     const exchange = exchangeFor(message, response, {
@@ -232,11 +235,14 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     request: IncomingMessage,
     response: ServerResponse,
     body: Buffer | undefined,
+    held: Holding,
   ): Promise<void> {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const { method, headers } = request;
     const answer = await ask(request, { method, headers, body, signal: gone.signal });
+    // The server has the message: an answer that goes on for hours must not count it.
+    held.end();
     response.writeHead(answer.statusCode ?? 502, passed(answer.headers));
     response.flushHeaders();
     answer.on('error', () => response.destroy());

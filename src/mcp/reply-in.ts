@@ -8,7 +8,7 @@ import { bodyOf, isEventStream } from './wire.ts';
 
 /** Undefined: there is none. Not every server closes a stream once it has answered: what comes after is not waited for. */
 export async function replyIn(answer: IncomingMessage): Promise<unknown> {
-  const held = holding();
+  const held = holding('servers');
   if (!isEventStream(answer.headers))
     return bodyOf(answer, held)
       .then((body) => parsed(body.toString()))

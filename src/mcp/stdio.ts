@@ -221,10 +221,11 @@ async function conversation(
   }
 
   function say(reply: Reply): void {
-    // A client that does not read is not asked for more.
+    // A client that does not read is not asked for more, and the answers to what it has asked already wait at the server.
     passTo(output, input, asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`, () =>
       calls.delivered(reply),
     );
+    if (output.writableNeedDrain) pauseFor(output, server.stdout);
   }
 
   /** When it is answered or cancelled, or the server ends. */
@@ -275,7 +276,11 @@ async function conversation(
 /** A peer that reads slowly is waited for, so that nothing piles up here. */
 function passTo(sink: Writable, source: Readable, line: Buffer | string, onWritten?: () => void): void {
   const isFree = sink.destroyed || sink.write(line, (error) => error == null && onWritten?.());
-  if (isFree || source.isPaused()) return;
+  if (!isFree) pauseFor(sink, source);
+}
+
+function pauseFor(sink: Writable, source: Readable): void {
+  if (source.isPaused()) return;
   source.pause();
   const go = () => {
     sink.off('drain', go).off('close', go);

@@ -2,7 +2,8 @@
 // length only: what does not would not end before the test is given up.
 
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { PassThrough, Writable } from 'node:stream';
 import { afterEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/core/limits.ts';
 import { repeatedName } from '../../src/core/repeated-name.ts';
@@ -11,13 +12,14 @@ import { eventReader } from '../../src/mcp/events.ts';
 import { exchangeFor } from '../../src/mcp/exchange.ts';
 import { gathering } from '../../src/mcp/gather.ts';
 import { type Holding, holding } from '../../src/mcp/held.ts';
-import { proxyHttp } from '../../src/mcp/http.ts';
+import { type HttpProxy, proxyHttp } from '../../src/mcp/http.ts';
 import { isTooDeep, shapeProblem } from '../../src/mcp/json-shape.ts';
 import { lineReader } from '../../src/mcp/lines.ts';
 import { toolsOfCommand } from '../../src/mcp/listing.ts';
 import type { ToolCall } from '../../src/mcp/messages.ts';
 import { answerIn, parsedExactly } from '../../src/mcp/numbers.ts';
 import { createQuestions, type Held } from '../../src/mcp/questions.ts';
+import { proxyStdio } from '../../src/mcp/stdio.ts';
 import { toolCalls } from '../../src/mcp/tool-calls.ts';
 import { toolList } from '../../src/mcp/tool-list.ts';
 import { BeyondLimit, bodyOf, send } from '../../src/mcp/wire.ts';
@@ -109,6 +111,89 @@ test('more open calls than anybody has are refused', async () => {
   expect((await client.answer(limits.openCalls)).error?.message).toMatch(/20000 calls are not answered yet,/);
 });
 
+const MiB = 1024 * 1024;
+const policies = { version: 1, tools: { act: 'write-non-idempotent', look: 'read' } } as const;
+
+async function proxyTo(upstream: string): Promise<HttpProxy> {
+  const semel = createSemel({ store: 'memory:', onWarning: () => undefined });
+  const proxy = await proxyHttp({
+    upstream: new URL(upstream),
+    host: '127.0.0.1',
+    port: 0,
+    calls: toolCalls({ semel, server: 's', policies }),
+    identity: {},
+    token: undefined,
+    verifiedTokens: false,
+    origins: [],
+    graceMs: 0,
+  });
+  atTheEnd(() => void proxy.close().then(() => semel.close()));
+  return proxy;
+}
+
+const posted = (message: object) => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+});
+
+/** Other limits for one test: nobody waits for two minutes, or sends gigabytes. */
+const usual = { ...limits };
+const withLimits = (others: Partial<Record<keyof typeof limits, number>>) => Object.assign(limits, others);
+afterEach(() => void Object.assign(limits, usual));
+
+const isRoomFor = (bytes: number) => {
+  const own = holding();
+  const isTaken = own.take(bytes);
+  own.end();
+  return isTaken;
+};
+
+/** What the proxy says to a request for a path that it does not have. */
+function said(url: string, client?: Socket): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const asking = client ?? connect(Number(port), hostname);
+  return new Promise<string>((resolve) => {
+    asking.once('data', (part) => resolve(String(part).slice(0, 12)));
+    asking.once('error', () => resolve('closed')).once('close', () => resolve('closed'));
+    asking.write(`GET /none HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
+  }).finally(() => client ?? asking.destroy());
+}
+
+describe('over HTTP', () => {
+  test('a request that takes too long to send is ended', async () => {
+    withLimits({ requestMs: 200 });
+    const { url } = await proxyTo('http://127.0.0.1:9/mcp');
+    const { hostname, port, pathname } = new URL(url);
+    const heads = {
+      'a body that never ends': `POST ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+      'a head that never ends': `POST ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\n`,
+    };
+    for (const [what, head] of Object.entries(heads)) {
+      const client = connect(Number(port), hostname);
+      client.write(head);
+      let heard = '';
+      client.on('data', (part) => {
+        heard += part;
+      });
+      await new Promise((resolve) => client.once('error', resolve).once('close', resolve));
+      expect(heard, what).toMatch(/^HTTP\/1\.1 408 /);
+    }
+  });
+
+  test('more connections than the limit are refused, and closed ones make room', async () => {
+    withLimits({ connections: 2 });
+    const { url } = await proxyTo('http://127.0.0.1:9/mcp');
+    const { hostname, port } = new URL(url);
+    const clients = [connect(Number(port), hostname), connect(Number(port), hostname)] as const;
+    for (const client of clients) expect(await said(url, client)).toBe('HTTP/1.1 404');
+    expect(await said(url)).toBe('closed');
+    clients[0].end();
+    await eventually(async () => (await said(url)) === 'HTTP/1.1 404');
+    clients[1].destroy();
+  });
+});
+
 describe('memory', () => {
   const held: Holding[] = [];
   afterEach(() => {
@@ -167,25 +252,7 @@ describe('memory', () => {
       request.resume();
       waiting.push(response);
     });
-    const semel = createSemel({ store: 'memory:', onWarning: () => undefined });
-    const policies = { version: 1, tools: { act: 'write-non-idempotent' } } as const;
-    const proxy = await proxyHttp({
-      upstream: new URL(upstream),
-      host: '127.0.0.1',
-      port: 0,
-      calls: toolCalls({ semel, server: 's', policies }),
-      identity: {},
-      token: undefined,
-      verifiedTokens: false,
-      origins: [],
-      graceMs: 0,
-    });
-    const isRoomFor = (bytes: number) => {
-      const own = holding();
-      const isTaken = own.take(bytes);
-      own.end();
-      return isTaken;
-    };
+    const proxy = await proxyTo(upstream);
     const gone = new AbortController();
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'act' } };
     const answer = fetch(proxy.url, {
@@ -202,12 +269,134 @@ describe('memory', () => {
     expect(isRoomFor(limits.unfinishedBytes)).toBe(false);
     waiting[0]?.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [] } }));
     await eventually(() => isRoomFor(limits.unfinishedBytes));
-    await proxy.close();
+  });
+
+  test('a message that the server has counts no longer, however long its answer goes on', async () => {
+    const upstream = await listening((request, response) => {
+      request.resume().on('end', () => response.writeHead(200).write('on'));
+    });
+    const { url } = await proxyTo(upstream);
+    const answer = await fetch(url, {
+      ...posted({ id: 1, method: 'listen', params: 'x'.repeat(1_000_000) }),
+    });
+    expect(answer.status).toBe(200);
+    await eventually(() => isRoomFor(limits.unfinishedBytes));
+    await answer.body?.cancel();
+  });
+
+  test('halves that other clients send do not keep the answer of a server out', async () => {
+    const waiting: ServerResponse[] = [];
+    const upstream = await listening((request, response) => {
+      request.resume();
+      waiting.push(response);
+    });
+    const { url } = await proxyTo(upstream);
+    const ask = async (id: number) => {
+      const answer = fetch(
+        url,
+        posted({ id, method: 'tools/call', params: { name: 'act', arguments: { id } } }),
+      );
+      const response = await eventually(() => waiting.shift());
+      const most = holding();
+      held.push(most);
+      for (let bytes = limits.unfinishedBytes; bytes >= 1; bytes /= 2) most.take(bytes);
+      return { response, answered: answer.then((each) => each.text()).finally(most.end) };
+    };
+    const done = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      result: { content: [{ type: 'text', text: 'done' }] },
+    });
+    const whole = await ask(1);
+    whole.response.end(done);
+    expect(JSON.parse(await whole.answered)).toEqual(JSON.parse(done));
+    const events = await ask(2);
+    events.response.writeHead(200, { 'content-type': 'text/event-stream' });
+    events.response.write(': begun\ndata: ');
+    events.response.end(`${done.replace('"id":1', '"id":2')}\n\n`);
+    expect(await events.answered).toMatch(/"text":"done"/);
+  });
+
+  /** Answers a call with as much as this, in one piece. */
+  const answering = (bytes: number) =>
+    listening((request, response) => {
+      const parts: Buffer[] = [];
+      request.on('data', (part: Buffer) => parts.push(part));
+      request.on('end', () => {
+        const { id } = JSON.parse(Buffer.concat(parts).toString()) as { id: number };
+        const result = { content: [{ type: 'text', text: 'x'.repeat(bytes) }] };
+        response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      });
+    });
+  const call = (id: number, name: string) =>
+    posted({ id, method: 'tools/call', params: { name, arguments: { id } } });
+
+  test('answers that clients do not read are dropped, the oldest first', async () => {
+    const size = 10 * MiB;
+    const { url } = await proxyTo(await answering(size));
+    withLimits({ unfinishedBytes: 2.5 * size });
+    const unread = [];
+    for (const id of [1, 2, 3]) unread.push(await fetch(url, call(id, 'act')));
+    const read = await Promise.allSettled(unread.map((each) => each.text()));
+    expect(read.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+  });
+
+  test.each(['act', 'look'])('a client that does not read the answer of %s is disconnected', async (name) => {
+    withLimits({ unreadMs: 100, connections: 1 });
+    const { url } = await proxyTo(await answering(20 * MiB));
+    const { hostname, port, pathname } = new URL(url);
+    const { body } = call(1, name);
+    const client = connect(Number(port), hostname).pause();
+    client.on('error', () => undefined);
+    client.write(
+      `POST ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await new Promise((resolve) => client.once('connect', resolve));
+    expect(await said(url)).toBe('closed');
+    await eventually(async () => (await said(url)) === 'HTTP/1.1 404');
+    client.destroy();
+  });
+
+  test('a client over stdio that does not read has its answers wait at the server', async () => {
+    const count = 30;
+    const server = `
+      const readline = require('node:readline');
+      const text = 'x'.repeat(1024 * 1024);
+      readline.createInterface({ input: process.stdin }).on('line', (line) => {
+        const result = { content: [{ type: 'text', text }] };
+        console.log(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(line).id, result }));
+      });`;
+    const semel = createSemel({ store: 'memory:', onWarning: () => undefined });
+    const input = new PassThrough();
+    let answers = 0;
+    let largest = 0;
+    const output = new Writable({
+      write(chunk: Buffer, _encoding, next) {
+        answers += chunk.toString().split('\n').length - 1;
+        largest = Math.max(largest, output.writableLength);
+        setTimeout(next, 50);
+      },
+    });
+    const ended = proxyStdio({
+      command: process.execPath,
+      args: ['-e', server],
+      env: process.env,
+      calls: toolCalls({ semel, server: 's', policies }),
+      caller: { scope: 'stdio', identity: {} },
+      input,
+      output,
+      graceMs: 30_000,
+    });
+    for (let id = 1; id <= count; id += 1) input.write(`${call(id, 'act').body}\n`);
+    await eventually(() => answers === count);
+    input.end();
+    expect(await ended).toBe(0);
+    expect(largest).toBeLessThan(5 * MiB);
     await semel.close();
   });
 
   test('events that come in part count too', () => {
-    const most = holding();
+    const most = holding('servers');
     held.push(most);
     most.take(limits.unfinishedBytes - 10);
     const reader = eventReader(() => undefined);
