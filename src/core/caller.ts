@@ -23,20 +23,39 @@ export interface Verified {
 }
 
 /**
- * The program's word first, then the subject, which stays the same when a token is renewed. Else all credentials together: a
- * client id alone may be that of an app with many users. Requests that show nothing have one caller.
+ * The program's word first, then the subject, which stays the same when a token is renewed, with the person or place that the
+ * request names beside it. Else all credentials together: a client id alone may be that of an app with many users. Requests
+ * that show nothing have one caller.
  */
 export function callerOf({ id, verified = {}, headers = {}, query = '' }: Credentials): string {
   if (id !== undefined) return digest('semel/caller', 'id', id);
   const { subject, issuer, tenant = [] } = subjectOf(verified);
-  if (subject !== undefined)
-    return digest('semel/caller', 'subject', ...given(issuer), String(subject), ...tenant);
-  const shown = Object.entries(headers)
-    .filter(([name, value]) => value !== undefined && isCredential(name))
+  if (subject !== undefined) {
+    const named = [...shown(headers, isLasting), ...lastingIn(query)];
+    return digest(
+      'semel/caller',
+      'subject',
+      ...given(issuer),
+      String(subject),
+      ...tenant,
+      'beside',
+      ...named,
+    );
+  }
+  const parts = [...given(verified.clientId), ...given(verified.token), query.replace(/^\?/, '')];
+  return digest('semel/caller', 'shown', ...parts, ...shown(headers, isCredential));
+}
+
+function shown(headers: HeaderValues, isMeant: (name: string) => boolean): readonly string[] {
+  return Object.entries(headers)
+    .filter(([name, value]) => value !== undefined && isMeant(name))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([name, value]) => [name, JSON.stringify(value)]);
-  const parts = [...given(verified.clientId), ...given(verified.token), query.replace(/^\?/, '')];
-  return digest('semel/caller', 'shown', ...parts, ...shown);
+}
+
+/** Of a query, what is not a credential that may be renewed. */
+function lastingIn(query: string): readonly string[] {
+  return [...new URLSearchParams(query)].filter(([name]) => !renewed.test(name.toLowerCase())).flat();
 }
 
 /** Absent and empty are two things. */
@@ -46,10 +65,13 @@ function given(part: unknown): readonly [string, string] {
 
 /** Anywhere in a word of a header's name: `apitoken`, `userid`. What names a credential, a person, or the place of an effect. */
 const credentialStems =
-  /auth|cookie|token|key|secret|cred|passw|pwd|jwt|oidc|saml|bearer|cert|login|user|principal|subject|identity|account|tenant|email|organi[sz]ation|workspace|customer/;
+  /auth|cookie|token|key|secret|cred|passw|pwd|jwt|oidc|saml|bearer|cert|login|user|principal|subject|identity|account|tenant|email|organi[sz]ation|workspace|customer|behalf|impersonat|delegat|member|company|merchant/;
 /** Too short to be looked for inside of words. */
 const credentialWords =
-  /^(pass|pat|sso|org|orgid|team|teamid|project|projectid|uid|dn|realm|profile|instance|site|endpoint|database|url|clientid)$/;
+  /^(pass|pat|sso|org|orgid|team|teamid|project|projectid|uid|dn|realm|profile|instance|site|endpoint|database|url|clientid|sudo|actor|actas|runas|role|caller|shop|shopid|store|storeid|domain|subdomain|cloudid|hostname|environment|env)$/;
+/** What a gateway or client writes anew with each token. */
+const renewed =
+  /authorization|cookie|token|key|secret|cred|passw|pwd|jwt|bearer|cert|session|signature|assertion|claims|userinfo|oidc-data|client-principal$|^(code|state|sig|nonce|pass|pat)$/;
 /** Headers that differ from one request to the next, or say nothing of the caller. */
 const otherNames =
   /^(sec-.*|mcp-param-.*|semel-.*|(.*-)?user-agent|.*idempoten.*|.*(csrf|xsrf).*|(x-)?(cache|surrogate)-key)$/;
@@ -58,7 +80,13 @@ const otherNames =
 function isCredential(name: string): boolean {
   if (otherNames.test(name)) return false;
   if (/(^|[-_])client[-_]id$/.test(name)) return true;
+  if (/(^|[-_])(act|run)[-_]as([-_]|$)/.test(name)) return true;
   return name.split(/[-_]/).some((word) => credentialStems.test(word) || credentialWords.test(word));
+}
+
+/** Names a person or a place, and stays the same under a new token. */
+function isLasting(name: string): boolean {
+  return isCredential(name) && !renewed.test(name);
 }
 
 /** What the check of the token says, else what the token itself says. */
@@ -68,10 +96,16 @@ export function subjectOf({ token, extra }: Verified): {
   /** Claims that name it, each with its value: a subject may be known to its tenant only. */
   tenant?: readonly string[];
 } {
-  const claims = { ...claimsIn(token), ...fieldsIn(extra) };
-  const subject = [claims.sub, claims.subject, claims.userId, claims.user_id].find(isId);
+  const checked = fieldsIn(extra);
+  const ofToken = claimsIn(token);
+  const claims = { ...ofToken, ...checked };
+  // One token may serve all users of an app: whom the check has found stands before what the token says.
+  const subject = [checked, ofToken].flatMap((each) => subjectNames.map((name) => each[name])).find(isId);
   const issuer = [claims.iss, claims.issuer].find(isId);
-  const tenant = tenantClaims.flatMap((name) => (isId(claims[name]) ? [name, String(claims[name])] : []));
+  const tenant = Object.keys(claims)
+    .filter((name) => isTenant(name) && isId(claims[name]))
+    .sort()
+    .flatMap((name) => [name, String(claims[name])]);
   return {
     ...(subject === undefined ? {} : { subject }),
     ...(issuer === undefined ? {} : { issuer }),
@@ -79,21 +113,27 @@ export function subjectOf({ token, extra }: Verified): {
   };
 }
 
-const tenantClaims = [
-  'tid',
-  'tenant',
-  'tenantId',
-  'tenant_id',
-  'org',
-  'orgId',
-  'org_id',
-  'organization',
-  'organizationId',
-  'organization_id',
-  'workspace',
-  'workspaceId',
-  'workspace_id',
-];
+const subjectNames = ['sub', 'subject', 'userId', 'user_id'];
+
+/** By all words of its name: `orgId`, `https://example.com/tenant_id`, and not `account_type`. */
+function isTenant(claim: string): boolean {
+  const [name = ''] = claim.split(/[/:]/).slice(-1);
+  const words = name
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split(/[-_.]/);
+  return (
+    words.some((word) => tenantWords.has(word)) &&
+    words.every((word) => tenantWords.has(word) || idWords.has(word))
+  );
+}
+
+const tenantWords = new Set(
+  'tid hd tenant tenantid org orgid organization organisation workspace account accountid team company customer merchant realm project'.split(
+    ' ',
+  ),
+);
+const idWords = new Set(['id', 'sid', 'uuid', 'key', 'slug', 'name', 'number', 'domain']);
 
 function isId(value: unknown): value is string | number {
   return (typeof value === 'string' && value !== '') || Number.isSafeInteger(value);

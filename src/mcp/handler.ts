@@ -120,6 +120,8 @@ function headersIn(headers: unknown): HeaderValues {
 }
 
 function queryIn(url: unknown): string {
+  // Some transports give the path alone, as Node.js does.
   const text = String(url ?? '');
-  return URL.canParse(text) ? new URL(text).search : '';
+  const base = 'http://localhost';
+  return URL.canParse(text, base) ? new URL(text, base).search : text;
 }

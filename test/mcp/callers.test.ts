@@ -97,6 +97,15 @@ describe('the HTTP proxy', () => {
     'x-org-id',
     'x-workspace',
     'x-jira-url',
+    'sudo',
+    'x-on-behalf-of',
+    'x-act-as',
+    'impersonate',
+    'x-hasura-role',
+    'x-member-id',
+    'x-company',
+    'x-shopify-shop',
+    'x-atlassian-cloudid',
   ])('a header %s is a credential, or names the place of the effect', (name) => {
     const by = (value: string) => callerOf({ headers: { [name]: value } });
     expect(by('ann')).not.toBe(by('bob'));
@@ -250,6 +259,61 @@ test('a subject of one tenant is not that of another', () => {
   expect(by({ sub: 'ann', org_id: 'a' })).toBe(by({ sub: 'ann', org_id: 'a', scope: 'more' }));
 });
 
+test.each(['accountId', 'team_id', 'company', 'realm', 'hd', 'orgSlug', 'https://example.com/tenant_id'])(
+  'the claim %s names the tenant of a subject',
+  (claim) => {
+    const by = (value: string) =>
+      callerOf({ verified: { token: 'opaque', extra: { userId: 1, [claim]: value } } });
+    expect(by('a')).not.toBe(by('b'));
+  },
+);
+
+test.each(['account_type', 'org_role', 'team_permissions', 'email', 'https://example.org/plan'])(
+  'the claim %s may change under one subject',
+  (claim) => {
+    const by = (value: string) => callerOf({ verified: { extra: { sub: 'ann', [claim]: value } } });
+    expect(by('a')).toBe(by('b'));
+  },
+);
+
+test('whom the check of a token has found stands before the subject of the token', () => {
+  const token = jwt({ sub: 'the-app' }, 'signed');
+  const by = (userId: string) => callerOf({ verified: { token, extra: { userId } } });
+  expect(by('ann')).not.toBe(by('bob'));
+});
+
+describe('beside a verified subject', () => {
+  const by = (headers: Record<string, string>, query = '') =>
+    callerOf({ verified: { token: jwt({ sub: 'the-app' }, 'x') }, headers, query });
+
+  test.each(['x-workspace', 'x-tenant-id', 'x-forwarded-user', 'x-auth-request-email', 'x-on-behalf-of'])(
+    'the person or place that %s names counts',
+    (name) => {
+      expect(by({ [name]: 'a' })).not.toBe(by({ [name]: 'b' }));
+    },
+  );
+
+  test('so does the query', () => {
+    expect(by({}, '?workspace=a')).not.toBe(by({}, '?workspace=b'));
+  });
+
+  test.each([
+    'authorization',
+    'cookie',
+    'x-api-key',
+    'x-auth-request-access-token',
+    'x-ms-client-principal',
+    'x-apigateway-api-userinfo',
+    'x-request-id',
+  ])('%s may be renewed', (name) => {
+    expect(by({ [name]: 'a' })).toBe(by({ [name]: 'b' }));
+  });
+
+  test('and a token in the query', () => {
+    expect(by({}, '?access_token=a&x=1')).toBe(by({}, '?access_token=b&x=1'));
+  });
+});
+
 describe('guard in a server of one’s own', () => {
   const once = { effect: 'irreversible', per: 'ever', identity: ['to'] } as const;
 
@@ -321,6 +385,11 @@ describe('guard in a server of one’s own', () => {
 
   const different: [string, object, object][] = [
     ['two users of one client', auth('t1'), auth('t2')],
+    [
+      'a key in the query of a bare path',
+      { requestInfo: { headers: {}, url: '/mcp?api_key=ann' } },
+      { requestInfo: { headers: {}, url: '/mcp?api_key=bob' } },
+    ],
     ['two subjects under one client', auth('t1', { sub: 'ann' }), auth('t1', { sub: 'bob' })],
     ['two issuers', auth('t', { sub: 'ann', iss: 'a' }), auth('t', { sub: 'ann', iss: 'b' })],
     ['a subject and a client of its name', auth('t', { sub: 'ann' }), { authInfo: { clientId: 'ann' } }],

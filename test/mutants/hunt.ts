@@ -125,6 +125,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/sent-key.ts': [['test/mcp/provider'], mcp],
   'src/mcp/stdio.ts': [walls, mcp],
   'src/mcp/tool-calls.ts': [walls, stateful, mcp],
+  'src/mcp/unread.ts': [walls, mcp],
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
   'src/identity/': [['test/identity']],
