@@ -135,10 +135,11 @@ function nearIn(names: readonly string[], known: Names): string | undefined {
   return near && JSON.stringify(near);
 }
 
-/** ſ and the sign of kelvin become s and k only this way; what cannot be seen is left out. */
-function foldCase(name: string): string {
+/** ſ and the sign of kelvin become s and k only this way, and İ an i as in Java; what cannot be seen is left out. */
+export function foldCase(name: string): string {
   return name
     .normalize('NFKC')
+    .replaceAll('\u0130', 'i')
     .replace(/[\p{Cc}\p{Cf}]/gu, '')
     .toUpperCase()
     .toLowerCase();

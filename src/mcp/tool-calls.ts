@@ -8,7 +8,8 @@ import { type Answer, type Asked, type Execute, type Guard, guardOf, toldError }
 import type { Semel } from '../semel/index.ts';
 import { askedBy, type Caller, identityOf } from './asked.ts';
 import { type Changes, createChanges, type EndOfChange } from './changes.ts';
-import { isAnswer, type ListedTool, type Reply, type ToolCall } from './messages.ts';
+import { isAnswer, type ListedTool, type Reply, refusal, type ToolCall } from './messages.ts';
+import { nearArguments } from './near-arguments.ts';
 import { writable } from './numbers.ts';
 import { endedWords, isUnfinished, resultOf } from './outcome.ts';
 import { contractName, type ErrorMeaning, type KeyPlace, type PolicyFile, policyFor } from './policies.ts';
@@ -90,7 +91,17 @@ export function toolCalls({ semel, server, policies, onStranger, thinkMs }: Tool
       if (tool === undefined) unlisted += 1;
       if (guards.size >= limits.kept) throw new Error(`More than ${limits.kept} tools were called.`);
       const guarding = guardOf(semel, contractName(server, name), policy, { passes: isUnfinished }) as Guard;
-      const guard = toolGuard(semel, guarding, { errors, place: key, changes, questions });
+      const { answer } = toolGuard(semel, guarding, { errors, place: key, changes, questions });
+      const nearIn = nearArguments(policy);
+      const guard: ToolGuard = {
+        async answer(call, caller, forward) {
+          const near = nearIn(call.params.arguments);
+          if (near === undefined) return answer(call, caller, forward);
+          const [given, meant] = near.map((each) => JSON.stringify(each));
+          const why = `${given} is not ${meant}, but some servers take it for that. Nothing was run: write ${meant}.`;
+          return refusal(call.id, -32602, why);
+        },
+      };
       guards.set(name, guard);
       return guard;
     },

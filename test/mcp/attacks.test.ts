@@ -41,6 +41,40 @@ describe('what a client sends', () => {
     expect(seen()).toEqual([]);
   });
 
+  test('an argument that some servers take for one of the policy is refused', async () => {
+    const { client, seen, policy } = proxied();
+    const pay = {
+      effect: 'write-non-idempotent',
+      identity: ['to.account', 'amount'],
+      volatile: ['a.b'],
+      redact: ['card'],
+      window: '24h',
+      provider: { name: 'the bank', argument: 'idempotency_key', window: '24h' },
+    };
+    const one = client('--policy', policy({ pay }));
+    const good = { to: { account: 'ann' }, amount: 1, note: 'x', NOTE: 'y', 'a.b': 1 };
+    const bad = [
+      { ...good, Amount: 500 },
+      { to: { account: 'ann', Account: 'bob' }, amount: 1 },
+      { To: { account: 'bob' }, amount: 1 },
+      { to: [{ ACCOUNT: 'bob' }], amount: 1 },
+      { ...good, Idempotency_Key: 'the model’s own' },
+      { ...good, 'idempotency\u200b_\u212aey': 'the model’s own' },
+      { ...good, Card: '4242' },
+      { ...good, 'A.b': 1 },
+    ];
+    for (const args of bad) {
+      const { error } = await one.call('pay', args);
+      expect(error, JSON.stringify(args)).toMatchObject({
+        code: -32602,
+        message: expect.stringMatching(/some servers take it for that. Nothing was run/),
+      });
+    }
+    expect(seen()).toEqual([]);
+    expect((await one.call('pay', good)).result).toEqual({});
+    expect(seen()).toHaveLength(1);
+  });
+
   const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"act","arguments":{}}}';
   test('what two readers would read in two ways is not passed on', async () => {
     const lines = {
@@ -57,6 +91,7 @@ describe('what a client sends', () => {
       'after a mark of the order of bytes': `\ufeff${call}`,
       'a method to readers that ignore case': call.replace('"method"', '"Method"'),
       'two methods to readers that ignore case': call.replace('{', '{"METHOD":"ping",'),
+      'an id with a capital of Turkish': call.replace('{', '{"\u0130d":2,'),
       'params with a long s': call.replace('"params"', '"param\u017f"'),
       'params with an escaped long s': call.replace('"params"', '"param\\u017f"'),
       'a name beside the name': call.replace('"name"', '"Name":"read","name"'),

@@ -122,6 +122,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/json-shape.ts': [walls, mcp],
   'src/mcp/listing.ts': [walls, mcp],
   'src/mcp/messages.ts': [walls, mcp],
+  'src/mcp/near-arguments.ts': [walls, mcp],
   'src/mcp/sent-key.ts': [['test/mcp/provider'], mcp],
   'src/mcp/stdio.ts': [walls, mcp],
   'src/mcp/tool-calls.ts': [walls, stateful, mcp],
