@@ -1,9 +1,10 @@
 // Whose program this is: folder and name of the application, by the package.json of its own code. Never that of a
 // launcher (next, vitest, pm2). The working folder counts only where a launcher was started: cron and a shell must agree.
 
-import { readFileSync, realpathSync } from 'node:fs';
+import { closeSync, lstatSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { SemelError } from '../core/errors.ts';
+import { openRegular } from '../store/files.ts';
 
 export interface Application {
   readonly name: string | undefined;
@@ -74,7 +75,13 @@ function manifestIn(root: string): Manifest | undefined {
   const path = join(root, 'package.json');
   let read: string;
   try {
-    read = readFileSync(path, 'utf8');
+    if (isOfStranger(path)) return undefined;
+    const file = openRegular(path);
+    try {
+      read = readFileSync(file, 'utf8');
+    } finally {
+      closeSync(file);
+    }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR') return undefined;
@@ -93,6 +100,19 @@ function manifestIn(root: string): Manifest | undefined {
     name: typeof name === 'string' && name !== '' ? name : undefined,
     usesSemel: lists.some((list) => Object.hasOwn(Object(list), 'semel')),
   };
+}
+
+/** In a folder like /tmp anybody can put one above the programs of others, and would choose their namespace. */
+function isOfStranger(path: string): boolean {
+  const user = process.geteuid?.();
+  const { uid } = lstatSync(path);
+  if (user === undefined || uid === 0 || uid === user) return false;
+  const isOpenToAll = (statSync(dirname(path)).mode & 0o002) !== 0;
+  return isOpenToAll && uid !== ownerOf(process.argv[1]);
+}
+
+function ownerOf(file: string | undefined): number | undefined {
+  return file === undefined ? undefined : statSync(file, { throwIfNoEntry: false })?.uid;
 }
 
 /** With another namespace every effect would run again: that must not hang on a file that is just being written. */

@@ -1,6 +1,17 @@
 // The namespace of a program that names none: that of its own package, and never shared with another project unnoticed.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createSemel } from 'semel';
@@ -127,6 +138,39 @@ describe('the application', () => {
       });
     const nowhere = { cwd: '/', shellCwd: undefined, installed: bundled };
     expect(applicationOf({ started: undefined, ...nowhere })).toEqual({ name: undefined, root: undefined });
+  });
+
+  test('whose package.json is a pipe or a device is refused, not waited for', () => {
+    mkdirSync(path('pipe'));
+    execFileSync('mkfifo', [path('pipe/package.json')]);
+    mkdirSync(path('device'));
+    symlinkSync('/dev/zero', path('device/package.json'));
+    for (const program of ['pipe/job.mjs', 'device/job.mjs']) {
+      file(program);
+      expect(() => of(program)).toThrow(/package.json cannot be read.*not a regular file/);
+    }
+  });
+
+  // Only root can make files of another user.
+  test.runIf(process.geteuid?.() === 0)('is not named by a stranger, in a folder that all can write', () => {
+    const nobody = 65_534;
+    const planted = manifest('open', { name: 'planted' });
+    file('open/mine/job.mjs');
+    const name = () => of('open/mine/job.mjs').name;
+    expect(name()).toBe('planted');
+    chownSync(planted, nobody, nobody);
+    // What is deployed by another user is theirs to name.
+    expect(name()).toBe('planted');
+    chmodSync(path('open'), 0o1777);
+    expect(name()).toBeUndefined();
+    rmSync(planted);
+    symlinkSync(path('app/package.json'), planted);
+    lchownSync(planted, nobody, nobody);
+    expect(name()).toBeUndefined();
+    rmSync(planted);
+    execFileSync('mkfifo', [planted]);
+    chownSync(planted, nobody, nobody);
+    expect(name()).toBeUndefined();
   });
 
   test('whose package.json cannot be read is refused: under another name every effect would run again', () => {
