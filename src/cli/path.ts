@@ -1,5 +1,7 @@
 // A field by its dotted path, as people name it: `args.lead`. A name that holds a dot itself goes first.
 
+import { isTooDeep } from '../core/json-shape.ts';
+
 export function valueAt(value: unknown, path: string): unknown {
   const fields = opened(value);
   if (typeof fields !== 'object' || fields === null) return undefined;
@@ -14,7 +16,7 @@ export function valueAt(value: unknown, path: string): unknown {
 
 /** Args and metadata are often kept as the text that somebody wrote: text that is JSON is looked into. */
 export function opened(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^\s*[{[]/.test(value)) return value;
+  if (typeof value !== 'string' || !/^\s*[{[]/.test(value) || isTooDeep(value)) return value;
   try {
     return JSON.parse(value);
   } catch {

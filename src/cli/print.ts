@@ -80,7 +80,9 @@ export function table(
 ): readonly string[] {
   const cells = rows.map((row) => row.map((cell) => (typeof cell === 'string' ? { text: cell } : cell)));
   const shown = cells.map((row) => row.map(({ text }) => printable(text)));
-  const widths = head.map((name, at) => Math.max(name.length, ...shown.map((row) => (row[at] ?? '').length)));
+  const widths = head.map((name, at) =>
+    shown.reduce((most, row) => Math.max(most, (row[at] ?? '').length), name.length),
+  );
   const room = (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY;
   const line = (texts: readonly string[], style: (at: number, text: string) => string) => {
     let used = 0;

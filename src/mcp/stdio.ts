@@ -5,12 +5,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
+import { isTooDeep } from '../core/json-shape.ts';
 import { limits } from '../core/limits.ts';
 import { NotLanded } from '../core/signals.ts';
 import { visible } from '../core/visible.ts';
 import { type Caller, metaNames } from './asked.ts';
 import { holding } from './held.ts';
-import { isTooDeep } from './json-shape.ts';
 import { isBlank, isOneLine, lineReader, withEnd } from './lines.ts';
 import {
   broken,

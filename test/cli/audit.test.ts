@@ -134,3 +134,19 @@ test.each([
   expect(stderr).toContain(sentence);
   expect([code, stdout]).toEqual([64, '']);
 });
+
+test.each([
+  ['in the line', (deep: string) => deep],
+  ['in a text of it', (deep: string) => JSON.stringify(deep)],
+])('a line that is nested without end, %s, does not hide the repeats of the others', async (_, args) => {
+  const deep = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`;
+  const line = (ts: number, of: string) => `{"ts":${1_781_000_000_000 + ts},"tool":"pay","args":${of}}`;
+  const lines = [line(1, '{"to":1}'), line(2, args(deep)), line(3, args(deep)), line(4, '{"to":1}')];
+  const { code, stdout } = await semel(['audit', file('deep.jsonl', lines.join('\n'))]);
+  expect([code, stdout]).toEqual([1, expect.stringContaining('2× pay')]);
+});
+
+test('hundreds of thousands of lines that cannot be read end as one does', async () => {
+  const { code, stderr } = await semel(['audit', file('short.csv', `a,b\n${'x\n'.repeat(300_000)}`)]);
+  expect([code, stderr]).toEqual([64, expect.stringMatching(/no field is a time|no line of it/)]);
+});

@@ -13,7 +13,7 @@ import { exchangeFor } from '../../src/mcp/exchange.ts';
 import { gathering } from '../../src/mcp/gather.ts';
 import { type Holding, holding } from '../../src/mcp/held.ts';
 import { type HttpProxy, proxyHttp } from '../../src/mcp/http.ts';
-import { isTooDeep, shapeProblem } from '../../src/mcp/json-shape.ts';
+import { isTooDeep, shapeProblem } from '../../src/core/json-shape.ts';
 import { lineReader } from '../../src/mcp/lines.ts';
 import { toolsOfCommand } from '../../src/mcp/listing.ts';
 import type { ToolCall } from '../../src/mcp/messages.ts';

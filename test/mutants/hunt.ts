@@ -119,7 +119,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/policies.ts': [['test/mcp/policies'], stateful, mcp],
   'src/mcp/questions.ts': [stateful, mcp],
   'src/mcp/held.ts': [walls, mcp],
-  'src/mcp/json-shape.ts': [walls, mcp],
+  'src/core/json-shape.ts': [walls, mcp],
   'src/mcp/listing.ts': [walls, mcp],
   'src/mcp/messages.ts': [walls, mcp],
   'src/mcp/near-arguments.ts': [walls, mcp],

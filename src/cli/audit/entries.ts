@@ -1,5 +1,6 @@
 // A log as entries, one per line of JSON or per row of CSV. What cannot be read keeps its number and its text.
 
+import { isTooDeep } from '../../core/json-shape.ts';
 import { type CsvRow, createCsvReader } from '../csv.ts';
 import type { Line } from '../input.ts';
 import type { Fields } from './fields.ts';
@@ -48,7 +49,9 @@ function json({ number, text }: Line): Entry | undefined {
   return { line: number, fields: objectOf(text), text: text.slice(0, maxLooked) };
 }
 
+/** A line that is nested too deep to be compared is one that cannot be read: it must not keep the others from being looked at. */
 function objectOf(text: string): Fields | undefined {
+  if (isTooDeep(text)) return undefined;
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)

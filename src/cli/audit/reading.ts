@@ -114,7 +114,7 @@ export async function readLog(
   for await (const batch of batches) {
     lines += batch.length;
     if (chosen === undefined) {
-      waiting.push(...batch);
+      for (const entry of batch) waiting.push(entry);
       if (waiting.length < sample) continue;
       const choice = begin();
       // A long start-up may come before the first call.

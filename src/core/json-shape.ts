@@ -1,7 +1,7 @@
 // Whether a JSON text is small enough in shape to be read: nesting, values and numbers. In one pass over its bytes, before any
 // reader that recurses or allocates an object per level.
 
-import { limits } from '../core/limits.ts';
+import { limits } from './limits.ts';
 
 const [quote, backslash, comma, openList, openObject, closeList, closeObject] = [...'"\\,[{]}'].map((sign) =>
   sign.charCodeAt(0),
