@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { createSemel } from 'semel';
 import { expect, test } from 'vitest';
-import { fullAddress, shownAddress, withoutSecrets } from './address.ts';
+import { fullAddress, looksLikeServer, shownAddress, withoutSecrets } from './address.ts';
 
 test.each([
   ['sqlite:/srv/ledger.db', 'sqlite:/srv/ledger.db'],
@@ -111,4 +111,13 @@ test.each([
 test('text without an address is left as it is', () => {
   const text = 'See https://example.com/a?b=c#d; mail ada@example.com: 12:30, sqlite:/srv/x.db.';
   expect(withoutSecrets(text, ['ada@example.com', 'sqlite:/srv/x.db'])).toBe(text);
+});
+
+test('a long word takes a time that grows with its length only', () => {
+  for (const sign of ['a', '1', ':', '.', 'a://', 'x:1@'])
+    for (const text of [sign.repeat(1_000_000), `sqlite:${sign.repeat(1_000_000)}`]) {
+      expect(withoutSecrets(text, [text]).length).toBeGreaterThan(0);
+      expect(shownAddress(text).length).toBeGreaterThan(0);
+      expect(typeof looksLikeServer(text)).toBe('boolean');
+    }
 });

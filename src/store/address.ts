@@ -28,6 +28,9 @@ export function shownAddress(address: string): string {
   return `${scheme}${shownUser(scheme, rest.slice(0, Math.max(0, at)), at)}${place}${said.length === 0 ? '' : `?${said.join('&')}`}`;
 }
 
+/** Looks back from `://`: a search that begins with the scheme reads a long word once from each of its letters. */
+const addressAfterScheme = /(?<=([a-z][a-z0-9+.-]*)):\/\/[^\s"'`<>]+/gi;
+
 /** A text that people read, with every address in it as it may be shown. `typed` are addresses that it may repeat. */
 export function withoutSecrets(text: string, typed: readonly string[] = []): string {
   let shown = text;
@@ -37,16 +40,17 @@ export function withoutSecrets(text: string, typed: readonly string[] = []): str
     if (safe === address) continue;
     shown = shown.replaceAll(address, safe).replaceAll(JSON.stringify(address).slice(1, -1), safe);
   }
-  return shown.replace(/[a-z][a-z0-9+.-]*:\/\/[^\s"'`<>]+/gi, (found) =>
-    mayHoldSecret(found) ? shownAddress(found) : found,
-  );
+  return shown.replace(addressAfterScheme, (found: string, scheme: string) => {
+    const address = scheme + found;
+    return mayHoldSecret(address) ? shownAddress(address).slice(scheme.length) : found;
+  });
 }
 
 /** True where what follows `sqlite:` was meant for a server: it may begin with a user and a password. */
 export function looksLikeServer(path: string): boolean {
   const bare = path.replace(/^[\\/]+/, '');
   const isDrive = /^[a-z]:([\\/]|$)/i.test(bare);
-  return /^\/\/[^/]/.test(path) || bare.includes('://') || (!isDrive && /^[^\\/]*:.*@/s.test(bare));
+  return /^\/\/[^/]/.test(path) || bare.includes('://') || (!isDrive && /^[^\\/:]*:.*@/s.test(bare));
 }
 
 /** Refuses what two readers would take for two places. `example` shows how it is written. */
