@@ -54,7 +54,13 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
 
   function wordsOf(answer: IncomingMessage): Promise<Buffer> {
     const held = holding('servers');
-    return bodyOf(answer, held).finally(held.end);
+    return bodyOf(answer, held)
+      .catch((error: unknown) => {
+        // Its server would wait for a reader.
+        answer.destroy();
+        throw error;
+      })
+      .finally(held.end);
   }
 
   async function streamed(answer: IncomingMessage, signal: AbortSignal): Promise<Reply> {
@@ -134,7 +140,9 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
         came = { reply, bytes: words };
         return reply;
       }
-      turnAway = () => void response.writeHead(status, passed(headers)).end(words);
+      // Without its words it is shorter than it says, and the client would wait for the rest.
+      const told = words === undefined ? kept(headers) : passed(headers);
+      turnAway = () => void response.writeHead(status, told).end(words);
       const happened = `The server answered ${status}.`;
       throw fateOfStatus(status) === 'ambiguous' ? new MaybeLanded(happened) : new NotLanded(happened);
     },

@@ -216,6 +216,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
         method: 'POST',
         headers: readable(Object.fromEntries(own), { 'mcp-method': 'tools/list', 'mcp-name': undefined }),
         body: Buffer.from(JSON.stringify(message)),
+        // The call has gone on without the list by then; one that never ends would keep its connection.
+        signal: AbortSignal.any([over.signal, AbortSignal.timeout(listAgeMs)]),
       });
       return replyIn(answer);
     });

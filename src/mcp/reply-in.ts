@@ -12,7 +12,10 @@ export async function replyIn(answer: IncomingMessage): Promise<unknown> {
   if (!isEventStream(answer.headers))
     return bodyOf(answer, held)
       .then((body) => parsed(body.toString()))
-      .finally(held.end);
+      .finally(() => {
+        held.end();
+        answer.destroy();
+      });
   let found: unknown;
   const events = eventReader((_event, { data }) => {
     const message = data === undefined ? undefined : parsed(data);

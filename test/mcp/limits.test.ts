@@ -5,6 +5,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { PassThrough, Writable } from 'node:stream';
 import { afterEach, describe, expect, test } from 'vitest';
+import { isTooDeep, shapeProblem } from '../../src/core/json-shape.ts';
 import { limits } from '../../src/core/limits.ts';
 import { repeatedName } from '../../src/core/repeated-name.ts';
 import { createSemel } from '../../src/index.ts';
@@ -13,7 +14,6 @@ import { exchangeFor } from '../../src/mcp/exchange.ts';
 import { gathering } from '../../src/mcp/gather.ts';
 import { type Holding, holding } from '../../src/mcp/held.ts';
 import { type HttpProxy, proxyHttp } from '../../src/mcp/http.ts';
-import { isTooDeep, shapeProblem } from '../../src/core/json-shape.ts';
 import { lineReader } from '../../src/mcp/lines.ts';
 import { toolsOfCommand } from '../../src/mcp/listing.ts';
 import type { ToolCall } from '../../src/mcp/messages.ts';
@@ -316,6 +316,23 @@ describe('memory', () => {
     events.response.end(`${done.replace('"id":1', '"id":2')}\n\n`);
     expect(await events.answered).toMatch(/"text":"done"/);
   });
+
+  test.each([200, 500])(
+    'an answer of status %i that is too long is not waited for, by the client or at the server',
+    async (status) => {
+      const size = limits.messageBytes + 1;
+      const closed = Promise.withResolvers<void>();
+      const upstream = await listening((request, response) => {
+        request.resume();
+        response.once('close', closed.resolve);
+        response.writeHead(status, { 'content-length': size }).write('{');
+      });
+      const { url } = await proxyTo(upstream);
+      const answer = await fetch(url, posted({ id: 1, method: 'tools/call', params: { name: 'act' } }));
+      expect((await answer.text()).length).toBeLessThan(10_000);
+      await closed.promise;
+    },
+  );
 
   /** Answers a call with as much as this, in one piece. */
   const answering = (bytes: number) =>
