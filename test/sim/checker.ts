@@ -175,7 +175,10 @@ function notTooOld({ log, faults }: Ended, call: CallLog): void {
       other.askedAt <= askedAt &&
       goesOn(other),
   );
-  if (isShared) return;
+  const isSwept = log.sweeps.some(
+    (sweep) => sweep.worker === worker && sweep.from <= askedAt && askedAt <= sweep.until,
+  );
+  if (isShared || isSwept) return;
   const completion = log.keyLog(key).completions.get(generation);
   if (completion === undefined) return;
   // What was refused, forgotten and reopened may land under its old generation after all.

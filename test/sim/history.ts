@@ -212,6 +212,8 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
   }
 
   function swept(worker: Worker): Promise<unknown> {
+    const sweep = { worker, from: scheduler.now, until: Number.POSITIVE_INFINITY };
+    log.sweeps.push(sweep);
     return worker
       .sweep((name) => {
         const plan = plans.find((each) => {
@@ -222,7 +224,10 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
         const { contract } = worker.deployed(plan);
         return toolFor(sim, plan, contract, worker, (key) => sweeping(plan, contract, worker, key()));
       }, chance.happens(0.8))
-      .catch(ignored);
+      .catch(ignored)
+      .finally(() => {
+        sweep.until = scheduler.now;
+      });
   }
 
   /** A run of a sweep stands for the call that the record was made for. */

@@ -156,11 +156,19 @@ export interface KnownAct {
   readonly at: number;
 }
 
+export interface Sweep {
+  readonly worker: Owner;
+  readonly from: number;
+  until: number;
+}
+
 export interface Log {
   readonly keys: Map<string, KeyLog>;
   readonly effects: Effect[];
   readonly calls: CallLog[];
   readonly acts: KnownAct[];
+  /** Calls may share what a sweep of their process executes. */
+  readonly sweeps: Sweep[];
   /** Which process asked with a token. */
   readonly askers: Map<string, Owner>;
   /** The tokens whose holders were told that they lost their lease. */
@@ -188,6 +196,7 @@ export function createLog(): Log {
     effects: [],
     calls: [],
     acts: [],
+    sweeps: [],
     askers: new Map(),
     lost: new Set(),
     violations,
