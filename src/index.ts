@@ -1,5 +1,15 @@
 // The public names of `semel`, one by one.
 
+export {
+  type AttemptContext,
+  landed,
+  notLanded,
+  type Receipt,
+  type Result,
+  unsure,
+  type Verification,
+  type VerifyContext,
+} from './call/index.ts';
 export type { Classified, Via } from './core/classify.ts';
 export { type Clock, type Random, systemClock, systemRandom } from './core/clock.ts';
 export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, RetryPolicy } from './core/contract.ts';
@@ -20,16 +30,6 @@ export { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from 
 export type { StandardSchema } from './core/standard-schema.ts';
 export type { Effect, Outcome, Status } from './core/words.ts';
 export { type EventName, eventNames, type SemelEvents } from './ledger/index.ts';
-export {
-  type AttemptContext,
-  landed,
-  notLanded,
-  type Receipt,
-  type Result,
-  unsure,
-  type Verification,
-  type VerifyContext,
-} from './runner/index.ts';
 export {
   type ActOptions,
   type Ambient,

@@ -2,13 +2,13 @@
 // what it does to run the tool is passed in too, and runs at most once.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { AttemptContext } from '../call/index.ts';
 import { causesOf } from '../core/classify.ts';
 import { type ErrorValue, SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Per } from '../core/period.ts';
 import type { Receipt } from '../core/receipt.ts';
 import { NotLanded } from '../core/signals.ts';
-import type { AttemptContext } from '../runner/index.ts';
 import {
   type Ambient,
   ambient,

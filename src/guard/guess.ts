@@ -3,8 +3,8 @@
 // change with each turn.
 
 import { randomUUID } from 'node:crypto';
+import { isUnique } from '../call/index.ts';
 import { shortDigest } from '../core/key.ts';
-import { isUnique } from '../runner/index.ts';
 import type { Ambient } from '../semel/index.ts';
 
 export interface Guess extends Ambient {

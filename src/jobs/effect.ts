@@ -1,11 +1,11 @@
 // One guarded effect: a command that is run once for its name and id. Its stdout is what later calls get. A command that
 // failed may have done it, so that is in doubt, unless its exit code, a verifier or a person says more.
 
+import type { Result } from '../call/index.ts';
 import { systemClock } from '../core/clock.ts';
 import type { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Per } from '../core/period.ts';
-import type { Result } from '../runner/index.ts';
 import type { CallOptions, RecordInfo, ToolFunction } from '../semel/index.ts';
 import { type ChildEnding, mostBytes, runChild } from './child.ts';
 import { type Asked, type Claimed, claim } from './claim.ts';

@@ -1,7 +1,7 @@
 // The command that is asked whether it landed: exit 0 says yes, 1 says no, anything else says that it cannot tell.
 
 import { spawn } from 'node:child_process';
-import { landed, notLanded, unsure, type Verification } from '../runner/index.ts';
+import { landed, notLanded, unsure, type Verification } from '../call/index.ts';
 import { mostBytes } from './child.ts';
 import { textOrBytes } from './output.ts';
 import { firstBytes } from './passing.ts';

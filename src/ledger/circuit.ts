@@ -11,13 +11,6 @@ export interface Circuit {
   succeeded(): void;
 }
 
-const unasked = new WeakSet<SemelError>();
-
-/** The store was not asked, so it cannot have done anything either. */
-export function wasRefusedUnasked(error: unknown): boolean {
-  return error instanceof SemelError && unasked.has(error);
-}
-
 const failuresInARow = 3;
 const probeEveryMs = 1_000;
 
@@ -45,7 +38,7 @@ export function createCircuit(clock: Clock): Circuit {
 }
 
 function refusal(last: SemelError, retryAfterMs: number): SemelError {
-  const error = new SemelError(
+  return new SemelError(
     'STORE_UNAVAILABLE',
     `The store has failed ${failuresInARow} times in a row and was not asked again; the last time: ${last.happened}`,
     {
@@ -55,6 +48,4 @@ function refusal(last: SemelError, retryAfterMs: number): SemelError {
       ...(last.evidence && { evidence: last.evidence }),
     },
   );
-  unasked.add(error);
-  return error;
 }

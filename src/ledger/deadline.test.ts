@@ -28,9 +28,13 @@ function stoppableClock() {
   };
 }
 
+function asked<Answer>(clock: Clock, answer: Promise<Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => createDeadline(clock).within(() => answer, resolve, reject));
+}
+
 test('an answer that never comes is given up after 15 seconds', async () => {
   const { clock, wakeAt } = stoppableClock();
-  const waiting = createDeadline(clock)(new Promise(() => undefined));
+  const waiting = asked(clock, new Promise(() => undefined));
   wakeAt(15_000);
   await expect(waiting).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
 });
@@ -38,7 +42,7 @@ test('an answer that never comes is given up after 15 seconds', async () => {
 test('an answer that came while the process was stopped is heard', async () => {
   const { clock, wakeAt } = stoppableClock();
   const { promise, resolve } = Promise.withResolvers<string>();
-  const waiting = createDeadline(clock)(promise);
+  const waiting = asked(clock, promise);
   // Timers fire before what has arrived is read.
   wakeAt(40_000);
   resolve('refused');
@@ -47,7 +51,7 @@ test('an answer that came while the process was stopped is heard', async () => {
 
 test('a process that was stopped does not wait for long after it', async () => {
   const { clock, wakeAt } = stoppableClock();
-  const waiting = createDeadline(clock)(new Promise(() => undefined));
+  const waiting = asked(clock, new Promise(() => undefined));
   wakeAt(40_000);
   wakeAt(41_000);
   await expect(waiting).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });

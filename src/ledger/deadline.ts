@@ -4,7 +4,14 @@
 import type { Clock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 
-export type WithinDeadline = <Answer>(answer: Promise<Answer>) => Promise<Answer>;
+export interface Deadline {
+  /** Gives the answer or the failure to one of the two; after the deadline to neither. */
+  within<Answer>(
+    question: () => Promise<Answer>,
+    succeed: (answer: Answer) => void,
+    fail: (thrown: unknown) => void,
+  ): void;
+}
 
 interface Waiting {
   until: number;
@@ -16,7 +23,7 @@ const limitMs = 15_000;
 const lateMs = 1_000;
 
 /** One timer for all that is asked: to set and clear one for each call would cost more than the bookkeeping. */
-export function createDeadline(clock: Clock): WithinDeadline {
+export function createDeadline(clock: Clock): Deadline {
   const waiting = new Set<Waiting>();
   let isArmed = false;
   let dueAt = 0;
@@ -42,22 +49,28 @@ export function createDeadline(clock: Clock): WithinDeadline {
     }
   }
 
-  return (answer) =>
-    new Promise((resolve, reject) => {
-      const one = { until: clock.mono() + limitMs, giveUp: () => reject(noAnswer()) };
+  return {
+    within(question, succeed, fail) {
+      const one: Waiting = { until: clock.mono() + limitMs, giveUp: () => fail(noAnswer()) };
       waiting.add(one);
       if (!isArmed) arm(limitMs);
+      let answer: ReturnType<typeof question>;
+      try {
+        answer = question();
+      } catch (thrown) {
+        waiting.delete(one);
+        return fail(thrown);
+      }
       answer.then(
         (value) => {
-          waiting.delete(one);
-          resolve(value);
+          if (waiting.delete(one)) succeed(value);
         },
-        (error) => {
-          waiting.delete(one);
-          reject(error);
+        (thrown) => {
+          if (waiting.delete(one)) fail(thrown);
         },
       );
-    });
+    },
+  };
 }
 
 function noAnswer(): SemelError {

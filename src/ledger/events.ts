@@ -1,7 +1,7 @@
 // What semel tells the program around it, as it happens: typed listeners and `diagnostics_channel`. Listeners
 // observe; nothing that they do or throw reaches the path of a call.
 
-import { channel } from 'node:diagnostics_channel';
+import { type Channel, channel } from 'node:diagnostics_channel';
 import { wordsOf } from '../core/classify.ts';
 import type { Outcome } from '../core/words.ts';
 
@@ -61,23 +61,32 @@ export const eventNames: readonly EventName[] = [
 export interface EventHub {
   on<Name extends EventName>(name: Name, listener: (event: SemelEvents[Name]) => void): () => void;
   emit<Name extends EventName>(name: Name, event: SemelEvents[Name]): void;
+  /** Somebody listens: where nobody does, no event need be made. */
+  isHeard(name: EventName): boolean;
 }
 
 export function createEvents(): EventHub {
-  const listeners = new Map<EventName, Set<(event: never) => void>>();
-  const channels = new Map(eventNames.map((name) => [name, channel(`semel:${name}`)]));
+  const hearers = Object.fromEntries(
+    eventNames.map((name) => [
+      name,
+      { listeners: new Set<(event: never) => void>(), channel: channel(`semel:${name}`) },
+    ]),
+  ) as Record<EventName, { listeners: Set<(event: never) => void>; channel: Channel }>;
 
   return {
     on(name, listener) {
-      const set = listeners.get(name) ?? new Set();
-      listeners.set(name, set);
-      set.add(listener);
-      return () => void set.delete(listener);
+      const { listeners } = hearers[name];
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    isHeard(name) {
+      const hearer = hearers[name];
+      return hearer.listeners.size > 0 || hearer.channel.hasSubscribers;
     },
     emit(name, event) {
-      const published = channels.get(name);
-      if (published?.hasSubscribers) published.publish(event);
-      for (const listener of listeners.get(name) ?? []) {
+      const { listeners, channel: published } = hearers[name];
+      if (published.hasSubscribers) published.publish(event);
+      for (const listener of listeners) {
         try {
           const later: unknown = listener(event as never);
           if (later instanceof Promise) later.catch((error: unknown) => complain(name, error));

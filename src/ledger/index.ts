@@ -1,8 +1,7 @@
 // The ledger: verdicts, events, and patience with the store.
 
+export type { Answer, Lost } from './answer.ts';
 export type { CacheLimits } from './cache.ts';
-export { wasRefusedUnasked } from './circuit.ts';
-export type { Lost, Verdict } from './decide.ts';
 export { type EventHub, type EventName, eventNames, type SemelEvents } from './events.ts';
-export { type Asker, createLedger, type Ledger, type LedgerOptions } from './ledger.ts';
-export { pause } from './patience.ts';
+export { type Caller, createLedger, type Ledger, type LedgerOptions } from './ledger.ts';
+export { type Asker, pause } from './patience.ts';

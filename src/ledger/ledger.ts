@@ -4,6 +4,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import type {
   Asking,
+  ClaimAnswer,
   ClaimRequest,
   ClearRequest,
   CrossAnswer,
@@ -23,12 +24,12 @@ import type {
   StoreEvent,
   StoreFacts,
 } from '../store/store.ts';
+import { type Answer, answerFor, type Lost } from './answer.ts';
 import { createAudit } from './audit.ts';
 import { type CacheLimits, createCache } from './cache.ts';
 import { createDeadline } from './deadline.ts';
-import { decide, type Lost, type Verdict } from './decide.ts';
 import { createEvents, type EventHub } from './events.ts';
-import { createPatience } from './patience.ts';
+import { type Asker, createPatience } from './patience.ts';
 
 export interface LedgerOptions {
   readonly store: Store;
@@ -44,19 +45,20 @@ export type Asked = Pick<
 >;
 
 /** Who asks, for the audit of a replay. */
-export type Asker = Readonly<Record<string, unknown>>;
+export type Caller = Readonly<Record<string, unknown>>;
 
 export interface Ledger {
   readonly events: EventHub;
   facts(): Promise<StoreFacts>;
-  /** The verdict, where it can be told at once: from memory, or by a store that need not be waited for. */
-  glance(asking: Asking): Lost | undefined;
-  /** The verdict about a call; `execute` means that the claim is won and durable. */
-  open(request: ClaimRequest): Promise<Verdict>;
+  /** What a claim would be told, where that is known at once: from memory. */
+  remembered(asking: Asking): Lost | undefined;
+  /** The same from a store that need not be waited for. */
+  peek(asking: Asking): Lost | undefined;
+  claim(request: ClaimRequest, asker?: Asker<ClaimAnswer>): Promise<Answer>;
   /** Who asked first under a key that nothing runs under. It is no effect, so nobody hears of it. */
   firstUnder(request: ClaimRequest): Promise<Pick<StoredRecord, 'turn'>>;
-  /** Somebody is given this verdict. */
-  tell(verdict: Lost, asker: Asker): void;
+  /** A caller is given this answer. */
+  tell(answer: Lost, caller: Caller): void;
   renew(request: RenewRequest): Promise<RenewAnswer>;
   dispatch(request: DispatchRequest): Promise<CrossAnswer>;
   clear(request: ClearRequest): Promise<CrossAnswer>;
@@ -71,7 +73,7 @@ export interface Ledger {
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
   namespaces(): Promise<readonly string[]>;
   /** Somebody's own words about a record, for its history. */
-  annotate(record: StoredRecord, detail: Asker): void;
+  annotate(record: StoredRecord, detail: Caller): void;
   /** What `observe` would have done instead. */
   observe(record: StoredRecord, would: string): void;
   prune(limit: number): Promise<number>;
@@ -83,7 +85,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
   const events = createEvents();
   const { ask, askLong, askUnlessDown } = createPatience(clock, random, events);
   const audit = createAudit(store, clock);
-  const withinDeadline = createDeadline(clock);
+  const deadline = createDeadline(clock);
   const cache = createCache(cacheLimits);
   const marking = new Set<Promise<unknown>>();
 
@@ -91,33 +93,29 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     events,
     facts: () => askLong(() => store.open()),
 
-    glance(asking) {
+    remembered(asking) {
+      const cached = cache.get(asking.namespace, asking.key, clock.mono());
+      if (cached === undefined) return undefined;
+      const answer = answerFor(cached, asking);
+      return answer.is === 'replay' ? answer : undefined;
+    },
+    peek(asking) {
       const askedAt = clock.mono();
-      const cached = cache.get(asking.namespace, asking.key, askedAt);
-      if (cached !== undefined) {
-        const verdict = decide(cached, asking);
-        if (verdict.kind === 'replay') return verdict;
-      }
-      const loss = glanceAt(asking);
+      const loss = peekAt(asking);
       return loss && lost(asking, loss.record, askedAt);
     },
 
-    async open(request) {
+    async claim(request, asker) {
       const askedAt = clock.mono();
-      const answer = await askUnlessDown(() => store.claim(request));
-      if (answer.won) {
-        const { record, takeover } = answer;
-        events.emit('claimed', { ...about(record), attempt: record.attempts });
-        if (takeover) {
-          events.emit('takeover', {
-            ...about(record),
-            from: record.doubtSince === null ? 'lapsed' : 'doubt',
-          });
-        }
-        if (record.dispatched) events.emit('dispatched', about(record));
-        return { kind: 'execute', record, takeover };
+      const answer = await askUnlessDown(() => store.claim(request), asker);
+      if (!answer.won) return lost(request, answer.record, askedAt);
+      const { record, takeover } = answer;
+      if (events.isHeard('claimed')) events.emit('claimed', { ...about(record), attempt: record.attempts });
+      if (takeover) {
+        events.emit('takeover', { ...about(record), from: record.doubtSince === null ? 'lapsed' : 'doubt' });
       }
-      return lost(request, answer.record, askedAt);
+      if (record.dispatched && events.isHeard('dispatched')) events.emit('dispatched', about(record));
+      return { is: 'execute', record };
     },
     async firstUnder(request) {
       const { won, record } = await askUnlessDown(() => store.claim(request));
@@ -165,7 +163,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     },
 
     async look(asked) {
-      return decide(await ask(() => store.read(asked.namespace, asked.key)), asked);
+      return answerFor(await ask(() => store.read(asked.namespace, asked.key)), asked);
     },
     read: (namespace, key) => ask(() => store.read(namespace, key)),
     list: (query) => askLong(() => store.list(query)),
@@ -185,7 +183,9 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     async close() {
       await Promise.allSettled(marking);
       // A store that hangs does not keep a program from ending.
-      await withinDeadline(audit.flush().then(() => store.close()));
+      await new Promise<void>((resolve, reject) => {
+        deadline.within(() => audit.flush().then(() => store.close()), resolve, reject);
+      });
     },
   };
 
@@ -200,7 +200,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
   }
 
   /** A store that is not open yet or cannot be read throws: the claim waits for it, or tells why. */
-  function glanceAt(asking: Asking): Loss | undefined {
+  function peekAt(asking: Asking): Loss | undefined {
     try {
       return store.claim.glance?.(asking);
     } catch {
@@ -210,36 +210,47 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
 
   function lost(asked: Asked, record: StoredRecord | undefined, askedAt: number): Lost {
     if (record !== undefined) cache.put(record, askedAt);
-    return decide(record, asked);
+    return answerFor(record, asked);
   }
 
-  function tell(verdict: Lost, asker: Asker): void {
-    if (verdict.kind === 'replay') {
-      events.emit('replayed', { ...about(verdict.record), settledAt: verdict.record.settledAt });
-      audit.note(noteOf(verdict.record, 'replayed', asker));
-    } else if (verdict.kind === 'conflict') {
-      events.emit('conflict', about(verdict.record));
-      audit.note(noteOf(verdict.record, 'conflict', asker));
-    } else if (verdict.kind === 'foreign') {
-      events.emit('conflict', about(verdict.record));
-      audit.note(noteOf(verdict.record, 'conflict', { ...asker, because: 'it is of another caller' }));
-    } else if (verdict.kind === 'busy') {
-      const { owner, leaseLeftMs } = verdict.record;
-      events.emit('busy', { ...about(verdict.record), owner, leaseLeftMs });
-    } else if (verdict.kind === 'in doubt' && verdict.record.lapsed) {
-      // Nobody settled it: this caller is the first to know.
-      events.emit('doubt', { ...about(verdict.record), error: verdict.record.error?.message });
+  function tell(answer: Lost, caller: Caller): void {
+    switch (answer.is) {
+      case 'replay': {
+        const { record } = answer;
+        if (events.isHeard('replayed'))
+          events.emit('replayed', { ...about(record), settledAt: record.settledAt });
+        audit.note(noteOf(record, 'replayed', caller));
+        break;
+      }
+      case 'conflict':
+        events.emit('conflict', about(answer.record));
+        audit.note(noteOf(answer.record, 'conflict', caller));
+        break;
+      case 'foreign':
+        events.emit('conflict', about(answer.record));
+        audit.note(noteOf(answer.record, 'conflict', { ...caller, because: 'it is of another caller' }));
+        break;
+      case 'busy': {
+        const { owner, leaseLeftMs } = answer.record;
+        events.emit('busy', { ...about(answer.record), owner, leaseLeftMs });
+        break;
+      }
+      case 'in doubt':
+        // Nobody settled it: this caller is the first to know.
+        if (answer.record.lapsed)
+          events.emit('doubt', { ...about(answer.record), error: answer.record.error?.message });
     }
   }
 
   function crossing(answer: CrossAnswer): CrossAnswer {
-    if (answer.ok && answer.record.dispatched) events.emit('dispatched', about(answer.record));
+    if (answer.ok && answer.record.dispatched && events.isHeard('dispatched'))
+      events.emit('dispatched', about(answer.record));
     return answer;
   }
 
   function announce(record: StoredRecord, isOld: boolean): void {
     if (record.status === 'running') return;
-    events.emit('settled', { ...about(record), outcome: record.status });
+    if (events.isHeard('settled')) events.emit('settled', { ...about(record), outcome: record.status });
     const error = record.error?.message;
     if (record.status === 'released') events.emit('released', { ...about(record), error });
     if (record.status === 'unknown' && !isOld) events.emit('doubt', { ...about(record), error });
@@ -263,7 +274,7 @@ function aboutRequest({ namespace, key, fence }: SettleRequest) {
   return { namespace, contract: key.slice(0, key.indexOf('/')), key, fence };
 }
 
-function noteOf(record: StoredRecord, type: StoreEvent['type'], detail: Asker): Omit<StoreEvent, 'at'> {
+function noteOf(record: StoredRecord, type: StoreEvent['type'], detail: Caller): Omit<StoreEvent, 'at'> {
   const { namespace, key, generation, fence } = record;
   return { namespace, key, generation, fence, type, detail };
 }

@@ -1,8 +1,8 @@
 // What a person may decide about a record, as an act of the store; and why an act was refused, in words.
 
+import { refOf, resultOf } from '../call/index.ts';
 import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
-import { refOf, resultOf } from '../runner/index.ts';
 import type { Act, ResolveRefusal, StoredRecord } from '../store/store.ts';
 
 /** What somebody knows, or accepts, about a record in doubt. */

@@ -1,10 +1,6 @@
 // The two halves of a call, for frameworks with a hook before and one after: begin gives the verdict, and the
 // attempt is settled by what the framework saw.
 
-import { legible } from '../core/classify.ts';
-import type { Clock } from '../core/clock.ts';
-import { SemelError } from '../core/errors.ts';
-import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 import {
   type AttemptContext,
   type Body,
@@ -12,12 +8,17 @@ import {
   emptyReceipt,
   meaningOf,
   messageOf,
-  neverCrossed,
+  neverDispatched,
+  type Pipeline,
   type Result,
-  type Runner,
+  reachLine,
   type Try,
   timedOut,
-} from '../runner/index.ts';
+} from '../call/index.ts';
+import { legible } from '../core/classify.ts';
+import type { Clock } from '../core/clock.ts';
+import { SemelError } from '../core/errors.ts';
+import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 
 export interface OpenAttempt<Value = unknown> extends AttemptContext {
   /** The args to run with: the first wording, where a provider may have seen it. */
@@ -37,35 +38,33 @@ export type Begun<Value = unknown> =
   | { readonly execute: true; readonly attempt: OpenAttempt<Value> }
   | { readonly execute: false; readonly result: Result<Value> };
 
-export function begin<Value>(runner: Runner, clock: Clock, call: Call): Promise<Begun<Value>> {
+export function begin<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {
   return call.tool.contract.mode === 'observe'
-    ? beginObserved(runner, clock, call)
-    : beginGuarded(runner, call);
+    ? beginObserved(pipeline, clock, call)
+    : beginGuarded(pipeline, call);
 }
 
-function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> {
+function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve, reject) => {
     const body: Body = async (attempt) => {
-      const { ctx, log } = attempt.context();
+      const { ctx, requests } = attempt.context();
       const { tool } = call;
       const threw = (given: unknown): Try => {
         const thrown = legible(given);
-        return { ending: meaningOf(attempt, thrown, log.fates), thrown };
+        return { ending: meaningOf(attempt, thrown, requests.fates), thrown };
       };
       try {
         await attempt.ready();
         const args = attempt.args as never;
-        if (tool.prepare !== undefined && !attempt.hasPrepared)
-          attempt.prepare(await tool.prepare(args, ctx));
-        if (tool.contract.dispatch === 'prepared') await attempt.cross();
+        await reachLine(tool, args, ctx, attempt);
       } catch (given) {
-        await log.close();
+        await requests.close();
         return threw(given);
       }
       return new Promise<Try>((settle) => {
         const { promise: recorded, resolve: hear } = Promise.withResolvers<Result>();
         const end = async (ended: () => Try): Promise<Result<Value>> => {
-          await log.close();
+          await requests.close();
           settle({ ...ended(), hear });
           return recorded as Promise<Result<Value>>;
         };
@@ -76,7 +75,7 @@ function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
             end(() =>
               attempt.record.dispatched
                 ? { ending: { outcome: 'succeeded', value }, thrown: undefined }
-                : neverCrossed(tool.contract.name),
+                : neverDispatched(tool.contract.name),
             ),
           fail: says('failed'),
           release: says('released'),
@@ -86,13 +85,13 @@ function beginGuarded<Value>(runner: Runner, call: Call): Promise<Begun<Value>> 
         resolve({ execute: true, attempt: open });
       });
     };
-    const result = runner.runWith(call, Object.assign(body, { isElsewhere: true as const }));
+    const result = pipeline.runWith(call, Object.assign(body, { isElsewhere: true as const }));
     result.then((done) => resolve({ execute: false, result: done as Result<Value> }), reject);
   });
 }
 
 /** What the framework does is the effect, as if it were the tool's own: it always runs, whatever semel would have done. */
-function beginObserved<Value>(runner: Runner, clock: Clock, call: Call): Promise<Begun<Value>> {
+function beginObserved<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve) => {
     const run = (args: never, ctx: AttemptContext) => {
       const { promise: effect, resolve: succeed, reject: fail } = Promise.withResolvers<Value>();
@@ -115,14 +114,14 @@ function beginObserved<Value>(runner: Runner, clock: Clock, call: Call): Promise
       resolve({ execute: true, attempt });
       return effect;
     };
-    const result = settled(call, async () => runner.run({ ...call, tool: { ...call.tool, run } }));
+    const result = settled(call, async () => pipeline.run({ ...call, tool: { ...call.tool, run } }));
     void result.then((done) => resolve({ execute: false, result: done as Result<Value> }));
   }) as Promise<Begun<Value>>;
 
   /** A framework that never says how it ended is not waited for longer than the contract or the process allows. */
   function forgetAfterAll(effect: Promise<unknown>, fail: (reason: unknown) => void): void {
     const { contract } = call.tool;
-    const { closing } = runner;
+    const { closing } = pipeline;
     const forgotten = () => fail(closing.reason);
     const timer = Number.isFinite(contract.timeoutMs)
       ? clock.setTimeout(() => fail(timedOut(contract)), contract.timeoutMs, 'background')

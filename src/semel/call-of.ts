@@ -1,6 +1,7 @@
 // From what a user passed to a call with a key. Everything that can be wrong with the input is found here,
 // before anything is claimed.
 
+import type { Call, Identity, Tool } from '../call/index.ts';
 import { instantOf } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import { type Contract, type FieldLists, majorOf } from '../core/contract.ts';
@@ -12,7 +13,6 @@ import { calendarSlot, type Per } from '../core/period.ts';
 import { copyPlain, kindOf } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { text } from '../core/text.ts';
-import type { Call, Identity, Tool } from '../runner/index.ts';
 import { ambient, callerIn } from './ambient.ts';
 import type { CallOptions } from './definition.ts';
 import { type Validated, validated } from './validation.ts';

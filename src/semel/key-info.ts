@@ -1,8 +1,8 @@
 // What a key is made of, for people who ask why two calls differ, or why they do not.
 
+import type { Call } from '../call/index.ts';
 import { contentPaths } from '../core/identity.ts';
 import { recordId } from '../core/key.ts';
-import type { Call } from '../runner/index.ts';
 
 export interface KeyInfo {
   readonly key: string;

@@ -47,15 +47,15 @@ export function createMoving({ ledger, namespace, clock, user, all }: MovingSour
     const { key } = record;
     // Not random: an import that was cut off is the same claim when it is asked again, and goes on.
     const token = digest('semel/import', namespace, key, String(record.generation), String(record.fence), as);
-    const verdict = await ledger.open(requestOf(record, as, token, clock.now()));
-    if (verdict.kind !== 'execute') {
+    const answer = await ledger.claim(requestOf(record, as, token, clock.now()));
+    if (answer.is !== 'execute') {
       return {
         imported: false,
         key,
-        because: verdict.kind === 'gone' ? 'it is gone' : existing(verdict.record),
+        because: answer.is === 'gone' ? 'it is gone' : existing(answer.record),
       };
     }
-    const { fence, generation } = verdict.record;
+    const { fence, generation } = answer.record;
     const held = { namespace, key, token, fence, generation };
     const { record: settled } = await ledger.settle({
       ...held,

@@ -1,9 +1,9 @@
 // A record as people and programs see it: decoded, with dates, and with the reference that a verdict names.
 
+import { refOf } from '../call/index.ts';
 import { decodeResult } from '../core/codec.ts';
 import { providerKey, recordId } from '../core/key.ts';
 import type { Effect, Status } from '../core/words.ts';
-import { refOf } from '../runner/index.ts';
 import { isKept } from '../store/rules/state.ts';
 import type { RecordError, StoredRecord } from '../store/store.ts';
 

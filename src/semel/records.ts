@@ -1,11 +1,11 @@
 // Looking at the ledger and deciding about what is in it: every act compares what was looked at and is recorded.
 
+import { isCallsNamespace, refOf } from '../call/index.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
 import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
-import { isCallsNamespace, refOf } from '../runner/index.ts';
 import type { Act, Page, StoredRecord, StoreEvent } from '../store/store.ts';
 import { actOf, type Resolution, refusal } from './acts.ts';
 import { createMoving, type Moving } from './moving.ts';

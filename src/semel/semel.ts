@@ -1,6 +1,7 @@
 // The public object: tools, one-liners, identity, and the ledger's doors.
 
 import { hostname } from 'node:os';
+import { type AttemptContext, type Call, createPipeline, type Result } from '../call/index.ts';
 import { systemClock, systemRandom } from '../core/clock.ts';
 import type { ContractDefaults, IfBusy } from '../core/contract.ts';
 import type { Duration } from '../core/duration.ts';
@@ -10,7 +11,6 @@ import type { StandardSchema } from '../core/standard-schema.ts';
 import { text } from '../core/text.ts';
 import { visible } from '../core/visible.ts';
 import { createLedger, type EventName, eventNames, type SemelEvents } from '../ledger/index.ts';
-import { type AttemptContext, type Call, createRunner, type Result } from '../runner/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Ambient, handoff, within } from './ambient.ts';
 import { type Begun, begin } from './begin.ts';
@@ -122,7 +122,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       maxAgeMs: durationMs(('maxAge' in cache ? cache.maxAge : undefined) ?? '5s', 'cache.maxAge'),
     },
   });
-  const runner = createRunner({
+  const pipeline = createPipeline({
     ledger,
     clock,
     random,
@@ -242,10 +242,10 @@ export function createSemel(options: SemelOptions = {}): Semel {
 
   function begun(made: Call): Result | Promise<Result> {
     const opening = beforeUse(made);
-    return opening === undefined ? runner.run(made) : starting(opening).then(() => runner.run(made));
+    return opening === undefined ? pipeline.run(made) : starting(opening).then(() => pipeline.run(made));
   }
 
-  /** Closing lets calls finish, also those that have not got as far as the runner. */
+  /** Closing lets calls finish, also those that have not got as far as the pipeline. */
   function starting<T>(step: Promise<T>): Promise<T> {
     const end = () => void startingNow.delete(step);
     startingNow.add(step);
@@ -309,7 +309,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       const { tool, schema } = recordedTool(fn);
       const made = await callOf(source, tool, schema, args, callOptions);
       await beforeUse(made);
-      return begin(runner, clock, made);
+      return begin(pipeline, clock, made);
     },
     async keyOf(fn, args, callOptions = {}) {
       const { tool, schema } = recordedTool(fn);
@@ -320,7 +320,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     records,
     doubts: {
       ...doubts,
-      sweep: (sweepOptions = {}) => sweep(ledger, runner, namespace, toolbox.find, sweepOptions, warnOnce),
+      sweep: (sweepOptions = {}) => sweep(ledger, pipeline, namespace, toolbox.find, sweepOptions, warnOnce),
     },
     on(name, listener) {
       if (eventNames.includes(name)) return ledger.events.on(name, listener);
@@ -332,7 +332,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     open,
     async close({ grace = '10s' } = {}) {
       const graceMs = durationMs(grace, 'grace');
-      const closing = () => runner.close(graceMs);
+      const closing = () => pipeline.close(graceMs);
       closed ??= (startingNow.size === 0 ? closing() : Promise.allSettled(startingNow).then(closing))
         .then(() => housekeeping.finish())
         .then(() => ledger.close());

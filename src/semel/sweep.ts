@@ -1,9 +1,9 @@
 // Asks about open records that nobody called for again: `verify` where the tool has one, a re-run where the
 // provider honours the key. What cannot be decided stays where it is, listed.
 
+import { type Call, isSameCode, messageOf, type Pipeline, type Result, type Tool } from '../call/index.ts';
 import { decodeResult } from '../core/codec.ts';
 import type { Ledger } from '../ledger/index.ts';
-import { type Call, isSameCode, messageOf, type Result, type Runner, type Tool } from '../runner/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { KnownTool } from './toolbox.ts';
 import { checkArgs } from './validation.ts';
@@ -25,7 +25,7 @@ export interface SweepOptions {
 
 export async function sweep(
   ledger: Ledger,
-  runner: Runner,
+  pipeline: Pipeline,
   namespace: string,
   toolOf: (contract: string) => KnownTool | undefined,
   { execute = true, contract }: SweepOptions,
@@ -45,7 +45,7 @@ export async function sweep(
       const call = known && callOfRecord(known.tool, record);
       const isLate = record.notAfter !== null && record.readAt > record.notAfter;
       const mayRun = call && execute && !isLate && (await fits(known, call.args, warnOnce));
-      const result = call && (await (mayRun ? runner.run(call) : justAsk(runner, call)));
+      const result = call && (await (mayRun ? pipeline.run(call) : justAsk(pipeline, call)));
       if (result !== undefined && (await isOver(ledger, record, result))) continue;
       report[meaning(result)] += 1;
     }
@@ -79,8 +79,8 @@ async function isOver(ledger: Ledger, { namespace, key, generation }: StoredReco
 }
 
 /** Whether it landed may be asked at any time, also when it is too late to run it. */
-function justAsk(runner: Runner, call: Call): Promise<Result> {
-  return runner.runWith({ ...call, notAfter: null, asksOnly: true }, async () => ({
+function justAsk(pipeline: Pipeline, call: Call): Promise<Result> {
+  return pipeline.runWith({ ...call, notAfter: null, asksOnly: true }, async () => ({
     ending: { outcome: 'released', because: 'the sweep does not execute' },
     thrown: undefined,
   }));

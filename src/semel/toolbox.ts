@@ -1,5 +1,6 @@
 // The tools of one semel: definitions become functions, and one name stands for one contract.
 
+import { type AttemptContext, emptyReceipt, messageOf, type Result, type Tool } from '../call/index.ts';
 import { codesOf, mayHaveArrived } from '../core/classify.ts';
 import {
   type ContractDefaults,
@@ -15,7 +16,6 @@ import type { Per } from '../core/period.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { isRepeatable } from '../core/words.ts';
-import { type AttemptContext, emptyReceipt, messageOf, type Result, type Tool } from '../runner/index.ts';
 import type {
   CallOptions,
   ClassifyTable,

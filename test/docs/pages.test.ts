@@ -7,7 +7,7 @@ import { type AttemptContext, errorCodes, eventNames, type Receipt, retryOf } fr
 import { describe, expect, test } from 'vitest';
 import { referencePage } from '../../scripts/cli-docs.ts';
 import { effects } from '../../src/core/words.ts';
-import type { Verdict } from '../../src/ledger/index.ts';
+import type { Answer } from '../../src/ledger/index.ts';
 import { callFields } from '../../src/semel/call-of.ts';
 import { semelFields } from '../../src/semel/options.ts';
 import { toolFields } from '../../src/semel/toolbox.ts';
@@ -234,7 +234,7 @@ const history: Record<EventType, true> = {
   noted: true,
 };
 
-const verdicts: Record<Verdict['kind'], true> = {
+const verdicts: Record<Answer['is'], true> = {
   execute: true,
   replay: true,
   busy: true,

@@ -1,7 +1,7 @@
 // One call of a model that is dispatched again in another turn: its tool_call_id tells in which turn it belongs.
 
 import { describe, expect, test } from 'vitest';
-import { isCallsNamespace, isUnique } from '../../src/runner/first-turn.ts';
+import { isCallsNamespace, isUnique } from '../../src/call/modes/original-turn.ts';
 import type { ClaimRequest } from '../../src/store/store.ts';
 import { hookedStore } from '../processes/hooked-store.ts';
 import { gate, rest, rig } from './support.ts';

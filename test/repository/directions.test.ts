@@ -17,7 +17,7 @@ import { beforeAll, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
 
-const below = ['core', 'store', 'stores', 'providers', 'ledger', 'runner', 'outbox'];
+const below = ['core', 'store', 'stores', 'providers', 'ledger', 'call', 'outbox'];
 const agents = ['guard', 'adapters', 'mcp'];
 
 const directions: Record<string, string[]> = {
@@ -26,10 +26,10 @@ const directions: Record<string, string[]> = {
   stores: ['core', 'store'],
   providers: ['core'],
   ledger: ['core', 'store'],
-  runner: ['core', 'store', 'ledger'],
-  outbox: ['core', 'ledger', 'runner'],
+  call: ['core', 'store', 'ledger'],
+  outbox: ['core', 'ledger', 'call'],
   semel: below,
-  guard: ['core', 'providers', 'runner', 'semel'],
+  guard: ['core', 'providers', 'call', 'semel'],
   adapters: ['core', 'providers', 'semel', 'guard'],
   mcp: ['core', 'providers', 'semel', 'guard'],
   identity: ['core', 'semel'],
@@ -103,19 +103,19 @@ planted('the public names come from the doors below', 'src/index.ts', {
   wrong: ['jobs', 'server', 'cli', 'testing'].map((folder) => `./${door(folder)}`),
 });
 
-planted('what ships imports no development dependency', 'src/runner/dependency.ts', {
+planted('what ships imports no development dependency', 'src/call/dependency.ts', {
   right: ['node:timers/promises'],
   wrong: ['zod', 'vitest'],
 });
 
 planted('a test in src may import what it needs', 'src/core/words.test.ts', {
-  right: ['vitest', 'node:fs', '../testing/index.ts', '../runner/attempt.ts'],
+  right: ['vitest', 'node:fs', '../testing/index.ts', '../call/attempt.ts'],
 });
 
 plantedCode('a re-export, a type import and a dynamic import are imports too', 'src/ledger/other-forms.ts', [
-  "export { run } from '../runner/index.ts';",
-  "import type { Run } from '../runner/index.ts';",
-  "export const late = (): Promise<Run> => import('../runner/index.ts');",
+  "export { run } from '../call/index.ts';",
+  "import type { Run } from '../call/index.ts';",
+  "export const late = (): Promise<Run> => import('../call/index.ts');",
 ]);
 
 test('no source imports the package by its own name', () => {

@@ -1,8 +1,8 @@
 // Who calls: agents that call, wait, give up, call again, and come back after a crash.
 
+import type { Call, Result, Tool } from '../../src/call/index.ts';
 import { SemelError } from '../../src/core/errors.ts';
 import { isRepeatable } from '../../src/core/words.ts';
-import type { Call, Result, Tool } from '../../src/runner/index.ts';
 import { begin } from '../../src/semel/begin.ts';
 import type { Plan, Version } from './contracts.ts';
 import { meaningOf } from './fields.ts';
@@ -72,7 +72,7 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
       call.key = made.key;
       call.keys = [made.key, ...made.olderKeys];
       trace?.(`             ${call.id} asks in ${worker.name}: ${JSON.stringify(words)} ⇒ ${made.key}`);
-      return asked.byHand ? byHand(sim, plan, worker, call, made) : worker.runner.run(made);
+      return asked.byHand ? byHand(sim, plan, worker, call, made) : worker.pipeline.run(made);
     })
     .then(
       (result) => told(sim, asked, call, result),
@@ -108,7 +108,7 @@ async function keyed(
 /** A framework with a hook before and one after. */
 async function byHand(sim: Sim, plan: Plan, worker: Worker, call: CallLog, made: Call): Promise<Result> {
   const { contract } = call;
-  const begun = await begin(worker.runner, worker.clock, made);
+  const begun = await begin(worker.pipeline, worker.clock, made);
   if (!begun.execute) return begun.result;
   const { attempt } = begun;
   try {

@@ -1,8 +1,8 @@
 // What really happened, in true time, as nobody inside the simulation could see it: attempts, verdicts, effects,
 // and what callers were told. The checker reads this; nothing else does.
 
+import type { Result } from '../../src/call/index.ts';
 import type { Contract } from '../../src/core/contract.ts';
-import type { Result } from '../../src/runner/index.ts';
 import type { ClaimFor } from '../../src/store/store.ts';
 import type { Asked } from './callers.ts';
 import type { Owner } from './scheduler.ts';

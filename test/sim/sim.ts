@@ -1,6 +1,6 @@
 // What all actors of one history share.
 
-import type { Call } from '../../src/runner/index.ts';
+import type { Call } from '../../src/call/index.ts';
 import type { Chance } from './chance.ts';
 import type { Plan } from './contracts.ts';
 import type { Faults } from './faults.ts';

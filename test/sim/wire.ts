@@ -1,11 +1,11 @@
 // What a run sends, by which way: an SDK of its own that semel never sees, or `ctx.fetch`, with SDKs on top of it that
 // make keys up and send again by themselves. The network below `ctx.fetch` is the simulated world.
 
+import type { AttemptContext } from '../../src/call/index.ts';
 import type { Contract } from '../../src/core/contract.ts';
 import { providerKey } from '../../src/core/key.ts';
 import { MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../../src/core/signals.ts';
 import { isRepeatable } from '../../src/core/words.ts';
-import type { AttemptContext } from '../../src/runner/index.ts';
 import type { Plan } from './contracts.ts';
 import { meaningOf, readMeaning } from './fields.ts';
 import type { Attempt, CallLog, KeyLog } from './log.ts';

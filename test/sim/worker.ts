@@ -1,10 +1,10 @@
-// One process of the simulation: the production ledger and runner, on a clock, chance and network of its own.
+// One process of the simulation: the production ledger and pipeline, on a clock, chance and network of its own.
 
+import { type Call, createPipeline, type Pipeline, type Tool } from '../../src/call/index.ts';
 import type { Clock, Random } from '../../src/core/clock.ts';
 import type { Contract } from '../../src/core/contract.ts';
 import type { StandardSchema } from '../../src/core/standard-schema.ts';
 import { createLedger } from '../../src/ledger/index.ts';
-import { type Call, createRunner, type Runner, type Tool } from '../../src/runner/index.ts';
 import { callOf } from '../../src/semel/call-of.ts';
 import type { CallOptions } from '../../src/semel/definition.ts';
 import { createRecords, type Doubts, type Records } from '../../src/semel/records.ts';
@@ -19,7 +19,7 @@ import { epoch } from './store-time.ts';
 export interface Worker extends Owner {
   /** By how much its wall clock is off. */
   clockOffset: number;
-  readonly runner: Runner;
+  readonly pipeline: Pipeline;
   readonly clock: Clock;
   readonly records: Records;
   readonly doubts: Doubts;
@@ -55,7 +55,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     random,
     cache: { maxBytes: isCaching ? 100_000 : 0, maxAgeMs: 5_000 },
   });
-  const runner = createRunner({
+  const pipeline = createPipeline({
     ledger,
     clock,
     random,
@@ -76,7 +76,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     maxResultBytes: maxBytes,
   });
   return Object.assign(owner, {
-    runner,
+    pipeline,
     clock,
     ...records,
     call: async (tool: Tool, schema: StandardSchema | undefined, args: unknown, options: CallOptions) =>
@@ -90,7 +90,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
       return made;
     },
     sweep: (toolOf: (contract: string) => Tool | undefined, execute: boolean) =>
-      sweep(ledger, runner, namespace, (contract) => knownAs(toolOf(contract)), { execute }),
+      sweep(ledger, pipeline, namespace, (contract) => knownAs(toolOf(contract)), { execute }),
   });
 }
 

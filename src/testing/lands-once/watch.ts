@@ -1,7 +1,7 @@
 // Looks over a tool's shoulder while a row is played: what each of its functions did to the world, and whether
 // `run` took the key that it was given. Changes nothing, except for the fault that a row asks for.
 
-import { type AttemptContext, unsure, type Verification } from '../../runner/index.ts';
+import { type AttemptContext, unsure, type Verification } from '../../call/index.ts';
 import type { Rebuilding } from '../../semel/index.ts';
 import type { SeenRequest } from './replies.ts';
 

@@ -1,5 +1,4 @@
-// What the effect gets: its key for the provider, a fetch that knows what became of each request, the signal,
-// and the line.
+// The requests of one try: `ctx.fetch` adds the key, crosses the line first, and remembers what became of each.
 
 import crypto from 'node:crypto';
 import { fateOfError, fateOfStatus, type RequestFate } from '../core/classify.ts';
@@ -11,104 +10,94 @@ import { redirected } from './redirect.ts';
 import { carriedBy, keyMadeUp, madeUp, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
 
-export interface AttemptContext<Prepared = unknown> {
-  /** The key for the provider, in the form that it wants; the same for every attempt at this intent. */
-  readonly key: string;
-  /** The key of a second request of the same run, by a name of its own. */
-  readonly keyFor: (part: string) => string;
-  /** `fetch` that adds the key for the contract's provider and remembers what became of each request. */
-  readonly fetch: typeof globalThis.fetch;
-  /** Grows with every claim: for targets that can refuse a stale one. */
-  readonly fence: number;
-  readonly attempt: number;
-  /** Aborts when the lease is lost, the timeout is over, or the only caller gave up. */
-  readonly signal: AbortSignal;
-  /** Crosses the line: from here on the effect may land. Needed with `dispatch: 'explicit'`. */
-  readonly dispatch: () => Promise<void>;
-  /** Keeps the provider's own id for what landed. */
-  readonly note: (remoteRef: string) => void;
-  /** What `prepare` returned, at the first attempt that was dispatched. */
-  readonly prepared: Prepared;
-}
-
-/** What became of the requests of one try. */
-export interface RequestLog {
-  readonly fates: readonly RequestFate[];
-  /**
-   * The try is over: what it left behind may cross no line and send nothing any more, since its ending is judged by
-   * what was sent until now. Resolves when no crossing is under way.
-   */
-  close(): Promise<void>;
-}
-
-interface ContextSource {
+/** What sending needs of its attempt. */
+export interface RequestSource {
   readonly namespace: string;
   readonly recordKey: string;
-  readonly keyFence: () => number | string;
+  readonly keyFence: number | string;
   readonly provider: Provider | undefined;
   /** The keys that the attempt has given out: a request with another one is not known by our key. */
   readonly issued: Set<string>;
   /** Whether the same request may be sent once more: its class is harmless, or its key is trusted. */
-  readonly mayRepeat: () => boolean;
-  readonly fence: number;
-  readonly attempt: number;
+  readonly mayRepeat: boolean;
   readonly stop: Stop;
   /** `unkeyed`: to where the request goes that is about to leave without a key of ours. */
-  readonly cross: (unkeyed?: string) => Promise<void>;
-  readonly note: (remoteRef: string) => void;
-  readonly prepared: () => unknown;
+  dispatch(unkeyed?: string): Promise<void>;
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+const nothing: readonly RequestFate[] = [];
 
-/** One per try: requests of a later try get the same keys again, in the same order. */
-export function contextFor(source: ContextSource): { ctx: AttemptContext; log: RequestLog } {
-  const { namespace, recordKey, provider, issued } = source;
-  const format = provider?.format ?? ((uuid: string) => uuid);
-  const fates: RequestFate[] = [];
-  const sent: Sent[] = [];
-  const crossings = new Set<Promise<void>>();
-  let marking: Promise<unknown> = Promise.resolve();
-  let isOver = false;
+export class Requests {
+  readonly #source: RequestSource;
+  /** Made with the first request: most effects send by a client of their own. */
+  #fates: RequestFate[] | undefined;
+  #sent: Sent[] | undefined;
+  #crossings: Set<Promise<void>> | undefined;
+  #marking: Promise<unknown> | undefined;
+  #isOver = false;
 
-  function keyFor(part?: string): string {
-    const key = format(providerKey(namespace, recordKey, source.keyFence(), part));
+  constructor(source: RequestSource) {
+    this.#source = source;
+  }
+
+  get fates(): readonly RequestFate[] {
+    return this.#fates ?? nothing;
+  }
+
+  keyFor(part?: string): string {
+    const { namespace, recordKey, keyFence, provider, issued } = this.#source;
+    const uuid = providerKey(namespace, recordKey, keyFence, part);
+    const key = provider?.format?.(uuid) ?? uuid;
     issued.add(key);
     return key;
   }
 
-  async function cross(unkeyed?: string): Promise<void> {
-    if (isOver) throw straggler();
-    const crossing = source.cross(unkeyed);
-    crossings.add(crossing);
+  async dispatch(unkeyed?: string): Promise<void> {
+    if (this.#isOver) throw straggler();
+    const crossing = this.#source.dispatch(unkeyed);
+    this.#crossings ??= new Set();
+    this.#crossings.add(crossing);
     try {
       await crossing;
     } finally {
-      crossings.delete(crossing);
+      this.#crossings.delete(crossing);
     }
-    if (isOver) throw straggler();
+    if (this.#isOver) throw straggler();
   }
 
-  async function fetchWithKey(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  /**
+   * The try is over: what it left behind may cross no line and send nothing any more, since its ending is judged by what
+   * was sent until now. Resolves when no crossing is under way.
+   */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    if (this.#crossings !== undefined) await Promise.allSettled(this.#crossings);
+  }
+
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    const { provider, stop } = this.#source;
     const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
     // The caller's own, not that of a request made from it: those are tied to it so loosely that it may be collected.
-    const signal = joined(init?.signal ?? (input instanceof Request ? input.signal : undefined));
+    const signal = this.#joined(init?.signal ?? (input instanceof Request ? input.signal : undefined));
     if (safeMethods.has(method.toUpperCase())) return fetch(new Request(input, init), { signal });
     // Its number is taken before anything is waited for: requests made at once keep their keys on a retry.
+    this.#fates ??= [];
+    const fates = this.#fates;
     const nth = fates.length;
     fates.push('not sent');
     const given = new Request(input, init);
-    const { own, carried } = await inOrder(async () => {
-      const mark = await markOf(given, init?.body);
+    const { own, carried } = await this.#inOrder(async () => {
+      const mark = await this.#markOf(given, init?.body);
       const carried = await carriedBy(provider, given);
-      return { own: numbered(given, mark, carried.key), carried };
+      return { own: this.#numbered(given, mark, carried.key), carried };
     });
-    const isOurs = isKeyOurs(carried.key);
+    const isOurs = this.#isKeyOurs(carried.key);
     const request = withKey(provider, given, carried, () =>
-      keyFor(own.number === 1 ? undefined : `#${own.number}`),
+      this.keyFor(own.number === 1 ? undefined : `#${own.number}`),
     );
-    source.stop.throwIfAsked();
-    await cross(isOurs ? undefined : new URL(given.url).host);
+    stop.throwIfAsked();
+    await this.dispatch(isOurs ? undefined : new URL(given.url).host);
     // Until it is known what became of it, nobody knows.
     fates[nth] = 'ambiguous';
     const again = request.clone();
@@ -126,81 +115,56 @@ export function contextFor(source: ContextSource): { ctx: AttemptContext; log: R
   }
 
   /** Requests made at once get their numbers as they were made, however long it takes to read one. */
-  function inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const result = marking.then(work);
-    marking = result.catch(() => undefined);
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const result = (this.#marking ?? Promise.resolve()).then(work);
+    this.#marking = result.catch(() => undefined);
     return result;
   }
 
-  async function markOf(request: Request, body: unknown): Promise<string | undefined> {
-    return keyMadeUp(provider, request) ?? (isStream(body) ? undefined : await wordsOf(request));
+  async #markOf(request: Request, body: unknown): Promise<string | undefined> {
+    return keyMadeUp(this.#source.provider, request) ?? (isStream(body) ? undefined : await wordsOf(request));
   }
 
   /** The provider knows the request by a key of ours: one that `ctx.fetch` adds, or that the tool has asked for. */
-  function isKeyOurs(carried: string | undefined): boolean {
+  #isKeyOurs(carried: string | undefined): boolean {
+    const { provider, issued } = this.#source;
     // Where the tool sends it, semel does not see it; but a key that nobody asked for is not sent.
     if (provider?.sentBy === 'tool') return issued.size > 0;
     return carried === undefined || issued.has(carried);
   }
 
   /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
-  function numbered(request: Request, mark: string | undefined, carried: string | undefined): Sent {
-    const earlier = sent.findLast((each) => each.mark === mark && isSentAgain(each));
-    // Under a key of its own that stays the same, whoever honours keys knows it again.
+  #numbered(request: Request, mark: string | undefined, carried: string | undefined): Sent {
+    this.#sent ??= [];
+    const earlier = this.#sent.findLast((each) => each.mark === mark && isSentAgain(each));
+    // Under a key of its own that stays the same, a target that honours keys knows it again.
     const isSameKey = carried !== undefined && carried === earlier?.carried;
-    const isTrusted = isSameKey || (source.mayRepeat() && isKeyOurs(carried));
+    const isTrusted = isSameKey || (this.#source.mayRepeat && this.#isKeyOurs(carried));
     if (!isTrusted && earlier?.fate === 'ambiguous')
-      throw sentBlindly(provider?.name ?? new URL(request.url).host);
+      throw sentBlindly(this.#source.provider?.name ?? new URL(request.url).host);
     if (earlier !== undefined) {
       // Once it is answered, the next one like it is another.
       earlier.fate = undefined;
       return earlier;
     }
-    const own: Sent = { mark, carried, number: sent.length + 1, fate: undefined };
-    sent.push(own);
+    const own: Sent = { mark, carried, number: this.#sent.length + 1, fate: undefined };
+    this.#sent.push(own);
     return own;
   }
 
-  /** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
-  async function follow(response: Response, request: Request, signal: AbortSignal): Promise<Response> {
-    const next = request.redirect === 'manual' ? undefined : redirected(response, request);
-    if (next === undefined) return response;
-    if (request.redirect === 'error') throw new TypeError('The request was redirected.');
-    return fetch(next, { signal });
-  }
-
-  function joined(given: AbortSignal | undefined): AbortSignal {
-    const signal = source.stop.signal();
+  #joined(given: AbortSignal | undefined): AbortSignal {
+    const { signal } = this.#source.stop;
     return given === undefined ? signal : AbortSignal.any([given, signal]);
   }
-
-  const ctx: AttemptContext = {
-    get key() {
-      return keyFor();
-    },
-    keyFor,
-    fetch: fetchWithKey,
-    fence: source.fence,
-    attempt: source.attempt,
-    get signal() {
-      return source.stop.signal();
-    },
-    dispatch: () => cross(),
-    note: source.note,
-    get prepared() {
-      return source.prepared();
-    },
-  };
-  const log: RequestLog = {
-    fates,
-    async close() {
-      isOver = true;
-      await Promise.allSettled(crossings);
-    },
-  };
-  return { ctx, log };
 }
 
+/** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
+async function follow(response: Response, request: Request, signal: AbortSignal): Promise<Response> {
+  const next = request.redirect === 'manual' ? undefined : redirected(response, request);
+  if (next === undefined) return response;
+  if (request.redirect === 'error') throw new TypeError('The request was redirected.');
+  return fetch(next, { signal });
+}
 /** One request of a try, however often it is sent. */
 interface Sent {
   /** What tells it from the others; undefined: it cannot be told. */

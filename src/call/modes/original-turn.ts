@@ -2,31 +2,20 @@
 // is resumed by two jobs. Such a call belongs to the turn in which it was first made, and has that turn's key. Its
 // tool_call_id tells, together with what it asks for, so that an id that a provider uses twice is no mistake of ours.
 
-import type { Random } from '../core/clock.ts';
-import type { Contract } from '../core/contract.ts';
-import { isRepeatable } from '../core/words.ts';
-import type { Ledger } from '../ledger/index.ts';
-import type { Call } from './call.ts';
-import { first, requestFor } from './claims.ts';
+import type { Contract } from '../../core/contract.ts';
+import { isRepeatable } from '../../core/words.ts';
+import type { Call } from '../call.ts';
+import { firstAsk, requestFor } from '../claim.ts';
+import type { Env } from '../env.ts';
 
-export interface FirstTurnOptions {
-  readonly ledger: Ledger;
-  readonly random: Random;
-  readonly owner: string;
-}
-
-/** The call as it belongs to its first turn; undefined: nobody can tell, and it stands as it is. */
-export type InFirstTurn = (call: Call) => Promise<Call> | undefined;
-
-export function createFirstTurns({ ledger, random, owner }: FirstTurnOptions): InFirstTurn {
-  return (call) => {
-    const { inTurn, identity } = call;
-    const { toolCallId, turn } = identity;
-    if (toolCallId === undefined || inTurn === undefined || !isTraceable(call, toolCallId)) return undefined;
-    return ledger
-      .firstUnder(requestFor(markOf(call, inTurn(toolCallId)), first, random.token(), owner))
-      .then((made) => (made.turn === null || made.turn === turn ? call : inTurn(made.turn)));
-  };
+/** The call as it belongs to its original turn; undefined: nobody can tell, and it stands as it is. */
+export function inOriginalTurn({ ledger, random, owner }: Env, call: Call): Promise<Call> | undefined {
+  const { inTurn, identity } = call;
+  const { toolCallId, turn } = identity;
+  if (toolCallId === undefined || inTurn === undefined || !isTraceable(call, toolCallId)) return undefined;
+  return ledger
+    .firstUnder(requestFor(markOf(call, inTurn(toolCallId)), firstAsk, random.token(), owner))
+    .then((made) => (made.turn === null || made.turn === turn ? call : inTurn(made.turn)));
 }
 
 function isTraceable({ tool, identity, fingerprint }: Call, id: string): boolean {

@@ -1,53 +1,52 @@
 // Running without a claim: reads, and repeatable effects while the store is away.
 
-import { legible } from '../core/classify.ts';
-import type { Clock, Random } from '../core/clock.ts';
-import { isLazy } from '../core/plain.ts';
-import { AlreadyLanded, Rejected } from '../core/signals.ts';
-import { pause } from '../ledger/index.ts';
-import type { Call, Tool } from './call.ts';
-import { contextFor, type RequestLog } from './context.ts';
-import { type Receipt, type Result, receiptOf } from './receipt.ts';
-import { timedOut } from './refusals.ts';
-import { createStop, type Stop } from './stop.ts';
-import { backoffMs, classifiedBy, isLate, lazyRun } from './tries.ts';
+import { legible } from '../../core/classify.ts';
+import { SemelError } from '../../core/errors.ts';
+import { isLazy } from '../../core/plain.ts';
+import { AlreadyLanded, Rejected } from '../../core/signals.ts';
+import { isRepeatable } from '../../core/words.ts';
+import { pause } from '../../ledger/index.ts';
+import type { Call, Tool } from '../call.ts';
+import { contextFor } from '../context.ts';
+import type { Env } from '../env.ts';
+import { type Receipt, type Result, receiptOf, refused } from '../receipt.ts';
+import { harmless, timedOut, tooLate } from '../refusals.ts';
+import type { Requests } from '../requests.ts';
+import { backoffMs, classifiedBy, isLate, type Line, lazyRun, reachLine } from '../run-tool.ts';
+import { messageOf } from '../settle.ts';
+import { Stop } from '../stop.ts';
+import type { Timers } from '../timers.ts';
 
 /** How a run without a claim reaches the outside. */
 export interface Outside {
   readonly keyFence: number | string;
-  readonly cross: (unkeyed?: string) => Promise<void>;
+  readonly dispatch: (unkeyed?: string) => Promise<void>;
   readonly note: (remoteRef: string) => void;
 }
 
-/** No record, no claim: the tool's own error passes as it is. `keyFence` is fresh: nothing ties it to another run. */
+/** No record, no claim: the tool's own error passes as it is. */
 export async function runUnguarded(
+  { random }: Env,
   call: Call,
-  keyFence: number | string,
   more: Partial<Receipt> = {},
 ): Promise<Result> {
-  return ran(call, keyFence, more, ({ run }) => run());
-}
-
-export interface Repeating {
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Aborts when no further try may follow. */
-  readonly closing: AbortSignal;
+  return ran(call, random.token(), more, ({ run }) => run());
 }
 
 /** The same within the contract's `timeout`, and as often as its `retry` says: what is repeatable may be tried again. */
 export async function runRepeatable(
+  { clock, random, timers, closing }: Env,
   call: Call,
-  keyFence: number | string,
-  { clock, random, closing }: Repeating,
   more: Partial<Receipt> = {},
 ): Promise<Result> {
   const { retry } = call.tool.contract;
+  // Every run is an effect of its own: under one key a provider would answer the second with the first.
+  const keyFence = random.token();
   const repeated = retry.tries > 1 ? preparingOnce(call) : call;
   const isOver = () => closing.aborted || call.signal?.aborted === true;
   for (let tries = 1; ; tries += 1) {
     try {
-      return await ran(repeated, keyFence, more, (attempt) => timed(call, attempt, clock).catch(hadLanded));
+      return await ran(repeated, keyFence, more, (attempt) => timed(call, attempt, timers).catch(hadLanded));
     } catch (error) {
       if (tries >= retry.tries || isRejected(call, error) || isOver()) throw error;
       await pause(clock, backoffMs(retry, tries, random), [call.signal, closing]);
@@ -56,8 +55,29 @@ export async function runRepeatable(
   }
 }
 
+/** The store is away, and the class allows to go on without it. */
+export function mayRunWithoutClaim(env: Env, { tool }: Call, { code }: SemelError): boolean {
+  const mayGoOn = !env.closing.aborted && env.mayRunUnguarded && isRepeatable(tool.contract.effect);
+  return code === 'STORE_UNAVAILABLE' && mayGoOn;
+}
+
+/** A repeatable effect that no record is made of. */
+export async function runWithoutClaim(env: Env, call: Call): Promise<Result> {
+  try {
+    // The store's patience took its time.
+    if (isLate(call, env.clock)) return refused(call, undefined, tooLate(call));
+    return await runRepeatable(env, call, { unguarded: true });
+  } catch (cause) {
+    const { name } = call.tool.contract;
+    const error = isRejected(call, cause)
+      ? new SemelError('FAILED', `${name} failed: ${messageOf(cause)}.`, { cause })
+      : harmless(name, messageOf(cause), { cause });
+    return refused(call, undefined, error, { executed: true, unguarded: true });
+  }
+}
+
 /** The tool or its provider says that trying the same again is no use. */
-export function isRejected({ tool }: Call, error: unknown): boolean {
+function isRejected({ tool }: Call, error: unknown): boolean {
   return legible(error) instanceof Rejected || classifiedBy(tool, error) === 'rejected';
 }
 
@@ -83,7 +103,7 @@ async function ran(
   const note = (ref: string) => {
     remoteRef = ref;
   };
-  const value = await running(bare(call, { keyFence, cross: async () => undefined, note }));
+  const value = await running(bare(call, { keyFence, dispatch: async () => undefined, note }));
   return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, remoteRef, ...more }) };
 }
 
@@ -94,7 +114,7 @@ function hadLanded(error: unknown): unknown {
   throw error;
 }
 
-async function timed({ tool }: Call, { run, stop, log }: BareRun, clock: Clock): Promise<unknown> {
+async function timed({ tool }: Call, { run, stop, requests }: BareRun, timers: Timers): Promise<unknown> {
   const { timeoutMs } = tool.contract;
   const { promise: over, reject } = Promise.withResolvers<never>();
   const end = () => {
@@ -102,7 +122,7 @@ async function timed({ tool }: Call, { run, stop, log }: BareRun, clock: Clock):
     stop.ask(reason);
     reject(reason);
   };
-  const timer = Number.isFinite(timeoutMs) ? clock.setTimeout(end, timeoutMs, 'background') : undefined;
+  const timer = Number.isFinite(timeoutMs) ? timers.start(timeoutMs, end) : undefined;
   try {
     const value = await Promise.race([run(), over]);
     // Without a record too: nobody may be told that it is done. What a read returns is its caller's to run.
@@ -110,46 +130,55 @@ async function timed({ tool }: Call, { run, stop, log }: BareRun, clock: Clock):
     return value;
   } catch (error) {
     // What it left behind sends nothing beside a further try.
-    void log.close();
+    void requests.close();
     throw error;
   } finally {
-    clock.clearTimeout(timer);
+    timer?.stop();
   }
 }
 
 export interface BareRun {
   run(): Promise<unknown>;
-  readonly log: RequestLog;
+  readonly requests: Requests;
   readonly stop: Stop;
 }
 
-export function bare(call: Call, { keyFence, cross, note }: Outside): BareRun {
-  let prepared: unknown;
+export function bare(call: Call, { keyFence, dispatch, note }: Outside): BareRun {
   const { stop, forget } = stopOf(call);
-  const { ctx, log } = contextFor({
-    namespace: call.namespace,
-    recordKey: call.key,
-    keyFence: () => keyFence,
-    provider: call.tool.contract.provider,
+  const { tool, namespace, key } = call;
+  const line: Line & { prepared: unknown } = {
+    prepared: undefined,
+    hasPrepared: false,
+    prepare(output) {
+      line.prepared = output;
+    },
+    dispatch,
+  };
+  const { ctx, requests } = contextFor({
+    namespace,
+    recordKey: key,
+    keyFence,
+    provider: tool.contract.provider,
     issued: new Set(),
     // Without a claim nothing is held back.
-    mayRepeat: () => true,
+    mayRepeat: true,
     fence: 0,
     attempt: 1,
     stop,
-    cross,
+    dispatch,
     note,
-    prepared: () => prepared,
+    get prepared() {
+      return line.prepared;
+    },
   });
   const args = call.args as never;
   return {
-    log,
+    requests,
     stop,
     async run() {
       try {
-        prepared = await call.tool.prepare?.(args, ctx);
-        if (call.tool.contract.dispatch === 'prepared') await cross();
-        return await call.tool.run(args, ctx);
+        await reachLine(tool, args, ctx, line);
+        return await tool.run(args, ctx);
       } finally {
         forget();
       }
@@ -159,7 +188,7 @@ export function bare(call: Call, { keyFence, cross, note }: Outside): BareRun {
 
 /** The caller's signal may outlive a million calls, so each lets go of it. */
 function stopOf({ signal }: Call): { readonly stop: Stop; readonly forget: () => void } {
-  const stop = createStop();
+  const stop = new Stop();
   const ask = () => stop.ask(signal?.reason);
   if (signal?.aborted) ask();
   signal?.addEventListener('abort', ask);

@@ -13,24 +13,36 @@ import type { Call } from './call.ts';
 import { type Result, refused } from './receipt.ts';
 import { inFlight, leftBehind, waitsInTurn } from './refusals.ts';
 
-interface Flight {
+/** One execution of this process, and all who share it. */
+export class Flight {
   readonly leader: Call;
-  result: Promise<Result>;
-  callers: number;
-  attempt: Attempt | undefined;
+  /** The execution from whose run the call was made. */
+  readonly outer: Flight | undefined;
   /** Aborts when the last caller has left; there is none where the leader cannot leave. */
   readonly left: AbortController | undefined;
-  isOver: boolean;
+  /** Given in the step that makes the flight: nobody can join before. */
+  result: Promise<Result> | undefined;
+  attempt: Attempt | undefined;
+  callers = 1;
+  isOver = false;
   /** The flights that calls from inside this one share, and wait for. */
-  readonly waitsFor: Set<Flight>;
+  waitsFor: Set<Flight> | undefined;
+
+  constructor(leader: Call, outer: Flight | undefined) {
+    this.leader = leader;
+    this.outer = outer;
+    this.left = leader.signal === undefined ? undefined : new AbortController();
+  }
 }
 
-export interface Flights {
+export interface Sharing {
   /** Shares the flight of an equal call; undefined: there is none, or the caller does not want to wait. */
   join(call: Call): Promise<Result> | undefined;
-  /** Starts one. What is started gives up only when every caller has. */
-  lead(call: Call, start: (call: Call) => Promise<Result>): Promise<Result>;
-  started(call: Call, attempt: Attempt): void;
+  /** Starts one. What is started gives up only when every caller has, and says when it is over. */
+  lead(call: Call, start: (call: Call, flight: Flight) => Promise<Result>): Promise<Result>;
+  end(flight: Flight): void;
+  /** Runs this as if the effect of the flight did. */
+  runInside(flight: Flight | undefined, run: () => void): void;
   /** The code that runs now was started by an execution of this key that is not over yet. */
   isInside(call: Call): boolean;
   /** The code that runs now was started by some execution. */
@@ -39,10 +51,17 @@ export interface Flights {
   insideOf(call: Call): string | undefined;
 }
 
-export function createFlights(clock: Clock): Flights {
+export function createSharing(clock: Clock): Sharing {
   const flights = keyMap<Flight>();
-  const inside = new AsyncLocalStorage<readonly Flight[]>();
-  const around = () => inside.getStore()?.filter(({ isOver }) => !isOver) ?? [];
+  const inside = new AsyncLocalStorage<Flight | undefined>();
+
+  /** The executions from whose runs the code that runs now was started, innermost first. */
+  function around(): readonly Flight[] {
+    const found: Flight[] = [];
+    for (let flight = inside.getStore(); flight !== undefined; flight = flight.outer)
+      if (!flight.isOver) found.push(flight);
+    return found;
+  }
 
   return {
     join(call) {
@@ -54,60 +73,48 @@ export function createFlights(clock: Clock): Flights {
       if (waiting !== undefined)
         return Promise.resolve(refused(call, undefined, waitsInTurn(call, waiting.leader)));
       flight.callers += 1;
-      for (const each of outer) each.waitsFor.add(flight);
+      for (const each of outer) {
+        each.waitsFor ??= new Set();
+        each.waitsFor.add(flight);
+      }
       return untilGivenUp(call, flight, clock)
         .finally(() => {
-          for (const each of outer) each.waitsFor.delete(flight);
+          for (const each of outer) each.waitsFor?.delete(flight);
         })
         .then((result) => shared(flight, call, result));
     },
     lead(call, start) {
       const { namespace, key } = call;
-      const left = call.signal === undefined ? undefined : new AbortController();
-      const flight: Flight = {
-        leader: call,
-        result: notStarted,
-        callers: 1,
-        attempt: undefined,
-        left,
-        isOver: false,
-        waitsFor: new Set(),
-      };
-      const led = left === undefined ? call : { ...call, signal: left.signal };
+      const flight = new Flight(call, inside.getStore());
+      const led = flight.left === undefined ? call : { ...call, signal: flight.left.signal };
       // A caller's own key with other args has a flight of its own, which ends in a conflict.
       if (flights.get(namespace, key) === undefined) flights.set(namespace, key, flight);
-      flight.result = inside
-        .run([...around(), flight], () => start(led))
-        .finally(() => {
-          flight.isOver = true;
-          if (flights.get(namespace, key) === flight) flights.delete(namespace, key);
-        });
+      flight.result = inside.run(flight, start, led, flight);
       return untilGivenUp(call, flight);
     },
-    started(call, attempt) {
-      const flight = inside.getStore()?.findLast((each) => isOf(each, call));
-      if (flight !== undefined) flight.attempt = attempt;
+    end(flight) {
+      const { namespace, key } = flight.leader;
+      flight.isOver = true;
+      if (flights.get(namespace, key) === flight) flights.delete(namespace, key);
     },
-    isInside: (call) => inside.getStore()?.some((flight) => isOf(flight, call)) === true,
-    isInsideAny: () => inside.getStore()?.some(({ isOver }) => !isOver) === true,
-    insideOf: (call) => around().findLast((flight) => !isOf(flight, call))?.leader.tool.contract.name,
+    runInside: (flight, run) => inside.run(flight, run),
+    isInside: (call) => inside.getStore() !== undefined && around().some((flight) => isOf(flight, call)),
+    isInsideAny: () => around().length > 0,
+    insideOf: (call) => around().find((flight) => !isOf(flight, call))?.leader.tool.contract.name,
   };
 }
 
-/** It is an execution of this key, and not over. */
-function isOf({ leader, isOver }: Flight, { namespace, key }: Call): boolean {
-  return leader.key === key && leader.namespace === namespace && !isOver;
+/** It is an execution of this key. */
+function isOf({ leader }: Flight, { namespace, key }: Call): boolean {
+  return leader.key === key && leader.namespace === namespace;
 }
 
 /** Also by way of others. */
 function isWaitingFor(flight: Flight, other: Flight, seen = new Set<Flight>()): boolean {
-  if (seen.has(flight)) return false;
+  if (seen.has(flight) || flight.waitsFor === undefined) return false;
   seen.add(flight);
   return [...flight.waitsFor].some((each) => each === other || isWaitingFor(each, other, seen));
 }
-
-/** Nobody can join before a flight has its result: it is given in the same step. */
-const notStarted = new Promise<never>(() => undefined);
 
 function mayShare({ leader, attempt }: Flight, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;
@@ -129,7 +136,8 @@ function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise<Result
   const { signal } = call;
   const { waitMs } = call.tool.contract;
   const patience = clock !== undefined && Number.isFinite(waitMs) ? { clock, waitMs } : undefined;
-  if (signal === undefined && patience === undefined) return flight.result;
+  const result = flight.result as Promise<Result>;
+  if (signal === undefined && patience === undefined) return result;
   return new Promise((resolve, reject) => {
     const leave = (reason: unknown, why: () => SemelError, isAnswered: boolean) => {
       end();
@@ -150,7 +158,7 @@ function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise<Result
       if (timer !== undefined) patience?.clock.clearTimeout(timer);
     };
     signal?.addEventListener('abort', giveUp);
-    flight.result.then(resolve, reject).finally(end);
+    result.then(resolve, reject).finally(end);
   });
 }
 

@@ -2,16 +2,16 @@
 // ending that is sure of itself may meet a record that is not.
 
 import { causesOf, codesOf, legible } from '../core/classify.ts';
-import type { Clock } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
 import { driftOf } from '../core/identity.ts';
 import { PartialSuccess } from '../core/signals.ts';
 import { isRepeatable } from '../core/words.ts';
-import { type Ledger, pause } from '../ledger/index.ts';
+import { pause } from '../ledger/index.ts';
 import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
+import type { Env } from './env.ts';
 import {
   evidenceOf,
   inDoubt,
@@ -23,32 +23,20 @@ import {
 } from './receipt.ts';
 import { takenOver } from './refusals.ts';
 import { replay } from './replay.ts';
-import type { Try } from './tries.ts';
+import type { Try } from './run-tool.ts';
 
-export interface Concluding {
-  readonly ledger: Ledger;
-  readonly clock: Clock;
-  readonly maxResultBytes: number;
-  /** Says it once. */
-  readonly warn: (message: string) => void;
-  /** Settling that goes on after the caller was answered. */
-  readonly inBackground: (settling: Promise<unknown>) => void;
-  /** Aborts when this process is about to close its store. */
-  readonly closing: AbortSignal;
-}
-
-export function conclude(deps: Concluding, attempt: Attempt, ended: Try): Promise<Result> {
-  const result = concluded(deps, attempt, ended);
+export function settleAttempt(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
+  const result = settled(env, attempt, ended);
   ended.hear?.(result);
   return result;
 }
 
-async function concluded(deps: Concluding, attempt: Attempt, ended: Try): Promise<Result> {
+async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
   const { ending, thrown, verified } = ended;
   const { call } = attempt;
-  const request = settleRequest(deps, attempt, ended);
-  warnOfOmitted(deps, call, request);
-  const answer = await settleSurely(deps, request);
+  const request = settleRequest(env, attempt, ended);
+  warnOfOmitted(env, call, request);
+  const answer = await settleSurely(env, request);
   const executed = verified === undefined && ending.outcome !== 'released';
   const more: Partial<Receipt> = {
     executed,
@@ -127,7 +115,7 @@ function unrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Rec
 }
 
 function settleRequest(
-  { maxResultBytes }: Concluding,
+  { maxResultBytes }: Env,
   attempt: Attempt,
   { ending, thrown, verified, late }: Try,
 ): SettleRequest {
@@ -155,7 +143,7 @@ function settleRequest(
 }
 
 /** The caller who gets the value now would be surprised by the error that a retry gets. */
-function warnOfOmitted({ warn }: Concluding, { tool }: Call, { outcome, result }: SettleRequest): void {
+function warnOfOmitted({ warn }: Env, { tool }: Call, { outcome, result }: SettleRequest): void {
   const { name, result: keep, windowMs } = tool.contract;
   if (outcome !== 'succeeded' || result?.omitted == null || keep === 'reference') return;
   if (tool.onReplay !== undefined || windowMs === 0) return;
@@ -240,23 +228,17 @@ function textOf(thrown: unknown): string {
 }
 
 /** Tries as long as the ledger has patience; then goes on in the background for as long as the process lives. */
-export async function settleSurely(
-  deps: Concluding,
-  request: SettleRequest,
-): Promise<SettleAnswer | undefined> {
+async function settleSurely(env: Env, request: SettleRequest): Promise<SettleAnswer | undefined> {
   try {
-    return await deps.ledger.settle(request);
+    return await env.ledger.settle(request);
   } catch {
-    deps.inBackground(settleLater(deps, request));
+    env.inBackground(settleLater(env, request));
     return undefined;
   }
 }
 
 /** As long as the process lives; a last time when it closes. */
-export async function settleLater(
-  { ledger, clock, closing }: Concluding,
-  request: SettleRequest,
-): Promise<void> {
+export async function settleLater({ ledger, clock, closing }: Env, request: SettleRequest): Promise<void> {
   for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 30_000)) {
     // A process that has nothing else to do may end: then the lease does, and the next caller decides.
     await pause(clock, waitMs, [closing], 'background');

@@ -8,6 +8,8 @@ import { isRepeatable, stricter } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
+import type { AttemptContext } from './context.ts';
+import type { Env } from './env.ts';
 import type { Result } from './receipt.ts';
 
 /** An ending, and what was thrown. */
@@ -24,12 +26,19 @@ export interface Try {
   readonly hear?: (result: Promise<Result>) => void;
 }
 
-export async function runTries(attempt: Attempt, clock: Clock, random: Random): Promise<Try> {
+/** Executes under an attempt, and says how it ended. */
+export interface Body {
+  (attempt: Attempt): Promise<Try>;
+  /** The effect is in somebody else's hands, who may never say how it ended. */
+  readonly isElsewhere?: true;
+}
+
+export async function runTool({ clock, random }: Env, attempt: Attempt): Promise<Try> {
   const { retry } = attempt.call.tool.contract;
-  const tries: Try[] = [];
+  let last = await runOnce(attempt);
+  if (retry.tries <= 1) return last;
+  const tries = [last];
   for (;;) {
-    const last = await runOnce(attempt);
-    tries.push(last);
     const joined = joinTries(tries);
     // What was refused is refused again, also where an earlier try leaves the whole in doubt.
     const isFinal = last.final === true || last.ending.outcome === 'failed';
@@ -42,6 +51,8 @@ export async function runTries(attempt: Attempt, clock: Clock, random: Random): 
     } catch {
       return joined;
     }
+    last = await runOnce(attempt);
+    tries.push(last);
   }
 }
 
@@ -58,31 +69,56 @@ export function backoffMs(retry: Contract['retry'], tries: number, random: Rando
 
 async function runOnce(attempt: Attempt): Promise<Try> {
   const { tool } = attempt.call;
-  const { ctx, log } = attempt.context();
-  const args = attempt.args as never;
   try {
-    await attempt.ready();
+    attempt.stop.throwIfAsked();
+    if (attempt.isLeaseShort) await attempt.ready();
   } catch (thrown) {
     return { ending: { outcome: 'released', because: 'it was not started' }, thrown };
   }
+  const { ctx, requests } = attempt.context();
+  const args = attempt.args as never;
   try {
-    if (tool.prepare !== undefined && !attempt.hasPrepared) attempt.prepare(await tool.prepare(args, ctx));
-    if (tool.contract.dispatch === 'prepared') await attempt.cross();
+    const reaching = reachLine(tool, args, ctx, attempt);
+    if (reaching !== undefined) await reaching;
     const value = await tool.run(args, ctx);
     if (isLazy(value)) {
-      await log.close();
+      await requests.close();
       return neverRan(attempt);
     }
     if (!attempt.record.dispatched) {
-      await log.close();
-      return neverCrossed(tool.contract.name);
+      await requests.close();
+      return neverDispatched(tool.contract.name);
     }
     return { ending: { outcome: 'succeeded', value }, thrown: undefined };
   } catch (caught) {
-    await log.close();
+    await requests.close();
     // "Nothing was thrown" means something else.
     const thrown = legible(caught) ?? new Error(`${caught} was thrown`);
-    return { ending: meaningOf(attempt, thrown, log.fates), thrown };
+    return { ending: meaningOf(attempt, thrown, requests.fates), thrown };
+  }
+}
+
+/** Who keeps what was prepared, and is told of the line. */
+export interface Line {
+  readonly hasPrepared: boolean;
+  prepare(output: unknown): void;
+  dispatch(): Promise<void>;
+}
+
+/** Up to the line: what is sent is prepared once, and stored before it is sent. */
+export function reachLine(
+  tool: Tool,
+  args: never,
+  ctx: AttemptContext,
+  line: Line,
+): Promise<void> | undefined {
+  const mustPrepare = tool.prepare !== undefined && !line.hasPrepared;
+  const mustDispatch = tool.contract.dispatch === 'prepared';
+  return mustPrepare || mustDispatch ? prepareFirst() : undefined;
+
+  async function prepareFirst(): Promise<void> {
+    if (mustPrepare) line.prepare(await tool.prepare?.(args, ctx));
+    if (mustDispatch) await line.dispatch();
   }
 }
 
@@ -137,7 +173,7 @@ function joinTries(tries: readonly Try[]): Try {
   return tries.find((each) => each.ending === ending) as Try;
 }
 
-export function neverCrossed(name: string): Try {
+export function neverDispatched(name: string): Try {
   const thrown = new Error(
     `\`run\` returned without \`ctx.dispatch()\`, so ${name} may have had its effect before the line: write \`await ctx.dispatch()\` in front of it`,
   );

@@ -4,7 +4,7 @@ import { systemClock, systemRandom } from '../core/clock.ts';
 import { defineContract } from '../core/contract.ts';
 import { createLedger } from '../ledger/index.ts';
 import { memoryStore } from '../store/memory.ts';
-import { type Call, createRunner, type Result } from './index.ts';
+import { type Call, createPipeline, type Result } from './index.ts';
 
 const contract = defineContract(
   { name: 'mail.send', effect: 'write-non-idempotent', per: 'ever' },
@@ -34,7 +34,7 @@ function oneRunner() {
   const cache = { maxBytes: 100_000, maxAgeMs: 5_000 };
   const ledger = createLedger({ store: memoryStore(), clock, random, cache });
   const limits = { maxResultBytes: 1_000, mayRunUnguarded: false };
-  return createRunner({ ledger, clock, random, owner: 'test', ...limits, warn: () => undefined });
+  return createPipeline({ ledger, clock, random, owner: 'test', ...limits, warn: () => undefined });
 }
 
 const given = (result: Result) => (result.ok ? result.value : result.error.code);

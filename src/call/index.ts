@@ -1,14 +1,13 @@
-// The runner: one pipeline for every call.
+// The path of a call: one pipeline for all of them.
 
 export type { Attempt } from './attempt.ts';
 export type { Call, Identity, ReplayContext, Tool, VerifyContext } from './call.ts';
-export { messageOf, resultOf } from './conclude.ts';
 export type { AttemptContext } from './context.ts';
 export { isSameCode } from './doubt.ts';
-export type { Body } from './execution.ts';
-export { isCallsNamespace, isUnique } from './first-turn.ts';
+export { isCallsNamespace, isUnique } from './modes/original-turn.ts';
+export { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 export { emptyReceipt, evidenceOf, type Receipt, type Result, refOf } from './receipt.ts';
 export { timedOut } from './refusals.ts';
-export { createRunner, type Runner, type RunnerOptions } from './runner.ts';
-export { meaningOf, neverCrossed, type Try } from './tries.ts';
+export { type Body, meaningOf, neverDispatched, reachLine, type Try } from './run-tool.ts';
+export { messageOf, resultOf } from './settle.ts';
 export { landed, notLanded, unsure, type Verification } from './verification.ts';

@@ -1,0 +1,306 @@
+// One execution under a claim: holds the lease, knows the line, and ends exactly once in the ledger. A class, since every
+// execution makes one: closures instead of its methods would cost more than the claim in memory.
+
+import { decodeResult, encodeResult } from '../core/codec.ts';
+import { SemelError } from '../core/errors.ts';
+import type { Provider } from '../core/provider.ts';
+import type { Held, Refusal, RenewAnswer, StoredRecord } from '../store/store.ts';
+import type { Call } from './call.ts';
+import type { Won } from './claim.ts';
+import { type AttemptContext, type ContextSource, contextFor } from './context.ts';
+import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
+import type { Env } from './env.ts';
+import { Heartbeat, type Lease } from './heartbeat.ts';
+import { timedOut } from './refusals.ts';
+import { type Requests, sentBlindly } from './requests.ts';
+import { Stop } from './stop.ts';
+import type { Timer } from './timers.ts';
+
+/** The end of an attempt's time, whatever its effect does. */
+export class TimeUp {
+  readonly reason: Error;
+
+  constructor(reason: Error) {
+    this.reason = reason;
+  }
+}
+
+interface Prepared {
+  readonly output: unknown;
+  readonly text: string | null;
+}
+
+export class Attempt implements ContextSource, Lease {
+  readonly call: Call;
+  readonly held: Held;
+  /** The record as this attempt last saw it. */
+  record: StoredRecord;
+  /** The args to run with: the first wording, where a provider may have seen it. */
+  readonly args: unknown;
+  remoteRef: string | undefined;
+  readonly stop = new Stop();
+  readonly #env: Env;
+  readonly #heartbeat: Heartbeat;
+  readonly #timer: Timer | undefined;
+  /** Runs what it is given where a call from inside the effect would be told so. */
+  readonly #inside: (run: () => void) => void;
+  #prepared: Prepared | undefined;
+  #issued: Set<string> | undefined;
+  #endNow: ((reason: Error) => void) | undefined;
+  #endedBy: Error | undefined;
+  #isOpen = false;
+
+  constructor(env: Env, call: Call, { record, token, askedAt }: Won, inside: (run: () => void) => void) {
+    const { contract } = call.tool;
+    this.#env = env;
+    this.#inside = inside;
+    this.call = call;
+    this.record = record;
+    this.held = {
+      namespace: record.namespace,
+      key: record.key,
+      token,
+      fence: record.fence,
+      generation: record.generation,
+    };
+    this.args = keptFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
+    if (record.prepared !== null && isSameCode(call, record))
+      this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
+    this.#heartbeat = new Heartbeat(env.clock, env.timers, this, askedAt);
+    this.#timer = Number.isFinite(contract.timeoutMs)
+      ? env.timers.start(contract.timeoutMs, () => this.end(timedOut(contract)))
+      : undefined;
+  }
+
+  get namespace(): string {
+    return this.held.namespace;
+  }
+
+  get recordKey(): string {
+    return this.held.key;
+  }
+
+  get keyFence(): number {
+    return this.record.keyFence;
+  }
+
+  get fence(): number {
+    return this.held.fence;
+  }
+
+  get attempt(): number {
+    return this.record.attempts;
+  }
+
+  get provider(): Provider | undefined {
+    return this.call.tool.contract.provider;
+  }
+
+  get issued(): Set<string> {
+    this.#issued ??= new Set();
+    return this.#issued;
+  }
+
+  get mayRepeat(): boolean {
+    return mayRepeat(this.call, this.record);
+  }
+
+  get prepared(): unknown {
+    return this.#prepared?.output;
+  }
+
+  get hasPrepared(): boolean {
+    return this.#prepared !== undefined;
+  }
+
+  prepare(output: unknown): void {
+    const encoded = encodeResult(output, { maxBytes: maxPreparedBytes });
+    if (!encoded.ok) {
+      throw new SemelError(
+        'CONTRACT_INVALID',
+        `${this.call.tool.contract.name}: what \`prepare\` returned cannot be stored (${encoded.detail}).`,
+        { next: 'Return plain data from `prepare`: a retry must send the same.' },
+      );
+    }
+    this.#prepared = { output, text: encoded.text };
+  }
+
+  context(): { ctx: AttemptContext; requests: Requests } {
+    return contextFor(this);
+  }
+
+  /** The event loop may have been blocked, or the claim's answer late: then the lease is older than it seems. */
+  get isLeaseShort(): boolean {
+    return this.#heartbeat.leftMs() < this.leaseMs / 2;
+  }
+
+  /** Before the effect: makes sure that the lease is held, however long it took to get here. */
+  async ready(): Promise<void> {
+    this.stop.throwIfAsked();
+    if (!this.isLeaseShort) return;
+    if (!(await this.#heartbeat.renew())) throw this.#leaseLost();
+    // Ended while it asked: nothing is started in its name any more.
+    this.stop.throwIfAsked();
+    // So is the provider's memory of the key, which the claim was judged by.
+    if (this.call.tool.contract.rerunWithinMs !== null && this.record.dispatched) await this.#judge(true);
+  }
+
+  /** `unkeyed`: to where a request goes that carries no key of ours; the record must say so before it leaves. */
+  async dispatch(unkeyed?: string): Promise<void> {
+    const losesKey = unkeyed !== undefined && this.record.keyed;
+    if (losesKey) {
+      this.#env.warn(foreignKey(this.call.tool.contract.name, unkeyed));
+      // What may have landed under our key must not be sent under another one.
+      const mayHaveLanded = this.#isOpen || this.record.doubtSince !== null;
+      if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw sentBlindly(unkeyed);
+    }
+    if (this.record.dispatched && !losesKey && !this.#mayBeForgotten) return this.stop.throwIfAsked();
+    await this.#send(!losesKey);
+  }
+
+  /** Without a timeout nothing bounds how long after the last judgement a request leaves that may be a repetition. */
+  get #mayBeForgotten(): boolean {
+    const isRepetition = this.#isOpen || this.record.doubtSince !== null;
+    const isUnbounded = !Number.isFinite(this.call.tool.contract.timeoutMs);
+    return isRepetition && isUnbounded && rerunWithin(this.call, this.record) !== null;
+  }
+
+  /** Before a further try: the provider's window is judged again. */
+  async rejudge(): Promise<void> {
+    if (this.call.tool.contract.rerunWithinMs !== null && this.record.dispatched) await this.#send(true);
+  }
+
+  /** A try has ended, and nobody knows how. */
+  leaveOpen(): void {
+    this.#isOpen = true;
+  }
+
+  /** Verify said "not landed" of every earlier attempt. */
+  async clear(): Promise<Refusal | undefined> {
+    const { contract } = this.call.tool;
+    await this.ready();
+    const answer = await this.#env.ledger.clear({
+      ...this.held,
+      crossing: contract.dispatch === 'claim',
+      seenAt: this.record.readAt,
+      freshKey: contract.provider?.replaysErrors === true,
+      rerunWithinMs: contract.rerunWithinMs,
+      quietMs: contract.quietMs,
+    });
+    if (!answer.ok) return answer.why;
+    this.record = answer.record;
+    return undefined;
+  }
+
+  /** The effect, or the end of its time, whatever the effect does; what it says afterwards is given to `late`. */
+  race<Ended>(effect: Promise<Ended>, late?: (ended: Ended) => void): Promise<Ended | TimeUp> {
+    return new Promise((resolve, reject) => {
+      this.#endNow = (reason) => resolve(new TimeUp(reason));
+      if (this.#endedBy !== undefined) this.#endNow(this.#endedBy);
+      effect.then((ended) => (this.#endedBy === undefined ? resolve(ended) : late?.(ended)), reject);
+    });
+  }
+
+  /** Tells the effect to stop; its ending is still waited for. */
+  cancel(reason: Error): void {
+    this.stop.ask(reason);
+  }
+
+  /** Ends the attempt now, by what is known of it. */
+  end(reason: Error): void {
+    this.#endedBy ??= reason;
+    this.#heartbeat.stop();
+    this.#inside(() => this.stop.ask(reason));
+    this.#endNow?.(this.#endedBy);
+  }
+
+  note(ref: string): void {
+    this.remoteRef = String(ref).slice(0, maxRefLength);
+  }
+
+  /** No more heartbeats: the attempt is over. */
+  rest(): void {
+    this.#heartbeat.stop();
+    this.#timer?.stop();
+  }
+
+  get leaseMs(): number {
+    return this.call.tool.contract.leaseMs;
+  }
+
+  renewLease(): Promise<RenewAnswer> {
+    const { leaseMs, quietMs } = this.call.tool.contract;
+    return this.#env.ledger.renew({ ...this.held, leaseMs, quietMs });
+  }
+
+  onLeaseLost(): void {
+    const { namespace, key, fence } = this.held;
+    const contract = this.call.tool.contract.name;
+    this.#env.ledger.events.emit('leaseLost', { namespace, contract, key, fence });
+    this.#inside(() => this.stop.ask(this.#leaseLost()));
+  }
+
+  async #send(isKeyed: boolean): Promise<void> {
+    await this.ready();
+    await this.#judge(isKeyed);
+  }
+
+  async #judge(isKeyed: boolean): Promise<void> {
+    const { contract } = this.call.tool;
+    const answer = await this.#env.ledger.dispatch({
+      ...this.held,
+      keyed: isKeyed,
+      prepared: this.#prepared?.text ?? null,
+      // What let the claim take the doubt lets it cross the line too.
+      rerunWithinMs: rerunWithin(this.call, this.record),
+      quietMs: contract.quietMs,
+    });
+    if (!answer.ok) throw dispatchRefused(contract.name, answer.why);
+    // Ended while it asked: it was told to the ledger as not dispatched, so nothing may be sent any more.
+    if (this.#endedBy !== undefined) throw this.stop.reason;
+    this.record = answer.record;
+  }
+
+  #leaseLost(): SemelError {
+    return new SemelError(
+      'LEASE_LOST',
+      `${this.call.tool.contract.name}: another worker has taken this call over.`,
+    );
+  }
+}
+
+/** The claim was given back the args of an attempt that a provider may have seen. */
+function keptFirstWording(call: Call, record: StoredRecord): boolean {
+  const { args } = record;
+  if (args === null || call.tool.contract.redact.length > 0) return false;
+  return args !== call.storedArgs() && isSameCode(call, record);
+}
+
+const maxPreparedBytes = 1_048_576;
+const maxRefLength = 1_000;
+function foreignKey(name: string, host: string): string {
+  return (
+    `${name}: a request to ${host} does not carry semel's key (an SDK may have set one of its own), so it is not sent ` +
+    "again on the provider's word: a lost reply leaves it in doubt. Send `ctx.key`, or describe the SDK's keys in " +
+    '`provider.sdkKey`, so that `ctx.fetch` replaces them.'
+  );
+}
+
+function dispatchRefused(name: string, why: Refusal): SemelError {
+  if (why === 'window') {
+    return new SemelError(
+      'LEASE_LOST',
+      `${name}: the provider may have forgotten the key by now, so sending again could double it.`,
+      {
+        next: 'The record is in doubt: verify or resolve it.',
+        retriable: false,
+      },
+    );
+  }
+  if (why === 'landed') {
+    return new SemelError('LEASE_LOST', `${name}: an earlier attempt reported that it landed.`, {
+      next: 'Call again: the ledger has its value.',
+    });
+  }
+  return new SemelError('LEASE_LOST', `${name}: the lease was over before anything was dispatched.`);
+}

@@ -1,0 +1,150 @@
+// One claim under one token, and what becomes of it where its caller does not wait for the answer.
+
+import { isSemelError } from '../core/errors.ts';
+import { driftOf } from '../core/identity.ts';
+import type { Asker, Lost } from '../ledger/index.ts';
+import type { ClaimAnswer, ClaimFor, ClaimRequest, StoredRecord } from '../store/store.ts';
+import type { Call } from './call.ts';
+import type { Env } from './env.ts';
+import { aborted, closed } from './refusals.ts';
+import { settleLater } from './settle.ts';
+
+/** What is asked of the ledger next. */
+export interface Ask {
+  readonly for: ClaimFor;
+  /** Only this generation; null: any. */
+  readonly generation: number | null;
+  readonly rerunWithinMs: number | null;
+  /** The ways out of the doubt that this call has tried. */
+  readonly tried: readonly ClaimFor[];
+  /** The record in doubt that the claim is made for, as it was before. */
+  readonly doubt?: StoredRecord;
+}
+
+/** Of a call that knows nothing yet. */
+export const firstAsk: Ask = { for: 'execute', generation: null, rerunWithinMs: null, tried: [] };
+
+/** A claim that was won. */
+export interface Won {
+  readonly is: 'execute';
+  readonly record: StoredRecord;
+  readonly token: string;
+  /** When it was asked for: the lease is counted from here. */
+  readonly askedAt: number;
+}
+
+export interface Claims {
+  claim(call: Call, ask: Ask): Promise<Won | Lost>;
+  /** The call is answered by this. */
+  tell(call: Call, answer: Lost): void;
+}
+
+export function createClaims(env: Env): Claims {
+  const { ledger, clock, random, owner, closing } = env;
+  /** Calls whose claim is being asked for: each ends its own when this process closes. */
+  const asking = new Set<ClaimAsker>();
+  closing.addEventListener('abort', () => {
+    for (const asker of asking) asker.leave?.(asker.call.signal?.aborted ? aborted(asker.call) : closed());
+  });
+
+  return {
+    async claim(call, ask) {
+      const token = random.token();
+      const askedAt = clock.mono();
+      const asker = new ClaimAsker(env, call, token);
+      const { signal } = call;
+      const leave = signal && (() => asker.leave?.(aborted(call)));
+      asking.add(asker);
+      if (leave !== undefined) signal?.addEventListener('abort', leave);
+      try {
+        const answer = await ledger.claim(requestFor(call, ask, token, owner), asker);
+        return answer.is === 'execute' ? { is: 'execute', record: answer.record, token, askedAt } : answer;
+      } finally {
+        asking.delete(asker);
+        if (leave !== undefined) signal?.removeEventListener('abort', leave);
+      }
+    },
+    tell: (call, answer) => ledger.tell(answer, { ...call.identity, owner, ...driftFrom(call, answer) }),
+  };
+}
+
+/** Whoever asked is gone, or will not hear: a claim that was made all the same is given back when the store answers. */
+class ClaimAsker implements Asker<ClaimAnswer> {
+  leave: Asker<ClaimAnswer>['leave'];
+  readonly call: Call;
+  readonly #env: Env;
+  readonly #token: string;
+
+  constructor(env: Env, call: Call, token: string) {
+    this.#env = env;
+    this.call = call;
+    this.#token = token;
+  }
+
+  answeredLate({ won }: ClaimAnswer): void {
+    if (won) this.#giveBack();
+  }
+
+  failed(error: unknown): void {
+    if (isSemelError(error, 'STORE_UNAVAILABLE')) this.#giveBack();
+  }
+
+  #giveBack(): void {
+    const { namespace, key, olderKeys } = this.call;
+    const nobody = { fence: 0, generation: 0, result: null, error: null, keyed: false, found: false };
+    for (const form of [key, ...olderKeys]) {
+      const released = { ...nobody, namespace, key: form, token: this.#token, outcome: 'released' as const };
+      this.#env.inBackground(settleLater(this.#env, released));
+    }
+  }
+}
+
+/** What was asked in other words may have been other work: whoever looks for that later finds it in the history. */
+function driftFrom(call: Call, answer: Lost): { readonly drift?: readonly string[] } {
+  // Content is digested with its key: under an earlier form of the contract it cannot be compared.
+  if (answer.is !== 'replay' || answer.record.key !== call.key) return {};
+  const drift = driftOf(answer.record.content, call.content());
+  return drift.length === 0 ? {} : { drift };
+}
+
+export function requestFor(call: Call, ask: Ask, token: string, owner: string): ClaimRequest {
+  const { contract } = call.tool;
+  const { conversation, turn, toolCallId, run } = call.identity;
+  const weakMs = call.identity.weak === true ? contract.weakWindowMs : null;
+  const windowMs = weakMs ?? contract.windowMs;
+  return {
+    namespace: call.namespace,
+    key: call.key,
+    olderKeys: call.olderKeys,
+    token,
+    fingerprint: call.fingerprint,
+    for: ask.for,
+    generation: ask.generation ?? call.generation,
+    crossing: contract.dispatch === 'claim',
+    leaseMs: contract.leaseMs,
+    rerunWithinMs: ask.rerunWithinMs,
+    maxCrashes: contract.maxAttempts,
+    quietMs: contract.quietMs,
+    tailMs: contract.tailMs,
+    version: contract.version,
+    effect: contract.effect,
+    keyed: contract.rerunWithinMs !== null,
+    retention: {
+      windowMs,
+      failureWindowMs: Math.min(contract.failureWindowMs, windowMs),
+      keep: contract.per === 'ever' && contract.windowMs > 0,
+      periodEndsAt: call.periodEndsAt,
+    },
+    owner,
+    args: call.storedArgs(),
+    content: call.content(),
+    notAfter: call.notAfter,
+    conversation: conversation ?? null,
+    turn: turn ?? null,
+    toolCallId: toolCallId ?? null,
+    run: run ?? null,
+    again: call.again,
+    caller: call.caller,
+    share: call.share,
+  };
+}

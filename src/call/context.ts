@@ -1,0 +1,55 @@
+// What the effect gets: its key for the provider, a fetch that knows what became of each request, the signal, and the
+// line. Most effects use little of it: keys and signals are made when they are asked for.
+
+import { type RequestSource, Requests } from './requests.ts';
+
+export interface AttemptContext<Prepared = unknown> {
+  /** The key for the provider, in the form that it wants; the same for every attempt at this intent. */
+  readonly key: string;
+  /** The key of a second request of the same run, by a name of its own. */
+  readonly keyFor: (part: string) => string;
+  /** `fetch` that adds the key for the contract's provider and remembers what became of each request. */
+  readonly fetch: typeof globalThis.fetch;
+  /** Grows with every claim: for targets that can refuse a stale one. */
+  readonly fence: number;
+  readonly attempt: number;
+  /** Aborts when the lease is lost, the timeout is over, or the only caller gave up. */
+  readonly signal: AbortSignal;
+  /** Crosses the line: from here on the effect may land. Needed with `dispatch: 'explicit'`. */
+  readonly dispatch: () => Promise<void>;
+  /** Keeps the provider's own id for what landed. */
+  readonly note: (remoteRef: string) => void;
+  /** What `prepare` returned, at the first attempt that was dispatched. */
+  readonly prepared: Prepared;
+}
+
+/** What the effect of one try needs of its attempt. */
+export interface ContextSource extends RequestSource {
+  readonly fence: number;
+  readonly attempt: number;
+  readonly prepared: unknown;
+  note(remoteRef: string): void;
+}
+
+/** One per try: requests of a later try get the same keys again, in the same order. A plain object: effects spread it. */
+export function contextFor(source: ContextSource): { ctx: AttemptContext; requests: Requests } {
+  const requests = new Requests(source);
+  const ctx: AttemptContext = {
+    get key() {
+      return requests.keyFor();
+    },
+    keyFor: (part) => requests.keyFor(part),
+    fetch: (input, init) => requests.fetch(input, init),
+    fence: source.fence,
+    attempt: source.attempt,
+    get signal() {
+      return source.stop.signal;
+    },
+    dispatch: () => requests.dispatch(),
+    note: (remoteRef) => source.note(remoteRef),
+    get prepared() {
+      return source.prepared;
+    },
+  };
+  return { ctx, requests };
+}

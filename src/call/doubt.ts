@@ -1,0 +1,48 @@
+// What may be done about a record in doubt, without a person: run it again where class, provider or contract
+// make that no blind repetition; else ask `verify`; else hold it and say so.
+
+import { majorOf } from '../core/contract.ts';
+import { isRepeatable, stricter } from '../core/words.ts';
+import type { ClaimFor, StoredRecord } from '../store/store.ts';
+import type { Call } from './call.ts';
+
+/** The ways out, in the order in which they are tried. */
+export function waysOut(call: Call, record: StoredRecord): readonly ClaimFor[] {
+  const ways: ClaimFor[] = [];
+  if (!call.asksOnly && mayRerun(call, record)) ways.push('rerun');
+  if (call.tool.verify !== undefined) ways.push('verify');
+  return ways;
+}
+
+function mayRerun(call: Call, record: StoredRecord): boolean {
+  const { contract } = call.tool;
+  if (mayAlwaysRerun(call, record)) return true;
+  // What the provider may have seen must be sent again as it was: not without its args, nor by other code.
+  const canRepeatExactly = record.args !== null && contract.redact.length === 0 && isSameCode(call, record);
+  return contract.rerunWithinMs !== null && record.keyed && canRepeatExactly;
+}
+
+/** Code of another major version may not understand the args that were stored. */
+export function isSameCode({ tool }: Pick<Call, 'tool'>, { version }: StoredRecord): boolean {
+  const own = tool.contract.version;
+  return version === own || majorOf(version) === majorOf(own);
+}
+
+/** How long after the first dispatch a re-run counts; null where it may always be done. */
+export function rerunWithin(call: Call, record: StoredRecord): number | null {
+  return mayAlwaysRerun(call, record) ? null : call.tool.contract.rerunWithinMs;
+}
+
+/** Whether one request may be sent once more inside an attempt: never where a re-run would have to be refused. */
+export function mayRepeat(call: Call, record: StoredRecord): boolean {
+  return mayAlwaysRerun(call, record) || (call.tool.contract.rerunWithinMs !== null && record.keyed);
+}
+
+function mayAlwaysRerun(call: Call, record: StoredRecord): boolean {
+  return isHarmless(call, record) || call.tool.contract.onDoubt === 'rerun';
+}
+
+/** Harmless to repeat, also by the contract under which it was begun. */
+export function isHarmless({ tool }: Call, record: StoredRecord): boolean {
+  return isRepeatable(stricter(tool.contract.effect, record.effect));
+}

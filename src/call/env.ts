@@ -1,0 +1,23 @@
+// What every part of the path of a call works with.
+
+import type { Clock, Random } from '../core/clock.ts';
+import type { Ledger } from '../ledger/index.ts';
+import type { Timers } from './timers.ts';
+
+export interface Env {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  /** Who holds the claims of this process, as evidence for people. */
+  readonly owner: string;
+  readonly maxResultBytes: number;
+  /** Repeatable classes may run while the store is away. */
+  readonly mayRunUnguarded: boolean;
+  /** Warns once per message. */
+  readonly warn: (message: string) => void;
+  /** Aborts when calls that still run or wait must end. */
+  readonly closing: AbortSignal;
+  /** Settling that goes on after the caller was answered. */
+  readonly inBackground: (settling: Promise<unknown>) => void;
+}

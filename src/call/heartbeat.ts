@@ -1,0 +1,66 @@
+// Keeps a lease alive while an attempt runs. The holder counts its lease from the moment it asked, on its own monotonic
+// clock, so it never believes in more than the store granted.
+
+import type { Clock } from '../core/clock.ts';
+import type { RenewAnswer } from '../store/store.ts';
+import type { Timer, Timers } from './timers.ts';
+
+export interface Lease {
+  readonly leaseMs: number;
+  renewLease(): Promise<RenewAnswer>;
+  /** Called once: the store refused a renewal. */
+  onLeaseLost(): void;
+}
+
+export class Heartbeat {
+  readonly #clock: Clock;
+  readonly #timers: Timers;
+  readonly #lease: Lease;
+  #until: number;
+  #timer: Timer;
+  #isStopped = false;
+
+  /** `askedAt`: when the claim was asked for. */
+  constructor(clock: Clock, timers: Timers, lease: Lease, askedAt: number) {
+    this.#clock = clock;
+    this.#timers = timers;
+    this.#lease = lease;
+    this.#until = askedAt + lease.leaseMs;
+    this.#timer = this.#next();
+  }
+
+  /** How long the lease is sure to last. */
+  leftMs(): number {
+    return this.#until - this.#clock.mono();
+  }
+
+  /** Renews at once; false: somebody else holds the key, or nobody can say. */
+  async renew(): Promise<boolean> {
+    const askedAt = this.#clock.mono();
+    const { held } = await this.#lease.renewLease();
+    if (held) this.#until = askedAt + this.#lease.leaseMs;
+    else if (!this.#isStopped) {
+      this.stop();
+      this.#lease.onLeaseLost();
+    }
+    return held;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer.stop();
+  }
+
+  #next(): Timer {
+    return this.#timers.start(this.#lease.leaseMs / 3, () => this.#beat());
+  }
+
+  #beat(): void {
+    this.renew()
+      // A store that does not answer now may answer at the next beat; the lease runs out by itself.
+      .catch(() => undefined)
+      .finally(() => {
+        if (!this.#isStopped) this.#timer = this.#next();
+      });
+  }
+}

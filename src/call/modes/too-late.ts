@@ -1,0 +1,36 @@
+// A call after its `notAfter`: nothing is run any more, but what was done in time, or may have been, is told.
+
+import type { StoredRecord } from '../../store/store.ts';
+import type { Call } from '../call.ts';
+import { type Ask, firstAsk } from '../claim.ts';
+import type { Env } from '../env.ts';
+import { tooLate } from '../refusals.ts';
+import type { Body } from '../run-tool.ts';
+
+export interface LateCall {
+  readonly call: Call;
+  readonly ask: Ask;
+  readonly body: Body;
+}
+
+/** How to ask for the record that answers for the call; undefined: there is none, or it is free. */
+export async function findInTime({ ledger }: Env, call: Call): Promise<LateCall | undefined> {
+  for (const key of [call.key, ...call.olderKeys]) {
+    const now = await ledger.look({ ...call, key });
+    if (now.is === 'gone' || now.record.expired || isFree(now.record)) continue;
+    const { generation } = now.record;
+    const thrown = tooLate(call);
+    return {
+      // Whether it landed may be asked at any time.
+      call: { ...call, notAfter: null, asksOnly: true },
+      ask: { ...firstAsk, generation },
+      body: async () => ({ ending: { outcome: 'released', because: thrown.message }, thrown }),
+    };
+  }
+  return undefined;
+}
+
+/** A claim would win it. */
+function isFree({ status, lapsed, inDoubt }: StoredRecord): boolean {
+  return status === 'released' || (lapsed && !inDoubt);
+}

@@ -1,0 +1,60 @@
+// Asks the tool's own `verify` about a record in doubt, under a claim.
+
+import { wordsOf } from '../core/classify.ts';
+import { decodeResult } from '../core/codec.ts';
+import type { StoredRecord } from '../store/store.ts';
+import { type Attempt, TimeUp } from './attempt.ts';
+import type { VerifyContext } from './call.ts';
+import { isSameCode } from './doubt.ts';
+import type { Verification } from './verification.ts';
+
+/** Asks the tool whether it landed. A throw or no answer in time decides nothing. */
+export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined): Promise<Verification> {
+  const { tool } = attempt.call;
+  const { record } = attempt;
+  const isOwn = inDoubt === undefined || isSameCode(attempt.call, inDoubt);
+  const { ctx } = attempt.context();
+  const at = (instant: number | null) => (instant === null ? undefined : new Date(instant));
+  const context: VerifyContext = {
+    key: ctx.key,
+    keyFor: ctx.keyFor,
+    remoteRef: record.result?.remoteRef ?? undefined,
+    firstDispatchedAt: at(record.firstDispatchedAt),
+    lastDispatchedAt: at(record.lastDispatchedAt),
+    attempts: record.attempts,
+    signal: attempt.stop.signal,
+  };
+  try {
+    const asked = isOwn ? argsInDoubt(attempt, inDoubt) : attempt.call.args;
+    const answer = await attempt.race(Promise.resolve(tool.verify?.(asked as never, context)));
+    if (answer instanceof TimeUp) return { verdict: 'unsure', because: answer.reason.message };
+    if (!isVerification(answer)) return noAnswer;
+    // It was sent in words that this code may not understand: where it finds nothing, it may have looked for something else.
+    return isOwn || answer.verdict !== 'notLanded'
+      ? answer
+      : { verdict: 'unsure', because: otherCode(inDoubt.version, tool.contract.version) };
+  } catch (error) {
+    return { verdict: 'unsure', because: wordsOf(error) };
+  }
+}
+
+function otherCode(sentBy: string, askedIn: string): string {
+  return `it says "not landed", but version ${sentBy} sent it, and this is version ${askedIn}`;
+}
+
+/** What was sent is looked for in its own words, not in those of whoever asks. */
+function argsInDoubt({ args, call }: Attempt, inDoubt: StoredRecord | undefined): unknown {
+  const stored = call.tool.contract.redact.length === 0 ? inDoubt?.args : undefined;
+  return stored == null ? args : decodeResult(stored);
+}
+
+/** Whatever is none of the three answers is no answer: `true` may mean either. */
+const noAnswer: Verification = {
+  verdict: 'unsure',
+  because: 'it answered none of landed(), notLanded() or unsure()',
+};
+
+function isVerification(answer: unknown): answer is Verification {
+  const verdict = (answer as Partial<Verification> | null | undefined)?.verdict;
+  return verdict === 'landed' || verdict === 'notLanded' || verdict === 'unsure';
+}
