@@ -9,6 +9,7 @@ import { type Ask, createClaims, firstAsk, type Won } from './claim.ts';
 import { isHarmless, rerunWithin, waysOut } from './doubt.ts';
 import type { Env } from './env.ts';
 import { endWithCaller, execute, verifyFirst } from './execute.ts';
+import { createHabit } from './habit.ts';
 import { observe, observeLate } from './modes/observe.ts';
 import { inOriginalTurn } from './modes/original-turn.ts';
 import { findInTime } from './modes/too-late.ts';
@@ -50,6 +51,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
   const { claim, tell } = createClaims(env);
   const sharing = createSharing(clock);
+  const habit = createHabit();
   const runIt: Body = (attempt) => runTool(env, attempt);
   const observing = {
     env,
@@ -91,7 +93,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   function enter(call: Call): Result | Promise<Result> {
-    const known = ledger.remembered(call) ?? ledger.peek(call);
+    const known = knownOf(call);
     // A live value has to be fetched, which is work like any other.
     if (known?.is === 'replay' && call.tool.onReplay === undefined) {
       tell(call, known);
@@ -101,6 +103,16 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     if (shared !== undefined) return shared;
     if (isLate(call, clock)) return track(calls, answerLate(call));
     return sharing.lead(call, (led, flight) => track(calls, guarded(led, runIt, known, flight)));
+  }
+
+  /** What the call would be told, where that is known or cheaper to read than to ask for. */
+  function knownOf(call: Call): Lost | undefined {
+    const { contract } = call.tool;
+    const remembered = ledger.remembered(call);
+    if (remembered !== undefined || !habit.readsFirst(contract)) return remembered;
+    const seen = ledger.peek(call);
+    if (seen !== undefined) habit.learn(contract, true);
+    return seen;
   }
 
   async function guarded(call: Call, body: Body, known: Lost | undefined, flight?: Flight): Promise<Result> {
@@ -135,7 +147,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   ): Promise<Result> {
     let ask = first;
     for (let answer: Won | Lost | undefined = known; ; answer = undefined) {
-      answer ??= await claim(call, ask);
+      if (answer === undefined) {
+        answer = await claim(call, ask);
+        if (ask === firstAsk) habit.learn(call.tool.contract, answer.is !== 'execute');
+      }
       if (answer.is === 'execute') return hold(call, answer, ask, body, flight);
       tell(call, answer);
       let next: Waited;
@@ -225,9 +240,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       const problem = problemOf(call);
       if (problem !== undefined) return refused(call, undefined, problem);
       const go = (found: Call) =>
-        isLate(found, clock)
-          ? answerLate(found)
-          : guarded(found, body, ledger.remembered(found) ?? ledger.peek(found));
+        isLate(found, clock) ? answerLate(found) : guarded(found, body, knownOf(found));
       const placing = inOriginalTurn(env, call);
       return track(calls, placing === undefined ? go(call) : placed(call, placing, go));
     },

@@ -1,0 +1,25 @@
+// Whether a tool is mostly asked for something new or for something done. What is new is claimed at once: to look first would
+// cost a read for nothing. What is done is read, without the lock of a claim that would lose.
+
+import type { Contract } from '../core/contract.ts';
+
+export interface Habit {
+  /** Mostly asked again. The first call of all looks too: a process that makes one call may be a repeated one. */
+  readsFirst(contract: Contract): boolean;
+  learn(contract: Contract, wasDone: boolean): void;
+}
+
+/** So many of the other kind change the habit. */
+const memory = 8;
+
+export function createHabit(): Habit {
+  const scores = new WeakMap<Contract, number>();
+
+  return {
+    readsFirst: (contract) => (scores.get(contract) ?? 1) > 0,
+    learn(contract, wasDone) {
+      const score = (scores.get(contract) ?? 1) + (wasDone ? 1 : -1);
+      scores.set(contract, Math.max(-memory, Math.min(memory, score)));
+    },
+  };
+}
