@@ -35,6 +35,8 @@ const steps = [
     counts: (): Counts => JSON.parse(readFileSync(damageResults, 'utf8')),
     results: damageResults,
   },
+  // Prints how long the path of a call is; the numbers fail nothing.
+  { name: 'trace', args: ['--summary'] },
   { name: 'exports:check' },
   { name: 'quick-start' },
   {
