@@ -18,17 +18,18 @@ export async function bundleCommand(folder: string): Promise<void> {
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
     comments: false,
   } as const;
+  const guarded = await modulesOf('src/cli/run.ts');
   const { output: files } = await build({
     ...common,
     input: { main: 'src/cli/main.ts', actor: 'src/cli/demo/actor.ts' },
-    // All that lies below the command is one file: it is the same for every word. Servers are for those who have one.
     checks: { ineffectiveDynamicImport: false },
     output: {
       ...output,
       entryFileNames: ({ name }) => (name === 'main' ? '[name]-[hash].cjs' : '[name].cjs'),
       codeSplitting: {
         groups: [
-          { name: 'library', test: /src[/](?!cli[/]|store[/]far-|stores[/](?!sqlite[/]))/ },
+          // All that `semel run` loads is one file, and nothing else is in it; most commands need most of it.
+          { name: 'guarded', test: (id) => guarded.has(id) },
           { name: 'shared', test: /src[/]cli[/]/, minShareCount: 2 },
         ],
       },
@@ -41,6 +42,19 @@ export async function bundleCommand(folder: string): Promise<void> {
     transform: { define: { mainFile: JSON.stringify(main?.fileName) } },
     output: { ...output, entryFileNames: '[name].cjs' },
   });
+}
+
+/** All that a module imports, without what it imports dynamically. */
+async function modulesOf(input: string): Promise<ReadonlySet<string>> {
+  const { output } = await build({
+    cwd: root,
+    platform: 'node',
+    logLevel: 'warn',
+    input,
+    write: false,
+    plugins: [{ name: 'static-imports', resolveDynamicImport: () => false }],
+  });
+  return new Set(output[0].moduleIds);
 }
 
 if (import.meta.main) {

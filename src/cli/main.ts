@@ -2,6 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
+import { commands } from './commands.ts';
 
 async function main([name, ...rest]: string[]): Promise<number> {
   if (name === '--version' || name === '-v') {
@@ -10,7 +11,6 @@ async function main([name, ...rest]: string[]): Promise<number> {
   }
   if (isMangled(rest)) return say('semel: an argument is no UTF-8, and would be taken for another one.', 64);
   await hideSecrets(rest);
-  const { commands } = await import('./commands.ts');
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const { overview } = await import('./overview.ts');
     const asked = rest[0];
@@ -68,12 +68,24 @@ function say(sentence: string, code: number): number {
   return code;
 }
 
-// Whoever reads may stop reading; and what a full disk does not take was not printed.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+/** Handles the errors of a stream from its first use on: a guarded command that prints nothing never makes one. */
+function onErrorOf(name: 'stdout' | 'stderr', handle: (error: NodeJS.ErrnoException) => void): void {
+  const original = Object.getOwnPropertyDescriptor(process, name) as PropertyDescriptor;
+  Object.defineProperty(process, name, {
+    ...original,
+    get() {
+      Object.defineProperty(process, name, original);
+      return process[name].on('error', handle);
+    },
+  });
+}
+
+// The reader may stop reading; and what a full disk did not take was not printed.
+onErrorOf('stdout', (error) => {
   if (error.code === 'EPIPE') process.exit();
   process.exit(say(`semel: the output could not be written (${error.message}).`, 74));
 });
-process.stderr.on('error', () => undefined);
+onErrorOf('stderr', () => undefined);
 
 void main(process.argv.slice(2)).then((code) => {
   process.exitCode = code;

@@ -21,8 +21,8 @@ export interface ChildOptions {
   readonly timeoutMs: number;
   /** From TERM to KILL. */
   readonly graceMs: number;
-  /** Aborts when the command may not go on. */
-  readonly signal: AbortSignal;
+  /** The command may not go on once one of them aborts. */
+  readonly signals: readonly AbortSignal[];
   readonly say: (message: string) => void;
 }
 
@@ -66,7 +66,7 @@ const holdMs = 500;
 const timeoutExit = 124;
 
 export async function runChild(options: ChildOptions): Promise<ChildEnding> {
-  const { command, env, life, keep, timeoutMs, graceMs, signal } = options;
+  const { command, env, life, keep, timeoutMs, graceMs, signals } = options;
   const [file = '', ...args] = command;
   // A command that talks to a person keeps its terminal, and then there is no tail.
   const isTalk = keep === 'tail' && isatty(1) && isatty(2);
@@ -89,7 +89,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   const { failure, code, by } = await started();
   clearTimeout(killer);
   const tookMs = systemClock.mono() - startedAt;
-  const wasEnded = timedOut || interruptedBy !== undefined || signal.aborted;
+  const wasEnded = timedOut || interruptedBy !== undefined || isAborted();
   if (wasEnded) tell('SIGKILL');
   const own = failure === undefined ? exitOf(code, by) : failure.code === 'ENOENT' ? 127 : 126;
   // It may say 0 when it is told to end. That is no success.
@@ -133,7 +133,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
       kin.started();
       return { failure: error as NodeJS.ErrnoException, code: null, by: null };
     }
-    const toStdout = options.passOn === false ? undefined : process.stdout;
+    const toStdout = options.passOn === false ? undefined : () => process.stdout;
     streams = [
       passOn(
         out,
@@ -144,19 +144,23 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
         },
         () => keep === 'all' && kept.count() <= mostBytes,
       ),
-      passOn(err, isTalk ? 'unused' : process.stderr, tail.add),
+      passOn(err, isTalk ? 'unused' : () => process.stderr, tail.add),
     ];
     kin.started();
     const watching = watchHold();
     const timer = Number.isFinite(timeoutMs) ? setTimeout(onTimeout, timeoutMs) : undefined;
     const onAbort = () => stop('SIGTERM');
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) onAbort();
+    for (const signal of signals) signal.addEventListener('abort', onAbort);
+    if (isAborted()) onAbort();
     const ended = await endOf(child);
     clearTimeout(timer);
     clearInterval(watching);
-    signal.removeEventListener('abort', onAbort);
+    for (const signal of signals) signal.removeEventListener('abort', onAbort);
     return ended;
+  }
+
+  function isAborted(): boolean {
+    return signals.some(({ aborted }) => aborted);
   }
 
   /** Twice in a row: a command that has just ended holds nothing either. */

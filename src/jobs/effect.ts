@@ -107,7 +107,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
       passOn: options.passOn,
       timeoutMs: options.timeoutMs,
       graceMs: options.graceMs,
-      signal: attempt.signal,
+      signals: [attempt.signal],
       say,
     });
     const isTooLong = ending.exit === 0 && ending.stdout === undefined;

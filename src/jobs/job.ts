@@ -235,7 +235,7 @@ async function attemptOnce(
     keep: 'tail',
     timeoutMs,
     graceMs,
-    signal: AbortSignal.any([attempt.signal, turn.signal]),
+    signals: [attempt.signal, turn.signal],
     say,
   }).catch(async (error) => {
     // It was not started, so nobody is left in doubt about it.

@@ -24,10 +24,10 @@ const nothing: Passing = {
   hasFailed: () => false,
 };
 
-/** `to` undefined: it is only looked at. */
+/** `to` opens the stream when there is something to pass on; undefined: it is only looked at. */
 export function passOn(
   { reading, writing }: Pipe,
-  to: NodeJS.WriteStream | 'unused' | undefined,
+  to: (() => NodeJS.WriteStream) | 'unused' | undefined,
   seen: (chunk: Buffer) => void,
   /** It is still wanted, although nobody takes it any more. */
   isKept: () => boolean = () => false,
@@ -40,23 +40,28 @@ export function passOn(
   const from = new Socket({ fd: reading, readable: true, writable: false });
   const ended = new Promise<void>((resolve) => from.once('close', () => resolve()));
   let hasFailed = false;
+  let out: NodeJS.WriteStream | undefined;
   from.on('error', () => from.destroy());
   from.on('data', (chunk: Buffer) => {
     seen(chunk);
     if (hasFailed && !isKept()) from.destroy();
   });
-  if (to !== undefined) {
-    // Whoever reads may stop reading, and a disk may be full: then the command hears of it, as if it were not guarded.
-    to.removeAllListeners('error');
-    to.on('error', () => {
+  if (to !== undefined) from.once('data', (chunk: Buffer) => begin(to(), chunk));
+  const isHeldUp = () => out?.writableNeedDrain === true && !hasFailed;
+
+  function begin(stream: NodeJS.WriteStream, first: Buffer): void {
+    out = stream;
+    // The reader may stop reading, and a disk may be full: then the command hears of it, as if it were not guarded.
+    stream.removeAllListeners('error');
+    stream.on('error', () => {
       hasFailed = true;
       from.unpipe();
       if (isKept()) from.resume();
       else from.destroy();
     });
-    from.pipe(to, { end: false });
+    stream.write(first);
+    from.pipe(stream, { end: false });
   }
-  const isHeldUp = () => to?.writableNeedDrain === true && !hasFailed;
 
   async function quiet(forMs: number): Promise<void> {
     for (let last = -1; last !== from.bytesRead && !from.destroyed; ) {
