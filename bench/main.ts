@@ -2,20 +2,19 @@
 
 import { parseArgs } from 'node:util';
 import { cli } from './cli.ts';
-import { keys } from './keys.ts';
 import { mcp } from './mcp.ts';
-import { peers } from './peers.ts';
+import { memory } from './memory.ts';
 import { postgres } from './postgres.ts';
 import { processes } from './processes.ts';
 import { redis } from './redis.ts';
-import { print, type Section, writeEvidence } from './report.ts';
-import { sqlite } from './sqlite.ts';
+import { render, type Section, writeEvidence } from './report.ts';
+import { growth, sqlite } from './sqlite.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     rows: { type: 'string', default: '1m' },
-    rounds: { type: 'string', default: '7' },
+    rounds: { type: 'string', default: '5' },
     evidence: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h' },
   },
@@ -24,40 +23,32 @@ const { values, positionals } = parseArgs({
 interface Part {
   readonly name: string;
   readonly what: string;
-  /** Only where it is asked for by name. */
-  readonly byName?: boolean;
   readonly run: () => Promise<readonly Section[]>;
 }
 
 const rounds = count(values.rounds);
-const many = count(values.rows);
+const rows = count(values.rows);
 const parts: readonly Part[] = [
-  { name: 'keys', what: 'a key, beside JSON.stringify and sha256', run: () => keys(rounds) },
+  { name: 'memory', what: 'the path of a call without a database', run: () => memory(rounds) },
   {
     name: 'sqlite',
-    what: 'semel on SQLite, beside node:sqlite alone; staggered effects; a large ledger',
-    run: () => sqlite({ rounds, few: 10_000, many }),
+    what: 'semel on SQLite, beside node:sqlite alone; effects of 1 to 20 ms',
+    run: () => sqlite(rounds),
   },
   {
-    name: 'processes',
-    what: '8 processes on one SQLite file, beside one',
-    run: () => processes(rounds),
+    name: 'growth',
+    what: 'a ledger of --rows rows on SQLite, beside one of 10,000',
+    run: () => growth(rounds, rows),
   },
   {
     name: 'postgres',
-    what: 'semel on Postgres, beside pg by hand; staggered effects; a large ledger',
-    run: () => postgres({ rounds, many }),
+    what: 'semel on Postgres, beside pg by hand and DBOS; effects of 1 to 20 ms',
+    run: () => postgres(rounds),
   },
   {
     name: 'redis',
-    what: 'semel on Redis, beside ioredis and redis by hand',
-    run: () => redis({ rounds }),
-  },
-  {
-    name: 'peers',
-    what: 'semel beside powertools, node-idempotency and DBOS, installed by npm ci in bench/peers',
-    byName: true,
-    run: () => peers(rounds),
+    what: 'semel on Redis, beside ioredis and redis by hand, powertools and node-idempotency',
+    run: () => redis(rounds),
   },
   { name: 'cli', what: 'starting a guarded command, beside node -e and flock', run: () => cli(rounds) },
   {
@@ -65,6 +56,7 @@ const parts: readonly Part[] = [
     what: 'messages and calls through semel mcp, beside the server alone',
     run: () => mcp(rounds),
   },
+  { name: 'processes', what: '8 processes on one SQLite file, beside one', run: () => processes(rounds) },
 ];
 
 const unknown = positionals.find((wanted) => !parts.some(({ name }) => name === wanted));
@@ -75,23 +67,24 @@ if (values.help) {
   process.exitCode = 2;
 } else {
   const sections: Section[] = [];
-  for (const { name, byName = false, run } of parts)
-    if (positionals.length === 0 ? !byName : positionals.includes(name)) sections.push(...(await run()));
-  print(sections);
-  if (values.evidence) writeEvidence(sections, `npm run bench -- ${process.argv.slice(2).join(' ')}`, rounds);
+  for (const { name, run } of parts) {
+    if (positionals.length > 0 && !positionals.includes(name)) continue;
+    process.stderr.write(`${name} …\n`);
+    sections.push(...(await run()));
+  }
+  process.stdout.write(render(sections));
+  const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
+  if (values.evidence) writeEvidence(sections, command, rounds);
 }
 
 function help(): string {
-  const lines = parts.map(
-    ({ name, what, byName }) => `  ${name.padEnd(12)} ${what}${byName ? ' (only where it is named)' : ''}`,
-  );
   return `npm run bench [-- part …] [--rows N] [--rounds N] [--evidence]
 
-Parts, of which any may be named:
-${lines.join('\n')}
+Parts, of which any may be named (default: all):
+${parts.map(({ name, what }) => `  ${name.padEnd(12)} ${what}`).join('\n')}
 
-  --rows N     rows of the large ledgers of sqlite and postgres: 60000, 60k, 1m, 10m (default 1m)
-  --rounds N   interleaved rounds, of which the median counts (default 7)
+  --rows N     rows of the large ledger of growth: 60000, 60k, 1m, 10m (default: 1m)
+  --rounds N   interleaved rounds, of which the median counts (default: 5)
   --evidence   write docs/evidence/bench.md
 `;
 }
@@ -102,6 +95,6 @@ function count(text: string): number {
   const factor = { k: 1000, m: 1_000_000 }[unit?.toLowerCase() ?? ''] ?? 1;
   const wanted = Number(digits) * factor;
   if (wanted >= 1) return wanted;
-  process.stderr.write(`${text} is not a number of something: write 60000, 60k or 1m.\n`);
+  process.stderr.write(`${text} is not a count: write 60000, 60k or 1m.\n`);
   process.exit(2);
 }

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { bundleCommand } from '../scripts/build.ts';
 import { ledgerFolder } from './ledger-folder.ts';
-import { type Contestant, measure, rateOf } from './measure.ts';
+import { type Contestant, find, measure, median, ratio } from './measure.ts';
 import type { Section } from './report.ts';
 
 /** Seven rounds pass more than 100,000. */
@@ -48,6 +48,7 @@ export async function mcp(rounds: number): Promise<readonly Section[]> {
   const ping = Array.from({ length: messagesPerRound }, (_, id) => lineOf(id, 'ping', {}));
   const messages = (name: string, to: Peer): Contestant => ({
     name,
+    isElsewhere: true,
     async run() {
       await to.many(ping);
       return messagesPerRound;
@@ -56,6 +57,7 @@ export async function mcp(rounds: number): Promise<readonly Section[]> {
   let n = 0;
   const calls = (name: string, to: Peer, isNew: boolean): Contestant => ({
     name,
+    isElsewhere: true,
     async run() {
       for (let id = 0; id < callsPerRound; id += 1) {
         n += 1;
@@ -67,7 +69,7 @@ export async function mcp(rounds: number): Promise<readonly Section[]> {
   });
   try {
     // The ledger is made, and what is replayed has run.
-    await calls('', through, false).run(0);
+    await calls('', through, false).run();
     await alone.many(ping);
     const figures = await measure(rounds, [
       messages('messages, server alone', alone),
@@ -76,7 +78,7 @@ export async function mcp(rounds: number): Promise<readonly Section[]> {
       calls('calls one by one, through semel mcp, run', through, true),
       calls('calls one by one, through semel mcp, replayed', through, false),
     ]);
-    const microseconds = (name: string) => 1_000_000 / rateOf(figures, name);
+    const microseconds = (name: string) => 1_000_000 / median(find(figures, name).rates);
     const extra = (name: string, than: string) => microseconds(name) - microseconds(than);
     const call = 'calls one by one, server alone';
     return [
@@ -86,7 +88,7 @@ export async function mcp(rounds: number): Promise<readonly Section[]> {
         ratios: [
           {
             what: 'a message through the proxy / server alone, in time',
-            value: microseconds('messages, through semel mcp') / microseconds('messages, server alone'),
+            value: ratio(figures, 'messages, server alone', 'messages, through semel mcp'),
           },
           {
             what: 'microseconds more per forwarded message',

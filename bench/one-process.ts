@@ -16,7 +16,7 @@ export interface Report {
 }
 
 const [path, number] = process.argv.slice(2) as [string, string];
-const bench = benchOn(sqliteStore({ path }), { cache: false });
+const bench = benchOn(sqliteStore({ path }));
 // Warm, and the file is open.
 for (let n = 0; n < 50; n += 1) await bench.send(next(), Number(number));
 

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { ledgerFolder } from './ledger-folder.ts';
 import { measure, median, p99 } from './measure.ts';
 import type { Order, Report } from './one-process.ts';
-import type { Section } from './report.ts';
+import { atLeast, atMost, type Section } from './report.ts';
 
 const count = 8;
 const order: Order = { forMs: 3_000, thinkMs: 5 };
@@ -24,6 +24,7 @@ export async function processes(rounds: number): Promise<readonly Section[]> {
     const figures = await measure(rounds, [
       {
         name: 'one process',
+        isElsewhere: true,
         async run() {
           const { ms } = await work(children[0] as ChildProcess);
           alone.push(...ms);
@@ -32,6 +33,7 @@ export async function processes(rounds: number): Promise<readonly Section[]> {
       },
       {
         name: `${count} processes`,
+        isElsewhere: true,
         async run() {
           const reports = await Promise.all(children.map(work));
           const calls = reports.map(({ ms }) => ms.length);
@@ -43,18 +45,18 @@ export async function processes(rounds: number): Promise<readonly Section[]> {
     ]);
     return [
       {
-        title: `SQLite: ${count} processes on one file, ${order.thinkMs} ms between calls`,
+        title: `SQLite, ${count} processes on one file, ${order.thinkMs} ms between calls`,
         figures,
         ratios: [
           {
             what: `p99 of a call, ${count} processes / one process`,
             value: p99(among) / p99(alone),
-            goal: { direction: 'at most', value: 2 },
+            goal: atMost(2),
           },
           {
             what: 'smallest share / largest share of the calls (median of the rounds)',
-            value: median(shares.toSorted((a, b) => a - b)),
-            goal: { direction: 'at least', value: 0.8 },
+            value: median(shares),
+            goal: atLeast(0.8),
           },
           { what: 'the same in the worst round', value: Math.min(...shares) },
           { what: `p99 of a call, one process, in ms (of ${alone.length})`, value: p99(alone) },

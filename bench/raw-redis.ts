@@ -17,12 +17,6 @@ export interface RawRedis extends AsyncDisposable {
 const claim = '{"status":"running","token":"b7e1c0ffee5678ab","args":{"lead":"l-000000001","n":1}}';
 const keepMs = 86_400_000;
 
-let keys = 0;
-export const rawKey = (): string => {
-  keys += 1;
-  return `raw:email.send/2026-06-19/${String(keys).padStart(32, '0')}`;
-};
-
 export async function rawRedis(url: string): Promise<RawRedis> {
   const io = new Redis(url, { enableAutoPipelining: true });
   const node = createClient({ url });

@@ -1,148 +1,100 @@
-// semel on Redis at equal durability (AOF, fsync always), against two commands by hand through the drivers.
+// semel on Redis at equal durability (AOF, fsync always), beside two commands by hand and what others use.
 
 import type { Redis } from 'ioredis';
 import { redisStore } from '../src/stores/redis/index.ts';
 import { startRedis } from '../test/servers/redis.ts';
-import { type Args, benchOn, callers, inParallel, next, result, settleAll, timesAsync } from './calls.ts';
-import { type Figure, measure, rateOf } from './measure.ts';
-import { rawKey, rawRedis } from './raw-redis.ts';
-import type { Ratio, Section } from './report.ts';
+import { benchOn, fill, next, resultText } from './calls.ts';
+import { type Candidate, compare, many, one } from './compare.ts';
+import { countPerCall } from './counted.ts';
+import { ratio } from './measure.ts';
+import { installPeers } from './peers/install.ts';
+import { nodeIdempotency } from './peers/node-idempotency.ts';
+import { candidateOf } from './peers/peer.ts';
+import { powertools } from './peers/powertools.ts';
+import { rawRedis } from './raw-redis.ts';
+import { atLeast, atMost, type Ratio, type Section } from './report.ts';
 
-export interface RedisSizes {
-  readonly rounds: number;
-}
-
-export async function redis({ rounds }: RedisSizes): Promise<readonly Section[]> {
+export async function redis(rounds: number): Promise<readonly Section[]> {
   await using server = await startRedis({ persistence: 'always' });
   if (server === undefined) return [];
   await using raws = await rawRedis(server.url);
-  const { io } = raws;
-  const bench = benchOn(redisStore({ url: server.url }), { cache: false });
-  const text = JSON.stringify(result);
-  const known = Array.from({ length: 1000 }, next);
-  const rawKnown = known.map(rawKey);
-  await inParallel(8, async (caller, n) => {
-    const index = caller * 8 + n;
-    if (index >= known.length) return;
-    await bench.send(known[index] as Args);
-    await raws.clients[0]?.execute(rawKnown[index] as string, text);
-  });
-
-  const first = await measure(rounds, [
-    ...raws.clients.map((raw) => ({
-      name: `${raw.name}: ${callers} callers`,
-      run: () => inParallel(40, () => raw.execute(rawKey(), text)),
-    })),
-    { name: `semel: ${callers} callers`, run: () => inParallel(40, (caller) => bench.send(next(), caller)) },
-    ...raws.clients.map((raw) => ({
-      name: `${raw.name}: one caller`,
-      run: () => timesAsync(300, () => raw.execute(rawKey(), text)),
-    })),
-    { name: 'semel: one caller', run: () => timesAsync(300, () => bench.send(next())) },
-  ]);
-  const replay = await measure(rounds, [
-    ...raws.clients.map((raw) => ({
-      name: `${raw.name}: ${callers} callers`,
-      run: () =>
-        inParallel(100, async (caller, n) =>
-          JSON.parse((await raw.read(rawKnown[(caller * 100 + n) % 1000] as string)) ?? 'null'),
-        ),
-    })),
-    {
-      name: `semel: ${callers} callers`,
-      run: () => inParallel(100, (caller, n) => bench.send(known[(caller * 100 + n) % 1000] as Args)),
-    },
+  const hasPeers = installPeers();
+  await using tools = hasPeers ? await powertools(server.url) : undefined;
+  await using requests = hasPeers ? await nodeIdempotency(server.url) : undefined;
+  const bench = benchOn(redisStore({ url: server.url }));
+  const { first, replay } = await compare(rounds, [
+    ...raws.clients.map(
+      ({ name, execute, read }): Candidate => ({
+        name,
+        first: ({ lead }) => execute(`${name}:${lead}`, resultText),
+        again: async ({ lead }) => JSON.parse((await read(`${name}:${lead}`)) ?? 'null'),
+      }),
+    ),
+    ...[tools, requests].flatMap((peer) => (peer === undefined ? [] : [candidateOf(peer)])),
+    { name: 'semel', first: bench.send, again: (args) => bench.send(args) },
   ]);
   await bench.close();
-  const counted = await counters(server.url, io);
-  const bytes = await bytesPerRecord(server.url, io);
-
-  const best = (figures: readonly Figure[], who: string) =>
-    Math.max(...raws.clients.map(({ name }) => rateOf(figures, `${name}: ${who}`)));
-  const many = `${callers} callers`;
+  const byHand = (figures: typeof first, by: string) =>
+    ratio(figures, `semel: ${by}`, ...raws.clients.map(({ name }) => `${name}: ${by}`));
+  const beside = (figures: typeof first, goals: readonly [number, number]): readonly Ratio[] =>
+    [tools, requests].flatMap((peer, n) =>
+      peer === undefined
+        ? []
+        : [
+            {
+              what: `${many} / ${peer.name}`,
+              value: ratio(figures, `semel: ${many}`, `${peer.name}: ${many}`),
+              goal: atLeast(goals[n] as number),
+            },
+          ],
+    );
   return [
     {
-      title: 'Redis, appendfsync always: first executions',
+      title: 'Redis, appendfsync always, first executions',
       figures: first,
       ratios: [
-        {
-          what: `${many} / the best raw client`,
-          value: rateOf(first, `semel: ${many}`) / best(first, many),
-          goal: { direction: 'at least', value: 0.8 },
-        },
-        {
-          what: 'one caller / the best raw client',
-          value: rateOf(first, 'semel: one caller') / best(first, 'one caller'),
-        },
+        { what: `${many} / the best raw client`, value: byHand(first, many), goal: atLeast(0.8) },
+        { what: `${one} / the best raw client`, value: byHand(first, one) },
+        ...beside(first, [1, 0.95]),
+        ...(await commands(server.url, raws.io)),
+        await bytes(server.url, raws.io),
       ],
     },
     {
-      title: 'Redis: replays, no cache',
+      title: 'Redis, replays without a cache',
       figures: replay,
       ratios: [
-        {
-          what: `${many} / the best raw client`,
-          value: rateOf(replay, `semel: ${many}`) / best(replay, many),
-          goal: { direction: 'at least', value: 0.8 },
-        },
-      ],
-    },
-    { title: 'Redis: commands', figures: [], ratios: counted },
-    {
-      title: 'Redis: size',
-      figures: [],
-      ratios: [
-        {
-          what: 'bytes per record, with a 200-byte result',
-          value: bytes,
-          goal: { direction: 'at most', value: 520 },
-        },
+        { what: `${many} / the best raw client`, value: byHand(replay, many), goal: atLeast(0.8) },
+        ...beside(replay, [1.5, 1.5]),
       ],
     },
   ];
 }
 
-/** Exact, whatever the machine: what the server says that it was asked, and what its scripts did then. */
-async function counters(url: string, io: Redis): Promise<readonly Ratio[]> {
-  const bench = benchOn(redisStore({ url, prefix: 'counted' }), { cache: false });
-  const args = Array.from({ length: callers }, next);
-  await settleAll(bench, args);
-  const perCall = async (what: string, calls: () => Promise<number>): Promise<Ratio> => {
-    await io.config('RESETSTAT');
-    const made = await calls();
+/** Those that scripts run are counted too. */
+async function commands(url: string, io: Redis): Promise<readonly Ratio[]> {
+  const bench = benchOn(redisStore({ url, prefix: 'counted' }));
+  let asked = 0;
+  const counted = await countPerCall(bench, 'commands, those of scripts too,', async () => {
+    // Its own question is counted as well.
+    asked += 1;
     const stats = await io.info('commandstats');
-    const commands = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
-      .map(([, name = '', times]) => ({ name, each: Number(times) / made }))
-      .filter(({ name }) => !name.startsWith('config') && name !== 'info');
-    const list = commands.map(({ name, each }) => `${name} ${each.toPrecision(2)}`).join(', ');
-    return {
-      what: `commands per ${what}, those of scripts too (${list})`,
-      value: commands.reduce((sum, { each }) => sum + each, 0),
-    };
-  };
-  const counted = [
-    await perCall('first execution, one caller', () => timesAsync(100, () => bench.send(next()))),
-    await perCall(`first execution, ${callers} callers`, () =>
-      inParallel(40, (caller) => bench.send(next(), caller)),
-    ),
-    await perCall('replay, one caller', () => timesAsync(100, () => bench.send(args[0] as Args))),
-    await perCall(`replay, ${callers} callers`, () =>
-      inParallel(40, (caller) => bench.send(args[caller] as Args)),
-    ),
-  ];
+    return [...stats.matchAll(/:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 1 - asked);
+  });
   await bench.close();
   return counted;
 }
 
 /** By what the server says that it uses, before and after. */
-async function bytesPerRecord(url: string, io: Redis): Promise<number> {
+async function bytes(url: string, io: Redis): Promise<Ratio> {
   await io.flushall();
   const used = async () => Number(/used_memory:(\d+)/.exec(await io.info('memory'))?.[1]);
-  const bench = benchOn(redisStore({ url, prefix: 'size' }), { cache: false });
+  const count = 20_000;
+  const bench = benchOn(redisStore({ url, prefix: 'size' }));
   await bench.send(next());
   const before = await used();
-  const records = await inParallel(200, (caller) => bench.send(next(), caller));
+  await fill(count, (n) => bench.send(next(), n % 128));
   const after = await used();
   await bench.close();
-  return (after - before) / records;
+  return { what: 'bytes per record', value: (after - before) / count, goal: atMost(520) };
 }

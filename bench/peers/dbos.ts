@@ -1,6 +1,6 @@
 // @dbos-inc/dbos-sdk on Postgres: a workflow of one step, whose id is what names the call.
 
-import { type Effect, load, type Peer } from './peer.ts';
+import { type Effect, effect, load, type Peer } from './peer.ts';
 
 interface Dbos {
   readonly DBOS: {
@@ -24,7 +24,7 @@ interface Dbos {
 type Workflow = (args: object) => Promise<unknown>;
 
 /** As many connections as the statements by hand have. */
-export async function dbos(url: string, effect: Effect, connections: number): Promise<Peer> {
+export async function dbos(url: string, connections: number): Promise<Peer> {
   const { DBOS } = await load<Dbos>('@dbos-inc/dbos-sdk');
   const database = new URL(url);
   database.pathname = '/dbos';

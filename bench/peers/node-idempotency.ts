@@ -1,7 +1,7 @@
 // @node-idempotency/core on Redis, through its own storage adapter. It guards requests, so args are the body of one, and
 // what names the call is the header that a caller would send.
 
-import { type Effect, load, type Peer } from './peer.ts';
+import { effect, load, type Peer } from './peer.ts';
 
 interface Request {
   readonly headers: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ interface Adapter {
   readonly RedisStorageAdapter: new (options: { url: string }) => Storage;
 }
 
-export async function nodeIdempotency(url: string, effect: Effect): Promise<Peer> {
+export async function nodeIdempotency(url: string): Promise<Peer> {
   const { Idempotency } = await load<Core>('@node-idempotency/core');
   const { RedisStorageAdapter } = await load<Adapter>('@node-idempotency/storage-adapter-redis');
   const storage = new RedisStorageAdapter({ url });

@@ -1,6 +1,6 @@
 // @aws-lambda-powertools/idempotency on Redis, through its cache persistence layer.
 
-import { type Effect, load, type Peer } from './peer.ts';
+import { type Effect, effect, load, type Peer } from './peer.ts';
 
 interface Powertools {
   makeIdempotent(
@@ -9,7 +9,6 @@ interface Powertools {
   ): (args: object) => Promise<unknown>;
   readonly IdempotencyConfig: new (options: {
     useLocalCache: boolean;
-    maxLocalCacheSize: number;
     lambdaContext: { getRemainingTimeInMillis(): number };
   }) => object;
 }
@@ -22,23 +21,20 @@ interface RedisDriver {
   createClient(options: { url: string }): { connect(): Promise<object>; close(): Promise<void> };
 }
 
-/** `localCache`: how many results it remembers; 0: none. */
-export async function powertools(url: string, effect: Effect, localCache: number): Promise<Peer> {
+export async function powertools(url: string): Promise<Peer> {
   const { makeIdempotent, IdempotencyConfig } = await load<Powertools>('@aws-lambda-powertools/idempotency');
   const { CachePersistenceLayer } = await load<Persistence>('@aws-lambda-powertools/idempotency/cache');
   const { createClient } = await load<RedisDriver>('@redis/client');
   const client = createClient({ url });
   await client.connect();
-  const name = localCache > 0 ? 'powertools, local cache' : 'powertools';
   const send = makeIdempotent(effect, {
     persistenceStore: new CachePersistenceLayer({ client }),
     config: new IdempotencyConfig({
-      useLocalCache: localCache > 0,
-      maxLocalCacheSize: localCache,
+      useLocalCache: false,
       // Without it, it warns at every call that it cannot tell when a claim is stale.
       lambdaContext: { getRemainingTimeInMillis: () => 60_000 },
     }),
-    keyPrefix: name.replace(', ', '-'),
+    keyPrefix: 'powertools',
   });
-  return { name, send, [Symbol.asyncDispose]: () => client.close() };
+  return { name: 'powertools', send, [Symbol.asyncDispose]: () => client.close() };
 }
