@@ -104,6 +104,13 @@ const endings: Suite = [
   'test/library/quiet-time',
 ];
 
+const redis: Suite = [
+  'test/stores/redis-batch',
+  'test/stores/redis-meanwhile',
+  'test/stores/redis-forgetting',
+  'test/stores/redis-retention',
+];
+
 /** Who knows a part of the source: the first whose path it begins with. All other parts: `usual`. */
 const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/adapters/ai-sdk/': [['test/adapters/ai-sdk'], adapters],
@@ -129,6 +136,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/mcp/unread.ts': [walls, mcp],
   'src/mcp/wire.ts': [http, mcp],
   'src/mcp/': [mcp],
+  'src/stores/redis/': [redis, ['test/stores/redis'], ...usual],
   'src/identity/': [['test/identity']],
   'src/cli/namespaces.ts': [['test/cli/namespaces']],
   'src/cli/import/': [['src/cli/import']],

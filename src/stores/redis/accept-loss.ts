@@ -5,7 +5,7 @@ import type { Random } from '../../core/clock.ts';
 import type { Node } from './client.ts';
 import { acceptAnew, bucketsOf, type Run } from './incarnation.ts';
 import { type Names, namesOf, partsOf } from './names.ts';
-import { pack, short, unpack } from './rows.ts';
+import { headOf, pack, unpack } from './rows.ts';
 import { scan } from './scan.ts';
 import { close, lift, look } from './scripts.ts';
 
@@ -42,5 +42,5 @@ async function liftOne(run: Run, names: Names, name: string, random: Random): Pr
   const fence = now * 1000;
   if (row.fence >= fence) return;
   const renewed = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
-  await run(lift, [record], [short(revision), short(renewed), pack({ ...row, fence })]);
+  await run(lift, [record], [headOf(revision), pack({ ...row, fence }, renewed)]);
 }

@@ -1,13 +1,16 @@
-// Where retention looks: lists of names, one per minute in which their records may go. A name is there before its
-// record is written, and a record that cannot go yet is filed anew; names of records that are gone are dropped.
+// Where retention looks: lists of names, one per minute in which their records may go. A batch files the names of its new
+// records together, as one entry. A later write files its record again only where retention might miss it otherwise, so a
+// name may stand in several lists; looking at a record that is gone, or that cannot go yet, costs nothing but the look.
 
-import { isRemovable, isTombstoneDue } from '../../store/rules/prune.ts';
+import type { Found } from '../../store/far-backend.ts';
+import { isDue } from '../../store/rules/prune.ts';
+import { isSettled } from '../../store/rules/state.ts';
 import type { Row } from '../../store/store.ts';
 import type { Reply } from './client.ts';
 import type { Run } from './incarnation.ts';
 import { type Names, partsOf } from './names.ts';
-import { type Filed, short, slotOf, unpack } from './rows.ts';
-import { file } from './scripts.ts';
+import { unpack } from './rows.ts';
+import { refile } from './scripts.ts';
 
 export interface Ways {
   readonly names: Names;
@@ -15,10 +18,67 @@ export interface Ways {
   readonly send: (key: string, command: readonly string[]) => Promise<Reply>;
 }
 
-const chunk = 250;
-/** Looked at in one go: a minute of many records is read in several. */
+const slotMs = 60_000;
+/** Entries that are read at once. */
+const page = 16;
+/** Names looked at in one go: a minute of many records is read in several. */
 const most = 20_000;
 const mostSlots = '1000';
+
+function slotOf(instant: number): number {
+  return Math.floor(instant / slotMs);
+}
+
+/**
+ * From when on retention should look at it: never later than it can go. Of a running record it depends on nothing that a
+ * renewal changes, and where something was sent it foresees a success. Undefined: only another write lets it go.
+ */
+export function dueSlot({ status, expiresAt, createdAt, retention, dispatched }: Row): number | undefined {
+  if (status !== 'running') return expiresAt === null ? undefined : slotOf(expiresAt);
+  if (retention === null) return slotOf(createdAt);
+  if (!dispatched) return slotOf(createdAt + retention.failureWindowMs);
+  const { periodEndsAt, windowMs } = retention;
+  return slotOf(Math.min(Number.MAX_SAFE_INTEGER, Math.max(createdAt, periodEndsAt ?? 0) + windowMs));
+}
+
+/** Time alone never lets it go. */
+function isStuck(row: Row): boolean {
+  if (isSettled(row)) return false;
+  const { status, doubtSince, news, dispatched } = row;
+  return status === 'unknown' || doubtSince !== null || news !== null || (status === 'running' && dispatched);
+}
+
+/** A holder that dies now leaves it to retention. */
+function isAbandonable(row: Row): boolean {
+  return row.status === 'running' && !isStuck(row);
+}
+
+/**
+ * The slot in which this write has to file its record; undefined: it is filed already, or need not be. `at` and `until`
+ * enclose the instant of the write. Retention drops the name of a stuck record whose slot has begun, so a write that finds
+ * it begun files the record anew; it never drops an abandonable one.
+ */
+export function slotToFile(
+  before: Row | undefined,
+  row: Row,
+  { at, until }: { readonly at: number; readonly until: number },
+): number | undefined {
+  const slot = dueSlot(row);
+  if (before === undefined || slot === undefined) return slot;
+  if (isAbandonable(before) && isAbandonable(row)) return undefined;
+  if (isStuck(row) && slot <= slotOf(at)) return undefined;
+  const was = dueSlot(before);
+  return was === undefined || slot < was || was <= slotOf(until) ? slot : undefined;
+}
+
+/** When to look at a record again that cannot go now; undefined: not before another write, which files it. */
+function laterSlot(row: Row, now: number): number | undefined {
+  const slot = isAbandonable(row)
+    ? slotOf(Math.max(row.leaseUntil ?? 0, row.updatedAt + (row.retention?.failureWindowMs ?? 0)))
+    : dueSlot(row);
+  if (slot === undefined) return undefined;
+  return slot > slotOf(now) || !isStuck(row) ? slot : undefined;
+}
 
 /** Those of the buckets' slots of time that have begun: all asked together, since most have none. */
 export async function slotsDue(
@@ -29,96 +89,125 @@ export async function slotsDue(
     Array.from({ length: names.buckets }, async (_, bucket) => {
       const key = names.slots(bucket);
       const now = await nowOf(bucket);
-      const slots = await send(key, [
-        'zrangebyscore',
-        key,
-        '-inf',
-        String(slotOf(now)),
-        'limit',
-        '0',
-        mostSlots,
-      ]);
-      return { bucket, now, slots: slots as readonly string[] };
+      const begun = ['zrangebyscore', key, '-inf', String(slotOf(now)), 'limit', '0', mostSlots];
+      return { bucket, now, slots: (await send(key, begun)) as readonly string[] };
     }),
   );
 }
 
-/** What can go of one bucket, at most so many. */
+/** What can go of one bucket, at most so many. An entry of which nothing can go is dropped, and its names filed later. */
 export async function dueIn(
   ways: Ways,
   bucket: number,
   slots: readonly string[],
   limit: number,
   now: number,
-): Promise<readonly Filed[]> {
+): Promise<readonly Found[]> {
   const { names, send } = ways;
-  const found: Filed[] = [];
+  const found = new Map<string, Found>();
   let looked = 0;
   for (const slot of slots) {
     const list = names.due(bucket, slot);
-    const [first] = (await send(list, ['lrange', list, '0', '0'])) as readonly string[];
-    if (first === undefined) continue;
-    const common = Buffer.from(first).subarray(1);
-    for (let start = 1; found.length < limit && looked < most; ) {
-      const stop = String(start + Math.min(chunk, limit - found.length) - 1);
-      const listed = (await send(list, ['lrange', list, String(start), stop])) as readonly string[];
-      if (listed.length === 0) break;
-      const those = new Set(listed.map((entry) => nameIn(entry, common)));
-      const part = await lookAt(ways, bucket, slot, [...those], now);
-      found.push(...part.due);
-      looked += listed.length;
-      start += listed.length - part.moved;
+    for (let start = 0; found.size < limit && looked < most; ) {
+      const range = [String(start), String(start + page - 1)];
+      const entries = (await send(list, ['lrange', list, ...range])) as readonly string[];
+      for (const entry of entries) {
+        const filed = namesIn(entry);
+        looked += filed.length;
+        const { due, later, stays } = await lookAt(ways, bucket, slot, filed, now);
+        for (const [name, one] of due) if (found.size < limit) found.set(name, one);
+        if (due.length > 0 || stays) start += 1;
+        else await dropEntry(ways, bucket, slot, entry, later);
+        if (found.size >= limit) break;
+      }
+      if (entries.length < page) break;
     }
   }
-  return found;
+  return [...found.values()];
 }
 
-/** Its first character tells how many bytes it has in common with the list's first line. */
-function nameIn(entry: string, common: Buffer): string {
-  return common.subarray(0, entry.charCodeAt(0)).toString() + entry.slice(1);
+interface Looked {
+  readonly due: readonly (readonly [name: string, found: Found])[];
+  readonly later: ReadonlyMap<number, readonly string[]>;
+  /** A record of it cannot go yet, but will in this minute. */
+  readonly stays: boolean;
 }
 
 async function lookAt(
-  { names, run, send }: Ways,
+  { names, send }: Ways,
   bucket: number,
   slot: string,
-  listed: readonly string[],
+  filed: readonly string[],
   now: number,
-): Promise<{ due: readonly Filed[]; moved: number }> {
-  const keys = listed.map((name) => names.record(bucket, name));
+): Promise<Looked> {
+  const keys = filed.map((name) => names.record(bucket, name));
   const values = (await send(keys[0] as string, ['mget', ...keys])) as readonly (string | null)[];
   const time = { wall: now, mono: now, boot: 'store', steady: true };
-  const due: Filed[] = [];
-  const moves: Promise<Reply>[] = [];
+  const due: [string, Found][] = [];
+  const later = new Map<number, string[]>();
+  let stays = false;
   for (const [index, value] of values.entries()) {
-    const filed = value === null ? undefined : unpack(...partsOf(listed[index] as string), value);
-    const isHere = filed !== undefined && short(filed.slot) === slot;
-    if (isHere && (isRemovable(filed.row, time) || isTombstoneDue(filed.row, time))) {
-      due.push(filed);
+    if (value === null) continue;
+    const name = filed[index] as string;
+    const found = unpack(...partsOf(name), value);
+    if (isDue(found.row, time)) {
+      due.push([name, found]);
       continue;
     }
-    const later = isHere ? short(slotOf(laterOf(filed.row, now))) : '';
-    if (isHere && later === slot) continue;
-    moves.push(
-      run(
-        file,
-        [keys[index] as string, names.due(bucket, slot), names.due(bucket, later), names.slots(bucket)],
-        [short(filed?.revision), slot, later, String(names.nameStart(bucket))],
-      ),
-    );
+    const next = laterSlot(found.row, now);
+    if (next === undefined) continue;
+    if (next <= Number(slot)) stays = true;
+    else if (later.has(next)) later.get(next)?.push(name);
+    else later.set(next, [name]);
   }
-  const moved = await Promise.all(moves);
-  return { due, moved: moved.filter((answer) => answer === 1).length };
+  return { due, later, stays };
 }
 
-/** When to look again; null: what makes it removable is a write, and that files it. */
-function laterOf(row: Row, now: number): number | null {
-  const isOpen = row.doubtSince !== null || row.news !== null || (row.status === 'running' && row.dispatched);
-  const later =
-    row.status !== 'running'
-      ? row.expiresAt
-      : isOpen
-        ? null
-        : Math.max(row.leaseUntil ?? 0, row.updatedAt + (row.retention?.failureWindowMs ?? 0));
-  return later === null || later <= now ? null : later;
+function dropEntry(
+  { names, run }: Ways,
+  bucket: number,
+  slot: string,
+  entry: string,
+  later: Looked['later'],
+): Promise<Reply> {
+  const slots = [...later.keys()];
+  return run(
+    refile,
+    [names.slots(bucket), names.due(bucket, slot), ...slots.map((next) => names.due(bucket, String(next)))],
+    [slot, entry, ...slots.flatMap((next) => [String(next), entryOf(later.get(next) ?? [])])],
+  );
+}
+
+/** Names one after the other, each behind its length in bytes: the first is what all others start with. */
+function entryOf(filed: readonly string[]): string {
+  const start = commonStart(filed);
+  return [start, ...filed.map((name) => name.slice(start.length))]
+    .map((part) => `${Buffer.byteLength(part)}:${part}`)
+    .join('');
+}
+
+function namesIn(entry: string): readonly string[] {
+  const bytes = Buffer.from(entry);
+  const parts: string[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const colon = bytes.indexOf(58, at);
+    const end = colon + 1 + Number(bytes.toString('latin1', at, colon));
+    parts.push(bytes.toString('utf8', colon + 1, end));
+    at = end;
+  }
+  const [start = '', ...rest] = parts;
+  return rest.map((part) => start + part);
+}
+
+/** Never half a character, so that every driver can read the rest as text. */
+export function commonStart(filed: readonly string[]): string {
+  const [first = ''] = filed;
+  let end = first.length;
+  for (const name of filed) {
+    let same = 0;
+    while (same < end && name.charCodeAt(same) === first.charCodeAt(same)) same += 1;
+    end = same;
+  }
+  const last = first.charCodeAt(end - 1);
+  return first.slice(0, last >= 0xd800 && last < 0xdc00 ? end - 1 : end);
 }

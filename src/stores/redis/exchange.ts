@@ -1,27 +1,19 @@
 // What is asked about records: looks, swaps and removals. The swaps of a batch are one script per bucket, and all is sent
 // at once.
 
-import type { Found, Removal, Swap, Swapped, Write } from '../../store/far-backend.ts';
+import type { Removal, Swap, Swapped } from '../../store/far-backend.ts';
+import { batchOf, type Placed, type Writing } from './batch.ts';
 import type { Connection, Reply } from './client.ts';
 import { replyCodeOf } from './failure.ts';
 import type { Incarnation } from './incarnation.ts';
 import { nameOf } from './names.ts';
-import { dueSlot, type Filed, pack, packNoted, short, unpack } from './rows.ts';
+import { headOf, pack, unpack } from './rows.ts';
 import { layoutVersion, look, remove, type Script, swap } from './scripts.ts';
 
 export interface Exchanged {
   readonly now: number;
   readonly floor: number;
   readonly answers: readonly Swapped[];
-}
-
-/** A swap, and where in Redis it is about. */
-interface Placed extends Swap {
-  readonly bucket: number;
-  readonly name: string;
-  readonly record: string;
-  /** Its place in what was asked. */
-  readonly n: number;
 }
 
 export interface Exchange {
@@ -43,11 +35,14 @@ export function exchanger(mustKeep: boolean): Exchange {
     const placed = swaps.map((one, n) => placeOf(known, one, n));
     const moot = reached.isCluster ? await mootOf(reached, known, placed) : nothing;
     const looks: Placed[] = [];
-    const byBucket = new Map<number, Placed[]>();
+    const byBucket = new Map<number, Writing[]>();
     for (const one of placed) {
+      if (!isWriting(one) || moot.has(one)) {
+        looks.push(one);
+        continue;
+      }
       const together = byBucket.get(one.bucket);
-      if (one.write === undefined || moot.has(one)) looks.push(one);
-      else if (together === undefined) byBucket.set(one.bucket, [one]);
+      if (together === undefined) byBucket.set(one.bucket, [one]);
       else together.push(one);
     }
     const answers = new Array<Swapped>(swaps.length);
@@ -62,49 +57,24 @@ export function exchanger(mustKeep: boolean): Exchange {
   async function swapIn(
     { isCluster, send }: Connection,
     { names, of, saw }: Incarnation,
-    placed: readonly Placed[],
+    writings: readonly Writing[],
     answers: Swapped[],
   ): Promise<number> {
-    const [{ bucket }] = placed as [Placed, ...Placed[]];
-    const { id, seq } = of(bucket);
-    const keys = [names.slots(bucket), names.meta(bucket), names.namespaces(bucket)];
-    const isChecked = mustKeep && placed.some(({ write }) => write?.before === undefined);
-    const args = [
-      id,
-      String(seq),
-      String(layoutVersion),
-      String(names.nameStart(bucket)),
-      isChecked ? '1' : '',
-    ];
-    for (const { namespace, name, record, write } of placed) {
-      const { before, row, revision, events, at, until, beside } = write as Write;
-      const slot = row === undefined ? '' : short(dueSlot(row));
-      keys.push(record, names.due(bucket, slot), names.events(bucket, name));
-      args.push(
-        short(before?.revision),
-        short(revision),
-        String(at),
-        String(until),
-        String(row?.fence ?? 0),
-        slot,
-        namespace,
-        row === undefined ? '' : pack(row),
-        String(events.length),
-        ...events.map(packNoted),
-      );
-      const near = beside.filter(({ key }) => !isCluster || names.bucketOf(namespace, key) === bucket);
-      args.push(String(near.length));
-      for (const other of near) {
-        keys.push(names.record(bucket, nameOf(namespace, other.key)));
-        args.push(short(other.revision));
-      }
-    }
-    const [now, lowest, latest, ...values] = (await runBy(send, swap, keys, args)) as SwapReply;
+    const [{ bucket }] = writings as [Writing, ...Writing[]];
+    const { keys, args, order } = batchOf(writings, {
+      names,
+      bucket,
+      known: of(bucket),
+      isCluster,
+      mustKeep,
+    });
+    const [now, lowest, latest, ...exceptions] = (await runBy(send, swap, keys, args)) as SwapReply;
     saw(bucket, Number(latest));
     floor = Math.max(floor, Number(lowest));
-    for (const [index, { n, namespace, key }] of placed.entries()) {
-      const value = values[index];
-      answers[n] = value === 1 ? swapDone : notDone(namespace, key, value);
+    for (const { n } of writings) answers[n] = swapDone;
+    for (let index = 0; index < exceptions.length; index += 2) {
+      const { n, namespace, key } = order[Number(exceptions[index]) - 1] as Writing;
+      answers[n] = notDone(namespace, key, exceptions[index + 1]);
     }
     return now;
   }
@@ -152,30 +122,20 @@ export function exchanger(mustKeep: boolean): Exchange {
     { before, row, revision, events }: Removal,
   ): Promise<boolean> {
     const { namespace, key, fence } = before.row;
-    const slot = short((before as Filed).slot);
     const bucket = names.bucketOf(namespace, key);
     const name = nameOf(namespace, key);
     const { id, seq } = of(bucket);
     const [done, latest] = (await runBy(
       send,
       remove,
-      [
-        names.record(bucket, name),
-        names.meta(bucket),
-        names.slots(bucket),
-        names.due(bucket, slot),
-        names.events(bucket, name),
-      ],
+      [names.record(bucket, name), names.meta(bucket), names.events(bucket, name)],
       [
         id,
         String(seq),
         String(layoutVersion),
-        short(before.revision),
-        short(revision),
+        headOf(before.revision),
         String(fence),
-        slot,
-        String(names.nameStart(bucket)),
-        row === undefined ? '' : pack(row),
+        row === undefined ? '' : pack(row, revision),
         ...(events ?? []),
       ],
     )) as [number, number | string];
@@ -184,10 +144,14 @@ export function exchanger(mustKeep: boolean): Exchange {
   }
 }
 
-type SwapReply = [now: number, floor: string, seq: number | string, ...values: (number | string)[]];
+type SwapReply = [now: number, floor: string, seq: number | string, ...exceptions: (number | string)[]];
 
 const swapDone: Swapped = { done: true };
 const nothing: ReadonlySet<Placed> = new Set();
+
+function isWriting(placed: Placed): placed is Writing {
+  return placed.write !== undefined;
+}
 
 function placeOf({ names }: Incarnation, { namespace, key, write }: Swap, n: number): Placed {
   const bucket = names.bucketOf(namespace, key);
@@ -215,7 +179,8 @@ async function mootOf(
       .map(async ({ one, other, bucket }) => {
         const record = names.record(bucket, nameOf(one.namespace, other.key));
         const [, value] = (await runBy(reached.send, look, [record], [])) as LookReply;
-        if (found(one.namespace, other.key, value)?.revision !== other.revision) moot.add(one);
+        const found = value === null ? undefined : unpack(one.namespace, other.key, value);
+        if (found?.revision !== other.revision) moot.add(one);
       }),
   );
   return moot;
@@ -242,8 +207,4 @@ export async function runBy(
     if (replyCodeOf(error) !== 'NOSCRIPT') throw error;
     return send(first, ['eval', script.text, ...about]);
   }
-}
-
-function found(namespace: string, key: string, value: string | null | undefined): Found | undefined {
-  return value === null || value === undefined ? undefined : unpack(namespace, key, value);
 }

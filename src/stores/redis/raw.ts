@@ -14,6 +14,7 @@ import {
 import { statusCode } from '../../store/row-columns.ts';
 import { beginFilling, filled, givenUp, type Standing, sealed, unsealed } from '../../store/standing.ts';
 import type { Node, Reply } from './client.ts';
+import { dueSlot } from './due.ts';
 import { judge, ledgerAt } from './failure.ts';
 import {
   type BucketMeta,
@@ -24,7 +25,7 @@ import {
   type Run,
 } from './incarnation.ts';
 import { type Names, nameOf, namesOf, partsOf } from './names.ts';
-import { dueSlot, pack, packNoted, short, unpack, unpackEvent } from './rows.ts';
+import { pack, packNoted, short, unpack, unpackEvent } from './rows.ts';
 import { scan } from './scan.ts';
 import { layoutVersion, look, read, refill, statuses } from './scripts.ts';
 import { change, isFillingWord, standingOf } from './standing.ts';
@@ -236,10 +237,11 @@ export function redisRaw(options: RedisRawOptions): Raw {
     for (const record of come) {
       const row = rowFrom(record, clock);
       const name = nameOf(row.namespace, row.key);
-      const slot = short(dueSlot(row));
+      const key = names.record(bucket, name);
+      const slot = dueSlot(row);
       const revision = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
-      keys.push(names.record(bucket, name), names.due(bucket, slot), names.events(bucket, name));
-      args.push(short(revision), slot, row.namespace, pack(row));
+      keys.push(key, slot === undefined ? key : names.due(bucket, String(slot)), names.events(bucket, name));
+      args.push(slot === undefined ? '' : String(slot), row.namespace, pack(row, revision));
       args.push(String(record.events.length), ...record.events.map(packNoted));
     }
     for (const { namespace, key } of go) {

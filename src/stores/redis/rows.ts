@@ -1,46 +1,47 @@
-// A row as one packed text, and back: revision, the slot of time in which it is filed, a short head, and the texts one
-// after the other as they are. A hash with values of this size would take twice the memory.
+// A row as one packed text, and back: the revision that a swap compares, a short head, the texts one after the other as
+// they are, and a checksum. A hash with values of this size would take twice the memory.
 
+import { crc32 } from 'node:zlib';
 import type { Found } from '../../store/far-backend.ts';
 import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
+import { nameOf } from './names.ts';
 
-/** A record as Redis has it. */
-export interface Filed extends Found {
-  /** Where retention will find it; empty: nowhere. */
-  readonly slot: number | '';
+/** What a packed record starts with as long as nobody else has written it. */
+export function headOf(revision: number): string {
+  return `${revision.toString(36)}\n`;
 }
 
-/** Retention looks at the records of one minute together. */
-const slotMs = 60_000;
-
-export function slotOf(instant: number | null): number | '' {
-  return instant === null ? '' : Math.floor(instant / slotMs);
+/** The checksum covers the name too: a value that was copied to another key is refused. */
+export function pack(row: Row, revision: number): string {
+  const [
+    status,
+    flags,
+    fence,
+    token,
+    version,
+    owner,
+    created,
+    settled,
+    expires,
+    args,
+    content,
+    result,
+    asker,
+    more,
+  ] = columnsOf(row);
+  const numbers = `${short(created)},${short(status)},${short(flags)},${short(fence)},${short(settled)},${short(expires)}`;
+  const lengths = trimmed(
+    `${sizeOf(args)},${sizeOf(content)},${sizeOf(result)},${sizeOf(asker)},${sizeOf(more)}`,
+  );
+  const names = `${tokenIn(token)},${escaped(version)},${escaped(owner)}`;
+  const texts = `${args ?? ''}${content ?? ''}${result ?? ''}${asker ?? ''}${more ?? ''}`;
+  const body = `${headOf(revision)}${numbers},${lengths}\n${names}\n${texts}`;
+  return `${body}\n${checkOf(row.namespace, row.key, body)}`;
 }
 
-/**
- * From when on retention should look at it: never later than it can go. Of what is running it depends on nothing that a
- * renewal changes, and of what was sent it is a success that is foreseen.
- */
-export function dueSlot({ status, expiresAt, createdAt, retention, dispatched }: Row): number | '' {
-  if (status !== 'running') return slotOf(expiresAt);
-  if (retention === null) return slotOf(createdAt);
-  if (!dispatched) return slotOf(createdAt + retention.failureWindowMs);
-  const { periodEndsAt, windowMs } = retention;
-  return slotOf(Math.min(Number.MAX_SAFE_INTEGER, Math.max(createdAt, periodEndsAt ?? 0) + windowMs));
-}
-
-/** Whatever follows revision and slot. */
-export function pack(row: Row): string {
-  const [status, flags, fence, token, version, owner, created, settled, expires, ...texts] = columnsOf(row);
-  const head = [created, status, flags, fence, settled, expires, ...texts.map((text) => text?.length ?? null)]
-    .map(short)
-    .join();
-  return `${head.replace(/,+$/, '')}\n${[tokenIn(token), version, owner].map(escaped).join()}\n${texts.join('')}`;
-}
-
-/** One that semel did not write is told as an error of Redis would be: it concerns nobody but who asks for it. */
-export function unpack(namespace: string, key: string, packed: string): Filed {
+/** A record that semel did not write, or that was changed since, is reported as an error of Redis would be. */
+export function unpack(namespace: string, key: string, packed: string): Found {
   try {
     return unpacked(namespace, key, packed);
   } catch (cause) {
@@ -48,46 +49,53 @@ export function unpack(namespace: string, key: string, packed: string): Filed {
   }
 }
 
-function unpacked(namespace: string, key: string, packed: string): Filed {
-  const [revision, slot, head, names] = packed.split('\n', 4) as [string, string, string, string];
-  const [created, status, flags, fence, settled = null, expires = null, ...lengths] = head
-    .split(',')
-    .map(long);
+function unpacked(namespace: string, key: string, packed: string): Found {
+  const end = packed.lastIndexOf('\n');
+  if (packed.slice(end + 1) !== checkOf(namespace, key, packed.slice(0, end)))
+    throw new Error('its checksum does not match');
+  const [revision, head, names] = packed.split('\n', 3) as [string, string, string];
+  const [created, status, flags, fence, settled, expires, ...lengths] = head.split(',').map(long);
   const [token, version, owner] = names.split(',').map(unescaped);
-  let start = revision.length + slot.length + head.length + names.length + 4;
-  const texts = [0, 1, 2, 3, 4].map((index) => {
+  let start = revision.length + head.length + names.length + 3;
+  const texts = textColumns.map((index) => {
     const length = lengths[index] ?? null;
     if (length === null) return null;
     start += length;
     return packed.slice(start - length, start);
   });
-  const columns = [
-    status,
-    flags,
-    fence,
-    token === '' ? null : tokenOf(token as string),
-    version,
-    owner,
-    created,
-    settled,
-    expires,
-    ...texts,
-  ];
-  return {
-    row: rowOf(namespace, key, columns as Columns),
-    revision: long(revision) as number,
-    slot: slot === '' ? '' : (long(slot) as number),
-  };
+  const hex = token ? tokenOf(token) : null;
+  const columns = [status, flags, fence, hex, version, owner, created, settled, expires, ...texts];
+  return { row: rowOf(namespace, key, columns as Columns), revision: long(revision) as number };
+}
+
+/** Arguments, content, result, asker, more. */
+const textColumns = [0, 1, 2, 3, 4];
+
+function checkOf(namespace: string, key: string, body: string): string {
+  return crc32(body, crc32(nameOf(namespace, key))).toString(36);
 }
 
 /** Numbers take two thirds of the room so. */
-export function short(value: number | null | undefined | ''): string {
-  return value === null || value === undefined || value === '' ? '' : value.toString(36);
+export function short(value: number | null | undefined): string {
+  return value === null || value === undefined ? '' : value.toString(36);
 }
 
-export function long(text: string): number | null {
+function long(text: string): number | null {
   return text === '' ? null : Number.parseInt(text, 36);
 }
+
+function sizeOf(text: string | null): string {
+  return text === null ? '' : text.length.toString(36);
+}
+
+/** Without the commas at its end. */
+function trimmed(list: string): string {
+  let end = list.length;
+  while (end > 0 && list.charCodeAt(end - 1) === comma) end -= 1;
+  return list.slice(0, end);
+}
+
+const comma = 44;
 
 /** A usual token is hexadecimal. */
 function tokenIn(token: string | null): string {
@@ -98,8 +106,10 @@ function tokenOf(text: string): string {
   return Buffer.from(text, 'base64url').toString('hex');
 }
 
+const special = /[%,\n]/;
+
 function escaped(text: string): string {
-  return text.replace(/[%,\n]/g, encodeURIComponent);
+  return special.test(text) ? text.replace(/[%,\n]/g, encodeURIComponent) : text;
 }
 
 function unescaped(text: string): string {

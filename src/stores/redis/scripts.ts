@@ -50,37 +50,19 @@ const noEviction = `${told}local function hasEvicted()
 end
 `;
 
-const parse = `local found = redis.call('GET', KEYS[1])
-local revision, filed = '', ''
-if found then revision, filed = string.match(found, '^([^\\n]*)\\n([^\\n]*)\\n') end
+// An entry of a due list holds what all its names start with, then the rest of each, every part behind its length. Nothing
+// is cut within a character, so that every driver can read it as text.
+const filing = `local function part(text) return #text .. ':' .. text end
+local function file(slots, list, slot, records, from, common)
+  local parts = {part(string.sub(records[1], from, common - 1))}
+  for i = 1, #records do parts[i + 1] = part(string.sub(records[i], common)) end
+  if redis.call('RPUSH', list, table.concat(parts)) == 1 then redis.call('ZADD', slots, slot, slot) end
+end
 `;
 
-// In a due list names are shortened by what they have in common with the list's first line, which holds a name after a
-// byte that no entry starts with. Nothing is cut within a character, so that every driver can read it as text.
-const filing = `local function entryOf(first, name)
-  local n = 0
-  while n < 126 and n < #name and string.byte(first, n + 2) == string.byte(name, n + 1) do n = n + 1 end
-  while n > 0 and n < #name and string.byte(name, n + 1) >= 128 and string.byte(name, n + 1) < 192 do n = n - 1 end
-  return string.char(n) .. string.sub(name, n + 1)
-end
-local firsts = {}
-local function put(list, slots, slot, name)
-  local first = firsts[list] or redis.call('LINDEX', list, 0)
-  if not first then
-    first = string.char(127) .. name
-    redis.call('RPUSH', list, first)
-    redis.call('ZADD', slots, tonumber(slot, 36), slot)
-  end
-  firsts[list] = first
-  redis.call('RPUSH', list, entryOf(first, name))
-end
-local function drop(list, slots, slot, name)
-  local first = redis.call('LINDEX', list, 0)
-  if first then redis.call('LREM', list, 1, entryOf(first, name)) end
-  if redis.call('LLEN', list) <= 1 then
-    redis.call('DEL', list)
-    redis.call('ZREM', slots, slot)
-  end
+// What a record is compared by. A value that semel did not write has a head that nobody expects.
+const head = `local function head(value)
+  return not value and '' or string.match(value, '^[^\\n]*\\n') or 'none'
 end
 `;
 
@@ -88,97 +70,150 @@ end
 export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[1])}`);
 
 /**
- * Many swaps in one bucket, one after the other; what is read of the ledger itself is read once.
- * KEYS: slots, meta, namespaces; then of each record: record, due list, events, other records beside.
- * ARGV: id, seen, writer, start of names, whether to make sure that nothing was evicted; then of each: old, new, at, until, fence, due slot, namespace, row, count of
- * events, those events, count of others beside, their revisions. A name is filed for retention before its record is
- * written, and that something is written is counted before it is: what stands when a script breaks off is confirmed by
- * whoever asks again. Answers now, floor, seq; then of each: 1 where it is done, else what is there, or 0.
+ * All swaps of a batch in one bucket. What concerns the ledger is checked once. Three parts follow, and no record is in two
+ * of the first two:
+ * - New records, the ordinary claim: all written by one command if none of them exists, else one by one.
+ * - Records that are swapped, the ordinary settlement: read by one command, compared by their heads, written by one.
+ * - Whatever also has events, other records to compare, a short time to live or a slot to be filed in, one by one.
+ *
+ * That something is written is counted before a script can break off: what stands then is confirmed by the next look.
+ * KEYS: slots, meta, namespaces; due lists of the new; the new; the swapped; of each other: record, its due list (or the
+ * record again), events, others beside.
+ * ARGV: id, seen, writer, whether to make sure that nothing was evicted; where names start; earliest and latest instant of
+ * the first two parts, lowest fence of the new; counts of namespaces, due lists, new, swapped; the namespaces; of each due
+ * list: slot, count of its records, where their names begin to differ; of each new: row; of each swapped: old head, row; of
+ * each other: old head, at, until, fence, slot (empty: none), row (empty: none), count of events, those events, count of
+ * others beside, their heads.
+ * Answers now, floor, seq; then of each that was not done its number and what is there, or 0.
  */
-export const swap: Script = script(`${filing}${noEviction}${clock}${sentinel}
-if ARGV[5] == '1' and hasEvicted() then
+export const swap: Script = script(`${filing}${head}${noEviction}${clock}${sentinel}
+if ARGV[4] == '1' and hasEvicted() then
   redis.call('HSET', KEYS[2], 'lost', ARGV[1])
   return redis.error_reply('SEMELFORGOT')
 end
-local floor, named, isCounted, answers = tonumber(meta[3]), {}, false, {now, meta[3], meta[2]}
-local k, a = 3, 5
+local from, floor, answers, isCounted = tonumber(ARGV[5]), tonumber(meta[3]), {now, meta[3], meta[2]}, false
+local namespaces, lists, new, swapped = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local isInTime = now >= tonumber(ARGV[6]) and now < tonumber(ARGV[7])
+local function count()
+  if isCounted then return end
+  isCounted = true
+  answers[3] = redis.call('HINCRBY', KEYS[2], 'seq', 1)
+  if namespaces > 0 then redis.call('SADD', KEYS[3], unpack(ARGV, 13, 12 + namespaces)) end
+end
+local function answer(number, found)
+  answers[#answers + 1] = number
+  answers[#answers + 1] = found or 0
+end
+local k, a, groups = 3 + lists, 12 + namespaces, 13 + namespaces
+a = a + 3 * lists
+if new > 0 then
+  local done, all = {}, {}
+  local may = isInTime and tonumber(ARGV[8]) > floor
+  for i = 1, new do
+    all[2 * i - 1] = KEYS[k + i]
+    all[2 * i] = ARGV[a + i]
+  end
+  local isAllNew = may and redis.call('MSETNX', unpack(all)) == 1
+  if isAllNew then count() end
+  for i = 1, new do
+    local record, row = KEYS[k + i], ARGV[a + i]
+    local found = not isAllNew and redis.call('GET', record)
+    if isAllNew then
+      done[i] = true
+    elseif may and not found then
+      count()
+      redis.call('SET', record, row)
+      done[i] = true
+    elseif head(found) ~= head(row) then
+      answer(i, found)
+    end
+  end
+  local n = 0
+  for g = 1, lists do
+    local records, last = {}, n + tonumber(ARGV[groups + 1])
+    for i = n + 1, last do
+      if done[i] then records[#records + 1] = KEYS[k + i] end
+    end
+    if #records > 0 then file(KEYS[1], KEYS[3 + g], ARGV[groups], records, from, tonumber(ARGV[groups + 2])) end
+    n, groups = last, groups + 3
+  end
+  k, a = k + new, a + new
+end
+if swapped > 0 then
+  local found, all = redis.call('MGET', unpack(KEYS, k + 1, k + swapped)), {}
+  for i = 1, swapped do
+    local value, old, row = found[i], ARGV[a + 1], ARGV[a + 2]
+    if isInTime and value and string.sub(value, 1, #old) == old then
+      all[#all + 1] = KEYS[k + i]
+      all[#all + 1] = row
+    elseif head(value) ~= head(row) then
+      answer(new + i, value)
+    end
+    a = a + 2
+  end
+  if #all > 0 then
+    count()
+    redis.call('MSET', unpack(all))
+  end
+  k = k + swapped
+end
+local number = new + swapped
 while k < #KEYS do
-  local record, new, slot, row = KEYS[k + 1], ARGV[a + 2], ARGV[a + 6], ARGV[a + 8]
-  local due, list, namespace = KEYS[k + 2], KEYS[k + 3], ARGV[a + 7]
-  local events = tonumber(ARGV[a + 9])
+  number = number + 1
+  local record, due, list = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local slot, row, events = ARGV[a + 5], ARGV[a + 6], tonumber(ARGV[a + 7])
   local found = redis.call('GET', record)
-  local revision, filed = '', ''
-  if found then revision, filed = string.match(found, '^([^\\n]*)\\n([^\\n]*)\\n') end
-  local may = revision == ARGV[a + 1] and now >= tonumber(ARGV[a + 3]) and now < tonumber(ARGV[a + 4])
-    and (found or row == '' or tonumber(ARGV[a + 5]) > floor)
-  local first = a + 9
+  local may = head(found) == ARGV[a + 1] and now >= tonumber(ARGV[a + 2]) and now < tonumber(ARGV[a + 3])
+    and (found or row == '' or tonumber(ARGV[a + 4]) > floor)
+  local first = a + 7
   k, a = k + 3, first + events + 1
   local beside = tonumber(ARGV[a])
-  for i = 1, beside do
-    local other = redis.call('GET', KEYS[k + i])
-    may = may and (other and string.match(other, '^[^\\n]*') or '') == ARGV[a + i]
-  end
+  for i = 1, beside do may = may and head(redis.call('GET', KEYS[k + i])) == ARGV[a + i] end
   k, a = k + beside, a + beside
-  local answer = found or 0
-  if revision == new then
-    answer = 1
-  elseif may then
-    if not isCounted then
-      answers[3] = redis.call('HINCRBY', KEYS[2], 'seq', 1)
-      isCounted = true
-    end
-    if row ~= '' then
-      if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
-        put(due, KEYS[1], slot, string.sub(record, tonumber(ARGV[4])))
-        filed = slot
-      end
-      if not found and not named[namespace] then
-        redis.call('SADD', KEYS[3], namespace)
-        named[namespace] = true
-      end
-      redis.call('SET', record, new .. '\\n' .. filed .. '\\n' .. row)
-    end
+  local isDone = row ~= '' and head(found) == head(row)
+  if may and not isDone then
+    count()
+    if slot ~= '' then file(KEYS[1], due, slot, {record}, from, from) end
+    if row ~= '' then redis.call('SET', record, row) end
     for i = 1, events do redis.call('RPUSH', list, ARGV[first + i]) end
-    answer = 1
+  elseif not isDone then
+    answer(number, found)
   end
-  answers[#answers + 1] = answer
 end
 return answers`);
 
 /**
- * KEYS: record, meta, slots, due list, events. ARGV: id, seen, writer, old, new, fence, slot, start of name, row (empty:
- * nothing stays), then the types of the events that go.
+ * KEYS: record, meta, events. ARGV: id, seen, writer, old head, fence, row (empty: nothing stays), then the types of the
+ * events that go.
  */
-export const remove: Script = script(`${filing}${sentinel}${parse}
-if revision ~= ARGV[4] then return {0, meta[2]} end
-if ARGV[9] == '' then
-  redis.call('DEL', KEYS[1], KEYS[5])
-  if tonumber(ARGV[6]) > tonumber(meta[3]) then redis.call('HSET', KEYS[2], 'floor', ARGV[6]) end
+export const remove: Script = script(`${head}${sentinel}
+if head(redis.call('GET', KEYS[1])) ~= ARGV[4] then return {0, meta[2]} end
+if ARGV[6] == '' then
+  redis.call('DEL', KEYS[1], KEYS[3])
+  if tonumber(ARGV[5]) > tonumber(meta[3]) then redis.call('HSET', KEYS[2], 'floor', ARGV[5]) end
 else
-  redis.call('SET', KEYS[1], ARGV[5] .. '\\n\\n' .. ARGV[9])
+  redis.call('SET', KEYS[1], ARGV[6])
   local gone, kept = {}, {}
-  for i = 10, #ARGV do gone[ARGV[i]] = true end
-  for _, event in ipairs(redis.call('LRANGE', KEYS[5], 0, -1)) do
+  for i = 7, #ARGV do gone[ARGV[i]] = true end
+  for _, event in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do
     if not gone[string.match(event, '^[^\\n]*')] then kept[#kept + 1] = event end
   end
-  redis.call('DEL', KEYS[5])
-  for _, event in ipairs(kept) do redis.call('RPUSH', KEYS[5], event) end
+  redis.call('DEL', KEYS[3])
+  for _, event in ipairs(kept) do redis.call('RPUSH', KEYS[3], event) end
 end
-drop(KEYS[4], KEYS[3], ARGV[7], string.sub(KEYS[1], tonumber(ARGV[8])))
 return {1, redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
 
 /**
- * Retention looked at a name and its record cannot go yet, or is gone. KEYS: record, due list, later due list, slots.
- * ARGV: revision, slot, later slot (empty: none), start of name.
+ * Retention has looked at an entry, and none of its records can go now: those that can go later are filed there, unless
+ * somebody else was faster. KEYS: slots, due list, later due lists. ARGV: slot, entry; of each later: slot, entry.
  */
-export const file: Script = script(`${filing}${parse}
-local name = string.sub(KEYS[1], tonumber(ARGV[4]))
-if found and filed == ARGV[2] then
-  if revision ~= ARGV[1] then return 0 end
-  if ARGV[3] ~= '' then put(KEYS[3], KEYS[4], ARGV[3], name) end
-  redis.call('SET', KEYS[1], revision .. '\\n' .. ARGV[3] .. string.sub(found, #revision + #filed + 2))
+export const refile: Script = script(`local isHere = redis.call('LREM', KEYS[2], 1, ARGV[2]) == 1
+if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('ZREM', KEYS[1], ARGV[1]) end
+if not isHere then return 0 end
+for i = 3, #KEYS do
+  redis.call('RPUSH', KEYS[i], ARGV[2 * i - 2])
+  redis.call('ZADD', KEYS[1], ARGV[2 * i - 3], ARGV[2 * i - 3])
 end
-drop(KEYS[2], KEYS[4], ARGV[2], name)
 return 1`);
 
 /** KEYS: record, meta, events. ARGV: id, seen, writer; for each event its type, and the rest after its instant. */
@@ -226,10 +261,10 @@ return found`);
 /** Nobody writes until a person has accepted what is lost. KEYS: slots, meta. */
 export const close: Script = script("redis.call('HSET', KEYS[2], 'lost', 'unknown') return 1");
 
-/** KEYS: record. ARGV: old, new, what follows the revision. */
-export const lift: Script = script(`${parse}
-if revision ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2] .. '\\n' .. filed .. '\\n' .. ARGV[3])
+/** KEYS: record. ARGV: old head, row. */
+export const lift: Script = script(`${head}
+if head(redis.call('GET', KEYS[1])) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
 return 1`);
 
 /**
@@ -272,15 +307,16 @@ return answers`);
 /** KEYS: records. Answers the code of each one's status, in a row; `-`: it is gone. */
 export const statuses: Script = script(`local found = {}
 for i, record in ipairs(KEYS) do
-  found[i] = string.match(redis.call('GETRANGE', record, 0, 63), '^[^\\n]*\\n[^\\n]*\\n[^,]*,(%w)') or '-'
+  found[i] = string.match(redis.call('GETRANGE', record, 0, 63), '^[^\\n]*\\n[^,]*,(%w)') or '-'
 end
 return table.concat(found)`);
 
 /**
  * Records of another ledger replace what is here, by whoever fills it; what is gone there goes here, and retention finds
  * by itself that it is.
- * KEYS: slots, meta, namespaces; of each that comes: record, due list, events; of each that goes: record, events.
- * ARGV: id, seen, writer, from, floor, start of names, count of those that come; of each: revision, due slot, namespace,
+ * KEYS: slots, meta, namespaces; of each that comes: record, due list (or the record again), events; of each that goes:
+ * record, events.
+ * ARGV: id, seen, writer, from, floor, where names start, count of those that come; of each: slot (empty: none), namespace,
  * row, count of events, those events.
  */
 export const refill: Script = script(`${filing}${sameLedger}
@@ -288,20 +324,15 @@ if meta[5] ~= 'FILLING' or redis.call('HGET', KEYS[2], 'from') ~= ARGV[4] then
   return redis.error_reply('SEMELNOTFILLING')
 end
 if tonumber(ARGV[5]) > tonumber(meta[3]) then redis.call('HSET', KEYS[2], 'floor', ARGV[5]) end
-local k, a = 3, 7
+local from, k, a = tonumber(ARGV[6]), 3, 7
 for n = 1, tonumber(ARGV[7]) do
-  local record, list, slot, events = KEYS[k + 1], KEYS[k + 3], ARGV[a + 2], tonumber(ARGV[a + 5])
-  local found = redis.call('GET', record)
-  local filed = found and string.match(found, '^[^\\n]*\\n([^\\n]*)\\n') or ''
-  if slot ~= '' and (filed == '' or tonumber(slot, 36) < tonumber(filed, 36)) then
-    put(KEYS[k + 2], KEYS[1], slot, string.sub(record, tonumber(ARGV[6])))
-    filed = slot
-  end
-  redis.call('SADD', KEYS[3], ARGV[a + 3])
-  redis.call('SET', record, ARGV[a + 1] .. '\\n' .. filed .. '\\n' .. ARGV[a + 4])
+  local record, list, slot, events = KEYS[k + 1], KEYS[k + 3], ARGV[a + 1], tonumber(ARGV[a + 4])
+  if slot ~= '' then file(KEYS[1], KEYS[k + 2], slot, {record}, from, from) end
+  redis.call('SADD', KEYS[3], ARGV[a + 2])
+  redis.call('SET', record, ARGV[a + 3])
   redis.call('DEL', list)
-  for i = 1, events do redis.call('RPUSH', list, ARGV[a + 5 + i]) end
-  k, a = k + 3, a + 5 + events
+  for i = 1, events do redis.call('RPUSH', list, ARGV[a + 4 + i]) end
+  k, a = k + 3, a + 4 + events
 end
 for i = k + 1, #KEYS do redis.call('DEL', KEYS[i]) end
 return redis.call('HINCRBY', KEYS[2], 'seq', 1)`);
@@ -310,7 +341,7 @@ export const scripts: readonly Script[] = [
   look,
   swap,
   remove,
-  file,
+  refile,
   append,
   begin,
   close,

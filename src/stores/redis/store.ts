@@ -3,7 +3,7 @@
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { fullAddress, shownAddress } from '../../store/address.ts';
-import type { FarBackend, Swap } from '../../store/far-backend.ts';
+import type { FarBackend, Found, Swap } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
 import type { Raw } from '../../store/raw.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
@@ -17,7 +17,7 @@ import { lister } from './list.ts';
 import { checkPrefix, nameOf, partsOf } from './names.ts';
 import { checkServers, type ServerFacts } from './open.ts';
 import { redisRaw } from './raw.ts';
-import { type Filed, packEvent, unpackEvent } from './rows.ts';
+import { packEvent, unpackEvent } from './rows.ts';
 import { append, layoutVersion, look, type Script } from './scripts.ts';
 import { settingsWatch } from './settings-watch.ts';
 import { connect, placeOf } from './url.ts';
@@ -110,7 +110,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
       list: listRows,
       async due(limit) {
         const ways = { names: known().names, run, send };
-        const found: Filed[] = [];
+        const found: Found[] = [];
         const buckets = await slotsDue(ways, nowOf);
         for (const { bucket, now, slots } of buckets)
           if (slots.length > 0 && found.length < limit)

@@ -1,0 +1,127 @@
+// One script does a whole batch in bulk: no record is told what happened to another, and none is lost to retention.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { claimRequest, day, take, theNamespace } from '../../src/testing/store-contract/attempt.ts';
+import { type RedisServer, startRedis } from '../servers/redis.ts';
+import { movableLedger, type RedisLedger } from './redis-ledger.ts';
+
+let server: RedisServer | undefined;
+let ledger: RedisLedger;
+const start = Date.UTC(2026, 5, 19);
+
+beforeAll(async () => {
+  server = await startRedis();
+  if (server === undefined) return;
+  ledger = await movableLedger(server.url, 'ioredis');
+  ledger.setClock(start);
+});
+afterAll(async () => {
+  await ledger?.end();
+  await server?.stop();
+});
+
+const recordOf = (key: string) => `${ledger.prefix}{0}r:${theNamespace}\0${key}`;
+
+test('of many claims in one batch only those lose whose key is taken', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  await ledger.empty();
+  const [store, other] = [await ledger.open(), await ledger.open()];
+  await take(other, { key: 'mail.send/=7' });
+  const requests = Array.from({ length: 40 }, (_, n) => claimRequest({ key: `mail.send/=${n}` }));
+  const answers = await Promise.all(requests.map((request) => store.claim(request)));
+  expect(answers.flatMap(({ won }, n) => (won ? [] : [n]))).toEqual([7]);
+  for (const [n, { key, owner }] of requests.entries())
+    expect(await other.read(theNamespace, key)).toMatchObject({
+      status: 'running',
+      attempts: 1,
+      owner,
+      key: `mail.send/=${n}`,
+    });
+});
+
+test('of two claims of one record in one batch, by two forms of its key, one wins', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  await ledger.empty();
+  const store = await ledger.open();
+  await (await take(store, { key: 'mail.send/=old', crossing: true })).settle('released');
+  const answers = await Promise.all([
+    store.claim(claimRequest({ key: 'mail.send/=new', olderKeys: ['mail.send/=old'] })),
+    store.claim(claimRequest({ key: 'mail.send/=old' })),
+  ]);
+  expect(answers.filter(({ won }) => won)).toHaveLength(1);
+});
+
+test('of many settlements in one batch only that one is refused whose record was taken over', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  await ledger.empty();
+  const [store, other] = [await ledger.open(), await ledger.open()];
+  const holders = await Promise.all(
+    Array.from({ length: 20 }, (_, n) =>
+      take(store, { key: `mail.send/=${n}`, leaseMs: n === 3 ? 1_000 : 60_000 }),
+    ),
+  );
+  ledger.setClock(start + 1_500);
+  const taker = await take(other, { key: 'mail.send/=3' });
+  const answers = await Promise.all(holders.map((holder) => holder.succeed('"mine"')));
+  expect(answers.flatMap(({ settled }, n) => (settled ? [] : [n]))).toEqual([3]);
+  expect(await other.read(theNamespace, 'mail.send/=3')).toMatchObject({
+    fence: taker.fence,
+    status: 'running',
+  });
+  ledger.setClock(start);
+});
+
+test('retention finds every record of a batch, whatever it is called, and leaves nothing behind', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  await ledger.empty();
+  const [store, other] = [await ledger.open(), await ledger.open()];
+  const names = [
+    '',
+    'a',
+    'ä',
+    'äö',
+    'å',
+    '😀',
+    '😁',
+    '12:3',
+    '\n',
+    '\0z',
+    'x'.repeat(500),
+    `${'x'.repeat(500)}y`,
+  ];
+  await take(other, { key: 'mail.send/=åtaken' });
+  const keys = names.map((name) => `mail.send/=${name}`);
+  const [holders] = await Promise.all([
+    Promise.all(keys.map((key) => take(store, { key, crossing: true }))),
+    store.claim(claimRequest({ key: 'mail.send/=åtaken' })),
+  ]);
+  await Promise.all(holders.map((holder) => holder.succeed()));
+  expect(await ledger.ask('keys', `${ledger.prefix}{0}due:*`)).toHaveLength(2);
+  ledger.setClock(start + day);
+  // Whoever knew the server's clock before takes no part: by theirs it was set.
+  const later = await ledger.open();
+  let removed = 0;
+  for (let count = -1; count !== 0; removed += count) count = await later.prune(5);
+  expect(removed).toBe(names.length + 1);
+  const left = (await ledger.ask('keys', `${ledger.prefix}{*`)) as string[];
+  expect(left.sort()).toEqual([`${ledger.prefix}{0}meta`, `${ledger.prefix}{0}namespaces`]);
+  ledger.setClock(start);
+});
+
+test('a record that was changed by hand, or put in the place of another, is refused and not replayed', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  await ledger.empty();
+  const [store, other] = [await ledger.open(), await ledger.open()];
+  const [first, second] = ['mail.send/=1', 'mail.send/=2'] as const;
+  for (const key of [first, second]) await (await take(store, { key })).succeed('"paid 10"');
+  const packed = String(await ledger.ask('get', recordOf(first)));
+  const refused = expect.objectContaining({ code: 'STORE_UNAVAILABLE', retriable: false });
+  for (const changed of [packed.replace('paid 10', 'paid 99'), packed.slice(0, -1), 'x', '']) {
+    await ledger.ask('set', recordOf(first), changed);
+    await expect(other.claim(claimRequest({ key: first }))).rejects.toEqual(refused);
+    await expect(other.read(theNamespace, first)).rejects.toEqual(refused);
+  }
+  await ledger.ask('set', recordOf(second), packed);
+  await expect(other.claim(claimRequest({ key: second }))).rejects.toEqual(refused);
+  await ledger.ask('set', recordOf(first), packed);
+  expect(await other.read(theNamespace, first)).toMatchObject({ status: 'succeeded' });
+});
