@@ -1,6 +1,13 @@
 // One script does a whole batch in bulk: no record is told what happened to another, and none is lost to retention.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { claimRequest, day, take, theNamespace } from '../../src/testing/store-contract/attempt.ts';
+import { systemRandom } from '../../src/core/clock.ts';
+import type { Found } from '../../src/store/far-backend.ts';
+import { claim } from '../../src/store/rules/claim.ts';
+import type { Row } from '../../src/store/store.ts';
+import { connectionOf } from '../../src/stores/redis/client.ts';
+import { exchanger, runBy } from '../../src/stores/redis/exchange.ts';
+import { identify, type Run } from '../../src/stores/redis/incarnation.ts';
+import { claimRequest, day, take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
 import { movableLedger, type RedisLedger } from './redis-ledger.ts';
 
@@ -38,16 +45,28 @@ test('of many claims in one batch only those lose whose key is taken', async (co
     });
 });
 
-test('of two claims of one record in one batch, by two forms of its key, one wins', async (context) => {
+test('of two swaps of one record in one batch, new or not, one is done', async (context) => {
   if (server === undefined) return context.skip('there is no Redis');
   await ledger.empty();
-  const store = await ledger.open();
-  await (await take(store, { key: 'mail.send/=old', crossing: true })).settle('released');
-  const answers = await Promise.all([
-    store.claim(claimRequest({ key: 'mail.send/=new', olderKeys: ['mail.send/=old'] })),
-    store.claim(claimRequest({ key: 'mail.send/=old' })),
-  ]);
-  expect(answers.filter(({ won }) => won)).toHaveLength(1);
+  const connection = connectionOf(ledger.client);
+  const run: Run = (script, keys, args) => runBy(connection.send, script, keys, args);
+  const known = await identify(run, { prefix: ledger.prefix, isCluster: false, random: systemRandom });
+  const { exchange } = exchanger(false);
+  const now = Date.now();
+  const time = { wall: now, mono: now, boot: 'store', steady: true };
+  const about = { events: [], beside: [], at: now - 1_000, until: now + 60_000 };
+  const claimed = (revision: number, before?: Found) => {
+    const { row } = claim(undefined, claimRequest({ crossing: true }), time, 0);
+    const write = { ...about, before, row: row as Row, revision };
+    return { namespace: theNamespace, key: theKey, write };
+  };
+  const first = await exchange(connection, known, [claimed(1), claimed(2)]);
+  expect(first.answers).toMatchObject([{ done: true }, { done: false, found: { revision: 1 } }]);
+  const [{ write }] = [claimed(1)];
+  const second = await exchange(connection, known, [claimed(3, write), claimed(4, write)]);
+  expect(second.answers).toMatchObject([{ done: true }, { done: false, found: { revision: 3 } }]);
+  // A driver that has lost its connection may send the same once more.
+  expect((await exchange(connection, known, [claimed(3, write)])).answers).toEqual([{ done: true }]);
 });
 
 test('of many settlements in one batch only that one is refused whose record was taken over', async (context) => {

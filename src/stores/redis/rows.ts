@@ -5,39 +5,28 @@ import { crc32 } from 'node:zlib';
 import type { Found } from '../../store/far-backend.ts';
 import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
+import { numbersIn, toBase36 } from './base36.ts';
 import { nameOf } from './names.ts';
 
 /** What a packed record starts with as long as nobody else has written it. */
 export function headOf(revision: number): string {
-  return `${revision.toString(36)}\n`;
+  return `${toBase36(revision)}\n`;
 }
 
 /** The checksum covers the name too: a value that was copied to another key is refused. */
 export function pack(row: Row, revision: number): string {
-  const [
-    status,
-    flags,
-    fence,
-    token,
-    version,
-    owner,
-    created,
-    settled,
-    expires,
-    args,
-    content,
-    result,
-    asker,
-    more,
-  ] = columnsOf(row);
+  const columns = columnsOf(row);
+  const [status, flags, fence, token, version, owner, created, settled, expires] = columns;
+  const [, , , , , , , , , args, content, result, asker, more] = columns;
   const numbers = `${short(created)},${short(status)},${short(flags)},${short(fence)},${short(settled)},${short(expires)}`;
   const lengths = trimmed(
     `${sizeOf(args)},${sizeOf(content)},${sizeOf(result)},${sizeOf(asker)},${sizeOf(more)}`,
   );
   const names = `${tokenIn(token)},${escaped(version)},${escaped(owner)}`;
   const texts = `${args ?? ''}${content ?? ''}${result ?? ''}${asker ?? ''}${more ?? ''}`;
-  const body = `${headOf(revision)}${numbers},${lengths}\n${names}\n${texts}`;
-  return `${body}\n${checkOf(row.namespace, row.key, body)}`;
+  const name = nameOf(row.namespace, row.key);
+  const whole = `${name}${headOf(revision)}${numbers},${lengths}\n${names}\n${texts}`;
+  return `${whole.slice(name.length)}\n${toBase36(crc32(whole))}`;
 }
 
 /** A record that semel did not write, or that was changed since, is reported as an error of Redis would be. */
@@ -51,41 +40,49 @@ export function unpack(namespace: string, key: string, packed: string): Found {
 
 function unpacked(namespace: string, key: string, packed: string): Found {
   const end = packed.lastIndexOf('\n');
-  if (packed.slice(end + 1) !== checkOf(namespace, key, packed.slice(0, end)))
+  if (packed.slice(end + 1) !== toBase36(crc32(nameOf(namespace, key) + packed.slice(0, end))))
     throw new Error('its checksum does not match');
-  const [revision, head, names] = packed.split('\n', 3) as [string, string, string];
-  const [created, status, flags, fence, settled, expires, ...lengths] = head.split(',').map(long);
-  const [token, version, owner] = names.split(',').map(unescaped);
-  let start = revision.length + head.length + names.length + 3;
-  const texts = textColumns.map((index) => {
-    const length = lengths[index] ?? null;
+  const headEnd = packed.indexOf('\n');
+  const numbersEnd = packed.indexOf('\n', headEnd + 1);
+  const namesEnd = packed.indexOf('\n', numbersEnd + 1);
+  const [revision] = numbersIn(packed, 0, headEnd) as [number];
+  const numbers = numbersIn(packed, headEnd + 1, numbersEnd);
+  const [created, status, flags, fence] = numbers as [number, number, number, number];
+  const names = packed.slice(numbersEnd + 1, namesEnd).split(',');
+  const [token, version, owner] = names.map(unescaped) as [string, string, string];
+  let start = namesEnd + 1;
+  const text = (nth: number): string | null => {
+    const length = numbers[nth] ?? null;
     if (length === null) return null;
     start += length;
     return packed.slice(start - length, start);
-  });
-  const hex = token ? tokenOf(token) : null;
-  const columns = [status, flags, fence, hex, version, owner, created, settled, expires, ...texts];
-  return { row: rowOf(namespace, key, columns as Columns), revision: long(revision) as number };
-}
-
-/** Arguments, content, result, asker, more. */
-const textColumns = [0, 1, 2, 3, 4];
-
-function checkOf(namespace: string, key: string, body: string): string {
-  return crc32(body, crc32(nameOf(namespace, key))).toString(36);
+  };
+  const columns: Columns = [
+    status,
+    flags,
+    fence,
+    token === '' ? null : tokenOf(token),
+    version,
+    owner,
+    created,
+    numbers[4] ?? null,
+    numbers[5] ?? null,
+    text(6),
+    text(7),
+    text(8),
+    text(9),
+    text(10),
+  ];
+  return { row: rowOf(namespace, key, columns), revision };
 }
 
 /** Numbers take two thirds of the room so. */
-export function short(value: number | null | undefined): string {
-  return value === null || value === undefined ? '' : value.toString(36);
-}
-
-function long(text: string): number | null {
-  return text === '' ? null : Number.parseInt(text, 36);
+export function short(value: number | null): string {
+  return value === null ? '' : toBase36(value);
 }
 
 function sizeOf(text: string | null): string {
-  return text === null ? '' : text.length.toString(36);
+  return text === null ? '' : toBase36(text.length);
 }
 
 /** Without the commas at its end. */

@@ -115,12 +115,10 @@ if new > 0 then
   end
   local isAllNew = may and redis.call('MSETNX', unpack(all)) == 1
   if isAllNew then count() end
-  for i = 1, new do
+  for i = 1, isAllNew and 0 or new do
     local record, row = KEYS[k + i], ARGV[a + i]
-    local found = not isAllNew and redis.call('GET', record)
-    if isAllNew then
-      done[i] = true
-    elseif may and not found then
+    local found = redis.call('GET', record)
+    if may and not found then
       count()
       redis.call('SET', record, row)
       done[i] = true
@@ -132,7 +130,7 @@ if new > 0 then
   for g = 1, lists do
     local records, last = {}, n + tonumber(ARGV[groups + 1])
     for i = n + 1, last do
-      if done[i] then records[#records + 1] = KEYS[k + i] end
+      if isAllNew or done[i] then records[#records + 1] = KEYS[k + i] end
     end
     if #records > 0 then file(KEYS[1], KEYS[3 + g], ARGV[groups], records, from, tonumber(ARGV[groups + 2])) end
     n, groups = last, groups + 3
