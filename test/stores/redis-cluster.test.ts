@@ -72,6 +72,14 @@ for (const [driver, asked] of Object.entries(topics)) {
   });
 }
 
+test('a ledger in a cluster is not moved as it is', async (context) => {
+  if (cluster === undefined) return context.skip('there is no Redis');
+  const store = redisStore({ client: clients.get('ioredis') as RedisClient, prefix: newPrefix() });
+  await take(store);
+  await expect(store.raw?.seal('elsewhere')).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
+  await take(store, { key: 'mail.send/=2' });
+});
+
 test('records are spread over all servers', async (context) => {
   if (cluster === undefined) return context.skip('there is no Redis');
   const prefix = newPrefix();

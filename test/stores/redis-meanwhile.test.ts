@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { redisStore } from 'semel/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { remove, type Script, swap } from '../../src/stores/redis/scripts.ts';
+import { remove, type Script, stand, swap } from '../../src/stores/redis/scripts.ts';
 import { claimRequest, take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
 
@@ -23,6 +23,7 @@ afterAll(async () => {
 async function interrupted(
   script: Script,
   meanwhile: (other: ReturnType<typeof redisStore>) => Promise<unknown>,
+  isNew = false,
 ) {
   names += 1;
   const prefix = `ledger-${names}`;
@@ -39,7 +40,7 @@ async function interrupted(
   };
   const store = redisStore({ client: slow, prefix });
   // Its first claim of all learns from which fence on the ledger counts.
-  await take(store, { key: 'mail.send/=first' });
+  if (!isNew) await take(store, { key: 'mail.send/=first' });
   isDone = false;
   return { store, other, wasDone: () => isDone };
 }
@@ -85,4 +86,18 @@ test('a decision that arrives too late is made again', async (context) => {
   // By the store's clock, at the moment at which it was written.
   expect(createdAt).toBeGreaterThanOrEqual(resumedAt);
   expect(readAt).toBe(createdAt);
+});
+
+test('a ledger is not sealed for one place by a copy that has seen it before it was sealed for another', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  const { store, other } = await interrupted(stand, (another) => another.raw?.seal('here') as Promise<void>);
+  await expect(store.raw?.seal('there')).rejects.toMatchObject({ code: 'STORE_MOVED' });
+  expect((await other.raw?.about())?.movedTo).toBe('here');
+});
+
+test('a ledger in which somebody has just made a record is not filled', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  const { store, other } = await interrupted(stand, (another) => take(another), true);
+  await expect(store.raw?.fill('another')).rejects.toThrow(/has records/);
+  expect((await other.read(theNamespace, theKey))?.status).toBe('running');
 });

@@ -118,16 +118,12 @@ function closedBy(code: string | undefined, where: string, cause: string): Semel
   return code === 'SEMELNOTFILLING' ? notFilling(where) : undefined;
 }
 
-/**
- * In a cluster one bucket may be closed already and another not yet: whoever asked about the other is told by itself, or
- * claims would be left there that nobody runs.
- */
-export function judge(error: unknown, where: string, isCluster = false): Judgement {
+export function judge(error: unknown, where: string): Judgement {
   if (isSemelError(error)) return { error, concernsAll: true };
   const cause = error instanceof Error ? error.message || String(error) : String(error);
   const code = replyCodeOf(error);
   const refused = closedBy(code, ledgerAt(where), cause);
-  if (refused !== undefined) return { error: refused, concernsAll: !isCluster };
+  if (refused !== undefined) return { error: refused, concernsAll: true };
   const told = code === undefined ? undefined : (byCode[code] ?? (code === 'ASK' ? byCode.MOVED : undefined));
   if (told !== undefined) {
     const [kind, happened, details] = told;

@@ -6,7 +6,6 @@ import { SemelError } from '../../core/errors.ts';
 import type { Reply } from './client.ts';
 import { clusterBuckets, type Names, namesOf } from './names.ts';
 import { accept, begin, descriptionFields, layoutVersion, type Script } from './scripts.ts';
-import { catchUp, latestOf } from './standing.ts';
 
 export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<Reply>;
 
@@ -66,10 +65,10 @@ export async function inspect(
   who: 'users' | 'whoever',
 ): Promise<Inspected> {
   const found = checked(await metasOf(run, options, before === undefined), before);
-  const { closed } = latestOf(found.metas);
-  if (who === 'users' && closed !== null) throw new Error(`SEMEL${closed}`);
+  const closed = found.metas.find((meta) => meta.closed !== null)?.closed;
+  if (who === 'users' && closed) throw new Error(`SEMEL${closed}`);
   if (found.metas.some(({ writer }) => writer > layoutVersion)) throw new Error('SEMELOLD');
-  return (await catchUp(run, found)) ? inspect(run, options, found.known, who) : found;
+  return found;
 }
 
 /** Undefined: there is none, and none is begun. */

@@ -1,5 +1,4 @@
-// The raw side of the Redis store. What concerns many buckets is one step in each of them: a record and its history lie in
-// one, and a copy asks again for whatever was not done.
+// The raw side of the Redis store, for `semel store copy`, which reaches one server by its URL: the ledger is one bucket.
 
 import type { Random } from '../../core/clock.ts';
 import {
@@ -18,6 +17,7 @@ import { dueSlot } from './due.ts';
 import { judge, ledgerAt } from './failure.ts';
 import {
   type BucketMeta,
+  type Incarnation,
   type Inspected,
   inspect,
   inspectIfAny,
@@ -28,14 +28,14 @@ import { type Names, nameOf, namesOf, partsOf } from './names.ts';
 import { pack, packNoted, short, unpack, unpackEvent } from './rows.ts';
 import { scan } from './scan.ts';
 import { layoutVersion, look, read, refill, statuses } from './scripts.ts';
-import { change, isFillingWord, standingOf } from './standing.ts';
+import { change, standingOf } from './standing.ts';
 
 export interface RedisRawOptions {
   readonly run: Run;
   readonly send: (key: string, command: readonly string[]) => Promise<Reply>;
   nodes(): Promise<readonly Node[]>;
-  /** The checks of opening. Answers whether it is a cluster. */
-  open(): Promise<boolean>;
+  /** The checks of opening; refuses a cluster. */
+  open(): Promise<void>;
   readonly prefix: string;
   readonly where: string;
   readonly address: string;
@@ -52,7 +52,7 @@ const openCodes = (['running', 'unknown'] as const).map((status) => short(status
 export function redisRaw(options: RedisRawOptions): Raw {
   const { run, send, prefix, random } = options;
   const where = ledgerAt(options.where);
-  let opening: Promise<boolean> | undefined;
+  let opening: Promise<void> | undefined;
   let ledger: Inspected | undefined;
   /** The names of the pages that follow, and where they start. */
   const begun = new Map<string, { readonly all: readonly string[]; readonly start: number }>();
@@ -81,24 +81,14 @@ export function redisRaw(options: RedisRawOptions): Raw {
     abandon: (from) => stand((standing) => givenUp(standing, from)),
 
     write: (from, { put = [], remove = [], floor = 0 }) =>
-      inLedger(async (inspected) => {
-        const { names } = inspected.known;
-        const come = Map.groupBy(put, ({ row }) => names.bucketOf(row.namespace, row.key));
-        const go = Map.groupBy(remove, ({ namespace, key }) => names.bucketOf(namespace, key));
-        const buckets = floor > 0 ? inspected.metas.keys() : new Set([...come.keys(), ...go.keys()]);
-        await Promise.all(
-          [...buckets].map((bucket) =>
-            fillBucket(inspected, bucket, from, floor, come.get(bucket) ?? [], go.get(bucket) ?? []),
-          ),
-        );
-      }),
+      inLedger(({ known }) => fillIn(known, from, floor, put, remove)),
   };
 
   async function asked<T>(question: (as: LedgerOptions) => Promise<T>): Promise<T> {
     opening ??= options.open();
     try {
-      const isCluster = await opening;
-      return await question({ prefix, isCluster, random });
+      await opening;
+      return await question({ prefix, isCluster: false, random });
     } catch (error) {
       opening = undefined;
       throw judge(error, options.where).error;
@@ -119,38 +109,34 @@ export function redisRaw(options: RedisRawOptions): Raw {
     return asked(async (as) => {
       for (let tries = 1; ; tries += 1) {
         ledger = await inspect(run, as, ledger?.known, 'whoever');
-        if (await change(run, ledger, await becomes(standingOf(ledger.metas), ledger))) return;
+        const meta = metaOf(ledger);
+        if (await change(run, ledger.known, meta, await becomes(standingOf(meta), ledger))) return;
         if (tries >= mostTries) throw new Error('the ledger is being written to without a pause');
       }
     });
   }
 
-  async function closedFor(from: string, standing: Standing, inspected: Inspected): Promise<Standing> {
-    if (inspected.metas.every(({ closed }) => isFillingWord(closed)))
-      return beginFilling(standing, from, false, where);
-    const isEmpty = (await namesIn(inspected.known.names)).length === 0;
-    const open = { ...standing, filling: false };
-    // A program that knew it before made a record in a bucket that was not closed yet. That is no record of a copy.
-    if (standing.filling && !isEmpty) await change(run, inspected, { ...open, cameFrom: null });
-    return beginFilling(open, from, isEmpty, where);
+  async function closedFor(from: string, standing: Standing, { known }: Inspected): Promise<Standing> {
+    const isEmpty = !standing.filling && (await namesIn(known.names)).length === 0;
+    return beginFilling(standing, from, isEmpty, where);
   }
 
   async function about(inspected: Inspected | undefined): Promise<About> {
     const names = inspected?.known.names ?? namesOf(prefix, 1);
     const all = inspected === undefined ? [] : await namesIn(names);
-    const metas = inspected?.metas ?? [];
+    const meta = inspected && metaOf(inspected);
     ledger = inspected;
     return {
-      ...(inspected === undefined ? nothingThere : standingOf(metas)),
+      ...(meta === undefined ? nothingThere : standingOf(meta)),
       address: options.address,
-      schema: metas[0]?.writer ?? 0,
+      schema: meta?.writer ?? 0,
       known: layoutVersion,
-      floor: Math.max(0, ...metas.map(({ floor }) => floor)),
+      floor: meta?.floor ?? 0,
       records: all.length,
       open: (await openAmong(names, all)).length,
       bytes: undefined,
-      now: await nowOf(names, 0),
-      lossAccepted: acceptedIn(metas[0]),
+      now: await nowOf(names),
+      lossAccepted: acceptedIn(meta),
     };
   }
 
@@ -180,79 +166,68 @@ export function redisRaw(options: RedisRawOptions): Raw {
     return going;
   }
 
-  /** By bucket, so that a page is of few of them. */
   async function namesIn(names: Names): Promise<readonly string[]> {
     const all = new Set<string>();
     for await (const some of scan(await options.nodes(), names)) for (const name of some) all.add(name);
-    return [...byBucket(names, [...all])].sort(([a], [b]) => a - b).flatMap(([, some]) => some);
+    return [...all];
   }
 
   async function openAmong(names: Names, all: readonly string[]): Promise<readonly string[]> {
     const open: string[] = [];
-    for (const [bucket, some] of byBucket(names, all)) {
-      for (let start = 0; start < some.length; start += chunk) {
-        const part = some.slice(start, start + chunk);
-        const codes = await run(
-          statuses,
-          part.map((name) => names.record(bucket, name)),
-          [],
-        );
-        open.push(...part.filter((_, index) => openCodes.includes(String(codes)[index] as string)));
-      }
+    for (let start = 0; start < all.length; start += chunk) {
+      const part = all.slice(start, start + chunk);
+      const records = part.map((name) => names.record(0, name));
+      const codes = String(await run(statuses, records, []));
+      open.push(...part.filter((_, index) => openCodes.includes(codes[index] as string)));
     }
     return open;
   }
 
   async function found(names: Names, all: readonly string[]): Promise<readonly (RawRecord | undefined)[]> {
-    const records = new Map<string, RawRecord>();
-    await Promise.all(
-      [...byBucket(names, all)].map(async ([bucket, some]) => {
-        const keys = some.flatMap((name) => [names.record(bucket, name), names.events(bucket, name)]);
-        const [now, ...values] = (await run(read, keys, [])) as [number, ...(string | null | string[])[]];
-        const time = { ...clockAt(now), wall: now, steady: true };
-        for (const [index, name] of some.entries()) {
-          const value = values[2 * index];
-          if (typeof value !== 'string') continue;
-          const parts = partsOf(name);
-          const events = (values[2 * index + 1] as string[]).map((event) => unpackEvent(...parts, event));
-          records.set(name, rawOf(unpack(...parts, value).row, events, time));
-        }
-      }),
-    );
-    return all.map((name) => records.get(name));
+    if (all.length === 0) return [];
+    const keys = all.flatMap((name) => [names.record(0, name), names.events(0, name)]);
+    const [now, ...values] = (await run(read, keys, [])) as [number, ...(string | null | string[])[]];
+    const time = { ...clockAt(now), wall: now, steady: true };
+    return all.map((name, index) => {
+      const value = values[2 * index];
+      if (typeof value !== 'string') return undefined;
+      const parts = partsOf(name);
+      const events = (values[2 * index + 1] as string[]).map((event) => unpackEvent(...parts, event));
+      return rawOf(unpack(...parts, value).row, events, time);
+    });
   }
 
-  async function fillBucket(
-    { known: { names, of, saw } }: Inspected,
-    bucket: number,
+  async function fillIn(
+    { names, of, saw }: Incarnation,
     from: string,
     floor: number,
     come: readonly RawRecord[],
     go: readonly Name[],
   ): Promise<void> {
-    const clock = clockAt(await nowOf(names, bucket));
-    const { id, seq } = of(bucket);
-    const keys = [names.slots(bucket), names.meta(bucket), names.namespaces(bucket)];
-    const args = [id, seq, layoutVersion, from, floor, names.nameStart(bucket), come.length].map(String);
+    if (come.length === 0 && go.length === 0 && floor === 0) return;
+    const clock = clockAt(await nowOf(names));
+    const { id, seq } = of(0);
+    const keys = [names.slots(0), names.meta(0), names.namespaces(0)];
+    const args = [id, seq, layoutVersion, from, floor, names.nameStart(0), come.length].map(String);
     for (const record of come) {
       const row = rowFrom(record, clock);
       const name = nameOf(row.namespace, row.key);
-      const key = names.record(bucket, name);
+      const key = names.record(0, name);
       const slot = dueSlot(row);
       const revision = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
-      keys.push(key, slot === undefined ? key : names.due(bucket, String(slot)), names.events(bucket, name));
+      keys.push(key, slot === undefined ? key : names.due(0, String(slot)), names.events(0, name));
       args.push(slot === undefined ? '' : String(slot), row.namespace, pack(row, revision));
       args.push(String(record.events.length), ...record.events.map(packNoted));
     }
     for (const { namespace, key } of go) {
       const name = nameOf(namespace, key);
-      keys.push(names.record(bucket, name), names.events(bucket, name));
+      keys.push(names.record(0, name), names.events(0, name));
     }
-    saw(bucket, Number(await run(refill, keys, args)));
+    saw(0, Number(await run(refill, keys, args)));
   }
 
-  async function nowOf(names: Names, bucket: number): Promise<number> {
-    const [now] = (await run(look, [names.record(bucket, '')], [])) as [number];
+  async function nowOf(names: Names): Promise<number> {
+    const [now] = (await run(look, [names.record(0, '')], [])) as [number];
     return now;
   }
 }
@@ -264,8 +239,8 @@ function clockAt(now: number): { mono: number; boot: string } {
   return { mono: now, boot: 'store' };
 }
 
-function byBucket(names: Names, all: readonly string[]): ReadonlyMap<number, readonly string[]> {
-  return Map.groupBy(all, (name) => names.bucketOf(...partsOf(name)));
+function metaOf({ metas }: Inspected): BucketMeta {
+  return metas[0] as BucketMeta;
 }
 
 function acceptedIn(meta: BucketMeta | undefined): About['lossAccepted'] {

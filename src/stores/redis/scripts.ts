@@ -280,17 +280,16 @@ redis.call('HSET', KEYS[2], 'id', ARGV[1], 'seq', 0, 'floor', string.format('%.0
 return 1`);
 
 /**
- * Another standing, if the bucket has not heard of this change or a later one. KEYS: slots, meta. ARGV: id, seen, writer,
- * turn, closed, from, the count of writes that it must still have (empty: any). Answers 1 where it is done, 0 where it was
- * late, -1 where somebody wrote meanwhile; and seq.
+ * Another standing, if nobody has changed it since. KEYS: slots, meta. ARGV: id, seen, writer, count of changes, closed, from,
+ * the count of writes that it must still have (empty: any). Answers 1 where it is done, else 0; and seq.
  */
 export const stand: Script = script(`${sameLedger}
-if tonumber(redis.call('HGET', KEYS[2], 'turn') or 0) >= tonumber(ARGV[4]) then return {0, meta[2]} end
-if ARGV[7] ~= '' and ARGV[7] ~= meta[2] then return {-1, meta[2]} end
+if (redis.call('HGET', KEYS[2], 'turn') or '0') ~= ARGV[4] then return {0, meta[2]} end
+if ARGV[7] ~= '' and ARGV[7] ~= meta[2] then return {0, meta[2]} end
 redis.call('HDEL', KEYS[2], 'closed', 'from')
 if ARGV[5] ~= '' then redis.call('HSET', KEYS[2], 'closed', ARGV[5]) end
 if ARGV[6] ~= '' then redis.call('HSET', KEYS[2], 'from', ARGV[6]) end
-redis.call('HSET', KEYS[2], 'turn', ARGV[4])
+redis.call('HINCRBY', KEYS[2], 'turn', 1)
 return {1, redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
 
 /** As they lie there, each with its history. KEYS: of each: record, events. Answers now; of each: record, events. */

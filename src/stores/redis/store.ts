@@ -2,6 +2,7 @@
 // compares first, with the revision that was seen, the time that was meant and the ledger that is known.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
+import { SemelError } from '../../core/errors.ts';
 import { fullAddress, shownAddress } from '../../store/address.ts';
 import type { FarBackend, Found, Swap } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
@@ -55,6 +56,16 @@ export function redisStore(options: RedisStoreOptions): RedisStore {
 interface RedisBackend extends Pick<RedisStore, 'acceptLoss'> {
   readonly backend: FarBackend;
   readonly raw: Raw;
+}
+
+function notMoved(where: string): SemelError {
+  return new SemelError(
+    'STORE_UNSAFE',
+    `The ledger in the Redis cluster at ${where} cannot be moved as it is.`,
+    {
+      next: 'Nothing was changed. Export its records, and import them into another ledger.',
+    },
+  );
 }
 
 function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random): RedisBackend {
@@ -144,9 +155,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
       close: way.end,
       judge: (error) =>
         // What is under way is settled all the same: it is asked again without the new claims beside it.
-        error === settings.refusal()
-          ? { error, concernsAll: false }
-          : judge(error, where, (incarnation?.names.buckets ?? 1) > 1),
+        error === settings.refusal() ? { error, concernsAll: false } : judge(error, where),
     },
     raw: redisRaw({
       run,
@@ -154,7 +163,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
       nodes,
       async open() {
         await factsOfServers();
-        return (await connection()).isCluster;
+        if ((await connection()).isCluster) throw notMoved(where);
       },
       prefix,
       where,
