@@ -1,7 +1,7 @@
 // One script does a whole batch in bulk: no record is told what happened to another, and none is lost to retention.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemRandom } from '../../src/core/clock.ts';
-import type { Found } from '../../src/store/far-backend.ts';
+import type { Found, Swap, Write } from '../../src/store/far-backend.ts';
 import { claim } from '../../src/store/rules/claim.ts';
 import type { Row } from '../../src/store/store.ts';
 import { connectionOf } from '../../src/stores/redis/client.ts';
@@ -45,8 +45,8 @@ test('of many claims in one batch only those lose whose key is taken', async (co
     });
 });
 
-test('of two swaps of one record in one batch, new or not, one is done', async (context) => {
-  if (server === undefined) return context.skip('there is no Redis');
+/** The ledger as the store asks it, without rules and memory in front. */
+async function backend() {
   await ledger.empty();
   const connection = connectionOf(ledger.client);
   const run: Run = (script, keys, args) => runBy(connection.send, script, keys, args);
@@ -54,19 +54,46 @@ test('of two swaps of one record in one batch, new or not, one is done', async (
   const { exchange } = exchanger(false);
   const now = Date.now();
   const time = { wall: now, mono: now, boot: 'store', steady: true };
-  const about = { events: [], beside: [], at: now - 1_000, until: now + 60_000 };
-  const claimed = (revision: number, before?: Found) => {
-    const { row } = claim(undefined, claimRequest({ crossing: true }), time, 0);
-    const write = { ...about, before, row: row as Row, revision };
-    return { namespace: theNamespace, key: theKey, write };
+  const { row } = claim(undefined, claimRequest({ crossing: true }), time, 10) as { row: Row };
+  return {
+    now,
+    /** A write of this revision. */
+    write: (revision: number, over: Partial<Write> & { key?: string } = {}): Swap & { write: Write } => {
+      const { key = theKey, ...rest } = over;
+      const about = { before: undefined, events: [], beside: [], at: now - 1_000, until: now + 60_000 };
+      return { namespace: theNamespace, key, write: { ...about, row: { ...row, key }, revision, ...rest } };
+    },
+    done: async (...swaps: Swap[]) =>
+      (await exchange(connection, known, swaps)).answers.map(({ done }) => done),
   };
-  const first = await exchange(connection, known, [claimed(1), claimed(2)]);
-  expect(first.answers).toMatchObject([{ done: true }, { done: false, found: { revision: 1 } }]);
-  const [{ write }] = [claimed(1)];
-  const second = await exchange(connection, known, [claimed(3, write), claimed(4, write)]);
-  expect(second.answers).toMatchObject([{ done: true }, { done: false, found: { revision: 3 } }]);
+}
+
+test('of two swaps of one record in one batch, new or not, one is done', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  const { write, done } = await backend();
+  expect(await done(write(1), write(2))).toEqual([true, false]);
+  const before = write(1).write as Found;
+  expect(await done(write(3, { before }), write(4, { before }))).toEqual([true, false]);
   // A driver that has lost its connection may send the same once more.
-  expect((await exchange(connection, known, [claimed(3, write)])).answers).toEqual([{ done: true }]);
+  expect(await done(write(3, { before }))).toEqual([true]);
+});
+
+test('what is not done in bulk compares the time, the lowest fence and other records, too', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  const { now, write, done } = await backend();
+  await ledger.ask('hset', `${ledger.prefix}{0}meta`, 'floor', '10');
+  expect(await done(write(1, { key: 'mail.send/=1' }))).toEqual([true]);
+  const beside = [{ key: 'mail.send/=1', revision: 1 }];
+  const { row } = write(2).write;
+  const used = { ...(row as Row), fence: 10 };
+  expect(await done(write(2, { beside, until: now - 500 }))).toEqual([false]);
+  expect(await done(write(2, { beside, at: now + 50_000 }))).toEqual([false]);
+  expect(await done(write(2, { beside, row: used }))).toEqual([false]);
+  expect(await done(write(2, { row: used }))).toEqual([false]);
+  expect(await done(write(2, { beside: [{ key: 'mail.send/=1', revision: 2 }] }))).toEqual([false]);
+  expect(await done(write(2, { beside: [{ key: 'mail.send/=2', revision: 1 }] }))).toEqual([false]);
+  expect(await done(write(2, { beside: [{ key: 'mail.send/=1', revision: undefined }] }))).toEqual([false]);
+  expect(await done(write(2, { beside }))).toEqual([true]);
 });
 
 test('of many settlements in one batch only that one is refused whose record was taken over', async (context) => {
