@@ -3,11 +3,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemRandom } from '../../src/core/clock.ts';
 import type { Found, Swap, Write } from '../../src/store/far-backend.ts';
 import { claim } from '../../src/store/rules/claim.ts';
-import type { Row } from '../../src/store/store.ts';
+import type { Row, StoredRecord } from '../../src/store/store.ts';
 import { connectionOf } from '../../src/stores/redis/client.ts';
 import { exchanger, runBy } from '../../src/stores/redis/exchange.ts';
 import { identify, type Run } from '../../src/stores/redis/incarnation.ts';
-import { claimRequest, day, take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
+import {
+  attemptOf,
+  claimRequest,
+  day,
+  minute,
+  take,
+  theKey,
+  theNamespace,
+} from '../../src/testing/store-contract/attempt.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
 import { movableLedger, type RedisLedger } from './redis-ledger.ts';
 
@@ -153,6 +161,22 @@ test('retention finds every record of a batch, whatever it is called, and leaves
   expect(removed).toBe(names.length + 3);
   const left = (await ledger.ask('keys', `${ledger.prefix}{*`)) as string[];
   expect(left.sort()).toEqual([`${ledger.prefix}{0}meta`, `${ledger.prefix}{0}namespaces`]);
+  ledger.setClock(start);
+});
+
+test('retention comes back to a record that it has seen in doubt', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  await ledger.empty();
+  const retention = { windowMs: minute, failureWindowMs: minute, keep: false, periodEndsAt: null };
+  const request = claimRequest({ crossing: true, retention });
+  const { record } = await (await ledger.open()).claim(request);
+  // A store that is opened anew each time: whoever knew the clock before would not believe it.
+  ledger.setClock(start + 10 * minute);
+  expect(await (await ledger.open()).prune(10)).toBe(0);
+  const holder = attemptOf(await ledger.open(), request, record as StoredRecord, false);
+  expect(await holder.succeed()).toMatchObject({ settled: true });
+  ledger.setClock(start + 20 * minute);
+  expect(await (await ledger.open()).prune(10)).toBe(1);
   ledger.setClock(start);
 });
 

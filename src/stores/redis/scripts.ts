@@ -17,7 +17,7 @@ local now = t[1] * 1000 + math.floor(t[2] / 1000)
 
 // A ledger that is not the one the caller knows, or that is behind what the caller has seen, has forgotten. That it has
 // is written down, for whoever comes new; but another ledger at this address is not ours to mark.
-const sameLedger = `local meta = redis.call('HMGET', KEYS[2], 'id', 'seq', 'floor', 'lost', 'closed', 'writer')
+const sameLedger = `local meta = redis.call('HMGET', KEYS[2], 'id', 'seq', 'floor', 'lost', 'closed', 'writer', 'evicted', 'start')
 local isOther = meta[1] and meta[1] ~= ARGV[1]
 if meta[4] or not meta[1] or isOther or tonumber(meta[2]) < tonumber(ARGV[2]) then
   if not meta[4] and not isOther then redis.call('HSET', KEYS[2], 'lost', ARGV[1]) end
@@ -41,9 +41,9 @@ local function evicted() return told('stats', 'evicted_keys:(%d+)') end
 local function start() return told('server', 'run_id:(%w+)') end
 `;
 const noEviction = `${told}local function hasEvicted()
-  local count, known = evicted(), redis.call('HMGET', KEYS[2], 'evicted', 'start')
-  if count == known[1] then return false end
-  local before = start() == known[2] and tonumber(known[1]) or 0
+  local count = evicted()
+  if count == meta[7] then return false end
+  local before = start() == meta[8] and tonumber(meta[7]) or 0
   if (tonumber(count) or 0) > before then return true end
   redis.call('HSET', KEYS[2], 'evicted', count, 'start', start())
   return false
@@ -86,8 +86,8 @@ export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[
  * others beside, their heads.
  * Answers now, floor, seq; then of each that was not done its number and what is there, or 0.
  */
-export const swap: Script = script(`${filing}${head}${noEviction}${clock}${sentinel}
-if ARGV[4] == '1' and hasEvicted() then
+export const swap: Script =
+  script(`${filing}${head}${clock}${sentinel}${noEviction}if ARGV[4] == '1' and hasEvicted() then
   redis.call('HSET', KEYS[2], 'lost', ARGV[1])
   return redis.error_reply('SEMELFORGOT')
 end
