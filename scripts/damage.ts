@@ -94,7 +94,7 @@ its value, or refused with STORE_UNSAFE; it may not run again, get another value
 ${table(tallies)}
 
 "No call affected": the damage lay where no record is, or where SQLite makes it good (its index is built anew). Pages that are
-exchanged, and keys that are removed by a program, are tried on ledgers of up to 1 MiB only, which are looked through when they
+exchanged, and records that are removed by a program, are tried on ledgers of up to 1 MiB only, which are looked through when they
 are opened: [what cannot be noticed](../stores.md#is-anything-missing).
 `;
 }

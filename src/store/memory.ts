@@ -99,7 +99,16 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
       time: now,
       floor,
       get: (namespace, key) => rows.get(at(namespace, key)),
-      put: (row) => void rows.set(at(row.namespace, row.key), row),
+      insert(row) {
+        const name = at(row.namespace, row.key);
+        if (rows.has(name)) return false;
+        rows.set(name, row);
+        return true;
+      },
+      put(row) {
+        rows.set(at(row.namespace, row.key), row);
+        return true;
+      },
       remove: (row) => void rows.delete(at(row.namespace, row.key)),
       raiseFloor: (fence) => {
         floor = Math.max(floor, fence);

@@ -28,7 +28,10 @@ export interface Transaction {
   readonly time: Time;
   readonly floor: number;
   get(namespace: string, key: string): Row | undefined;
-  put(row: Row): void;
+  /** False: there may be one with this key, and nothing was changed. */
+  insert(row: Row): boolean;
+  /** In the place of what `get` said. False: that is no longer so, and nothing was changed. */
+  put(row: Row): boolean;
   remove(row: Row): void;
   raiseFloor(fence: number): void;
   note(event: StoreEvent): void;
@@ -43,7 +46,7 @@ export type Urgency = 'holding' | 'claiming' | 'settling';
 
 export interface Backend {
   open(): Promise<StoreFacts>;
-  /** Runs `work` in one atomic step and answers once it is durable; may share the step with others. */
+  /** Opens if need be, runs `work` in one atomic step, and answers once it is durable; may share the step with others. */
   transact<T>(urgency: Urgency, work: (transaction: Transaction) => T): Promise<T>;
   /** Reads what is committed, without a lock. */
   peek(namespace: string, key: string): { row: Row | undefined; time: Time };
@@ -66,15 +69,7 @@ export function ruleStore(backend: Backend): Store {
     open: () => backend.open(),
 
     claim: Object.assign(
-      async (request: ClaimRequest) => {
-        await backend.open();
-        return backend.transact('claiming', (tx) => {
-          const own = tx.get(request.namespace, request.key);
-          if (request.olderKeys.length === 0 && !isLink(own))
-            return apply(tx, claim(own, request, tx.time, tx.floor));
-          return claimForms(tx, request);
-        });
-      },
+      (request: ClaimRequest) => backend.transact('claiming', (tx) => claimIn(tx, request)),
       { glance: (asking: Asking) => lostAlready(backend, asking) },
     ),
     renew: (request) => step('holding', request, (row, tx) => renew(row, request, tx.time)),
@@ -95,7 +90,6 @@ export function ruleStore(backend: Backend): Store {
       return damaged.length === 0 ? { items, next } : { items, next, damaged };
     },
     async append(events) {
-      await backend.open();
       await backend.transact('settling', (tx) => {
         for (const event of events) {
           // Of a record that was pruned meanwhile nothing is kept, and nobody would ever remove it.
@@ -111,10 +105,7 @@ export function ruleStore(backend: Backend): Store {
       await backend.open();
       return backend.namespaces();
     },
-    async prune(limit) {
-      await backend.open();
-      return backend.transact('settling', (tx) => prune(tx, limit));
-    },
+    prune: (limit) => backend.transact('settling', (tx) => prune(tx, limit)),
     async countExpired() {
       await backend.open();
       let count = 0;
@@ -136,19 +127,28 @@ export function ruleStore(backend: Backend): Store {
     }
   }
 
-  async function step<Answer>(
+  function step<Answer>(
     urgency: Urgency,
     { namespace, key }: { namespace: string; key: string },
     rule: (row: Row | undefined, tx: Transaction) => Step<Answer>,
   ): Promise<Answer> {
-    await backend.open();
-    return backend.transact(urgency, (tx) => apply(tx, rule(tx.get(namespace, key), tx)));
+    return backend.transact(urgency, (tx) => apply(tx, () => rule(tx.get(namespace, key), tx)));
   }
 }
 
 /** The request for an earlier form of its key. */
 function under(request: ClaimRequest, key: string): ClaimRequest {
   return key === request.key ? request : { ...request, key };
+}
+
+function claimIn(tx: Transaction, request: ClaimRequest): ClaimAnswer {
+  const { namespace, key, olderKeys } = request;
+  if (olderKeys.length > 0) return claimForms(tx, request);
+  // Usually nobody has been there: then no look is needed, and the first try decides.
+  const first = claim(undefined, request, tx.time, tx.floor);
+  if (first.row !== null && tx.insert(first.row)) return first.answer;
+  if (isLink(tx.get(namespace, key))) return claimForms(tx, request);
+  return apply(tx, () => claim(tx.get(namespace, key), request, tx.time, tx.floor));
 }
 
 function claimForms(tx: Transaction, request: ClaimRequest): ClaimAnswer {
@@ -163,7 +163,8 @@ function claimForms(tx: Transaction, request: ClaimRequest): ClaimAnswer {
     } else {
       const asked = under(request, forms.keys[step.form] as string);
       const floor = Math.max(tx.floor, rows[step.form]?.fence ?? 0);
-      return apply(tx, claim(step.row, asked, tx.time, step.row === undefined ? floor : tx.floor));
+      const made = claim(step.row, asked, tx.time, step.row === undefined ? floor : tx.floor);
+      if (isPut(tx, made)) return made.answer;
     }
   }
 }
@@ -182,17 +183,25 @@ function lostAlready(backend: Backend, asking: Asking): Loss | undefined {
   }
 }
 
-function apply<Answer>(tx: Transaction, step: Step<Answer>): Answer {
-  if (step.row !== null) tx.put(step.row);
-  for (const event of step.events) tx.note(event);
-  return step.answer;
+/** Decides again where what was decided by is no longer so. */
+function apply<Answer>(tx: Transaction, decide: () => Step<Answer>): Answer {
+  for (;;) {
+    const step = decide();
+    if (isPut(tx, step)) return step.answer;
+  }
+}
+
+function isPut(tx: Transaction, { row, events }: Step<unknown>): boolean {
+  if (row !== null && !tx.put(row)) return false;
+  for (const event of events) tx.note(event);
+  return true;
 }
 
 function prune(tx: Transaction, limit: number): number {
   let pruned = 0;
   for (const row of tx.due(limit)) {
     if (isTombstoneDue(row, tx.time)) {
-      tx.put(tombstone(row));
+      if (!tx.put(tombstone(row))) continue;
       tx.dropEvents(row, mereUse);
     } else if (isRemovable(row, tx.time)) {
       tx.raiseFloor(row.fence);

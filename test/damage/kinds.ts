@@ -104,13 +104,13 @@ export const kinds: readonly Kind[] = [
   },
   {
     name: 'a record deleted',
-    suits: always,
-    damage: (path, _, chance) => sql(path, `DELETE FROM closed WHERE id = ${1 + chance.whole(60)}`),
+    suits: isSmall,
+    damage: (path, _, chance) => sql(path, `DELETE FROM records WHERE id = ${1 + chance.whole(60)}`),
   },
   {
-    name: 'a key deleted',
-    suits: isSmall,
-    damage: (path, _, chance) => sql(path, `DELETE FROM keys WHERE id = ${1 + chance.whole(60)}`),
+    name: 'an open record deleted',
+    suits: always,
+    damage: (path, _, chance) => sql(path, `DELETE FROM records WHERE id = ${20 * (1 + chance.whole(5))}`),
   },
   {
     name: 'two keys exchanged',
@@ -121,10 +121,7 @@ export const kinds: readonly Kind[] = [
     name: 'a table dropped',
     suits: always,
     damage: (path, _, chance) =>
-      sql(
-        path,
-        `DROP TABLE ${chance.pick(['closed', 'keys', 'open', 'scopes', 'meta', 'expiry', 'events'])}`,
-      ),
+      sql(path, `DROP TABLE ${chance.pick(['records', 'scopes', 'meta', 'events'])}`),
   },
   { name: 'id: a bit flipped', suits: always, damage: (path, _, chance) => flip(`${path}.id`, chance) },
   { name: 'id: deleted', suits: always, damage: (path) => rmSync(`${path}.id`) },
@@ -185,6 +182,9 @@ function sql(path: string, statement: string): void {
 function exchange(path: string, one: number, other: number): void {
   sql(
     path,
-    `UPDATE keys SET id = CASE id WHEN ${one} THEN ${other} ELSE ${one} END WHERE id IN (${one}, ${other})`,
+    `CREATE TEMP TABLE names AS SELECT id, scope, key, key_sum FROM records WHERE id IN (${one}, ${other});
+     UPDATE records SET key_sum = key_sum + 100000 WHERE id IN (${one}, ${other});
+     UPDATE records SET (scope, key, key_sum) = (SELECT scope, key, key_sum FROM names WHERE names.id <> records.id)
+     WHERE id IN (${one}, ${other})`,
   );
 }

@@ -1,23 +1,21 @@
 -- What migrations 1 to 1 make of an empty file. Written by UPDATE=1 npx vitest run sqlite-schema.
 
-CREATE TABLE closed (
-  id INTEGER PRIMARY KEY,
-  status INTEGER NOT NULL,
-  flags INTEGER NOT NULL,
-  fence INTEGER NOT NULL,
-  token BLOB,
-  version TEXT NOT NULL,
-  owner TEXT NOT NULL,
-  created INTEGER NOT NULL,
-  settled INTEGER,
-  expires INTEGER,
-  args TEXT,
-  content TEXT,
-  result TEXT,
-  asker TEXT,
-  more TEXT,
-  sum INTEGER NOT NULL
-) STRICT;
+CREATE VIEW ledger AS SELECT
+  namespace,
+  contract || key AS key,
+  CASE status WHEN 0 THEN 'running' WHEN 1 THEN 'succeeded' WHEN 2 THEN 'failed' WHEN 3 THEN 'released'
+    ELSE 'unknown' END AS status,
+  fence,
+  version,
+  owner,
+  datetime(created / 1000, 'unixepoch') AS created,
+  datetime((created + settled) / 1000, 'unixepoch') AS settled,
+  datetime((created + expires) / 1000, 'unixepoch') AS expires,
+  args,
+  result,
+  asker,
+  more
+FROM records JOIN scopes ON scopes.id = scope;
 
 CREATE TABLE events (
   scope INTEGER NOT NULL,
@@ -31,27 +29,10 @@ CREATE TABLE events (
   PRIMARY KEY (scope, key, n)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE expiry (
-  hour INTEGER NOT NULL,
-  scope INTEGER NOT NULL,
-  prefix TEXT NOT NULL,
-  first INTEGER NOT NULL,
-  last INTEGER NOT NULL,
-  PRIMARY KEY (hour, scope, prefix)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE keys (
-  scope INTEGER NOT NULL,
-  key TEXT NOT NULL,
-  id INTEGER NOT NULL,
-  expires INTEGER,
-  sum INTEGER NOT NULL,
-  PRIMARY KEY (scope, key)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   writes INTEGER NOT NULL DEFAULT 0,
+  all_sum INTEGER NOT NULL DEFAULT 0,
   open_sum INTEGER NOT NULL DEFAULT 0,
   schema INTEGER NOT NULL,
   incarnation TEXT NOT NULL,
@@ -69,9 +50,11 @@ CREATE TABLE meta (
   backup_at INTEGER
 ) STRICT;
 
-CREATE TABLE open (
+CREATE TABLE records (
+  id INTEGER PRIMARY KEY,
   scope INTEGER NOT NULL,
   key TEXT NOT NULL,
+  key_sum INTEGER NOT NULL,
   status INTEGER NOT NULL,
   flags INTEGER NOT NULL,
   fence INTEGER NOT NULL,
@@ -86,9 +69,8 @@ CREATE TABLE open (
   result TEXT,
   asker TEXT,
   more TEXT,
-  sum INTEGER NOT NULL,
-  PRIMARY KEY (scope, key)
-) STRICT, WITHOUT ROWID;
+  sum INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE scopes (
   id INTEGER PRIMARY KEY,
@@ -97,4 +79,10 @@ CREATE TABLE scopes (
   sum INTEGER NOT NULL,
   UNIQUE (namespace, contract)
 ) STRICT;
+
+CREATE INDEX open_records ON records (scope, key) WHERE status IN (0, 4);
+
+CREATE INDEX record_expiry ON records ((created + expires) / 1000) WHERE expires IS NOT NULL;
+
+CREATE UNIQUE INDEX record_keys ON records (scope, key, key_sum);
 

@@ -131,7 +131,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     const store = sqliteStore({ path });
     await record(store, 0, 40);
     // Room that is used again: the older file is as long as the newer one.
-    checkpoint(path, 'DELETE FROM closed WHERE id > 5; DELETE FROM keys WHERE id > 5');
+    checkpoint(path, 'DELETE FROM records WHERE id > 5');
     const older = join(newFolder(), 'older');
     copy(path, older);
     await record(store, 40, 50);
@@ -241,7 +241,7 @@ describe('no alarm is raised', () => {
     const path = newPathInMemory();
     await kill(await writer(path, 'a'));
     const other = new DatabaseSync(path);
-    other.prepare('SELECT count(*) FROM closed').get();
+    other.prepare('SELECT count(*) FROM records').get();
     other.close();
     expect(existsSync(`${path}-wal`)).toBe(false);
     expect(await openingOf(path)).toBeUndefined();

@@ -554,7 +554,7 @@ describe('a file that is taken away under a running process', () => {
       if (what === 'its log removed by another library') {
         // Its close drops the locks of the whole process, so it takes itself for the last one.
         const other = new Database(path);
-        other.prepare('SELECT count(*) FROM closed').get();
+        other.prepare('SELECT count(*) FROM records').get();
         other.close();
         expect(existsSync(`${path}-wal`)).toBe(false);
       }

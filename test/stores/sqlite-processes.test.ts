@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
-import { theNamespace } from '../../src/testing/store-contract/attempt.ts';
+import { take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { newPath } from './sqlite-folder.ts';
 
 interface Worker {
@@ -67,4 +67,15 @@ test('what a process was told is there after it was killed, and the others go on
   const store = sqliteStore({ path });
   for (const key of won) expect(await store.read(theNamespace, key), key).toBeDefined();
   await store.close();
+});
+
+test('what another process adds to a running record is seen when it is settled by what its holder remembers', async () => {
+  const path = newPath();
+  const [here, there] = [sqliteStore({ path }), sqliteStore({ path })];
+  const dead = await take(there, { crossing: true, leaseMs: 0 });
+  const holder = await take(here, { for: 'rerun' });
+  await dead.succeed('"sent"');
+  expect(await holder.settle('released')).toMatchObject({ record: { status: 'succeeded' } });
+  expect(await here.read(theNamespace, theKey)).toMatchObject({ result: { text: '"sent"' } });
+  await Promise.all([here.close(), there.close()]);
 });

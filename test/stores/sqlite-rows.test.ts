@@ -5,8 +5,9 @@ import { expect, test } from 'vitest';
 import { effects } from '../../src/core/words.ts';
 import type { News, Row, StoredResult } from '../../src/store/store.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
-import { columns, decode, encode, moreAt, selected } from '../../src/stores/sqlite/rows.ts';
-import { take } from '../../src/testing/store-contract/attempt.ts';
+import { columns, decode, encode, records, selected } from '../../src/stores/sqlite/records.ts';
+import { scopes } from '../../src/stores/sqlite/scopes.ts';
+import { take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { newPathInMemory } from './sqlite-folder.ts';
 
 const text = fc.string({ unit: 'binary' }).filter((value) => value.isWellFormed());
@@ -82,7 +83,7 @@ test('any row comes back as it was', () => {
     `CREATE TABLE t (${columns.map((column) => `${column} ${column === 'token' ? 'BLOB' : ['version', 'owner', 'args', 'content', 'result', 'asker', 'more'].includes(column) ? 'TEXT' : 'INTEGER'}`).join(', ')}) STRICT`,
   );
   const insert = database.prepare(`INSERT INTO t VALUES (${columns.map(() => '?').join(', ')})`);
-  const read = database.prepare(`SELECT ${selected('t')} FROM t`);
+  const read = database.prepare(`SELECT ${selected} FROM t`);
   read.setReturnArrays(true);
   fc.assert(
     fc.property(row, (given) => {
@@ -98,12 +99,33 @@ test('any row comes back as it was', () => {
 test('a lease that never ends and other endless times are stored as far away', () => {
   const [given] = fc.sample(row, 1) as [Row];
   const endless = { ...given, tailMs: Number.POSITIVE_INFINITY, quietAt: Number.POSITIVE_INFINITY };
-  const more = JSON.parse(String(encode(endless)[moreAt]));
+  const more = JSON.parse(String(encode(endless)[columns.indexOf('more')]));
   expect(more.tail).toBe(Number.MAX_SAFE_INTEGER);
   expect(more.quiet).toBe(Number.MAX_SAFE_INTEGER - given.createdAt);
 });
 
-test('a record with a 200-byte result takes at most 400 bytes, whatever the order', async () => {
+test.each([
+  ['token', "UPDATE records SET token = x'00'"],
+  ['fence', 'UPDATE records SET fence = fence + 1'],
+  ['status', 'UPDATE records SET status = 4'],
+])('an update leaves a row alone whose %s has changed since it was read', async (_, change) => {
+  const path = newPathInMemory();
+  const store = sqliteStore({ path });
+  await take(store);
+  await store.close();
+  const database = new DatabaseSync(path);
+  const table = records(database, scopes(database));
+  const stored = table.find(theNamespace, theKey);
+  if (stored === undefined) throw new Error('there is none');
+  const renewed = { ...stored.row, leaseUntil: 1 };
+  expect(table.update(stored, renewed)).toMatchObject({ id: stored.id, row: renewed });
+  database.exec(change);
+  for (const row of [renewed, { ...renewed, status: 'released' as const }, { ...renewed, owner: 'other' }])
+    expect(table.update(stored, row)).toBeUndefined();
+  database.close();
+});
+
+test('a record with a 200-byte result takes at most 480 bytes, whatever the order', async () => {
   const path = newPathInMemory();
   const store = sqliteStore({ path });
   const count = 10_000;
@@ -135,11 +157,12 @@ test('a record with a 200-byte result takes at most 400 bytes, whatever the orde
   await store.close();
   const database = new DatabaseSync(path);
   const single = (sql: string) => Object.values(database.prepare(sql).get() ?? {})[0] as number;
-  expect(single('SELECT count(*) FROM closed')).toBe(count);
-  expect(single('SELECT max(length(args)) FROM closed')).toBe(40);
-  expect(single('SELECT max(length(result)) FROM closed')).toBe(200);
+  expect(single('SELECT count(*) FROM records')).toBe(count);
+  expect(single('SELECT max(length(args)) FROM records')).toBe(40);
+  expect(single('SELECT max(length(result)) FROM records')).toBe(200);
   const bytes = (single('PRAGMA page_count') * single('PRAGMA page_size')) / count;
   console.log(`${bytes.toFixed(1)} bytes per record`);
-  expect(bytes).toBeLessThanOrEqual(400);
+  // Its key is there twice, in the row and in the index: 95 of them.
+  expect(bytes).toBeLessThanOrEqual(480);
   database.close();
 });

@@ -261,10 +261,10 @@ test('a lease is kept with its record and is gone once it is settled', async () 
   const store = sqliteStore({ path, machine: { bootId: () => 'this boot' } });
   const attempt = await take(store, { token: '0123456789abcdef' });
   const database = new DatabaseSync(path);
-  const lease = database.prepare("SELECT more ->> '$.lease[0]' AS boot FROM open").get();
+  const lease = database.prepare("SELECT more ->> '$.lease[0]' AS boot FROM records").get();
   expect(lease).toEqual({ boot: shortBoot('this boot') });
   await attempt.succeed();
-  expect(database.prepare('SELECT more FROM closed').get()).toEqual({ more: null });
+  expect(database.prepare('SELECT more FROM records').get()).toEqual({ more: null });
   database.close();
   await store.close();
 });

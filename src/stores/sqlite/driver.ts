@@ -6,7 +6,7 @@ import { SemelError } from '../../core/errors.ts';
 export type SqliteValue = string | number | null | Uint8Array;
 
 export interface SqliteStatement {
-  run(...values: SqliteValue[]): { lastInsertRowid: number | bigint };
+  run(...values: SqliteValue[]): { changes: number | bigint; lastInsertRowid: number | bigint };
   get(...values: SqliteValue[]): unknown;
   all(...values: SqliteValue[]): unknown[];
   /** node:sqlite: rows as arrays. */

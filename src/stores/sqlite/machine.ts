@@ -18,6 +18,11 @@ export interface Machine {
   connect(path: string): Promise<SqliteLike>;
   /** Opens a file only to look at it. */
   looker(): Promise<(path: string) => SqliteLike>;
+  /**
+   * The ordinary claim is a blind insert, and the ordinary settlement goes by the row that the claim left in memory.
+   * False: every step reads its row first, which must come to the same.
+   */
+  readonly shortcuts: boolean;
   /** Where something is mounted; undefined where the platform does not tell. */
   mountPoints(): readonly string[] | undefined;
 }
@@ -35,5 +40,6 @@ export const thisMachine: Machine = {
   user: () => process.geteuid?.(),
   connect,
   looker,
+  shortcuts: true,
   mountPoints: () => mounts()?.map(({ point }) => point),
 };

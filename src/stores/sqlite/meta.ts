@@ -26,8 +26,8 @@ export interface MetaTable {
   setFloor(floor: number): void;
   setAnchor(anchor: Anchor): void;
   setStanding(standing: Standing): void;
-  /** With what has changed in the sum over the open records. */
-  setWrites(writes: number, openSumChange: number): void;
+  /** With what has changed in the sums over all records and over the open ones. */
+  setWrites(writes: number, allChange: number, openChange: number): void;
   acceptLoss(said: { readonly at: number; readonly by: string; readonly note: string | null }): void;
   lossAccepted(): LossAccepted | undefined;
   setBackup(at: number): void;
@@ -46,7 +46,9 @@ export function metaTable(database: SqliteLike): MetaTable {
     'UPDATE meta SET anchor_boot = ?, anchor_wall = ?, anchor_uptime = ?, anchor_seen = ?',
   );
   const setStanding = database.prepare('UPDATE meta SET moved_to = ?, came_from = ?, filling = ?');
-  const setWrites = database.prepare(`UPDATE meta SET writes = ?, open_sum = (open_sum + ?) & ${0xffffffff}`);
+  const setWrites = database.prepare(
+    `UPDATE meta SET writes = ?, all_sum = (all_sum + ?) & ${0xffffffff}, open_sum = (open_sum + ?) & ${0xffffffff}`,
+  );
   const acceptLoss = database.prepare('UPDATE meta SET loss_at = ?, loss_by = ?, loss_note = ?');
   const findLoss = query(database, 'SELECT loss_at, loss_by, loss_note FROM meta WHERE loss_at IS NOT NULL');
   const setBackup = database.prepare('UPDATE meta SET backup_at = ?');
@@ -54,7 +56,7 @@ export function metaTable(database: SqliteLike): MetaTable {
   return {
     setBackup: (at) => void setBackup.run(at),
     backupAt: () => (findBackup.get()?.[0] as number | null | undefined) ?? undefined,
-    setWrites: (writes, change) => void setWrites.run(writes, change),
+    setWrites: (writes, allChange, openChange) => void setWrites.run(writes, allChange, openChange),
     acceptLoss: ({ at, by, note }) => void acceptLoss.run(at, by, note),
     lossAccepted() {
       const [at, by, note] = findLoss.get() ?? [];

@@ -1,12 +1,48 @@
-// The records. What is open is in a small table whose few pages are always at hand: a claim costs little, and listing
-// what is open needs no index. What is closed is written one after the other, with its key in a table of its own.
+// The records: one table, a row from its claim on. A claim is one insert, a settlement one update.
 
-import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
+import { crc32 } from 'node:zlib';
+import { type Columns, columnsOf, dispatchedFlag, rowOf, statusCode } from '../../store/row-columns.ts';
 import type { Row } from '../../store/store.ts';
 import { type Damaged, damagedRecord, isDamaged, orDamaged } from './damage.ts';
-import { query, type SqliteLike, type SqliteValue } from './driver.ts';
-import { columns, decode, encode, moreAt, nameSum, selected } from './rows.ts';
+import { query, type SqliteLike, type SqliteStatement, type SqliteValue } from './driver.ts';
+import { expirySecond, openRows } from './schema.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
+
+/** Of a record besides its name, in the order of `encode`. */
+export const columns = [
+  'status',
+  'flags',
+  'fence',
+  'token',
+  'version',
+  'owner',
+  'created',
+  'settled',
+  'expires',
+  'args',
+  'content',
+  'result',
+  'asker',
+  'more',
+  'sum',
+] as const;
+
+const at = Object.fromEntries(columns.map((column, nth) => [column, nth])) as Record<
+  (typeof columns)[number],
+  number
+>;
+
+/** The same for `decode`: a blob is more expensive to read than its hex. */
+export const selected: string = columns
+  .map((column) => (column === 'token' ? 'lower(hex(token))' : column))
+  .join(', ');
+
+/** A record as it lies in the table. */
+export interface Stored {
+  readonly id: number;
+  readonly row: Row;
+  readonly values: readonly SqliteValue[];
+}
 
 export interface Filter {
   readonly openOnly: boolean;
@@ -24,181 +60,233 @@ export interface Range {
 
 export interface Records {
   get(namespace: string, key: string): Row | undefined;
-  /** `before` is the row as it stood until now. */
-  put(row: Row, before: Row | undefined): void;
+  /** With its place, to be updated. */
+  find(namespace: string, key: string): Stored | undefined;
+  /** Undefined: there is one with this key, and nothing was changed. */
+  insert(row: Row): Stored | undefined;
+  /** Undefined: what lies there is not `before`, and nothing was changed. */
+  update(before: Stored, row: Row): Stored | undefined;
   remove(row: Row): void;
   /** One that is damaged stands in its place. */
   list(range: Range, filter: Filter): (Row | Damaged)[];
-  /** Closed ones that may have expired by then. What is damaged is not theirs to remove. */
-  expired(range: Range, by: number, limit: number): Row[];
+  /** Those that may have expired by then, oldest expiry first. What is damaged is not theirs to remove. */
+  expired(by: number): Iterable<Row>;
   /** Running, nothing dispatched, and the lease is over. */
   lapsedUndispatched(boot: string, mono: number): Row[];
-  /** By how much the sum over the open records' checksums has changed since this was asked last. */
-  takeOpenSumChange(): number;
+  /** By how much the sums over the checksums of all and of the open records have changed since this was asked last. */
+  takeSumChanges(): { readonly all: number; readonly open: number };
 }
 
+const chunk = 500;
+
 export function records(database: SqliteLike, scopes: Scopes): Records {
-  const names = columns.join(', ');
-  const marks = columns.map(() => '?').join(', ');
-  const settings = columns.map((column) => `${column} = ?`).join(', ');
-  // A key whose record is missing is damage, not absence.
-  const closedOf = `keys LEFT JOIN closed USING (id)`;
-  const idOf = '(SELECT id FROM keys WHERE scope = ? AND key = ?)';
-
-  const get = query(
-    database,
-    `SELECT ${selected('closed')} FROM ${closedOf} WHERE scope = ? AND key = ?
-     UNION ALL SELECT ${selected('open')} FROM open WHERE scope = ? AND key = ? LIMIT 1`,
+  const get = query(database, `SELECT ${selected}, id FROM records WHERE scope = ? AND key = ?`);
+  const insert = database.prepare(
+    `INSERT INTO records (scope, key, key_sum, ${columns.join(', ')})
+     VALUES (?, ?, ?, ${columns.map(() => '?').join(', ')}) ON CONFLICT DO NOTHING`,
   );
-  const keysBeside = query(database, beside('keys', 'scope, key, sum'));
-  const openBeside = query(database, beside('open', `scope, key, ${selected('open')}`));
-  const open = {
-    insert: database.prepare(`INSERT INTO open (${names}, scope, key) VALUES (${marks}, ?, ?)`),
-    update: database.prepare(`UPDATE open SET ${settings} WHERE scope = ? AND key = ?`),
-    renew: database.prepare('UPDATE open SET more = ?, sum = ? WHERE scope = ? AND key = ?'),
-    remove: query(database, 'DELETE FROM open WHERE scope = ? AND key = ? RETURNING sum'),
-    sum: query(database, 'SELECT sum FROM open WHERE scope = ? AND key = ?'),
-  };
-  const closed = {
-    insert: database.prepare(`INSERT INTO closed (${names}) VALUES (${marks})`),
-    insertKey: database.prepare('INSERT INTO keys (id, expires, sum, scope, key) VALUES (?, ?, ?, ?, ?)'),
-    update: database.prepare(`UPDATE closed SET ${settings} WHERE id = ${idOf}`),
-    updateKey: database.prepare('UPDATE keys SET expires = ? WHERE scope = ? AND key = ?'),
-    remove: database.prepare(`DELETE FROM closed WHERE id = ${idOf}`),
-    removeKey: database.prepare('DELETE FROM keys WHERE scope = ? AND key = ?'),
-  };
-
+  const updates = [
+    // What a renewal changes, what a settlement changes, and everything.
+    update(['more', 'sum']),
+    update(['status', 'flags', 'settled', 'expires', 'result', 'more', 'sum']),
+    update(columns),
+  ];
+  const remove = query(database, 'DELETE FROM records WHERE scope = ? AND key = ? RETURNING sum, status');
+  // The last entry before a place in the index, and the first behind it.
+  const entry = 'SELECT scope, key, key_sum FROM records INDEXED BY record_keys WHERE (scope, key, key_sum)';
+  const neighbours = query(
+    database,
+    `SELECT * FROM (${entry} < (?, ?, ?) ORDER BY scope DESC, key DESC, key_sum DESC LIMIT 1)
+     UNION ALL SELECT * FROM (${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1)`,
+  );
   // What `?` is null for is not asked.
   const matching =
     'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
-  const listOpen = query(
-    database,
-    `SELECT key, ${selected('open')} FROM open WHERE ${matching} ORDER BY key LIMIT ?`,
-  );
-  const listAll = query(
-    database,
-    `SELECT key, ${selected('open')} FROM open WHERE ${matching}
-     UNION ALL SELECT key, ${selected('closed')} FROM ${closedOf} WHERE ${matching} ORDER BY key LIMIT ?`,
-  );
+  const listed = (index: string, which: string) =>
+    query(
+      database,
+      `SELECT key, ${selected} FROM records INDEXED BY ${index} WHERE ${which} AND ${matching} ORDER BY key LIMIT ?`,
+    );
+  const listAll = listed('record_keys', '1');
+  const listOpen = listed('open_records', openRows);
   const expired = query(
     database,
-    `SELECT key, ${selected('closed')} FROM ${closedOf}
-     WHERE scope = ? AND key >= ? AND key < ? AND keys.expires <= ? LIMIT ?`,
+    `SELECT ${expirySecond}, id, scope, key, ${selected} FROM records INDEXED BY record_expiry
+     WHERE expires IS NOT NULL AND ${expirySecond} <= ? AND (${expirySecond}, id) > (?, ?)
+     ORDER BY ${expirySecond}, id LIMIT ${chunk}`,
   );
   const lapsedUndispatched = query(
     database,
-    `SELECT scope, key, ${selected('open')} FROM open WHERE status = ${statusCode('running')}
-     AND flags & ${dispatchedFlag} = 0 AND (more ->> '$.lease[0]' IS NOT ? OR more ->> '$.lease[1]' <= ?)`,
+    `SELECT scope, key, ${selected} FROM records INDEXED BY open_records
+     WHERE ${openRows} AND status = ${statusCode('running')} AND flags & ${dispatchedFlag} = 0
+     AND (more ->> '$.lease[0]' IS NOT ? OR more ->> '$.lease[1]' <= ?)`,
   );
-
-  let openSumChange = 0;
+  let all = 0;
+  let open = 0;
 
   return {
-    takeOpenSumChange() {
-      const change = openSumChange;
-      openSumChange = 0;
-      return change;
-    },
     get(namespace, key) {
-      const [contract, rest] = split(key);
-      const scope = scopes.idOf(namespace, contract);
-      if (scope === undefined) return undefined;
-      const values = readable(namespace, key, () => get.get(scope, rest, scope, rest));
-      if (values !== undefined) return decode(namespace, key, values);
-      refuseDamagedNeighbours(scope, rest);
-      return undefined;
+      const values = valuesOf(namespace, key);
+      return values && decode(namespace, key, values);
     },
-    put(row, before) {
+    find(namespace, key) {
+      const values = valuesOf(namespace, key);
+      if (values === undefined) return undefined;
+      const row = decode(namespace, key, values);
+      return { id: values[columns.length] as number, row, values: encode(row) };
+    },
+    insert(row) {
       const [contract, rest] = split(row.key);
       const scope = scopes.idOrNew(row.namespace, contract);
       const values = encode(row);
-      const staysOpen = before !== undefined && isOpen(before.status);
-      if (isOpen(row.status)) {
-        if (!staysOpen) {
-          if (before !== undefined) removeClosed(scope, rest);
-          open.insert.run(...values, scope, rest);
-        } else {
-          openSumChange -= sumIn(open.sum.get(scope, rest));
-          if (isRenewal(before, row, values))
-            open.renew.run(values[moreAt] as SqliteValue, values.at(-1) as SqliteValue, scope, rest);
-          else open.update.run(...values, scope, rest);
-        }
-        openSumChange += values.at(-1) as number;
-      } else if (before === undefined || staysOpen) {
-        if (staysOpen) removeOpen(scope, rest);
-        const { lastInsertRowid } = closed.insert.run(...values);
-        closed.insertKey.run(Number(lastInsertRowid), expirySecond(row), nameSum(scope, rest), scope, rest);
-      } else {
-        closed.update.run(...values, scope, rest);
-        closed.updateKey.run(expirySecond(row), scope, rest);
-      }
+      const { changes, lastInsertRowid } = insert.run(scope, rest, keySum(scope, rest), ...values);
+      if (Number(changes) === 0) return undefined;
+      refuseDamagedNeighbours(scope, rest);
+      count(values, 1);
+      return { id: Number(lastInsertRowid), row, values };
     },
-    remove(row) {
-      const [contract, rest] = split(row.key);
-      const scope = scopes.idOf(row.namespace, contract);
-      if (scope === undefined) return;
-      if (isOpen(row.status)) removeOpen(scope, rest);
-      else removeClosed(scope, rest);
+    update(before, row) {
+      const values = encode(row, before);
+      const update = updates.find(({ others }) => others.every((nth) => before.values[nth] === values[nth]));
+      if (Number((update as Update).run(before, values).changes) === 0) return undefined;
+      count(before.values, -1);
+      count(values, 1);
+      return { id: before.id, row, values };
+    },
+    remove({ namespace, key }) {
+      const [contract, rest] = split(key);
+      const scope = scopes.idOf(namespace, contract);
+      const [sum, status] = (scope && remove.get(scope, rest)) || [];
+      if (sum === undefined) return;
+      all -= sum as number;
+      if (isOpenCode(status as number)) open -= sum as number;
     },
     list({ scope, from, before }, { openOnly, status, conversation, limit }) {
-      const asked = [scope.id, from, before, status, conversation, conversation];
-      const found = openOnly ? listOpen.all(...asked, limit) : listAll.all(...asked, ...asked, limit);
-      return found.map((values) => orDamaged(() => rowOf(scope, values)));
+      return (openOnly ? listOpen : listAll)
+        .all(scope.id, from, before, status, conversation, conversation, limit)
+        .map((values) => orDamaged(() => listedRow(scope, values)));
     },
-    expired: ({ scope, from, before }, by, limit) =>
-      sound(
-        expired
-          .all(scope.id, from, before, Math.floor(by / 1000), limit)
-          .map((values) => orDamaged(() => rowOf(scope, values))),
-      ),
+    *expired(by) {
+      for (let after: [number, number] = [-1, 0]; ; ) {
+        const found = expired.all(Math.floor(by / 1000), ...after);
+        for (const [, , scope, ...values] of found) {
+          const row = orDamaged(() => listedRow(scopes.withId(scope as number), values));
+          if (!isDamaged(row)) yield row;
+        }
+        const last = found.at(-1);
+        if (last === undefined || found.length < chunk) return;
+        after = [last[0] as number, last[1] as number];
+      }
+    },
     lapsedUndispatched: (boot, mono) =>
-      sound(
-        lapsedUndispatched
-          .all(boot, mono)
-          .map(([scope, ...values]) => orDamaged(() => rowOf(scopes.withId(scope as number), values))),
-      ),
+      lapsedUndispatched
+        .all(boot, mono)
+        .map(([scope, ...values]) => orDamaged(() => listedRow(scopes.withId(scope as number), values)))
+        .filter((row): row is Row => !isDamaged(row)),
+    takeSumChanges() {
+      const changes = { all, open };
+      all = 0;
+      open = 0;
+      return changes;
+    },
   };
+
+  function valuesOf(namespace: string, key: string): readonly SqliteValue[] | undefined {
+    const [contract, rest] = split(key);
+    const scope = scopes.idOf(namespace, contract);
+    if (scope === undefined) return undefined;
+    const values = readable(namespace, key, () => get.get(scope, rest));
+    if (values === undefined) refuseDamagedNeighbours(scope, rest);
+    return values;
+  }
 
   /**
    * A key that is not found may be one whose own bytes were changed: it lies where it always lay, beside the place where
    * the search for it ended.
    */
   function refuseDamagedNeighbours(scope: number, rest: string): void {
-    const place = [scope, rest] as const;
-    for (const [id, key, sum] of keysBeside.all(...place, ...place)) {
-      if (sum !== nameSum(id as number, key as string)) throw damagedName(id as number, key as string);
+    const sum = keySum(scope, rest);
+    for (const [id, key, keptSum] of neighbours.all(scope, rest, sum, scope, rest, sum)) {
+      if (keptSum === keySum(id as number, key as string)) continue;
+      const { namespace, contract } = scopes.withId(id as number);
+      throw damagedRecord(namespace, contract + (key as string), 'its key is not the one that was written');
     }
-    for (const [id, ...values] of openBeside.all(...place, ...place))
-      rowOf(scopes.withId(id as number), values);
   }
 
-  function damagedName(id: number, key: string): Error {
-    const { namespace, contract } = scopes.withId(id);
-    return damagedRecord(namespace, contract + key, 'its key is not the one that was written');
+  function count(values: readonly SqliteValue[], sign: 1 | -1): void {
+    const sum = sign * (values[at.sum] as number);
+    all += sum;
+    if (isOpenCode(values[at.status] as number)) open += sum;
   }
 
-  function removeOpen(scope: number, rest: string): void {
-    openSumChange -= sumIn(open.remove.get(scope, rest));
-  }
-
-  function removeClosed(scope: number, rest: string): void {
-    closed.remove.run(scope, rest);
-    closed.removeKey.run(scope, rest);
+  /** Where token, fence and status are still what they were. */
+  function update(changed: readonly (typeof columns)[number][]): Update {
+    const statement: SqliteStatement = database.prepare(
+      `UPDATE records SET ${changed.map((column) => `${column} = ?`).join(', ')}
+       WHERE id = ? AND token IS ? AND fence = ? AND status = ?`,
+    );
+    const places = changed.map((column) => at[column]);
+    return {
+      others: columns.map((_, nth) => nth).filter((nth) => !places.includes(nth)),
+      run: ({ id, values: was }, values) =>
+        statement.run(
+          ...places.map((nth) => values[nth] as SqliteValue),
+          id,
+          was[at.token] as SqliteValue,
+          was[at.fence] as SqliteValue,
+          was[at.status] as SqliteValue,
+        ),
+    };
   }
 }
 
-/** The last entry before a place, and the first from there on. */
-function beside(table: string, what: string): string {
-  return `SELECT * FROM (SELECT ${what} FROM ${table} WHERE (scope, key) < (?, ?) ORDER BY scope DESC, key DESC LIMIT 1)
-    UNION ALL SELECT * FROM (SELECT ${what} FROM ${table} WHERE (scope, key) >= (?, ?) ORDER BY scope, key LIMIT 1)`;
+interface Update {
+  /** Columns that it leaves as they are. */
+  readonly others: readonly number[];
+  run(before: Stored, values: readonly SqliteValue[]): { changes: number | bigint };
 }
 
-function sumIn(found: readonly SqliteValue[] | undefined): number {
-  return (found?.[0] as number | undefined) ?? 0;
+/** The same token is the same blob as before. */
+export function encode(row: Row, before?: Stored): SqliteValue[] {
+  const values: SqliteValue[] = columnsOf(row);
+  values.push(sumOf(row.namespace, row.key, values));
+  const token = values[at.token] as string | null;
+  if (before?.row.token === row.token) values[at.token] = before.values[at.token] as SqliteValue;
+  else if (token !== null) values[at.token] = Buffer.from(token, 'hex');
+  return values;
 }
 
-function sound(rows: readonly (Row | Damaged)[]): Row[] {
-  return rows.filter((row): row is Row => !isDamaged(row));
+/** Throws the damage of this one record. What follows the columns is not looked at. */
+export function decode(namespace: string, key: string, values: readonly SqliteValue[]): Row {
+  if (values[at.sum] !== sumOf(namespace, key, values))
+    throw damagedRecord(namespace, key, 'it is not what was written: its checksum is wrong');
+  return rowOf(namespace, key, values as readonly SqliteValue[] as Columns);
+}
+
+/** Over the whole record and its name. A token that is stored elsewhere is read as an empty one. */
+function sumOf(namespace: string, key: string, values: readonly SqliteValue[]): number {
+  let text = `${namespace}\0${key}`;
+  for (let nth = 0; nth < at.sum; nth += 1) {
+    const value = values[nth];
+    text += value === null && nth !== at.token ? '\u0001' : `\0${value ?? ''}`;
+  }
+  // Signed, which takes less room.
+  return crc32(text) | 0;
+}
+
+/** 16 bits, signed. */
+export function keySum(scope: number, key: string): number {
+  return (crc32(`${scope}\0${key}`) << 16) >> 16;
+}
+
+const openCodes = [statusCode('running'), statusCode('unknown')];
+
+function isOpenCode(status: number): boolean {
+  return openCodes.includes(status);
+}
+
+function listedRow({ namespace, contract }: Scope, [key, ...values]: readonly SqliteValue[]): Row {
+  return decode(namespace, contract + (key as string), values);
 }
 
 /** A number that was changed may be none that the driver can give out. */
@@ -209,25 +297,6 @@ function readable<T>(namespace: string, key: string, read: () => T): T {
     if (error instanceof RangeError) throw damagedRecord(namespace, key, error.message);
     throw error;
   }
-}
-
-/** Rounded down: a record may be looked at a moment too early, never too late. */
-function expirySecond({ expiresAt }: Row): number | null {
-  return expiresAt === null ? null : Math.floor(expiresAt / 1000);
-}
-
-/** Only what `more` holds has changed: the usual case while an attempt runs. */
-function isRenewal(before: Row, row: Row, values: readonly SqliteValue[]): boolean {
-  if (before.token !== row.token) return false;
-  const earlier = encode(before);
-  return columns.every(
-    (column, index) =>
-      column === 'more' || column === 'token' || column === 'sum' || earlier[index] === values[index],
-  );
-}
-
-function rowOf({ namespace, contract }: Scope, [key, ...values]: readonly SqliteValue[]): Row {
-  return decode(namespace, contract + (key as string), values);
 }
 
 /** Sorts right after every text that starts so. SQLite orders texts by their code points, and blobs after texts. */

@@ -7,34 +7,23 @@ import { storeError } from './failure.ts';
 /** 'smel', at byte 68 of the file: `file ledger.db` shows it. */
 export const applicationId = 0x73_6d_65_6c;
 
-/** `sum` is a checksum over the record and its name, verified whenever it is read. */
-const recordColumns = `
-  status INTEGER NOT NULL,
-  flags INTEGER NOT NULL,
-  fence INTEGER NOT NULL,
-  token BLOB,
-  version TEXT NOT NULL,
-  owner TEXT NOT NULL,
-  created INTEGER NOT NULL,
-  settled INTEGER,
-  expires INTEGER,
-  args TEXT,
-  content TEXT,
-  result TEXT,
-  asker TEXT,
-  more TEXT,
-  sum INTEGER NOT NULL`;
+/** Running or unknown, as the index on them says it: SQLite uses the index only for the same words. */
+export const openRows = 'status IN (0, 4)';
+/** When a record expires, as the index on it says it. Rounded down: looked at a moment too early, never too late. */
+export const expirySecond = '(created + expires) / 1000';
 
 /** One list of statements per version; a list that was released never changes. */
 export const migrations: readonly (readonly string[])[] = [
   [
     // One row, in the first page after the schema's: log.ts reads `writes` there. `writes` counts the transactions that
-    // wrote, see complete.ts. loss_*: who accepted last that some of them are gone. backup_at: only in a backup.
-    // open_sum: of the checksums in `open`, so that one that is missing there is noticed. `schema` is read in every transaction: a program that an upgrade has left behind must notice. moved_to,
-    // came_from, filling: whether it may be used, see src/store/standing.ts.
+    // wrote, see complete.ts. all_sum, open_sum: of the checksums of all records and of the open ones, so that a missing
+    // one is noticed. `schema` is read in every transaction: a program that an upgrade has left behind must notice.
+    // moved_to, came_from, filling: whether it may be used, see src/store/standing.ts. loss_*: who accepted last that
+    // some writes are gone. backup_at: only in a backup.
     `CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   writes INTEGER NOT NULL DEFAULT 0,
+  all_sum INTEGER NOT NULL DEFAULT 0,
   open_sum INTEGER NOT NULL DEFAULT 0,
   schema INTEGER NOT NULL,
   incarnation TEXT NOT NULL,
@@ -59,34 +48,53 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   UNIQUE (namespace, contract)
 ) STRICT`,
-    // What is running or unknown. created: milliseconds since the epoch; settled, expires: since created.
-    `CREATE TABLE open (
-  scope INTEGER NOT NULL,
-  key TEXT NOT NULL,${recordColumns},
-  PRIMARY KEY (scope, key)
-) STRICT, WITHOUT ROWID`,
-    // Everything else, in the order in which it came, with its key apart: digests are spread at random, and to
-    // write a whole record among its neighbours would move them about. expires: in seconds, for retention.
-    `CREATE TABLE closed (
-  id INTEGER PRIMARY KEY,${recordColumns}
-) STRICT`,
-    `CREATE TABLE keys (
+    // In the order of the claims; settling updates the row in place. The unique index is in the order of the keys, so
+    // those of one period or run are neighbours. created: milliseconds since the epoch; settled, expires: since created.
+    // sum: a checksum over the record and its name, verified whenever it is read. key_sum: one of the key alone, so that
+    // an entry of the index can be verified without its row.
+    `CREATE TABLE records (
+  id INTEGER PRIMARY KEY,
   scope INTEGER NOT NULL,
   key TEXT NOT NULL,
-  id INTEGER NOT NULL,
+  key_sum INTEGER NOT NULL,
+  status INTEGER NOT NULL,
+  flags INTEGER NOT NULL,
+  fence INTEGER NOT NULL,
+  token BLOB,
+  version TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  settled INTEGER,
   expires INTEGER,
-  sum INTEGER NOT NULL,
-  PRIMARY KEY (scope, key)
-) STRICT, WITHOUT ROWID`,
-    // The closed records in `scope` whose key starts with `prefix` expire in this hour, from minute to minute.
-    `CREATE TABLE expiry (
-  hour INTEGER NOT NULL,
-  scope INTEGER NOT NULL,
-  prefix TEXT NOT NULL,
-  first INTEGER NOT NULL,
-  last INTEGER NOT NULL,
-  PRIMARY KEY (hour, scope, prefix)
-) STRICT, WITHOUT ROWID`,
+  args TEXT,
+  content TEXT,
+  result TEXT,
+  asker TEXT,
+  more TEXT,
+  sum INTEGER NOT NULL
+) STRICT`,
+    'CREATE UNIQUE INDEX record_keys ON records (scope, key, key_sum)',
+    // What is running or unknown: few at a time.
+    `CREATE INDEX open_records ON records (scope, key) WHERE ${openRows}`,
+    // In seconds, for retention.
+    `CREATE INDEX record_expiry ON records (${expirySecond}) WHERE expires IS NOT NULL`,
+    // For people with an SQL shell.
+    `CREATE VIEW ledger AS SELECT
+  namespace,
+  contract || key AS key,
+  CASE status WHEN 0 THEN 'running' WHEN 1 THEN 'succeeded' WHEN 2 THEN 'failed' WHEN 3 THEN 'released'
+    ELSE 'unknown' END AS status,
+  fence,
+  version,
+  owner,
+  datetime(created / 1000, 'unixepoch') AS created,
+  datetime((created + settled) / 1000, 'unixepoch') AS settled,
+  datetime((created + expires) / 1000, 'unixepoch') AS expires,
+  args,
+  result,
+  asker,
+  more
+FROM records JOIN scopes ON scopes.id = scope`,
     `CREATE TABLE events (
   scope INTEGER NOT NULL,
   key TEXT NOT NULL,

@@ -1,8 +1,8 @@
 // A key starts with its contract and a slash. Namespace and contract are stored once and are a number everywhere else.
 
+import { crc32 } from 'node:zlib';
 import { query, type SqliteLike } from './driver.ts';
 import { damagedLedger } from './failure.ts';
-import { nameSum } from './rows.ts';
 
 /** A namespace, and a contract with its slash: what many keys have in common. */
 export interface Scope {
@@ -105,6 +105,11 @@ export function scopes(database: SqliteLike): Scopes {
 
 function damagedNames(problem: string): Error {
   return damagedLedger(`its list of contracts is wrong: ${problem}`);
+}
+
+/** A checksum over a name without which a record is not found. */
+export function nameSum(...parts: readonly (string | number)[]): number {
+  return crc32(parts.join('\0'));
 }
 
 /** The contract with its slash, and the remainder. */

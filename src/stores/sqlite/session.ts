@@ -1,12 +1,18 @@
-// An open connection and its statements, prepared once, with what is known without asking them again.
+// An open connection: its statements, prepared once, and what the rules see while it holds the write lock.
 
+import { keyMap } from '../../core/key-map.ts';
+import { isOpen } from '../../store/row-columns.ts';
+import type { Transaction } from '../../store/rule-store.ts';
+import { isDue } from '../../store/rules/prune.ts';
+import type { Time } from '../../store/rules/state.ts';
+import type { Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteStatement } from './driver.ts';
 import { type Events, events } from './events.ts';
-import { type Expiry, expiry } from './expiry.ts';
-import { type RowMemory, rowMemory } from './memory.ts';
+import { damagedLedger } from './failure.ts';
+import type { Machine } from './machine.ts';
 import { type Meta, type MetaTable, metaTable } from './meta.ts';
 import type { Connection } from './open.ts';
-import { type Records, records } from './records.ts';
+import { type Records, records, type Stored } from './records.ts';
 import { type Scopes, scopes } from './scopes.ts';
 
 export interface Session {
@@ -18,11 +24,11 @@ export interface Session {
   readonly meta: MetaTable;
   readonly scopes: Scopes;
   readonly records: Records;
-  readonly memory: RowMemory;
-  readonly expiry: Expiry;
   readonly events: Events;
   /** At the start of a transaction, under the lock; undefined where the ledger has lost it. */
   description(): Meta | undefined;
+  /** Of the transaction that was begun. One at a time, so one object serves them all. */
+  transaction(time: Time, floor: number): Transaction;
   /** Before the commit: counts the transaction if it has written anything. */
   countWrite(): void;
   /** What was written until now is ours, and known. */
@@ -35,13 +41,20 @@ export interface Session {
   forget(): void;
 }
 
-export function newSession(connection: Connection): Session {
+/** Open records that are remembered. */
+const most = 10_000;
+
+export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 'shortcuts'>): Session {
   const { database, isOurs } = connection;
   const known = scopes(database);
   const meta = metaTable(database);
-  const memory = rowMemory();
-  const stored = records(database, known);
-  const expiring = expiry(database, known);
+  const table = records(database, known);
+  const history = events(database, known);
+  /**
+   * As long as no other connection has written, what this one wrote is what is there: a claim's row is still known when
+   * it is settled. Only open rows are worth remembering.
+   */
+  const held = keyMap<Stored>();
   // The first changes whenever another connection has written, the second with whatever goes through this one. Between
   // transactions only a handle of the user's may be used by others.
   const dataVersion = query(database, 'PRAGMA data_version');
@@ -51,6 +64,42 @@ export function newSession(connection: Connection): Session {
   let writes = 0;
   let hasNeighbours = false;
   let description: Meta | undefined;
+  let time: Time;
+  let floor: number;
+
+  const transaction: Transaction = {
+    get time() {
+      return time;
+    },
+    get floor() {
+      return floor;
+    },
+    get: (namespace, key) => find(namespace, key)?.row,
+    insert: (row) => shortcuts && isKept(row, table.insert(row)),
+    put(row) {
+      const { namespace, key } = row;
+      const remembered = held.get(namespace, key);
+      const before = remembered ?? table.find(namespace, key);
+      if (isKept(row, before === undefined ? table.insert(row) : table.update(before, row))) return true;
+      // Read under this very lock.
+      if (remembered === undefined) throw damagedLedger(`${key} of ${namespace} is not found where it lies`);
+      held.delete(namespace, key);
+      return false;
+    },
+    remove(row) {
+      table.remove(row);
+      held.delete(row.namespace, row.key);
+    },
+    raiseFloor(fence) {
+      if (fence <= floor) return;
+      floor = fence;
+      description = undefined;
+      meta.setFloor(fence);
+    },
+    note: history.note,
+    dropEvents: history.drop,
+    due,
+  };
 
   return {
     connection,
@@ -60,10 +109,6 @@ export function newSession(connection: Connection): Session {
     rollback: database.prepare('ROLLBACK'),
     meta: {
       ...meta,
-      setFloor(floor) {
-        description = undefined;
-        meta.setFloor(floor);
-      },
       setAnchor(anchor) {
         description = undefined;
         meta.setAnchor(anchor);
@@ -74,10 +119,8 @@ export function newSession(connection: Connection): Session {
       },
     },
     scopes: known,
-    records: stored,
-    memory,
-    expiry: expiring,
-    events: events(database, known),
+    records: table,
+    events: history,
     description() {
       const current = dataVersion.get()?.[0] as number;
       hasNeighbours = version !== undefined && current !== version;
@@ -90,10 +133,16 @@ export function newSession(connection: Connection): Session {
       }
       return description;
     },
+    transaction(now, storedFloor) {
+      time = now;
+      floor = storedFloor;
+      return transaction;
+    },
     countWrite() {
       if (changesSoFar() === changes) return;
       writes += 1;
-      meta.setWrites(writes, stored.takeOpenSumChange());
+      const { all, open } = table.takeSumChanges();
+      meta.setWrites(writes, all, open);
     },
     committed() {
       changes = changesSoFar();
@@ -101,19 +150,44 @@ export function newSession(connection: Connection): Session {
     writes: () => writes,
     hasNeighbours: () => hasNeighbours,
     forget() {
-      stored.takeOpenSumChange();
+      table.takeSumChanges();
       forgetRows();
       known.forget();
     },
   };
+
+  function find(namespace: string, key: string): Stored | undefined {
+    return held.get(namespace, key) ?? table.find(namespace, key);
+  }
+
+  function isKept({ namespace, key, status }: Row, stored: Stored | undefined): boolean {
+    if (stored === undefined) return false;
+    if (!shortcuts || !isOpen(status)) held.delete(namespace, key);
+    else {
+      if (held.size() >= most) held.clear();
+      held.set(namespace, key, stored);
+    }
+    return true;
+  }
+
+  function due(limit: number): readonly Row[] {
+    const found: Row[] = [];
+    // While the clock is not trusted, only what a person had forgotten goes.
+    for (const row of table.expired(time.steady ? time.wall : 0)) {
+      if (found.length === limit) return found;
+      if (isDue(row, time)) found.push(row);
+    }
+    if (!time.steady) return found;
+    const lapsed = table.lapsedUndispatched(time.boot, time.mono).filter((row) => isDue(row, time));
+    return [...found, ...lapsed.slice(0, limit - found.length)];
+  }
 
   function changesSoFar(): number {
     return totalChanges.get()?.[0] as number;
   }
 
   function forgetRows(): void {
-    memory.forget();
-    expiring.forget();
+    held.clear();
     description = undefined;
   }
 }

@@ -22,7 +22,6 @@ import { defaultPath } from './place.ts';
 import { refuseNewer, schemaVersion } from './schema.ts';
 import { newSession, type Session } from './session.ts';
 import { timekeeper } from './time.ts';
-import { transactions } from './transaction.ts';
 import { migrationOf, sizesIn } from './upkeep.ts';
 import { damageIn } from './verify.ts';
 
@@ -92,7 +91,6 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
   const time = timekeeper(clock, machine);
   const queue = coalescer<Work, unknown>({ flush, judge });
   let session: Session | undefined;
-  let begun: ReturnType<typeof transactions>;
   let opening: Promise<StoreFacts> | undefined;
   let closing: Promise<void> | undefined;
   let committedAt = Number.NEGATIVE_INFINITY;
@@ -142,6 +140,8 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
       return unlocked(() => {
         const current = session;
         if (current === undefined) throw isClosed(path);
+        // What a copy writes replaces whatever is there.
+        current.forget();
         const table = {
           read: () => descriptionOf(current),
           set: current.meta.setStanding,
@@ -208,11 +208,7 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
   }
 
   function peek(namespace: string, key: string): ReturnType<Backend['peek']> {
-    return reading(({ records, memory }) => {
-      const row = records.get(namespace, key);
-      memory.set(namespace, key, row);
-      return { row, time: time.now() };
-    });
+    return reading(({ records }) => ({ row: records.get(namespace, key), time: time.now() }));
   }
 
   function admit(): void {
@@ -249,8 +245,7 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
         describe,
         unlocked,
       });
-      session = await unlocked(() => newSession(connection));
-      begun = transactions(session);
+      session = await unlocked(() => newSession(connection, machine));
       time.nowBy(readUnlocked(session.meta.read)?.anchor);
       return {
         kind: 'sqlite',
@@ -296,12 +291,13 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
         isAdmitted = false;
         throw refused;
       }
+      if (who === 'users') isAdmitted = true;
       refuseNewer(facts.schema, schemaVersion, path);
       // Read now: whoever waited for the lock judges by the time at which it got it.
       const now = time.nowBy(facts.anchor);
       const correction = time.correction();
       if (correction !== undefined) meta.setAnchor(correction);
-      const transaction = begun(now, facts.floor);
+      const transaction = current.transaction(now, facts.floor);
       const answers = take().map((work) => work(transaction));
       current.countWrite();
       current.commit.run();

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import type { Migration } from '../../store/migration.ts';
 import { type SqliteLike, single } from './driver.ts';
-import { applicationId, migrations, schemaVersion, versionOf } from './schema.ts';
+import { applicationId, migrations, openRows, schemaVersion, versionOf } from './schema.ts';
 
 export interface MigrationOptions {
   readonly path: string;
@@ -38,8 +38,8 @@ async function versionIn({ path, connect, unlocked }: MigrationOptions): Promise
 }
 
 export function sizesIn(database: SqliteLike): { records: number; open: number; bytes: number } {
-  const open = single(database, 'SELECT count(*) FROM open') as number;
-  const closed = single(database, 'SELECT count(*) FROM keys') as number;
+  const records = single(database, 'SELECT count(*) FROM records') as number;
+  const open = single(database, `SELECT count(*) FROM records WHERE ${openRows}`) as number;
   const pages = single(database, 'PRAGMA page_count') as number;
-  return { records: open + closed, open, bytes: pages * (single(database, 'PRAGMA page_size') as number) };
+  return { records, open, bytes: pages * (single(database, 'PRAGMA page_size') as number) };
 }

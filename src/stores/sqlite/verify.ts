@@ -3,7 +3,8 @@
 import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
 import { damagedLedger } from './failure.ts';
 import { listRows } from './list.ts';
-import { nameSum } from './rows.ts';
+import { keySum } from './records.ts';
+import { openRows } from './schema.ts';
 import type { Session } from './session.ts';
 
 /** More of a kind are not told one by one. */
@@ -23,7 +24,7 @@ function damageNow({ database, records, scopes }: Content): readonly string[] {
     .all()
     .map(([line]) => String(line))
     .filter((line) => line !== 'ok');
-  problems.push(...mismatches(database), ...wrongOpenSum(database));
+  problems.push(...wrongSum(database, 'all'), ...wrongSum(database, 'open'));
   const wrong: string[] = [];
   try {
     scopes.verify();
@@ -53,38 +54,29 @@ export function refuseDamaged(database: SqliteLike): void {
 }
 
 function refuseDamagedNow(database: SqliteLike): void {
-  const [wrong] = wrongOpenSum(database);
+  const [wrong] = wrongSum(database, 'open');
   if (wrong !== undefined) throw damagedLedger(wrong);
   const pages = single(database, 'PRAGMA page_count') as number;
   if (pages * (single(database, 'PRAGMA page_size') as number) > smallBytes) return;
-  const found = single(database, 'PRAGMA quick_check(1)');
-  const [problem] = found === 'ok' ? mismatches(database) : [String(found)];
+  const found = single(database, 'PRAGMA integrity_check(1)');
+  const [problem] = found === 'ok' ? wrongSum(database, 'all') : [String(found)];
   if (problem !== undefined) throw damagedLedger(problem);
 }
 
 /** Few are open at a time: these are looked at whenever a ledger is opened, however large it is. */
-function wrongOpenSum(database: SqliteLike): string[] {
+function wrongSum(database: SqliteLike, which: 'all' | 'open'): string[] {
+  const rows = which === 'all' ? 'records NOT INDEXED' : `records INDEXED BY open_records WHERE ${openRows}`;
   const isRight = single(
     database,
-    `SELECT open_sum = (SELECT ifnull(sum(sum), 0) & ${0xffffffff} FROM open) FROM meta`,
+    `SELECT ${which}_sum = (SELECT ifnull(sum(sum), 0) & ${0xffffffff} FROM ${rows}) FROM meta`,
   );
-  return isRight === 0 ? ['an open record is missing, or one is there that should not be'] : [];
-}
-
-/** Each closed record has one key, and each key one record; nothing is open and closed at once. */
-function mismatches(database: SqliteLike): string[] {
-  const count = (sql: string) => single(database, `SELECT count(*) FROM ${sql}`) as number;
-  const found: [number, string][] = [
-    [count('keys LEFT JOIN closed USING (id) WHERE closed.id IS NULL'), 'keys have no record'],
-    [count('closed') - count('(SELECT DISTINCT id FROM keys)'), 'records have no key'],
-    [count('keys JOIN open USING (scope, key)'), 'records are open and closed at once'],
-  ];
-  return found.filter(([wrong]) => wrong !== 0).map(([wrong, what]) => `${wrong} ${what}`);
+  const name = which === 'all' ? 'a record' : 'an open record';
+  return isRight === 0 ? [`${name} is missing, or one is there that should not be`] : [];
 }
 
 function wrongKeys(database: SqliteLike): string[] {
-  return query(database, 'SELECT scope, key, sum FROM keys')
+  return query(database, 'SELECT scope, key, key_sum FROM records INDEXED BY record_keys')
     .all()
-    .filter(([scope, key, sum]) => sum !== nameSum(scope as number, key as string))
+    .filter(([scope, key, sum]) => sum !== keySum(scope as number, key as string))
     .map(([, key]) => `The key …/${key} is not the one that was written.`);
 }

@@ -25,34 +25,9 @@ export interface Ledger {
 
 /** Undefined: not to be had on this machine. */
 export const ledgers: Record<string, () => Promise<Ledger | undefined>> = {
-  async sqlite() {
-    // Nothing here is about disks.
-    const scratch = newScratch('same-history', existsSync('/dev/shm') ? '/dev/shm' : undefined);
-    let time: MovableTime;
-    let path: string;
-    let opened: Store[] = [];
-    let nth = 0;
-    return {
-      async begin() {
-        await Promise.all(opened.map((store) => store.close()));
-        opened = [];
-        time = movableTime();
-        nth += 1;
-        path = join(scratch.folder, `${nth}.db`);
-      },
-      async open() {
-        const store = sqliteStore({ path, clock: time.clock, machine: { bootId: () => time.time().boot } });
-        opened.push(store);
-        await store.open();
-        return store;
-      },
-      advance: async (ms) => time.advance(ms),
-      async end() {
-        await Promise.all(opened.map((store) => store.close()));
-        scratch[Symbol.dispose]();
-      },
-    };
-  },
+  sqlite: () => sqlite(true),
+  // Every step reads its row and asks the rules.
+  'sqlite without shortcuts': () => sqlite(false),
 
   async 'far memory'() {
     let time: MovableTime;
@@ -128,5 +103,38 @@ export function reference(): Ledger {
     open: async () => store,
     advance: async (ms) => time.advance(ms),
     async end() {},
+  };
+}
+
+async function sqlite(shortcuts: boolean): Promise<Ledger> {
+  // Nothing here is about disks.
+  const scratch = newScratch('same-history', existsSync('/dev/shm') ? '/dev/shm' : undefined);
+  let time: MovableTime;
+  let path: string;
+  let opened: Store[] = [];
+  let nth = 0;
+  return {
+    async begin() {
+      await Promise.all(opened.map((store) => store.close()));
+      opened = [];
+      time = movableTime();
+      nth += 1;
+      path = join(scratch.folder, `${nth}.db`);
+    },
+    async open() {
+      const store = sqliteStore({
+        path,
+        clock: time.clock,
+        machine: { bootId: () => time.time().boot, shortcuts },
+      });
+      opened.push(store);
+      await store.open();
+      return store;
+    },
+    advance: async (ms) => time.advance(ms),
+    async end() {
+      await Promise.all(opened.map((store) => store.close()));
+      scratch[Symbol.dispose]();
+    },
   };
 }
