@@ -80,7 +80,7 @@ CREATE TABLE scopes (
   UNIQUE (namespace, contract)
 ) STRICT;
 
-CREATE INDEX open_records ON records (scope, key) WHERE status IN (0, 4);
+CREATE INDEX open_records ON records (status) WHERE status IN (0, 4);
 
 CREATE INDEX record_expiry ON records ((created + expires) / 1000) WHERE expires IS NOT NULL;
 

@@ -75,7 +75,7 @@ export const migrations: readonly (readonly string[])[] = [
 ) STRICT`,
     'CREATE UNIQUE INDEX record_keys ON records (scope, key, key_sum)',
     // What is running or unknown: few at a time.
-    `CREATE INDEX open_records ON records (scope, key) WHERE ${openRows}`,
+    `CREATE INDEX open_records ON records (status) WHERE ${openRows}`,
     // In seconds, for retention.
     `CREATE INDEX record_expiry ON records (${expirySecond}) WHERE expires IS NOT NULL`,
     // For people with an SQL shell.
