@@ -31,8 +31,6 @@ export interface Session {
   transaction(time: Time, floor: number): Transaction;
   /** Before the commit: counts the transaction if it has written anything. */
   countWrite(): void;
-  /** What was written until now is ours, and known. */
-  committed(): void;
   /** How many transactions have written. */
   writes(): number;
   /** Another connection wrote between the last two transactions. */
@@ -139,13 +137,14 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
       return transaction;
     },
     countWrite() {
-      if (changesSoFar() === changes) return;
+      const before = changes;
+      changes = changesSoFar();
+      if (changes === before) return;
       writes += 1;
+      // One change itself.
+      changes += 1;
       const { all, open } = table.takeSumChanges();
       meta.setWrites(writes, all, open);
-    },
-    committed() {
-      changes = changesSoFar();
     },
     writes: () => writes,
     hasNeighbours: () => hasNeighbours,

@@ -313,10 +313,9 @@ function sqliteBackend(options: SqliteStoreOptions): SqliteBackend {
     }
   }
 
-  function remember({ connection, committed, writes }: Session): void {
+  function remember({ connection, writes }: Session): void {
     const before = written;
     written = writes();
-    committed();
     if (written !== before) connection.tip.remember(written);
   }
 
