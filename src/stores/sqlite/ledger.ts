@@ -1,0 +1,264 @@
+// The ledger's file: opened on first use and again after its connection broke, written in one transaction at a time, and
+// refused from then on where it turned out not to be the one that was opened.
+
+import { resolve } from 'node:path';
+import { type Clock, systemClock, systemRandom } from '../../core/clock.ts';
+import type { Transaction } from '../../store/rule-store.ts';
+import { refusalOf } from '../../store/standing.ts';
+import type { StoreFacts } from '../../store/store.ts';
+import { isInTransaction, single } from './driver.ts';
+import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from './failure.ts';
+import { type Machine, thisMachine } from './machine.ts';
+import type { Meta } from './meta.ts';
+import { type Connection, lostDescription, openLedger, replaced } from './open.ts';
+import { type Patience, patience, readUnlocked } from './patience.ts';
+import { defaultPath } from './place.ts';
+import { refuseNewer, schemaVersion } from './schema.ts';
+import { newSession, type Session } from './session.ts';
+import type { SqliteStoreOptions } from './store.ts';
+import { type Timekeeper, timekeeper } from './time.ts';
+
+export type Work = (transaction: Transaction) => unknown;
+
+/** Who writes: those who use the ledger, or a copy, which also may where its standing refuses everybody else. */
+export type Writer = 'users' | 'copy';
+
+export interface Ledger {
+  readonly path: string;
+  readonly machine: Machine;
+  readonly time: Timekeeper;
+  readonly unlocked: Patience['unlocked'];
+  /** Opens it, whatever its standing. A person may have accepted that it lacks what was written last. */
+  open(isLossAccepted?: boolean): Promise<StoreFacts>;
+  /** Refuses where it has moved or is being filled. */
+  admit(): void;
+  /** It is open, and its standing was looked at; from here on every transaction does. */
+  isAdmitted(): boolean;
+  /** Where it really lies, once it is open. */
+  where(): string;
+  /** The open connection. */
+  session(): Session;
+  read<T>(look: (session: Session) => T): T;
+  /** One durable transaction, as soon as nobody else has the lock. */
+  write(take: () => readonly Work[], writer?: Writer): Promise<readonly unknown[]>;
+  /** In a transaction: what the ledger says of itself. */
+  description(session: Session): Meta;
+  close(): Promise<void>;
+}
+
+/** Whoever commits so often leaves no gap for another process to find. */
+const hurriedMs = 5;
+
+export function ledgerOf(options: SqliteStoreOptions): Ledger {
+  const { clock = systemClock, random = systemRandom, busyMs = 10_000, shared = false } = options;
+  const machine = machineOf(clock, options.machine);
+  const path = resolve(options.path ?? defaultPath());
+  const { unlocked, courtesy } = patience({ clock, random, busyMs });
+  const time = timekeeper(clock, machine);
+  let session: Session | undefined;
+  let opening: Promise<StoreFacts> | undefined;
+  let committedAt = Number.NEGATIVE_INFINITY;
+  /** How many writes the ledger had when this process last wrote: it never has fewer. */
+  let written = 0;
+  /** What no later call can cure: the file under this name is not the one that was opened. */
+  let refusal: unknown;
+  let isAdmitted = false;
+
+  return {
+    path,
+    machine,
+    time,
+    unlocked,
+    open,
+    isAdmitted: () => isAdmitted,
+    admit() {
+      if (isAdmitted) return;
+      const refused = read(({ meta, connection }) => {
+        const standing = meta.read();
+        return standing && refusalOf(standing, connection.path);
+      });
+      if (refused !== undefined) throw refused;
+      isAdmitted = true;
+    },
+    where: () => session?.connection.path ?? path,
+    session: current,
+    read,
+    async write(take, writer = 'users') {
+      await open();
+      if (session?.hasNeighbours() && clock.mono() - committedAt < hurriedMs) await courtesy();
+      return unlocked(() => commit(current(), take, writer));
+    },
+    description,
+    async close() {
+      await opening?.catch(() => {});
+      const last = session;
+      session = undefined;
+      if (last !== undefined)
+        disconnect(last.connection, ['PRAGMA optimize', 'PRAGMA wal_checkpoint(PASSIVE)']);
+    },
+  };
+
+  function open(isLossAccepted = false): Promise<StoreFacts> {
+    if (opening === undefined) {
+      opening = start(isLossAccepted);
+      opening.catch(() => {
+        opening = undefined;
+      });
+    }
+    return opening;
+  }
+
+  async function start(isLossAccepted: boolean): Promise<StoreFacts> {
+    try {
+      if (refusal !== undefined) throw refusal;
+      const { database } = options;
+      const describe = () => ({ incarnation: random.token() + random.token(), anchor: time.anchorNow() });
+      const connection = await openLedger({
+        path,
+        database,
+        shared,
+        isLossAccepted,
+        machine,
+        describe,
+        unlocked,
+      });
+      session = await unlocked(() => newSession(connection, machine));
+      time.nowBy(readUnlocked(session.meta.read)?.anchor);
+      return {
+        kind: 'sqlite',
+        server: `SQLite ${single(connection.database, 'SELECT sqlite_version()')}`,
+        schema: schemaVersion,
+        location: connection.path,
+        address: connection.path === resolve(defaultPath()) ? '' : `sqlite:${connection.path}`,
+        forgets: connection.forgets,
+        clockProblem: time.problem(),
+        warning: connection.warning,
+      };
+    } catch (error) {
+      const explained = explain(error, path);
+      if (isForGood(kindOf(error))) refusal ??= explained;
+      throw explained;
+    }
+  }
+
+  function current(): Session {
+    if (session === undefined) throw refusal ?? isClosed(path);
+    return session;
+  }
+
+  function read<T>(look: (session: Session) => T): T {
+    const opened = current();
+    try {
+      return readUnlocked(() => look(opened));
+    } catch (error) {
+      giveUpIfBroken(error);
+      throw explain(error, path);
+    }
+  }
+
+  /** From lock to disk, without a pause in it. */
+  function commit(opened: Session, take: () => readonly Work[], writer: Writer): readonly unknown[] {
+    const { connection, database, meta } = opened;
+    if (isInTransaction(database)) throw new InTransaction();
+    opened.begin.run();
+    try {
+      refuseReplaced(connection);
+      const facts = description(opened);
+      const refused = writer === 'users' ? refusalOf(facts, path) : undefined;
+      if (writer === 'users') isAdmitted = refused === undefined;
+      // Not to be glanced at either: who moved it decides there from now on.
+      if (refused !== undefined) throw refused;
+      refuseNewer(facts.schema, schemaVersion, path);
+      // Read now: whoever waited for the lock judges by the time at which it got it.
+      const now = time.nowBy(facts.anchor);
+      const correction = time.correction();
+      if (correction !== undefined) meta.setAnchor(correction);
+      const transaction = opened.transaction(now, facts.floor);
+      const answers = take().map((work) => work(transaction));
+      opened.countWrite();
+      opened.commit.run();
+      // Whoever removed the log meanwhile took with it what was just written.
+      refuseReplaced(connection);
+      remember(opened);
+      committedAt = clock.mono();
+      return answers;
+    } catch (error) {
+      undo(opened);
+      giveUpIfBroken(error);
+      throw error;
+    }
+  }
+
+  function remember({ connection, writes }: Session): void {
+    const before = written;
+    written = writes();
+    if (written !== before) connection.tip.remember(written);
+  }
+
+  function description(opened: Session): Meta {
+    const facts = opened.description();
+    if (facts === undefined) throw lostDescription(path);
+    // The log and its index were put back as they had been, in place.
+    if (opened.writes() < written) throw refuseFromNowOn(replaced(path));
+    return facts;
+  }
+
+  function refuseReplaced({ isInPlace }: Connection): void {
+    if (!isInPlace()) throw refuseFromNowOn(replaced(path));
+  }
+
+  function refuseFromNowOn(error: Error): Error {
+    refusal = error;
+    return error;
+  }
+
+  function undo({ database, rollback, forget }: Session): void {
+    forget();
+    try {
+      if (isInTransaction(database)) rollback.run();
+    } catch {
+      // SQLite has rolled back by itself, or the connection is beyond it.
+    }
+  }
+
+  function giveUpIfBroken(error: unknown): void {
+    const kind = kindOf(error);
+    if (isForGood(kind)) refusal ??= explain(error, path);
+    if (refusal === undefined && (kind === undefined || !breaksConnection(kind))) return;
+    const broken = session;
+    session = undefined;
+    opening = undefined;
+    if (broken !== undefined) disconnect(broken.connection);
+  }
+}
+
+function machineOf(clock: Clock, given: Partial<Machine> | undefined): Machine {
+  // A clock that is not the machine's own has no other uptime than its own.
+  const own = clock === systemClock ? {} : { uptimeMs: () => clock.mono() };
+  return { ...thisMachine, ...own, ...given };
+}
+
+/**
+ * A connection to a file that was swapped is left open on purpose: tidying up would write into, and closing would
+ * remove, a log that belongs to another file now.
+ */
+function disconnect(connection: Connection, tidying: readonly string[] = []): void {
+  const { database, isOurs, isInPlace, tip, file } = connection;
+  tip.close();
+  if (!isOurs || !isInPlace()) return;
+  for (const step of [...tidying.map((sql) => () => database.exec(sql)), () => database.close()]) {
+    try {
+      step();
+    } catch {
+      // Somebody else is writing, or the disk is full or broken: the next one who opens it will see.
+    }
+  }
+  file.close();
+}
+
+export function isClosed(path: string): Error {
+  return storeError('STORE_UNAVAILABLE', `The store of the ledger ${path} is closed.`, {
+    next: 'Nothing was run. Make a new store.',
+    retriable: false,
+  });
+}
