@@ -48,8 +48,8 @@ export interface Backend {
   open(): Promise<StoreFacts>;
   /** Opens if need be, runs `work` in one atomic step, and answers once it is durable; may share the step with others. */
   transact<T>(urgency: Urgency, work: (transaction: Transaction) => T): Promise<T>;
-  /** Reads what is committed, without a lock. */
-  peek(namespace: string, key: string): { row: Row | undefined; time: Time };
+  /** Reads what is committed, without a lock. At a glance: whoever finds nothing claims next, and learns more. */
+  peek(namespace: string, key: string, how?: 'glance'): { row: Row | undefined; time: Time };
   list(query: ListQuery): {
     rows: readonly Row[];
     next: string | undefined;
@@ -172,7 +172,7 @@ function claimForms(tx: Transaction, request: ClaimRequest): ClaimAnswer {
 /** A claim that changes nothing needs no lock: what it lost to is committed. */
 function lostAlready(backend: Backend, asking: Asking): Loss | undefined {
   const { namespace, key, olderKeys } = asking;
-  const { row, time } = backend.peek(namespace, key);
+  const { row, time } = backend.peek(namespace, key, 'glance');
   if (olderKeys.length === 0 && !isLink(row)) return lossOf(row, asking, time);
   for (let forms = formsOf(asking); ; ) {
     const rows = forms.keys.map((each, index) => (index === 0 ? row : backend.peek(namespace, each).row));

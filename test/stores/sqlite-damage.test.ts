@@ -183,7 +183,11 @@ describe('what is not found because its name was changed is damage, not absence:
 describe('damage of the whole is not for the caller to retry, and is heard once:', () => {
   const kinds: [string, string, RegExp][] = [
     ['a lost table', 'DROP TABLE records', /lost tables .*no such table: records/],
-    ['a lost column', 'DROP VIEW ledger; ALTER TABLE records DROP COLUMN asker', /lost tables or parts of them/],
+    [
+      'a lost column',
+      'DROP VIEW ledger; ALTER TABLE records DROP COLUMN asker',
+      /lost tables or parts of them/,
+    ],
   ];
 
   test.each(kinds)('%s', async (_, sql, message) => {

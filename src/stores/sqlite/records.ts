@@ -59,7 +59,8 @@ export interface Range {
 }
 
 export interface Records {
-  get(namespace: string, key: string): Row | undefined;
+  /** At a glance: what is not found is not looked for among the damaged. */
+  get(namespace: string, key: string, how?: 'glance'): Row | undefined;
   /** With its place, to be updated. */
   find(namespace: string, key: string): Stored | undefined;
   /** Undefined: there is one with this key, and nothing was changed. */
@@ -125,8 +126,8 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
   let open = 0;
 
   return {
-    get(namespace, key) {
-      const values = valuesOf(namespace, key);
+    get(namespace, key, how) {
+      const values = valuesOf(namespace, key, how);
       return values && decode(namespace, key, values);
     },
     find(namespace, key) {
@@ -191,12 +192,12 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     },
   };
 
-  function valuesOf(namespace: string, key: string): readonly SqliteValue[] | undefined {
+  function valuesOf(namespace: string, key: string, how?: 'glance'): readonly SqliteValue[] | undefined {
     const [contract, rest] = split(key);
     const scope = scopes.idOf(namespace, contract);
     if (scope === undefined) return undefined;
     const values = readable(namespace, key, () => get.get(scope, rest));
-    if (values === undefined) refuseDamagedNeighbours(scope, rest);
+    if (values === undefined && how !== 'glance') refuseDamagedNeighbours(scope, rest);
     return values;
   }
 

@@ -100,10 +100,10 @@ function backendOf(ledger: Ledger): Backend {
       if (closing !== undefined) return Promise.reject(isClosed(path));
       return queue.add(urgency, work) as Promise<T>;
     },
-    peek(namespace, key) {
+    peek(namespace, key, how) {
       // A glance does not open it: a ledger that has moved elsewhere answers no replay.
       if (!ledger.isAdmitted()) throw isClosed(path);
-      return peekIn(ledger, namespace, key);
+      return peekIn(ledger, namespace, key, how);
     },
     list: (query) =>
       read(({ records, scopes }) => {
@@ -127,8 +127,8 @@ function backendOf(ledger: Ledger): Backend {
   }
 }
 
-function peekIn({ read, time }: Ledger, namespace: string, key: string): ReturnType<Backend['peek']> {
-  return read(({ records }) => ({ row: records.get(namespace, key), time: time.now() }));
+function peekIn({ read, time }: Ledger, ...asked: Parameters<Backend['peek']>): ReturnType<Backend['peek']> {
+  return read(({ records }) => ({ row: records.get(...asked), time: time.now() }));
 }
 
 function rawOf(ledger: Ledger, backend: Backend): RawBackend {
