@@ -62,5 +62,10 @@ export interface FarBackend {
   namespaces(): Promise<readonly string[]>;
   close(): Promise<void>;
   /** What the caller is told of a failure, and whether it says nothing of a single piece. */
-  judge(error: unknown): { readonly error: unknown; readonly concernsAll: boolean };
+  judge(error: unknown): {
+    readonly error: unknown;
+    readonly concernsAll: boolean;
+    /** Nothing was done: one of the rows is held by somebody else's transaction. */
+    readonly isLocked?: boolean;
+  };
 }

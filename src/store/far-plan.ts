@@ -139,7 +139,7 @@ export function farPlanner({
   }
 }
 
-function look(pieces: readonly Piece[]): Plan {
+export function look(pieces: readonly Piece[]): Plan {
   const [{ namespace, keys }] = pieces as [Piece, ...Piece[]];
   const swaps = keys.map((key) => ({ namespace, key, write: undefined }));
   return { pieces, swaps, tells: [], isOver: false };
@@ -196,8 +196,8 @@ export function groups(pieces: readonly Piece[]): readonly (readonly Piece[])[] 
   return found;
 }
 
-/** It was decided in time and by what is there, and yet not done. */
-export function isStill(
+/** It was decided in time and by what is there, and yet not done: there is no hurry to ask again. */
+export function isUnchanged(
   swaps: readonly Swap[],
   seen: readonly (Found | undefined)[],
   now: number,

@@ -8,7 +8,7 @@ import { coalescer, unanswered } from './coalescer.ts';
 import type { FarBackend, Removal, Swap, Swapped } from './far-backend.ts';
 import { farClock } from './far-clock.ts';
 import { farMemory } from './far-memory.ts';
-import { farPlanner, groups, isStill, type Piece, type Plan, type Tell } from './far-plan.ts';
+import { farPlanner, groups, isUnchanged, look, type Piece, type Plan, type Tell } from './far-plan.ts';
 import type { Urgency } from './rule-store.ts';
 import { claim } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
@@ -47,9 +47,9 @@ export function farStore(
   const plans = farPlanner({ memory, far, random });
   const batches = { flush, judge: backend.judge, ...(soon === undefined ? {} : { soon }) };
   const queue = coalescer<Piece, Tell>({ ...batches, lanes, cap });
-  /** Who waits for a locked row waits with its like. */
+  /** Calls that wait for a locked row have a queue of their own, and so has every other call about it. */
   const lockedQueue = coalescer<Piece, Tell>(batches);
-  const parked = new Set<Promise<void>>();
+  const parked = new Map<Promise<void>, string>();
   let floor = 0;
   let opening: Promise<StoreFacts> | undefined;
   let closing: Promise<void> | undefined;
@@ -147,7 +147,7 @@ export function farStore(
     for (;;) {
       await Promise.all([queue.drained(), lockedQueue.drained()]);
       if (parked.size === 0) break;
-      await Promise.all(parked);
+      await Promise.all(parked.keys());
     }
     await backend.close();
   }
@@ -196,8 +196,9 @@ export function farStore(
     await ready();
     let piece: Piece = { namespace, keys, rerunWithinMs, decide, seen: undefined };
     const askedAt = clock.mono();
-    for (let tries = 0; ; ) {
-      const tell = await (tries === 0 ? queue : lockedQueue).add(urgency, piece);
+    let isWaiting = parked.size > 0 && [...parked.values()].includes(nameOf(piece));
+    for (let pauses = 0; ; ) {
+      const tell = await (isWaiting ? lockedQueue : queue).add(urgency, piece);
       const answer = tell();
       if (answer !== locked) {
         const next = goOn?.(answer as Answer);
@@ -206,10 +207,11 @@ export function farStore(
         continue;
       }
       if (clock.mono() - askedAt > lockedMs) throw isLocked();
-      const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random.fraction());
-      tries += 1;
+      const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** pauses) * (0.5 + random.fraction());
+      pauses += 1;
+      isWaiting = true;
       const pause = new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
-      parked.add(pause);
+      parked.set(pause, nameOf(piece));
       await pause;
       parked.delete(pause);
     }
@@ -226,8 +228,20 @@ export function farStore(
       if (plan.isOver) tellAll(plan, told);
       else pending.push(plan);
     }
-    if (pending.length > 0) await exchange(pending, told);
+    if (pending.length > 0) await exchange(pending, told).catch((error) => lookAtLocked(pieces, told, error));
     return pieces.map((piece) => told.get(piece) ?? unanswered);
+  }
+
+  /** A batch with a locked row is divided until that row's piece is alone. What can be told by looking is told. */
+  async function lookAtLocked(
+    pieces: readonly Piece[],
+    told: Map<Piece, Tell>,
+    error: unknown,
+  ): Promise<void> {
+    const [piece] = pieces;
+    if (piece === undefined || pieces.length > 1 || !backend.judge(error).isLocked) throw error;
+    await exchange([look(pieces)], told);
+    if (!told.has(piece)) told.set(piece, () => locked);
   }
 
   async function exchange(pending: readonly Plan[], told: Map<Piece, Tell>): Promise<void> {
@@ -243,7 +257,8 @@ export function farStore(
     const askedAt = clock.mono();
     const reply = await backend.exchange(swaps).catch((error: unknown) => {
       // Done or not, nobody knows: what is there is asked again.
-      for (const { namespace, key } of swaps) memory.forget(namespace, key);
+      if (!backend.judge(error).isLocked)
+        for (const { namespace, key } of swaps) memory.forget(namespace, key);
       throw error;
     });
     if (reply.now < latest) far.forget();
@@ -280,7 +295,7 @@ export function farStore(
     for (const piece of pieces) piece.seen = seen;
     const plan = plans.planOf(pieces, now);
     if (plan.isOver) tellAll(plan, told);
-    else if (isStill(swaps, seen, now, floor)) for (const piece of pieces) told.set(piece, () => locked);
+    else if (isUnchanged(swaps, seen, now, floor)) for (const piece of pieces) told.set(piece, () => locked);
   }
 
   async function prune(limit: number): Promise<number> {
@@ -316,6 +331,10 @@ export function farStore(
 function tellAll({ pieces, tells }: Plan, told: Map<Piece, Tell>): void {
   for (let index = 0; index < pieces.length; index += 1)
     told.set(pieces[index] as Piece, tells[index] as Tell);
+}
+
+function nameOf({ namespace, keys }: Piece): string {
+  return `${namespace}\0${keys[0]}`;
 }
 
 function isLocked(): SemelError {

@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import type { Store } from '../../src/store/index.ts';
-import { askedColumns } from '../../src/stores/postgres/functions.ts';
+import { exchangeParameters } from '../../src/stores/postgres/functions.ts';
 import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts';
 import { migration, within } from '../../src/stores/postgres/schema.ts';
 
@@ -18,8 +18,8 @@ export interface MovableLedger {
 
 /** As a client would send it that writes nothing. */
 export function emptyExchange(schema: string): string {
-  const lists = askedColumns.map(([, type]) => `'{}'::${type}[]`).join(', ');
-  return within(schema, `SELECT * FROM semel.exchange(${lists}, 1, false, null, null, 1)`);
+  const nothing = exchangeParameters.slice(0, -2).map(([, type]) => `null::${type}`);
+  return within(schema, `SELECT * FROM semel.exchange(${nothing.join(', ')}, '50ms', 1)`);
 }
 
 let schemas = 0;

@@ -106,6 +106,25 @@ test('whoever waited for a record to be settled by another does not take its key
   await Promise.all([store.close(), other.close()]);
 });
 
+test('whoever waited for a record to be removed gives no fence that was removed with it', async () => {
+  const [store, other] = await Promise.all([open(), open()]);
+  for (let n = 1; n <= 12; n += 1) {
+    const key = `mail.send/=removed ${n}`;
+    await take(other, { key });
+    const floor = 10 * n;
+    await sql('BEGIN');
+    await sql(`DELETE FROM semel.open WHERE key = '${key}'`);
+    await sql(`UPDATE semel.meta SET floor = ${floor}`);
+    const claimed = store.claim(claimRequest({ key }));
+    await new Promise((resolve) => setTimeout(resolve, n * 4));
+    await sql('COMMIT');
+    const { won, record } = await claimed;
+    // It looked before the removal, and lost to what was there; or it is above everything that was removed.
+    if (won) expect(record?.fence).toBeGreaterThan(floor);
+  }
+  await Promise.all([store.close(), other.close()]);
+});
+
 test('a row that stays locked is told to be in flight, not to be a store that is down', async () => {
   const store = await open();
   const held = await take(store, { key: 'mail.send/=stuck' });

@@ -1,7 +1,7 @@
 // What happens at the server between a decision and its statement.
 import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { lease, take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
+import { claimRequest, lease, take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { movableTime } from './movable-time.ts';
 import { type MovableLedger, movableLedger } from './postgres-ledger.ts';
 
@@ -38,7 +38,13 @@ async function setting() {
     happens = async () => void (await play());
   };
   const store = await ledger.open({ client: client as never, clock });
-  return { store, meanwhile, lapse: () => ledger.setClock(time().wall + lease), clock };
+  return {
+    store,
+    meanwhile,
+    lapse: () => ledger.setClock(time().wall + lease),
+    clock,
+    now: () => time().wall,
+  };
 }
 
 test('a dispatch that reaches the server after its lease is refused', async () => {
@@ -46,6 +52,23 @@ test('a dispatch that reaches the server after its lease is refused', async () =
   const held = await take(store);
   meanwhile('exchange(', lapse);
   expect(await held.dispatch()).toMatchObject({ ok: false, why: 'lapsed' });
+  await store.close();
+});
+
+test('a first claim that reaches the server too late counts from when it is done', async () => {
+  const { store, meanwhile, lapse, now } = await setting();
+  meanwhile('exchange(', lapse);
+  const { won, record } = await store.claim(claimRequest());
+  expect(won).toBe(true);
+  expect(record).toMatchObject({ createdAt: now() + lease, lapsed: false });
+  await store.close();
+});
+
+test('a settlement that reaches the server too late is decided anew', async () => {
+  const { store, meanwhile, lapse, now } = await setting();
+  const held = await take(store);
+  meanwhile('exchange(', lapse);
+  expect((await held.succeed()).record).toMatchObject({ status: 'succeeded', settledAt: now() + lease });
   await store.close();
 });
 

@@ -69,79 +69,16 @@ CREATE INDEX events_of ON semel.events (namespace, key, n);
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
-CREATE FUNCTION semel.swap(kind_list smallint[], namespace_list text[], key_list text[], revision_list bigint[], old_list bigint[], at_list bigint[], until_list bigint[], fence_list bigint[], created_list bigint[], expires_list bigint[], settled_list bigint[], status_list smallint[], flags_list smallint[], token_list text[], version_list text[], owner_list text[], args_list text[], content_list text[], result_list text[], asker_list text[], more_list text[],
-  now_ms bigint, floor bigint, spoilt bigint[])
-RETURNS bigint[] LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.exchange(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], look_namespace text[], look_key text[], at_ms bigint, until_ms bigint, rest json, noted json, beside json, patience text, writer integer,
+  OUT now bigint, OUT floor bigint, OUT done text, OUT seen text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
 DECLARE
-  swapped bigint[] := '{}';
-  late bigint[];
-BEGIN
-  -- New: nothing may be there, in either table.
-  IF 0 = ANY (kind_list) THEN
-    WITH made AS (
-      INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more)
-      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
-      WHERE a.kind = 0 AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > swap.floor
-      ON CONFLICT DO NOTHING RETURNING revision
-    )
-    SELECT coalesce(array_agg(m.revision), '{}') INTO swapped FROM made m;
-    -- Whoever waited for a record to leave the one table finds it in the other, by a statement that starts only now.
-    SELECT array_agg(a.revision) INTO late
-    FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision) AS a
-    JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key
-    WHERE a.kind = 0;
-    IF late IS NOT NULL THEN
-      DELETE FROM semel.open o USING (SELECT unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision) AS a
-      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision AND a.revision = ANY (late);
-      SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(swapped) AS m WHERE NOT m = ANY (late);
-    END IF;
-  END IF;
-  -- In open, and stays there: held.
-  IF 1 = ANY (kind_list) THEN
-    WITH written AS (
-      UPDATE semel.open t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-      FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a WHERE a.kind = 1 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
-    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
-  -- From open to closed: ended.
-  IF 2 = ANY (kind_list) THEN
-    WITH gone AS (
-      DELETE FROM semel.open t USING (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
-      WHERE a.kind = 2 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
-    ), written AS (
-      INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
-    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
-  -- From closed to open: taken.
-  IF 3 = ANY (kind_list) THEN
-    WITH gone AS (
-      DELETE FROM semel.closed t USING (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a
-      WHERE a.kind = 3 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
-    ), written AS (
-      INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
-    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
-  -- In closed, and stays there: told.
-  IF 4 = ANY (kind_list) THEN
-    WITH written AS (
-      UPDATE semel.closed t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-      FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision, unnest(old_list) AS old, unnest(at_list) AS at, unnest(until_list) AS until, unnest(fence_list) AS fence, unnest(created_list) AS created, unnest(expires_list) AS expires, unnest(settled_list) AS settled, unnest(status_list) AS status, unnest(flags_list) AS flags, unnest(token_list) AS token, unnest(version_list) AS version, unnest(owner_list) AS owner, unnest(args_list) AS args, unnest(content_list) AS content, unnest(result_list) AS result, unnest(asker_list) AS asker, unnest(more_list) AS more) AS a WHERE a.kind = 4 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
-    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
-  RETURN swapped;
-END $$;
-
-CREATE FUNCTION semel.exchange(kind_list smallint[], namespace_list text[], key_list text[], revision_list bigint[], old_list bigint[], at_list bigint[], until_list bigint[], fence_list bigint[], created_list bigint[], expires_list bigint[], settled_list bigint[], status_list smallint[], flags_list smallint[], token_list text[], version_list text[], owner_list text[], args_list text[], content_list text[], result_list text[], asker_list text[], more_list text[], writes integer, one_by_one boolean,
-  noted json, beside json, writer integer)
-RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-  now_ms bigint := semel.now_ms();
   known semel.meta;
+  made integer;
+  late bigint[];
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
+  is_short boolean := look_key IS NOT NULL OR rest IS NOT NULL;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -155,14 +92,24 @@ BEGIN
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
+  now := semel.now_ms();
+  floor := known.floor;
+  -- A pooler may have given us a session of somebody who does not care.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
 
   IF beside IS NOT NULL THEN
     -- Two claims of one intent under several forms of its key come one after the other. A transaction that never ends
     -- fails the one that waits for it, and is not waited for by everybody in this batch.
     PERFORM set_config('lock_timeout', '250ms', true);
-    PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
-      FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
-            ORDER BY 1, 2) AS b;
+    BEGIN
+      PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
+        FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
+              ORDER BY 1, 2) AS b;
+    EXCEPTION WHEN lock_not_available THEN
+      RAISE EXCEPTION 'another form of its key is locked' USING ERRCODE = 'SM008';
+    END;
     SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
       FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
       LEFT JOIN LATERAL (
@@ -171,36 +118,113 @@ BEGIN
       ) AS r ON true
       WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
+  PERFORM set_config('lock_timeout', patience, true);
 
-  IF writes > 0 THEN
-    -- A pooler may have given us a session of somebody who does not care.
-    IF current_setting('synchronous_commit') = 'off' THEN
-      PERFORM set_config('synchronous_commit', 'on', true);
+  IF claim_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
+    INSERT INTO semel.open (namespace, key, revision, fence, created, flags, token, version, owner, args, content, asker, more, status)
+      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a WHERE true AND a.fence > known.floor
+      ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS made = ROW_COUNT;
+    SELECT m.floor, (SELECT array_agg(a.revision) FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
+        JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key WHERE true)
+      INTO floor, late FROM semel.meta m WHERE m.one;
+    IF floor > known.floor THEN
+      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
-    IF NOT one_by_one THEN
-      PERFORM set_config('lock_timeout', '50ms', true);
-      swapped := semel.swap(kind_list, namespace_list, key_list, revision_list, old_list, at_list, until_list, fence_list, created_list, expires_list, settled_list, status_list, flags_list, token_list, version_list, owner_list, args_list, content_list, result_list, asker_list, more_list,
-        now_ms, known.floor, spoilt);
-    ELSE
-      -- Somebody's open transaction holds one of these records: the others do not wait for it.
-      PERFORM set_config('lock_timeout', '10ms', true);
-      FOR i IN 1..cardinality(kind_list) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(kind_list[i:i], namespace_list[i:i], key_list[i:i], revision_list[i:i], old_list[i:i], at_list[i:i], until_list[i:i], fence_list[i:i], created_list[i:i], expires_list[i:i], settled_list[i:i], status_list[i:i], flags_list[i:i], token_list[i:i], version_list[i:i], owner_list[i:i], args_list[i:i], content_list[i:i], result_list[i:i], asker_list[i:i], more_list[i:i],
-            now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;
+    IF late IS NOT NULL THEN
+      DELETE FROM semel.open t USING (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
+      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision AND a.revision = ANY (late);
+      made := -1;
     END IF;
-    -- A fence that was removed while this waited for the one who removed it must not be given again.
-    IF 0 = ANY (kind_list) AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
-      SELECT * INTO known FROM semel.meta WHERE one;
-      IF EXISTS (SELECT FROM (SELECT unnest(kind_list) AS kind, unnest(revision_list) AS revision, unnest(fence_list) AS fence) AS a
-                 WHERE a.kind = 0 AND a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
-        RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
-      END IF;
+  END IF;
+  IF made IS DISTINCT FROM cardinality(claim_key) THEN
+    is_short := true;
+    SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped
+      FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision) AS a
+      JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;
+  END IF;
+
+  IF rest IS NOT NULL THEN
+    INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more)
+      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) WHERE a.kind = 0 AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known.floor
+      ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS made = ROW_COUNT;
+    SELECT m.floor, (SELECT array_agg(a.revision) FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+        JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key WHERE a.kind = 0 AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt))
+      INTO floor, late FROM semel.meta m WHERE m.one;
+    IF floor > known.floor THEN
+      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
+    IF late IS NOT NULL THEN
+      DELETE FROM semel.open t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision AND a.revision = ANY (late);
+      made := -1;
+    END IF;
+    SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+      JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision
+      WHERE a.kind = 0;
+    -- In open, and stays there: held.
+    WITH written AS (
+      UPDATE semel.open t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
+      FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) WHERE a.kind = 1 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
+    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+    -- From open to closed: ended.
+    WITH gone AS (
+      DELETE FROM semel.open t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+      WHERE a.kind = 2 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
+    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  END IF;
+
+  made := NULL;
+  IF settle_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
+    WITH gone AS (
+      DELETE FROM semel.open t USING (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_old) AS old, unnest(settle_revision) AS revision, unnest(settle_expires) AS expires, unnest(settle_settled) AS settled, unnest(settle_status) AS status, unnest(settle_flags) AS flags, unnest(settle_result) AS result, unnest(settle_more) AS more) AS a WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old
+      RETURNING t.namespace, t.key, t.fence, t.created, t.token, t.version, t.owner, t.args, t.content, t.asker, a.revision, a.expires, a.settled, a.status, a.flags, a.result, a.more
+    )
+    INSERT INTO semel.closed (namespace, key, fence, created, token, version, owner, args, content, asker, revision, expires, settled, status, flags, result, more) SELECT * FROM gone;
+    GET DIAGNOSTICS made = ROW_COUNT;
+  END IF;
+  IF made IS DISTINCT FROM cardinality(settle_key) THEN
+    is_short := true;
+    SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped
+      FROM (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_revision) AS revision) AS a
+      JOIN semel.closed t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;
+  END IF;
+
+  IF rest IS NOT NULL THEN
+    -- From closed to open: taken.
+    WITH gone AS (
+      DELETE FROM semel.closed t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+      WHERE a.kind = 3 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
+    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+    -- In closed, and stays there: told.
+    WITH written AS (
+      UPDATE semel.closed t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
+      FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) WHERE a.kind = 4 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
+    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   END IF;
 
   IF noted IS NOT NULL THEN
@@ -211,29 +235,31 @@ BEGIN
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
 
-  now := now_ms;
-  floor := known.floor;
-  done := array_to_json(swapped)::text;
-  IF cardinality(swapped) < cardinality(kind_list) THEN
-    SELECT json_agg(json_build_array(a.n, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
+  IF is_short THEN
+    done := array_to_json(swapped)::text;
+    SELECT json_agg(json_build_array(r.namespace, r.key, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
   r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more))::text INTO seen
-      FROM (SELECT row_number() OVER () AS n, * FROM (SELECT unnest(kind_list) AS kind, unnest(namespace_list) AS namespace, unnest(key_list) AS key, unnest(revision_list) AS revision) AS a) AS a,
-      LATERAL (
+      FROM (
+        SELECT unnest(look_namespace) AS namespace, unnest(look_key) AS key, NULL::bigint AS revision
+        UNION ALL SELECT unnest(claim_namespace), unnest(claim_key), unnest(claim_revision)
+        UNION ALL SELECT unnest(settle_namespace), unnest(settle_key), unnest(settle_revision)
+        UNION ALL SELECT a.namespace, a.key, a.revision FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+      ) AS a, LATERAL (
         SELECT o.namespace, o.key, o.revision, o.fence, o.created, o.expires, o.settled, o.status, o.flags, o.token, o.version, o.owner, o.args, o.content, o.result, o.asker, o.more FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
         UNION ALL SELECT c.namespace, c.key, c.revision, c.fence, c.created, c.expires, c.settled, c.status, c.flags, c.token, c.version, c.owner, c.args, c.content, c.result, c.asker, c.more FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
-      ) AS r WHERE a.kind = 5 OR NOT a.revision = ANY (swapped);
+      ) AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
   END IF;
-  RETURN NEXT;
 END $$;
 
-CREATE PROCEDURE semel.own_exchange(kind_list smallint[], namespace_list text[], key_list text[], revision_list bigint[], old_list bigint[], at_list bigint[], until_list bigint[], fence_list bigint[], created_list bigint[], expires_list bigint[], settled_list bigint[], status_list smallint[], flags_list smallint[], token_list text[], version_list text[], owner_list text[], args_list text[], content_list text[], result_list text[], asker_list text[], more_list text[], writes integer, one_by_one boolean,
-  noted json, beside json, writer integer,
+CREATE PROCEDURE semel.own_exchange(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], look_namespace text[], look_key text[], at_ms bigint, until_ms bigint, rest json, noted json, beside json, patience text, writer integer,
   INOUT now bigint DEFAULT NULL, INOUT floor bigint DEFAULT NULL, INOUT done text DEFAULT NULL,
   INOUT seen text DEFAULT NULL) LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
   SELECT e.now, e.floor, e.done, e.seen INTO now, floor, done, seen
-  FROM semel.exchange(kind_list, namespace_list, key_list, revision_list, old_list, at_list, until_list, fence_list, created_list, expires_list, settled_list, status_list, flags_list, token_list, version_list, owner_list, args_list, content_list, result_list, asker_list, more_list, writes, one_by_one, noted, beside, writer) AS e;
+  FROM semel.exchange(claim_namespace, claim_key, claim_revision, claim_fence, claim_created, claim_flags, claim_token, claim_version, claim_owner, claim_args, claim_content, claim_asker, claim_more, settle_namespace, settle_key, settle_old, settle_revision, settle_expires, settle_settled, settle_status, settle_flags, settle_result, settle_more, look_namespace, look_key, at_ms, until_ms, rest, noted, beside, patience, writer) AS e;
 END $$;
 
 CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$

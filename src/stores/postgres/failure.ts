@@ -7,6 +7,8 @@ export interface Judgement {
   readonly error: unknown;
   /** It says nothing of a single piece: there is no use in asking for them one by one. */
   readonly concernsAll: boolean;
+  /** Nothing was done: somebody's open transaction holds a record. */
+  readonly isLocked?: boolean;
 }
 
 /** By class or code of SQLSTATE. */
@@ -92,7 +94,7 @@ export function judge(error: unknown, where: string): Judgement {
     return told('STORE_UNSAFE', `The user of the connection may not use the ledger at ${where} (${cause}).`, {
       next: 'Grant it usage of the schema, and all of its tables and functions; or let it create the schema.',
     });
-  if (isConflict(error) || isLockTimeout(error))
+  if (isConflict(error) || isLockTimeout(error) || state === 'SM008')
     return {
       error: new SemelError(
         'STORE_UNAVAILABLE',
@@ -103,6 +105,7 @@ export function judge(error: unknown, where: string): Judgement {
         },
       ),
       concernsAll: false,
+      isLocked: isLockTimeout(error),
     };
   return {
     error: new SemelError('STORE_UNAVAILABLE', `Postgres at ${where} did not take a record (${cause}).`, {

@@ -54,163 +54,206 @@ const admission = `${entry}
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;`;
 
-/** What is asked about a record, in the order in which it is done. */
-export const kinds = { fresh: 0, held: 1, ended: 2, taken: 3, told: 4, looked: 5 } as const;
+/** What is done to a record, in the order in which it is done. */
+export const kinds = { fresh: 0, held: 1, ended: 2, taken: 3, told: 4 } as const;
+type Kind = keyof typeof kinds;
 
-/** Each column of what is asked comes as a list of its own: to read those costs a database far less than JSON. */
-export const askedColumns: readonly (readonly [name: string, type: string])[] = [
-  ['kind', 'smallint'],
+/** A parameter, or a column of a batch that is sent as a list of its own: a database reads lists far faster than JSON. */
+type Named = readonly [name: string, type: string];
+
+/** Of an ordinary first claim, which is running. */
+export const claimLists: readonly Named[] = [
   ['namespace', 'text'],
   ['key', 'text'],
   ['revision', 'bigint'],
-  ['old', 'bigint'],
-  ['at', 'bigint'],
-  ['until', 'bigint'],
   ['fence', 'bigint'],
   ['created', 'bigint'],
-  ['expires', 'bigint'],
-  ['settled', 'bigint'],
-  ['status', 'smallint'],
   ['flags', 'smallint'],
   ['token', 'text'],
   ['version', 'text'],
   ['owner', 'text'],
   ['args', 'text'],
   ['content', 'text'],
-  ['result', 'text'],
   ['asker', 'text'],
   ['more', 'text'],
 ];
-const askedNames = askedColumns.map(([name]) => name);
-const lists = askedNames.map((name) => `${name}_list`);
-const listParameters = askedColumns.map(([name, type]) => `${name}_list ${type}[]`).join(', ');
+
+/** Of an ordinary settlement: everything else stays as the claim wrote it. */
+export const settleLists: readonly Named[] = [
+  ['namespace', 'text'],
+  ['key', 'text'],
+  ['old', 'bigint'],
+  ['revision', 'bigint'],
+  ['expires', 'bigint'],
+  ['settled', 'bigint'],
+  ['status', 'smallint'],
+  ['flags', 'smallint'],
+  ['result', 'text'],
+  ['more', 'text'],
+];
+
+const lookLists: readonly Named[] = [
+  ['namespace', 'text'],
+  ['key', 'text'],
+];
+
+/** Of `exchange`, in their order. Lists are null where there is nothing in them. */
+export const exchangeParameters: readonly Named[] = [
+  ...claimLists.map(([name, type]): Named => [`claim_${name}`, `${type}[]`]),
+  ...settleLists.map(([name, type]): Named => [`settle_${name}`, `${type}[]`]),
+  ...lookLists.map(([name, type]): Named => [`look_${name}`, `${type}[]`]),
+  // The decisions in the lists count from here on by the store's clock, and before there.
+  ['at_ms', 'bigint'],
+  ['until_ms', 'bigint'],
+  ['rest', 'json'],
+  ['noted', 'json'],
+  ['beside', 'json'],
+  // How long a locked row is waited for.
+  ['patience', 'text'],
+  ['writer', 'integer'],
+];
+const parameters = exchangeParameters.map((parameter) => parameter.join(' ')).join(', ');
 
 /** In the list of a SELECT and not in its FROM: there each list would be written down once more before it is read. */
-const listed = (...columns: readonly string[]) =>
-  `(SELECT ${columns.map((name) => `unnest(${name}_list) AS ${name}`).join(', ')}) AS a`;
-const asked = listed(...askedNames);
+const listed = (prefix: string, columns: readonly string[]) =>
+  `(SELECT ${columns.map((name) => `unnest(${prefix}_${name}) AS ${name}`).join(', ')}) AS a`;
+
+/** Whatever is not ordinary. */
+const rest = `json_to_recordset(rest) AS a (kind smallint, ${written})`;
+const inTime = 'a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt)';
+const still = 't.namespace = a.namespace AND t.key = a.key AND t.revision = a.old';
 
 /**
- * Many swaps, each of a row that is still the one that was seen. What is asked comes by kind and key, so that no two
- * of these ever wait for each other in a circle.
+ * First claims: nothing may be there, in either table. What follows the INSERT starts only when it has ended: a claim
+ * that waited for a record to leave the one table finds it in the other; one that waited for a record to be removed
+ * finds the floor raised, and must not give its fence again.
  */
-export function swapFunction(): string {
-  const inTime = 'a.at <= now_ms AND now_ms < a.until AND NOT a.revision = ANY (spoilt)';
-  const seen = (table: string) =>
-    `${table}.namespace = a.namespace AND ${table}.key = a.key AND ${table}.revision = a.old AND ${inTime}`;
-  const has = (kind: keyof typeof kinds) => `${kinds[kind]} = ANY (kind_list)`;
-  const is = (kind: keyof typeof kinds) => `a.kind = ${kinds[kind]}`;
-  const noted = "SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w";
-  const stays = (table: string, kind: keyof typeof kinds) => `-- In ${table}, and stays there: ${kind}.
-  IF ${has(kind)} THEN
-    WITH written AS (
-      UPDATE semel.${table} t SET ${settings('a')}
-      FROM ${asked} WHERE ${is(kind)} AND ${seen('t')} RETURNING t.revision
-    ) ${noted};
-  END IF;`;
-  const moves = (from: string, to: string, kind: keyof typeof kinds) => `-- From ${from} to ${to}: ${kind}.
-  IF ${has(kind)} THEN
-    WITH gone AS (
-      DELETE FROM semel.${from} t USING ${asked}
-      WHERE ${is(kind)} AND ${seen('t')} RETURNING a.*
-    ), written AS (
-      INSERT INTO semel.${to} (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
-    ) ${noted};
-  END IF;`;
-  return `CREATE FUNCTION semel.swap(${listParameters},
-  now_ms bigint, floor bigint, spoilt bigint[])
-RETURNS bigint[] LANGUAGE plpgsql ${byKey} AS $$
-DECLARE
-  swapped bigint[] := '{}';
-  late bigint[];
-BEGIN
-  -- New: nothing may be there, in either table.
-  IF ${has('fresh')} THEN
-    WITH made AS (
-      INSERT INTO semel.open (${names})
-      SELECT ${values('a')} FROM ${asked}
-      WHERE ${is('fresh')} AND ${inTime} AND a.fence > swap.floor
-      ON CONFLICT DO NOTHING RETURNING revision
-    )
-    SELECT coalesce(array_agg(m.revision), '{}') INTO swapped FROM made m;
-    -- Whoever waited for a record to leave the one table finds it in the other, by a statement that starts only now.
-    SELECT array_agg(a.revision) INTO late
-    FROM ${listed('kind', 'namespace', 'key', 'revision')}
-    JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key
-    WHERE ${is('fresh')};
-    IF late IS NOT NULL THEN
-      DELETE FROM semel.open o USING ${listed('namespace', 'key', 'revision')}
-      WHERE o.namespace = a.namespace AND o.key = a.key AND o.revision = a.revision AND a.revision = ANY (late);
-      SELECT coalesce(array_agg(m), '{}') INTO swapped FROM unnest(swapped) AS m WHERE NOT m = ANY (late);
+const claims = (
+  columns: string,
+  values: string,
+  source: string,
+  where: string,
+) => `INSERT INTO semel.open (${columns})
+      SELECT ${values} FROM ${source} WHERE ${where} AND a.fence > known.floor
+      ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS made = ROW_COUNT;
+    SELECT m.floor, (SELECT array_agg(a.revision) FROM ${source}
+        JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key WHERE ${where})
+      INTO floor, late FROM semel.meta m WHERE m.one;
+    IF floor > known.floor THEN
+      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
-  END IF;
-  ${stays('open', 'held')}
-  ${moves('open', 'closed', 'ended')}
-  ${moves('closed', 'open', 'taken')}
-  ${stays('closed', 'told')}
-  RETURN swapped;
-END $$`;
-}
+    IF late IS NOT NULL THEN
+      DELETE FROM semel.open t USING ${source}
+      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision AND a.revision = ANY (late);
+      made := -1;
+    END IF;`;
+
+/** Those of the lists that were done, where not all were. */
+const found = (
+  table: string,
+  prefix: string,
+) => `SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped
+      FROM ${listed(prefix, ['namespace', 'key', 'revision'])}
+      JOIN semel.${table} t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;`;
 
 /**
- * One transaction. What was not done is read by a statement of its own: one that follows the write sees what the write
- * has lost to.
+ * One transaction. Each record is written if it is still the one that was seen; what was not done is read by a
+ * statement that follows, and so sees what the write has lost to. Everybody writes in one order, by kind and then by
+ * key, so that no two of these ever wait for each other in a circle. A row that somebody's open transaction holds fails
+ * the batch after a moment, and the caller divides it.
  */
 export function exchangeFunction(): string {
-  const one = lists.map((list) => `${list}[i:i]`).join(', ');
-  return `CREATE FUNCTION semel.exchange(${listParameters}, writes integer, one_by_one boolean,
-  noted json, beside json, writer integer)
-RETURNS TABLE (now bigint, floor bigint, done text, seen text) LANGUAGE plpgsql ${byKey} AS $$
+  const is = (kind: Kind) => `a.kind = ${kinds[kind]}`;
+  const noted = "SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w";
+  const stays = (table: string, kind: Kind) => `-- In ${table}, and stays there: ${kind}.
+    WITH written AS (
+      UPDATE semel.${table} t SET ${settings('a')}
+      FROM ${rest} WHERE ${is(kind)} AND ${still} AND ${inTime} RETURNING t.revision
+    ) ${noted};`;
+  const moves = (from: string, to: string, kind: Kind) => `-- From ${from} to ${to}: ${kind}.
+    WITH gone AS (
+      DELETE FROM semel.${from} t USING ${rest}
+      WHERE ${is(kind)} AND ${still} AND ${inTime} RETURNING a.*
+    ), written AS (
+      INSERT INTO semel.${to} (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+    ) ${noted};`;
+  const claimed = claimLists.map(([name]) => name);
+  const settled = settleLists.map(([name]) => name);
+  const changed = settled.slice(3);
+  const kept = names.split(/,\s*/).filter((name) => !changed.includes(name));
+  const claimedValues = claimed.map((name) => `a.${name}`).join(', ');
+  return `CREATE FUNCTION semel.exchange(${parameters},
+  OUT now bigint, OUT floor bigint, OUT done text, OUT seen text) LANGUAGE plpgsql ${byKey} AS $$
+#variable_conflict use_column
 DECLARE
-  now_ms bigint := semel.now_ms();
   known semel.meta;
+  made integer;
+  late bigint[];
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
+  is_short boolean := look_key IS NOT NULL OR rest IS NOT NULL;
 BEGIN
   ${admission}
+  now := semel.now_ms();
+  floor := known.floor;
+  -- A pooler may have given us a session of somebody who does not care.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
 
   IF beside IS NOT NULL THEN
     -- Two claims of one intent under several forms of its key come one after the other. A transaction that never ends
     -- fails the one that waits for it, and is not waited for by everybody in this batch.
     PERFORM set_config('lock_timeout', '250ms', true);
-    PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
-      FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
-            ORDER BY 1, 2) AS b;
+    BEGIN
+      PERFORM pg_advisory_xact_lock(hashtextextended(b.namespace || chr(1) || b.first, 0))
+        FROM (SELECT DISTINCT x.namespace, x.first FROM json_to_recordset(beside) AS x (namespace text, first text)
+              ORDER BY 1, 2) AS b;
+    EXCEPTION WHEN lock_not_available THEN
+      RAISE EXCEPTION 'another form of its key is locked' USING ERRCODE = 'SM008';
+    END;
     SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
       FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
       LEFT JOIN LATERAL ${eitherTable} AS r ON true
       WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
+  PERFORM set_config('lock_timeout', patience, true);
 
-  IF writes > 0 THEN
-    -- A pooler may have given us a session of somebody who does not care.
-    IF current_setting('synchronous_commit') = 'off' THEN
-      PERFORM set_config('synchronous_commit', 'on', true);
-    END IF;
-    IF NOT one_by_one THEN
-      PERFORM set_config('lock_timeout', '50ms', true);
-      swapped := semel.swap(${lists.join(', ')},
-        now_ms, known.floor, spoilt);
-    ELSE
-      -- Somebody's open transaction holds one of these records: the others do not wait for it.
-      PERFORM set_config('lock_timeout', '10ms', true);
-      FOR i IN 1..cardinality(kind_list) LOOP
-        BEGIN
-          swapped := swapped || semel.swap(${one},
-            now_ms, known.floor, spoilt);
-        EXCEPTION WHEN lock_not_available THEN
-          NULL;
-        END;
-      END LOOP;
-    END IF;
-    -- A fence that was removed while this waited for the one who removed it must not be given again.
-    IF ${kinds.fresh} = ANY (kind_list) AND EXISTS (SELECT FROM semel.meta m WHERE m.one AND m.floor > known.floor) THEN
-      SELECT * INTO known FROM semel.meta WHERE one;
-      IF EXISTS (SELECT FROM ${listed('kind', 'revision', 'fence')}
-                 WHERE a.kind = ${kinds.fresh} AND a.fence <= known.floor AND a.revision = ANY (swapped)) THEN
-        RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = known.floor::text;
-      END IF;
-    END IF;
+  IF claim_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
+    ${claims(`${claimed.join(', ')}, status`, `${claimedValues}, 0`, listed('claim', claimed), 'true')}
+  END IF;
+  IF made IS DISTINCT FROM cardinality(claim_key) THEN
+    is_short := true;
+    ${found('open', 'claim')}
+  END IF;
+
+  IF rest IS NOT NULL THEN
+    ${claims(names, values('a'), rest, `${is('fresh')} AND ${inTime}`)}
+    SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped FROM ${rest}
+      JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision
+      WHERE ${is('fresh')};
+    ${stays('open', 'held')}
+    ${moves('open', 'closed', 'ended')}
+  END IF;
+
+  made := NULL;
+  IF settle_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
+    WITH gone AS (
+      DELETE FROM semel.open t USING ${listed('settle', settled)} WHERE ${still}
+      RETURNING ${[...kept.map((name) => `t.${name}`), ...changed.map((name) => `a.${name}`)].join(', ')}
+    )
+    INSERT INTO semel.closed (${[...kept, ...changed].join(', ')}) SELECT * FROM gone;
+    GET DIAGNOSTICS made = ROW_COUNT;
+  END IF;
+  IF made IS DISTINCT FROM cardinality(settle_key) THEN
+    is_short := true;
+    ${found('closed', 'settle')}
+  END IF;
+
+  IF rest IS NOT NULL THEN
+    ${moves('closed', 'open', 'taken')}
+    ${stays('closed', 'told')}
   END IF;
 
   IF noted IS NOT NULL THEN
@@ -221,15 +264,16 @@ BEGIN
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
 
-  now := now_ms;
-  floor := known.floor;
-  done := array_to_json(swapped)::text;
-  IF cardinality(swapped) < cardinality(kind_list) THEN
-    SELECT json_agg(json_build_array(a.n, ${columns}))::text INTO seen
-      FROM (SELECT row_number() OVER () AS n, * FROM ${listed('kind', 'namespace', 'key', 'revision')}) AS a,
-      LATERAL ${eitherTable} AS r WHERE a.kind = ${kinds.looked} OR NOT a.revision = ANY (swapped);
+  IF is_short THEN
+    done := array_to_json(swapped)::text;
+    SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text INTO seen
+      FROM (
+        SELECT unnest(look_namespace) AS namespace, unnest(look_key) AS key, NULL::bigint AS revision
+        UNION ALL SELECT unnest(claim_namespace), unnest(claim_key), unnest(claim_revision)
+        UNION ALL SELECT unnest(settle_namespace), unnest(settle_key), unnest(settle_revision)
+        UNION ALL SELECT a.namespace, a.key, a.revision FROM ${rest}
+      ) AS a, LATERAL ${eitherTable} AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
   END IF;
-  RETURN NEXT;
 END $$`;
 }
 
@@ -238,14 +282,13 @@ END $$`;
  * so a record is never written into a transaction that its owner may roll back (SQLSTATE 2D000).
  */
 export function ownExchangeProcedure(): string {
-  return `CREATE PROCEDURE semel.own_exchange(${listParameters}, writes integer, one_by_one boolean,
-  noted json, beside json, writer integer,
+  return `CREATE PROCEDURE semel.own_exchange(${parameters},
   INOUT now bigint DEFAULT NULL, INOUT floor bigint DEFAULT NULL, INOUT done text DEFAULT NULL,
   INOUT seen text DEFAULT NULL) LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
   SELECT e.now, e.floor, e.done, e.seen INTO now, floor, done, seen
-  FROM semel.exchange(${lists.join(', ')}, writes, one_by_one, noted, beside, writer) AS e;
+  FROM semel.exchange(${exchangeParameters.map(([name]) => name).join(', ')}) AS e;
 END $$`;
 }
 

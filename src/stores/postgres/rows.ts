@@ -1,6 +1,5 @@
 // A row as the schema's columns, and back.
 
-import type { Write } from '../../store/far-backend.ts';
 import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
 import type { Row } from '../../store/store.ts';
 
@@ -54,30 +53,6 @@ export function itemOf(row: Row): Item {
     asker,
     more,
   };
-}
-
-/** As `askedColumns` tells them, from the revision on. */
-export function writtenOf({ before, row, revision, at, until }: Write): (string | number | null)[] {
-  if (row === undefined) return [];
-  const [status, flags, fence, token, version, owner, created, settled, , ...texts] = columnsOf(row);
-  const expires = row.expiresAt;
-  const old = before?.revision ?? null;
-  return [
-    revision,
-    old,
-    at,
-    until,
-    fence,
-    created,
-    expires,
-    settled,
-    status,
-    flags,
-    token,
-    version,
-    owner,
-    ...texts,
-  ];
 }
 
 /** As the server selects them: see `columns`. */

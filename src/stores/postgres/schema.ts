@@ -8,7 +8,6 @@ import {
   refillFunction,
   removeFunction,
   standFunction,
-  swapFunction,
 } from './functions.ts';
 
 const recordColumns = `
@@ -68,7 +67,6 @@ export const migrations: readonly (readonly string[])[] = [
     // The time at which a statement runs, not at which its transaction began.
     `CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
-    swapFunction(),
     exchangeFunction(),
     ownExchangeProcedure(),
     removeFunction(),

@@ -3,19 +3,19 @@
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { fullAddress, shownAddress } from '../../store/address.ts';
-import type { FarBackend, Found, Removal, Swap, Swapped, Write } from '../../store/far-backend.ts';
+import type { FarBackend, Removal } from '../../store/far-backend.ts';
 import { farStore } from '../../store/far-store.ts';
 import { inTime } from '../../store/in-time.ts';
-import { dispatchedFlag, isOpen, statusCode } from '../../store/row-columns.ts';
-import type { Row, Store, StoreEvent, StoreFacts } from '../../store/store.ts';
-import { arrayOf, type Value } from './array.ts';
+import { dispatchedFlag, statusCode } from '../../store/row-columns.ts';
+import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
-import { inTransaction, isConflict, isLockTimeout, judge, sqlStateOf } from './failure.ts';
-import { askedColumns, kinds } from './functions.ts';
+import { answersOf, eventOf, foundIn, valuesOf } from './exchange.ts';
+import { inTransaction, isConflict, judge, sqlStateOf } from './failure.ts';
+import { exchangeParameters } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresRaw } from './raw.ts';
-import { columns, decode, itemOf, type Selected, writtenOf } from './rows.ts';
+import { columns, itemOf, type Selected } from './rows.ts';
 import { schemaVersion, within } from './schema.ts';
 import { migrationOf } from './upkeep.ts';
 import { connect, placeOf, usualSchema } from './url.ts';
@@ -41,15 +41,8 @@ export interface PostgresStoreOptions {
 const mostTries = 5;
 
 /** Lists are a text first, whatever a driver would make of one: the server reads it. */
-const exchangeParameters = [
-  ...askedColumns.map(([, type]) => `text::${type}[]`),
-  'integer',
-  'boolean',
-  'text::json',
-  'text::json',
-  'integer',
-]
-  .map((type, index) => `$${index + 1}::${type}`)
+const parameters = exchangeParameters
+  .map(([, type], index) => `$${index + 1}::${/\[\]|json/.test(type) ? 'text::' : ''}${type}`)
   .join(', ');
 
 export function postgresStore(options: PostgresStoreOptions): Store {
@@ -72,8 +65,8 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     // A transaction can be open on a client that the program uses too; never on a connection of our own.
     exchange:
       options.client === undefined
-        ? sql(`SELECT now, floor, done, seen FROM semel.exchange(${exchangeParameters})`)
-        : sql(`CALL semel.own_exchange(${exchangeParameters})`),
+        ? sql(`SELECT now, floor, done, seen FROM semel.exchange(${parameters})`)
+        : sql(`CALL semel.own_exchange(${parameters})`),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
     // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
@@ -115,20 +108,8 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       return Number(row?.now);
     },
     async exchange(swaps) {
-      const asked = askedOf(swaps);
-      const [row] = await unlocked((oneByOne) =>
-        query(texts.exchange, valuesOf(swaps, asked, oneByOne), exchangeName),
-      );
-      const done = new Set(JSON.parse(row?.done as string) as number[]);
-      const answers = swaps.map(({ write }): Swapped => {
-        const isDone = write !== undefined && (write.row === undefined || done.has(write.revision));
-        return isDone ? swapDone : nothingFound;
-      });
-      for (const [place, ...values] of JSON.parse((row?.seen as string | null) ?? '[]') as Seen[]) {
-        const { n, namespace, key } = asked[place - 1] as Asked;
-        answers[n] = { done: false, found: foundIn(namespace, key, values) };
-      }
-      return { now: Number(row?.now), floor: Number(row?.floor), answers };
+      const [row] = await query(texts.exchange, valuesOf(swaps), exchangeName);
+      return { now: Number(row?.now), floor: Number(row?.floor), answers: answersOf(swaps, row ?? {}) };
     },
     list: (asked) => listRows(query, schema, asked),
     async due(limit) {
@@ -221,98 +202,9 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   }
 }
 
-/** All at once; where one record is locked, once more so that it holds up no other. */
-async function unlocked<T>(exchange: (oneByOne: boolean) => Promise<T>): Promise<T> {
-  try {
-    return await exchange(false);
-  } catch (error) {
-    if (!isLockTimeout(error)) throw error;
-    return exchange(true);
-  }
-}
-
 /** A name that Postgres would cut off might meet another. */
 function nameOf(name: string): string | undefined {
   return name.length > 63 ? undefined : name;
-}
-
-/** What the function is asked about one record. */
-interface Asked {
-  /** Of the swap. */
-  readonly n: number;
-  readonly kind: number;
-  readonly namespace: string;
-  readonly key: string;
-  readonly write: Write | undefined;
-}
-
-/** All who write many at once do so in one order: by kind, then by key. */
-function askedOf(swaps: readonly Swap[]): readonly Asked[] {
-  const asked: Asked[] = [];
-  for (let n = 0; n < swaps.length; n += 1) {
-    const { namespace, key, write } = swaps[n] as Swap;
-    if (write === undefined) asked.push({ n, kind: kinds.looked, namespace, key, write });
-    else if (write.row !== undefined)
-      asked.push({ n, kind: kindOf(write, write.row), namespace, key, write });
-  }
-  return asked.sort(inOrder);
-}
-
-function kindOf({ before }: Write, row: Row): number {
-  if (before === undefined) return kinds.fresh;
-  if (isOpen(before.row.status)) return isOpen(row.status) ? kinds.held : kinds.ended;
-  return isOpen(row.status) ? kinds.taken : kinds.told;
-}
-
-function inOrder(a: Asked, b: Asked): number {
-  if (a.kind !== b.kind) return a.kind - b.kind;
-  if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1;
-  return a.key < b.key ? -1 : 1;
-}
-
-/** As the function takes them. */
-function valuesOf(swaps: readonly Swap[], asked: readonly Asked[], oneByOne: boolean): unknown[] {
-  const lists = askedColumns.map((): Value[] => []);
-  let writes = 0;
-  for (const { kind, namespace, key, write } of asked) {
-    const written = write === undefined ? nothingWritten : writtenOf(write);
-    if (write !== undefined) writes += 1;
-    lists[0]?.push(kind);
-    lists[1]?.push(namespace);
-    lists[2]?.push(key);
-    for (let column = 3; column < lists.length; column += 1) lists[column]?.push(written[column - 3] ?? null);
-  }
-  const noted = swaps.flatMap(notedOf);
-  const beside = swaps.flatMap(besideOf);
-  return [...lists.map(arrayOf), writes, oneByOne, jsonOf(noted), jsonOf(beside), schemaVersion];
-}
-
-const nothingWritten: readonly Value[] = [];
-
-function jsonOf(list: readonly object[]): string | null {
-  return list.length === 0 ? null : JSON.stringify(list);
-}
-
-const none: readonly object[] = [];
-
-function notedOf({ write }: Swap): readonly object[] {
-  if (write === undefined || write.events.length === 0) return none;
-  const revision = write.row === undefined ? null : write.revision;
-  return write.events.map((event, i) => ({ i, revision, at: event.at, ...eventOf(event) }));
-}
-
-function besideOf({ namespace, key, write }: Swap): readonly object[] {
-  if (write === undefined || write.beside.length === 0) return none;
-  // A lock for each key, in one order: another claim may share only one of these forms with this one.
-  const locks = [key, ...write.beside.map((other) => other.key)].sort();
-  return locks.map((lock, index) => {
-    const other = write.beside[Math.min(index, write.beside.length - 1)] as Write['beside'][number];
-    return { revision: write.revision, namespace, key: other.key, was: other.revision ?? null, first: lock };
-  });
-}
-
-function eventOf({ namespace, key, generation, fence, type, detail }: Omit<StoreEvent, 'at'>): object {
-  return { namespace, key, generation, fence, type, detail: JSON.stringify(detail) };
 }
 
 function removalOf({ before, row, revision, events }: Removal): object {
@@ -321,14 +213,4 @@ function removalOf({ before, row, revision, events }: Removal): object {
   if (row === undefined) return about;
   const types = events === undefined ? null : JSON.stringify(events);
   return { ...about, revision, ...itemOf(row), types };
-}
-
-const swapDone: Swapped = { done: true };
-const nothingFound: Swapped = { done: false, found: undefined };
-
-/** A record that was read, and its place in what was asked, from 1. */
-type Seen = [place: number, ...Selected];
-
-function foundIn(namespace: string, key: string, selected: Selected): Found {
-  return { row: decode(namespace, key, selected), revision: selected[0] };
 }
