@@ -14,14 +14,16 @@ export interface Piece {
   readonly namespace: string;
   readonly keys: readonly string[];
   readonly rerunWithinMs: number | null;
-  decide(rows: readonly (Row | undefined)[], time: Time): Decision;
+  decide(rows: readonly (Row | undefined)[], time: Time): Decision<unknown>;
   /** What the store said of its keys when it was asked last: good for one decision. */
   seen: readonly (Found | undefined)[] | undefined;
+  /** Once it is answered: how. */
+  tell: Tell | undefined;
 }
 
-interface Decision extends Step<unknown> {
-  /** Which of the keys it is about. */
-  readonly form: number;
+export interface Decision<Answer> extends Step<Answer> {
+  /** Which of the keys it is about. @default 0 */
+  readonly form?: number;
 }
 
 export type Tell = () => unknown;
@@ -84,7 +86,7 @@ export function farPlanner({
     let target: number | undefined;
     for (const piece of pieces) {
       try {
-        const { form, row, answer, events: noted } = piece.decide(rows, time);
+        const { form = 0, row, answer, events: noted } = piece.decide(rows, time);
         const writes = row !== null || noted.length > 0;
         // The rest waits for the next turn: a swap is about one key.
         if (writes && target !== undefined && target !== form) break;
@@ -125,13 +127,14 @@ export function farPlanner({
 
   /** Never before what is already written: the store's clock was there, unless it was set back. */
   function timeFor(found: readonly (Found | undefined)[], saidAt: number | undefined): Time {
-    const time = far.now();
-    const earliest = saidAt ?? time.wall;
-    const wall = found.reduce((latest, one) => {
+    const { wall: thought, boot, steady } = far.now();
+    const earliest = saidAt ?? thought;
+    let wall = earliest;
+    for (const one of found) {
       const updatedAt = one?.row.updatedAt ?? 0;
-      return updatedAt <= earliest + staleMs ? Math.max(latest, updatedAt) : latest;
-    }, earliest);
-    return { ...time, wall, mono: wall };
+      if (updatedAt > wall && updatedAt <= earliest + staleMs) wall = updatedAt;
+    }
+    return { wall, mono: wall, boot, steady };
   }
 
   function newRevision(): number {

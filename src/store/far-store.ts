@@ -8,11 +8,20 @@ import { coalescer, unanswered } from './coalescer.ts';
 import type { FarBackend, Removal, Swap, Swapped } from './far-backend.ts';
 import { farClock } from './far-clock.ts';
 import { farMemory } from './far-memory.ts';
-import { farPlanner, groups, isUnchanged, look, type Piece, type Plan, type Tell } from './far-plan.ts';
+import {
+  type Decision,
+  farPlanner,
+  groups,
+  isUnchanged,
+  look,
+  type Piece,
+  type Plan,
+  type Tell,
+} from './far-plan.ts';
 import type { Urgency } from './rule-store.ts';
 import { claim } from './rules/claim.ts';
 import { clear, dispatch, renew } from './rules/cross.ts';
-import { type FormStep, formsOf, linked, nextStep } from './rules/forms.ts';
+import { type FormStep, formsOf, isLink, linked, nextStep } from './rules/forms.ts';
 import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from './rules/prune.ts';
 import { resolve } from './rules/resolve.ts';
 import { settle } from './rules/settle.ts';
@@ -52,6 +61,7 @@ export function farStore(
   const parked = new Map<Promise<void>, string>();
   let floor = 0;
   let opening: Promise<StoreFacts> | undefined;
+  let isReady = false;
   let closing: Promise<void> | undefined;
 
   return {
@@ -91,21 +101,24 @@ export function farStore(
 
   function claimForms(request: ClaimRequest): Promise<ClaimAnswer> {
     let forms = formsOf(request);
-    const decide = (rows: Rows, time: Time): Step<ClaimAnswer | FormStep> & { readonly form: number } => {
+    const asked = (key: string): ClaimRequest => ({
+      ...request,
+      key,
+      leaseMs: request.leaseMs + far.lagMs(),
+    });
+    const decide = (rows: Rows, time: Time): Decision<ClaimAnswer | FormStep> => {
+      const [own] = rows;
+      if (rows.length === 1 && !isLink(own)) return claim(own, asked(request.key), time, floor);
       const step = nextStep(forms, rows, request, time);
-      if (step.kind === 'look') return { form: 0, row: null, answer: step, events: [] };
+      if (step.kind === 'look') return { row: null, answer: step, events: [] };
       const { form } = step;
       const key = forms.keys[form] as string;
-      if (step.kind === 'link')
-        return {
-          form,
-          row: linked(rows[form], key, step.to, request, time, floor),
-          answer: step,
-          events: [],
-        };
-      const asked = { ...request, key, leaseMs: request.leaseMs + far.lagMs() };
+      if (step.kind === 'link') {
+        const row = linked(rows[form], key, step.to, request, time, floor);
+        return { form, row, answer: step, events: [] };
+      }
       const lowest = step.row === undefined ? Math.max(floor, rows[form]?.fence ?? 0) : floor;
-      return { form, ...claim(step.row, asked, time, lowest) };
+      return { form, ...claim(step.row, asked(key), time, lowest) };
     };
     // One swap writes one key: what else the claim depends on is asked for, or written, before it.
     const goOn = (said: ClaimAnswer | FormStep) => {
@@ -131,6 +144,7 @@ export function farStore(
     try {
       const facts = await backend.open();
       await readClock();
+      isReady = true;
       return facts;
     } catch (error) {
       throw backend.judge(error).error;
@@ -178,10 +192,7 @@ export function farStore(
     rule: (row: Row | undefined, time: Time) => Step<Answer>,
     rerunWithinMs: number | null = null,
   ): Promise<Answer> {
-    return ask(urgency, about, [about.key], rerunWithinMs, ([row], time) => ({
-      form: 0,
-      ...rule(row, time),
-    }));
+    return ask(urgency, about, [about.key], rerunWithinMs, ([row], time) => rule(row, time));
   }
 
   async function ask<Answer>(
@@ -189,12 +200,12 @@ export function farStore(
     { namespace }: { readonly namespace: string },
     keys: readonly string[],
     rerunWithinMs: number | null,
-    decide: (rows: Rows, time: Time) => Step<Answer> & { readonly form: number },
+    decide: (rows: Rows, time: Time) => Decision<Answer>,
     /** The keys to ask for next, where this answer was only a step. */
     goOn?: (answer: Answer) => readonly string[] | undefined,
   ): Promise<Answer> {
-    await ready();
-    let piece: Piece = { namespace, keys, rerunWithinMs, decide, seen: undefined };
+    if (!isReady || closing !== undefined) await ready();
+    let piece: Piece = { namespace, keys, rerunWithinMs, decide, seen: undefined, tell: undefined };
     const askedAt = clock.mono();
     let isWaiting = parked.size > 0 && [...parked.values()].includes(nameOf(piece));
     for (let pauses = 0; ; ) {
@@ -219,32 +230,23 @@ export function farStore(
 
   async function flush(take: () => readonly Piece[]): Promise<readonly (Tell | typeof unanswered)[]> {
     // What was asked before it was closed is still answered.
-    await (opening ?? ready());
+    if (!isReady) await (opening ?? ready());
     const pieces = take();
-    const told = new Map<Piece, Tell>();
-    const pending: Plan[] = [];
-    for (const group of groups(pieces)) {
-      const plan = plans.planOf(group);
-      if (plan.isOver) tellAll(plan, told);
-      else pending.push(plan);
+    if (pieces.length === 0) return [];
+    for (const piece of pieces) piece.tell = undefined;
+    try {
+      await exchange(groups(pieces).map((group) => plans.planOf(group)));
+    } catch (error) {
+      // A batch with a locked row is divided until that row's piece is alone. What can be told by looking is told.
+      const [piece] = pieces;
+      if (piece === undefined || pieces.length > 1 || !backend.judge(error).isLocked) throw error;
+      await exchange([look(pieces)]);
+      piece.tell ??= isStillLocked;
     }
-    if (pending.length > 0) await exchange(pending, told).catch((error) => lookAtLocked(pieces, told, error));
-    return pieces.map((piece) => told.get(piece) ?? unanswered);
+    return pieces.map(({ tell }) => tell ?? unanswered);
   }
 
-  /** A batch with a locked row is divided until that row's piece is alone. What can be told by looking is told. */
-  async function lookAtLocked(
-    pieces: readonly Piece[],
-    told: Map<Piece, Tell>,
-    error: unknown,
-  ): Promise<void> {
-    const [piece] = pieces;
-    if (piece === undefined || pieces.length > 1 || !backend.judge(error).isLocked) throw error;
-    await exchange([look(pieces)], told);
-    if (!told.has(piece)) told.set(piece, () => locked);
-  }
-
-  async function exchange(pending: readonly Plan[], told: Map<Piece, Tell>): Promise<void> {
+  async function exchange(pending: readonly Plan[]): Promise<void> {
     const swaps: Swap[] = [];
     let latest = 0;
     for (const plan of pending) {
@@ -279,23 +281,18 @@ export function farStore(
           if (write?.row) memory.set(namespace, key, { row: write.row, revision: write.revision });
         }
       }
-      if (isDone) tellAll(plan, told);
-      else lookAgain(plan, reply.answers.slice(first, next), reply.now, told);
+      if (isDone) tellAll(plan);
+      else lookAgain(plan, reply.answers.slice(first, next), reply.now);
     }
   }
 
   /** What the store said of this plan's keys is what its pieces decide by next: at once, where nothing changes. */
-  function lookAgain(
-    { pieces, swaps }: Plan,
-    answers: readonly Swapped[],
-    now: number,
-    told: Map<Piece, Tell>,
-  ): void {
+  function lookAgain({ pieces, swaps }: Plan, answers: readonly Swapped[], now: number): void {
     const seen = answers.map((answer) => (answer.done ? undefined : answer.found));
     for (const piece of pieces) piece.seen = seen;
     const plan = plans.planOf(pieces, now);
-    if (plan.isOver) tellAll(plan, told);
-    else if (isUnchanged(swaps, seen, now, floor)) for (const piece of pieces) told.set(piece, () => locked);
+    if (plan.isOver) tellAll(plan);
+    else if (isUnchanged(swaps, seen, now, floor)) for (const piece of pieces) piece.tell = isStillLocked;
   }
 
   async function prune(limit: number): Promise<number> {
@@ -328,10 +325,11 @@ export function farStore(
   }
 }
 
-function tellAll({ pieces, tells }: Plan, told: Map<Piece, Tell>): void {
-  for (let index = 0; index < pieces.length; index += 1)
-    told.set(pieces[index] as Piece, tells[index] as Tell);
+function tellAll({ pieces, tells }: Plan): void {
+  for (let index = 0; index < pieces.length; index += 1) (pieces[index] as Piece).tell = tells[index] as Tell;
 }
+
+const isStillLocked: Tell = () => locked;
 
 function nameOf({ namespace, keys }: Piece): string {
   return `${namespace}\0${keys[0]}`;
