@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import type { Store } from '../../src/store/index.ts';
-import { exchangeParameters } from '../../src/stores/postgres/functions.ts';
+import { exchangeParameters } from '../../src/stores/postgres/exchange-function.ts';
 import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts';
 import { migration, within } from '../../src/stores/postgres/schema.ts';
 

@@ -74,6 +74,8 @@ CREATE FUNCTION semel.exchange(claim_namespace text[], claim_key text[], claim_r
 #variable_conflict use_column
 DECLARE
   known semel.meta;
+  entered boolean;
+  was text;
   made integer;
   late bigint[];
   swapped bigint[] := '{}';
@@ -83,7 +85,7 @@ BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
@@ -96,7 +98,7 @@ BEGIN
   floor := known.floor;
   -- A pooler may have given us a session of somebody who does not care.
   IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
+    was := set_config('synchronous_commit', 'on', true);
   END IF;
 
   IF beside IS NOT NULL THEN
@@ -118,21 +120,21 @@ BEGIN
       ) AS r ON true
       WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
-  PERFORM set_config('lock_timeout', patience, true);
+  was := set_config('lock_timeout', patience, true);
 
   IF claim_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
     INSERT INTO semel.open (namespace, key, revision, fence, created, flags, token, version, owner, args, content, asker, more, status)
       SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a WHERE true AND a.fence > known.floor
       ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS made = ROW_COUNT;
-    SELECT m.floor, (SELECT array_agg(a.revision) FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
+    SELECT m.floor, (SELECT array_agg(a.revision) FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision) AS a
         JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key WHERE true)
       INTO floor, late FROM semel.meta m WHERE m.one;
     IF floor > known.floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
     IF late IS NOT NULL THEN
-      DELETE FROM semel.open t USING (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
+      DELETE FROM semel.open t USING (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision) AS a
       WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision AND a.revision = ANY (late);
       made := -1;
     END IF;
@@ -253,6 +255,30 @@ BEGIN
   END IF;
 END $$;
 
+CREATE FUNCTION semel.look(namespaces text[], keys text[], writer integer,
+  OUT now bigint, OUT floor bigint, OUT done text, OUT seen text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  known semel.meta;
+BEGIN
+  SELECT * INTO known FROM semel.meta WHERE one;
+  IF known.moved_to IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF known.filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < known.min_writer THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  END IF;
+  now := semel.now_ms();
+  floor := known.floor;
+  done := '[]';
+  -- Perhaps also the same key in another namespace of this batch: whoever asked takes its own.
+  SELECT json_agg(json_build_array(r.namespace, r.key, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
+  r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more))::text INTO seen
+    FROM (SELECT * FROM semel.open WHERE namespace = ANY (namespaces) AND key = ANY (keys)
+      UNION ALL SELECT * FROM semel.closed WHERE namespace = ANY (namespaces) AND key = ANY (keys)) AS r;
+END $$;
+
 CREATE PROCEDURE semel.own_exchange(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], look_namespace text[], look_key text[], at_ms bigint, until_ms bigint, rest json, noted json, beside json, patience text, writer integer,
   INOUT now bigint DEFAULT NULL, INOUT floor bigint DEFAULT NULL, INOUT done text DEFAULT NULL,
   INOUT seen text DEFAULT NULL) LANGUAGE plpgsql AS $$
@@ -265,13 +291,14 @@ END $$;
 CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;
+  entered boolean;
   highest bigint;
   taken integer;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
@@ -320,11 +347,12 @@ END $$;
 CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;
+  entered boolean;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
@@ -365,11 +393,12 @@ CREATE FUNCTION semel.refill(came text, opened json, ended json, gone json, note
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;
+  entered boolean;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
-  PERFORM pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer);
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
   SELECT * INTO known FROM semel.meta WHERE one;
   PERFORM set_config('synchronous_commit', 'on', true);
   IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN

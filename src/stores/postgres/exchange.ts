@@ -1,11 +1,11 @@
-// What `exchange` in functions.ts is asked, and what it answers. The ordinary first claims and settlements of a batch go
+// What `exchange` in exchange-function.ts is asked, and what it answers. The ordinary first claims and settlements of a batch go
 // as lists, which cost the database least; everything else as JSON.
 
 import type { Found, Swap, Swapped, Write } from '../../store/far-backend.ts';
 import { columnsOf, isOpen } from '../../store/row-columns.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import { arrayOf, type Value } from './array.ts';
-import { claimLists, kinds, settleLists } from './functions.ts';
+import { claimLists, kinds, settleLists } from './exchange-function.ts';
 import { decode, itemOf, type Selected } from './rows.ts';
 import { schemaVersion } from './schema.ts';
 
@@ -89,6 +89,15 @@ export function valuesOf(swaps: readonly Swap[]): unknown[] {
   ];
 }
 
+/** As `look` takes them. */
+export function lookedFor(swaps: readonly Swap[]): unknown[] {
+  return [
+    arrayOf(swaps.map(({ namespace }) => namespace)),
+    arrayOf(swaps.map(({ key }) => key)),
+    schemaVersion,
+  ];
+}
+
 function kindOf({ before }: Write, row: Row): number {
   if (before === undefined) return kinds.fresh;
   if (isOpen(before.row.status)) return isOpen(row.status) ? kinds.held : kinds.ended;
@@ -129,22 +138,38 @@ function isSettlement({ write, row }: Asked): boolean {
 /** In the order of `claimLists`. */
 function addClaim(lists: Value[][], { namespace, key, write, row }: Asked): void {
   const [, flags, fence, token, version, owner, created, , , args, content, , asker, more] = columnsOf(row);
-  const values = [
-    ...[namespace, key, write.revision, fence, created, flags, token],
-    ...[version, owner, args, content, asker, more],
-  ];
-  for (let index = 0; index < values.length; index += 1) lists[index]?.push(values[index] as Value);
+  let next = 0;
+  const add = (value: Value) => (lists[next++] as Value[]).push(value);
+  add(namespace);
+  add(key);
+  add(write.revision);
+  add(fence);
+  add(created);
+  add(flags);
+  add(token);
+  add(version);
+  add(owner);
+  add(args);
+  add(content);
+  add(asker);
+  add(more);
 }
 
 /** In the order of `settleLists`. */
 function addSettlement(lists: Value[][], { namespace, key, write, row }: Asked): void {
   const [status, flags, , , , , , settled, , , , result, , more] = columnsOf(row);
-  const old = write.before?.revision as number;
-  const values = [
-    ...[namespace, key, old, write.revision, row.expiresAt, settled],
-    ...[status, flags, result, more],
-  ];
-  for (let index = 0; index < values.length; index += 1) lists[index]?.push(values[index] as Value);
+  let next = 0;
+  const add = (value: Value) => (lists[next++] as Value[]).push(value);
+  add(namespace);
+  add(key);
+  add(write.before?.revision as number);
+  add(write.revision);
+  add(row.expiresAt);
+  add(settled);
+  add(status);
+  add(flags);
+  add(result);
+  add(more);
 }
 
 function restOf({ kind, namespace, key, write, row }: Asked): object {

@@ -1,14 +1,8 @@
 // The tables, and how an older schema becomes this one. test/stores/postgres-schema.sql shows the result. Everything is
 // made by one statement list under one lock, so that many programs may start at once.
 
-import {
-  appendFunction,
-  exchangeFunction,
-  ownExchangeProcedure,
-  refillFunction,
-  removeFunction,
-  standFunction,
-} from './functions.ts';
+import { exchangeFunction, lookFunction, ownExchangeProcedure } from './exchange-function.ts';
+import { appendFunction, refillFunction, removeFunction, standFunction } from './functions.ts';
 
 const recordColumns = `
   revision bigint NOT NULL,
@@ -68,6 +62,7 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
     exchangeFunction(),
+    lookFunction(),
     ownExchangeProcedure(),
     removeFunction(),
     appendFunction(),

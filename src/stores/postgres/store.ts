@@ -9,9 +9,9 @@ import { inTime } from '../../store/in-time.ts';
 import { dispatchedFlag, statusCode } from '../../store/row-columns.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
-import { answersOf, eventOf, foundIn, valuesOf } from './exchange.ts';
+import { answersOf, eventOf, foundIn, lookedFor, valuesOf } from './exchange.ts';
+import { exchangeParameters } from './exchange-function.ts';
 import { inTransaction, isConflict, judge, sqlStateOf } from './failure.ts';
-import { exchangeParameters } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresRaw } from './raw.ts';
@@ -67,6 +67,9 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       options.client === undefined
         ? sql(`SELECT now, floor, done, seen FROM semel.exchange(${parameters})`)
         : sql(`CALL semel.own_exchange(${parameters})`),
+    look: sql(
+      'SELECT now, floor, done, seen FROM semel.look($1::text::text[], $2::text::text[], $3::integer)',
+    ),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
     // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
@@ -94,6 +97,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
   const exchangeName = nameOf(`semel ${schemaVersion} ${schema}`);
+  const lookName = nameOf(`semel ${schemaVersion} look ${schema}`);
   let connecting: Promise<Connection> | undefined;
 
   const address = fullAddress(options.url, {
@@ -108,7 +112,11 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       return Number(row?.now);
     },
     async exchange(swaps) {
-      const [row] = await query(texts.exchange, valuesOf(swaps), exchangeName);
+      // A client that the program uses too is asked in a way that refuses an open transaction, also for a look.
+      const isLook = options.client === undefined && swaps.every(({ write }) => write === undefined);
+      const [row] = isLook
+        ? await query(texts.look, lookedFor(swaps), lookName)
+        : await query(texts.exchange, valuesOf(swaps), exchangeName);
       return { now: Number(row?.now), floor: Number(row?.floor), answers: answersOf(swaps, row ?? {}) };
     },
     list: (asked) => listRows(query, schema, asked),
