@@ -78,6 +78,19 @@ test('with several lanes, what does not fit into one batch does not wait for it'
   expect(batches.at(-1)).toEqual(['e']);
 });
 
+test('several lanes share the work, and few pieces are not divided', async () => {
+  const { queue, batches, commits } = bench({ lanes: 2 });
+  for (let n = 0; n < 40; n += 1) void queue.add('claiming', String(n));
+  await settled();
+  await settled();
+  expect(batches.map((batch) => batch.length)).toEqual([20, 20]);
+  for (const commit of commits) commit();
+  await settled();
+  for (let n = 0; n < 10; n += 1) void queue.add('claiming', String(n));
+  await settled();
+  expect(batches.slice(2).map((batch) => batch.length)).toEqual([10]);
+});
+
 test('whoever was answered joins the next batch with its next step', async () => {
   const { queue, batches, commits } = bench();
   const callers = ['a', 'b', 'c'].map(async (name) => {

@@ -36,6 +36,9 @@ interface Entry<Piece, Answer> {
   readonly reject: (error: unknown) => void;
 }
 
+/** Too few pieces to be divided among lanes. */
+const leastShare = 16;
+
 /** Taken now: a user's test may fake the timers later, and nobody would turn them. */
 const nextTurn: (run: () => void) => void = setImmediate;
 
@@ -49,6 +52,8 @@ export function coalescer<Piece, Answer>({
   const queues: Record<Urgency, Entry<Piece, Answer>[]> = { holding: [], claiming: [], settling: [] };
   let waiters: (() => void)[] = [];
   let active = 0;
+  /** Pieces of batches that are under way. */
+  let underWay = 0;
   /** A lane that was started and has not taken anything yet: whoever comes now joins it. */
   let isStarting = false;
 
@@ -90,6 +95,7 @@ export function coalescer<Piece, Answer>({
     const takeBatch = () => {
       if (batch === undefined) {
         batch = next();
+        underWay += batch.length;
         isStarting = false;
         if (waiting() > 0 && active < lanes) openLane();
       }
@@ -102,6 +108,8 @@ export function coalescer<Piece, Answer>({
       // The store never got as far as taking anything: whoever waits for it is told.
       if (batch === undefined) isStarting = false;
       await divide(batch ?? everything(), error);
+    } finally {
+      underWay -= batch?.length ?? 0;
     }
   }
 
@@ -141,13 +149,18 @@ export function coalescer<Piece, Answer>({
     return queues.holding.length + queues.claiming.length + queues.settling.length;
   }
 
-  /** In the order of urgency; but a flood of claims leaves a quarter of each batch to those who want to settle. */
+  /**
+   * In the order of urgency; but a flood of claims leaves a quarter of each batch to those who want to settle. All lanes
+   * have the same share of the work, so that one is at the store while another is made ready.
+   */
   function next(): Entry<Piece, Answer>[] {
     const { holding, claiming, settling } = queues;
-    const batch = holding.splice(0, cap);
-    const reserved = Math.min(settling.length, cap >> 2);
-    batch.push(...claiming.splice(0, Math.max(0, cap - batch.length - reserved)));
-    batch.push(...settling.splice(0, cap - batch.length));
+    const share = Math.max(leastShare, Math.ceil((underWay + waiting()) / lanes));
+    const most = Math.min(cap, share);
+    const batch = holding.splice(0, most);
+    const reserved = Math.min(settling.length, most >> 2);
+    batch.push(...claiming.splice(0, Math.max(0, most - batch.length - reserved)));
+    batch.push(...settling.splice(0, most - batch.length));
     return batch;
   }
 

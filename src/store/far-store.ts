@@ -37,9 +37,8 @@ export interface FarStoreOptions {
   readonly soon?: (run: () => void) => void;
 }
 
-/** While one batch is at the store the next is made ready: so many at once, and of so many pieces. */
+/** While one batch is at the store the next is made ready. */
 const lanes = 2;
-const cap = 64;
 /** How long a row is waited for that somebody else's transaction holds. */
 const lockedMs = 5_000;
 const firstPauseMs = 10;
@@ -55,7 +54,7 @@ export function farStore(
   const memory = farMemory();
   const plans = farPlanner({ memory, far, random });
   const batches = { flush, judge: backend.judge, ...(soon === undefined ? {} : { soon }) };
-  const queue = coalescer<Piece, Tell>({ ...batches, lanes, cap });
+  const queue = coalescer<Piece, Tell>({ ...batches, lanes });
   /** Calls that wait for a locked row have a queue of their own, and so has every other call about it. */
   const lockedQueue = coalescer<Piece, Tell>(batches);
   const parked = new Map<Promise<void>, string>();

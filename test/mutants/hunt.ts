@@ -166,6 +166,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/semel/validation.ts': [schemas, ...usual],
   'src/call/attempt.ts': [['test/library/foreign-key', 'test/library/request-key'], ...usual],
   'src/stores/sqlite/': [['test/stores/sqlite'], ...usual],
+  'src/stores/postgres/': [['test/stores/postgres'], ...usual],
   'src/call/requests.ts': [providers, ...usual],
   'src/call/doubt.ts': [['test/library/doubt'], ...usual],
   'src/call/execute.ts': [endings, ...usual],
