@@ -1,7 +1,15 @@
 // The path of a call: one pipeline for all of them.
 
 export type { Attempt } from './attempt.ts';
-export type { Call, Identity, ReplayContext, Tool, VerifyContext } from './call.ts';
+export {
+  Call,
+  type CallMaker,
+  type Identity,
+  nothingMore,
+  type ReplayContext,
+  type Tool,
+  type VerifyContext,
+} from './call.ts';
 export type { AttemptContext } from './context.ts';
 export { isSameCode } from './doubt.ts';
 export { isCallsNamespace, isUnique } from './modes/original-turn.ts';

@@ -86,7 +86,7 @@ export function createSharing(clock: Clock): Sharing {
     lead(call, start) {
       const { namespace, key } = call;
       const flight = new Flight(call, inside.getStore());
-      const led = flight.left === undefined ? call : { ...call, signal: flight.left.signal };
+      const led = flight.left === undefined ? call : call.with({ signal: flight.left.signal });
       // A caller's own key with other args has a flight of its own, which ends in a conflict.
       if (flights.get(namespace, key) === undefined) flights.set(namespace, key, flight);
       flight.result = inside.run(flight, start, led, flight);

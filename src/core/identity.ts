@@ -51,7 +51,7 @@ export function identityOf(
   return canonicalJson(normalised(cutAt(given, constant), normalize), limits);
 }
 
-const nothingLeftOut: LeftOut = { constant: [], fresh: [] };
+export const nothingLeftOut: LeftOut = { constant: [], fresh: [] };
 
 /** Nothing is left in it, though something was there. */
 function isCutBare(part: unknown, whole: unknown): boolean {

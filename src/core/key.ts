@@ -21,8 +21,12 @@ export function shortDigest(...parts: readonly string[]): string {
 
 function joined(parts: readonly string[]): string {
   let text = '';
-  for (const part of parts) text += `${Buffer.byteLength(part)}:${part}`;
+  for (const part of parts) text += prefixed(part);
   return text;
+}
+
+function prefixed(part: string): string {
+  return `${Buffer.byteLength(part)}:${part}`;
 }
 
 /** Two characters at a time, since every call has a key. */
@@ -61,24 +65,21 @@ export interface KeyParts {
 
 /** `<contract>/<period>/<digest>`: readable, and sorted by time where the intent has one. */
 export function deriveKey({ namespace, contract, period, identity, again }: KeyParts): string {
-  const parts = [rules, namespace, contract, period.exact, identity];
-  if (again !== undefined) parts.push('again', again);
-  const text = joined(parts);
-  const name = `${period.text}\0${text}`;
-  const known = derived.get(name);
-  if (known !== undefined) return known;
-  const key = `${contract}/${period.text}/${digestOf(text)}`;
-  if (name.length <= longestName) {
-    if (derived.size >= mostDerived) derived.clear();
-    derived.set(name, key);
-  }
-  return key;
+  return keyDeriver(namespace, contract)(period, identity, again);
 }
 
-/** A call that is made again gets the same string: its digest, and the hash that every map asks for, is there. */
-const derived = new Map<string, string>();
-const mostDerived = 5_000;
-const longestName = 500;
+/** For the many calls of one contract. */
+export function keyDeriver(
+  namespace: string,
+  contract: string,
+): (period: PeriodPart, identity: string, again?: string) => string {
+  const head = joined([rules, namespace, contract]);
+  return ({ text, exact }, identity, again) => {
+    let parts = `${head}${prefixed(exact)}${prefixed(identity)}`;
+    if (again !== undefined) parts += `${prefixed('again')}${prefixed(again)}`;
+    return `${contract}/${text}/${digestOf(parts)}`;
+  };
+}
 
 /** A caller's own key. No derived period starts with `=`, so the two kinds never meet. */
 export function callerKey(contract: string, key: string, again?: string): string {

@@ -47,6 +47,9 @@ export function namedCaller(): string | undefined {
   return caller === inherited().caller ? undefined : caller;
 }
 
+/** Of a program that says nothing about who asks. */
+export const noAmbient: Ambient = Object.freeze({});
+
 let ofProcess: Ambient | undefined;
 
 /** A process that `semel run` started belongs to that run: every call of it, until the program says otherwise. */
@@ -54,7 +57,7 @@ function inherited(): Ambient {
   // Asked once: reading the environment is a call into the system.
   if (ofProcess === undefined) {
     const { SEMEL_CONTEXT: context } = process.env;
-    ofProcess = context === undefined || context === '' ? {} : adopt(context);
+    ofProcess = context === undefined || context === '' ? noAmbient : adopt(context);
   }
   return ofProcess;
 }

@@ -114,7 +114,7 @@ function beginObserved<Value>(pipeline: Pipeline, clock: Clock, call: Call): Pro
       resolve({ execute: true, attempt });
       return effect;
     };
-    const result = settled(call, async () => pipeline.run({ ...call, tool: { ...call.tool, run } }));
+    const result = settled(call, async () => pipeline.run(call.with({ tool: { ...call.tool, run } })));
     void result.then((done) => resolve({ execute: false, result: done as Result<Value> }));
   }) as Promise<Begun<Value>>;
 

@@ -7,7 +7,7 @@ import type { Duration } from '../core/duration.ts';
 import { SemelError } from '../core/errors.ts';
 import { checkKnown, fieldsOf } from '../core/known-fields.ts';
 import type { Per } from '../core/period.ts';
-import { callFields } from './call-of.ts';
+import { callFields } from './asker.ts';
 import type { CallOptions } from './definition.ts';
 import type { StoreChoice } from './store-of.ts';
 

@@ -13,8 +13,9 @@ import { visible } from '../core/visible.ts';
 import { createLedger, type EventName, eventNames, type SemelEvents } from '../ledger/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Ambient, handoff, within } from './ambient.ts';
+import { noOptions } from './asker.ts';
 import { type Begun, begin } from './begin.ts';
-import { callOf } from './call-of.ts';
+import { createCalls } from './call-of.ts';
 import { commandOptions } from './command-options.ts';
 import type {
   CallOptions,
@@ -148,6 +149,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       maxDepth: limits.depth,
     },
   };
+  const calls = createCalls(source);
   const { records, doubts } = createRecords({
     ledger,
     namespace,
@@ -236,7 +238,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     args: unknown,
     callOptions: CallOptions,
   ): Result | Promise<Result> {
-    const calling = callOf(source, tool, schema, args, callOptions);
+    const calling = calls.make(tool, schema, args, callOptions);
     return calling instanceof Promise ? starting(calling).then(begun) : begun(calling);
   }
 
@@ -305,15 +307,15 @@ export function createSemel(options: SemelOptions = {}): Semel {
       return (await valueFrom(name, () => call({ tool, schema: undefined }, id, callOptions))) as never;
     },
     tool: toolbox.define as unknown as Semel['tool'],
-    async begin(fn, args, callOptions = {}) {
+    async begin(fn, args, callOptions = noOptions) {
       const { tool, schema } = recordedTool(fn);
-      const made = await callOf(source, tool, schema, args, callOptions);
+      const made = await calls.make(tool, schema, args, callOptions);
       await beforeUse(made);
       return begin(pipeline, clock, made);
     },
-    async keyOf(fn, args, callOptions = {}) {
+    async keyOf(fn, args, callOptions = noOptions) {
       const { tool, schema } = recordedTool(fn);
-      return keyInfoOf(await callOf(source, tool, schema, args, callOptions));
+      return keyInfoOf(await calls.make(tool, schema, args, callOptions));
     },
     within,
     handoff,

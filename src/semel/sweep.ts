@@ -1,7 +1,7 @@
 // Asks about open records that nobody called for again: `verify` where the tool has one, a re-run where the
 // provider honours the key. What cannot be decided stays where it is, listed.
 
-import { type Call, isSameCode, messageOf, type Pipeline, type Result, type Tool } from '../call/index.ts';
+import { Call, isSameCode, messageOf, nothingMore, type Pipeline, type Result, type Tool } from '../call/index.ts';
 import { decodeResult } from '../core/codec.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
@@ -80,7 +80,7 @@ async function isOver(ledger: Ledger, { namespace, key, generation }: StoredReco
 
 /** Whether it landed may be asked at any time, also when it is too late to run it. */
 function justAsk(pipeline: Pipeline, call: Call): Promise<Result> {
-  return pipeline.runWith({ ...call, notAfter: null, asksOnly: true }, async () => ({
+  return pipeline.runWith(call.with({ notAfter: null, asksOnly: true }), async () => ({
     ending: { outcome: 'released', because: 'the sweep does not execute' },
     thrown: undefined,
   }));
@@ -105,20 +105,13 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
   if (tool.contract.mode === 'observe') return undefined;
   // Nor what other code has sent: neither `run` nor `verify` may understand its args.
   if (!isSameCode({ tool }, record)) return undefined;
-  return {
+  const parts = {
     tool,
     namespace: record.namespace,
-    // Nobody reads a sweep's errors one by one.
-    address: () => undefined,
     args: decodeResult(record.args),
     key: record.key,
-    olderKeys: [],
     fingerprint: record.fingerprint,
-    caller: record.caller,
-    share: tool.contract.share,
     intent: '',
-    content: () => record.content,
-    storedArgs: () => record.args,
     periodEndsAt: record.retention?.periodEndsAt ?? null,
     identity: {
       conversation: record.conversation ?? undefined,
@@ -133,4 +126,6 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
     // Since it was listed, it may have been settled and have expired: then nobody wants it run.
     generation: record.generation,
   };
+  // Nobody reads a sweep's errors one by one, so they need no address.
+  return new Call(parts, { ...nothingMore, content: () => record.content, storedArgs: () => record.args });
 }

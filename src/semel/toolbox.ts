@@ -16,6 +16,7 @@ import type { Per } from '../core/period.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { isRepeatable } from '../core/words.ts';
+import { noOptions } from './asker.ts';
 import type {
   CallOptions,
   ClassifyTable,
@@ -206,9 +207,9 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
       warnOfTerms(contract);
 
-      const guarded = (args: unknown, options: CallOptions = {}) =>
+      const guarded = (args: unknown, options: CallOptions = noOptions) =>
         valueFrom(contract.name, () => call(known, args, options));
-      const attempt = async (args: unknown, options: CallOptions = {}): Promise<Result> => {
+      const attempt = async (args: unknown, options: CallOptions = noOptions): Promise<Result> => {
         try {
           return told(await paced(call(known, args, options)));
         } catch (error) {

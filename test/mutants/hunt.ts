@@ -145,6 +145,7 @@ const nearest: Readonly<Record<string, readonly Suite[]>> = {
   'src/jobs/': [['src/jobs', 'test/cli/lives'], ['test/cli']],
   'src/providers/': [providers, ...usual],
   'src/core/caller.ts': [['test/mcp/callers']],
+  'src/core/identity': [['src/core/identity-text'], keys],
   'src/core/contract.ts': [['test/library/quiet-time'], keys, ...usual],
   'src/core/provider.ts': [providers, ...usual],
   'src/cli/json-text.ts': [['src/cli/json-text']],

@@ -68,7 +68,7 @@ export function makeCall(sim: Sim, asked: Asked): CallLog {
   void keyed(sim, version, worker, tool, words)
     .then((base) => {
       const identity = { ...base.identity, toolCallId: call.id };
-      const made: Call = { ...base, tool, identity, notAfter, signal: abort?.signal };
+      const made = base.with({ tool, identity, notAfter, signal: abort?.signal });
       call.key = made.key;
       call.keys = [made.key, ...made.olderKeys];
       trace?.(`             ${call.id} asks in ${worker.name}: ${JSON.stringify(words)} ⇒ ${made.key}`);

@@ -5,7 +5,7 @@ import type { Clock, Random } from '../../src/core/clock.ts';
 import type { Contract } from '../../src/core/contract.ts';
 import type { StandardSchema } from '../../src/core/standard-schema.ts';
 import { createLedger } from '../../src/ledger/index.ts';
-import { callOf } from '../../src/semel/call-of.ts';
+import { createCalls } from '../../src/semel/call-of.ts';
 import type { CallOptions } from '../../src/semel/definition.ts';
 import { createRecords, type Doubts, type Records } from '../../src/semel/records.ts';
 import { sweep } from '../../src/semel/sweep.ts';
@@ -66,6 +66,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     warn: () => undefined,
   });
   const source = { namespace, address: () => undefined, permissions: [], now: () => clock.now(), limits };
+  const calls = createCalls(source);
   const records = createRecords({
     ledger,
     namespace,
@@ -80,7 +81,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     clock,
     ...records,
     call: async (tool: Tool, schema: StandardSchema | undefined, args: unknown, options: CallOptions) =>
-      callOf(source, tool, schema, args, options),
+      calls.make(tool, schema, args, options),
     deployed(plan: Plan): Deployed {
       const known = deployments.get(plan);
       if (known !== undefined) return known;

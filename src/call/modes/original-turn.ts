@@ -37,21 +37,11 @@ function markOf({ tool, namespace, identity }: Call, inTurnOfId: Call): Call {
   const windowMs = tool.contract.windowMs + longerMs;
   // It does not lapse where its settlement was lost: whoever comes next would take it for their own turn.
   const contract: Contract = { ...tool.contract, dispatch: 'explicit', windowMs, leaseMs: longerMs };
-  return {
-    ...inTurnOfId,
-    tool: { ...tool, contract },
-    namespace: callsIn(namespace),
-    identity,
-    content: nothing,
-    storedArgs: nothing,
-    notAfter: null,
-  };
+  return inTurnOfId.asMark({ ...tool, contract }, callsIn(namespace), identity);
 }
 
 /** The record of the call answers from its end on, which may be days later where it was in doubt. Past that a mark does no harm. */
 const longerMs = 30 * 24 * 3_600_000;
-
-const nothing = () => null;
 
 /** Of an instant or of chance: those of a name are the same for the same wish, and the empty one is everybody's. */
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[1467][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;

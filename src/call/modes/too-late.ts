@@ -15,14 +15,15 @@ export interface LateCall {
 
 /** How to ask for the record that answers for the call; undefined: there is none, or it is free. */
 export async function findInTime({ ledger }: Env, call: Call): Promise<LateCall | undefined> {
+  const { namespace, fingerprint, generation: only, caller, share } = call;
   for (const key of [call.key, ...call.olderKeys]) {
-    const now = await ledger.look({ ...call, key });
+    const now = await ledger.look({ namespace, key, fingerprint, generation: only, caller, share });
     if (now.is === 'gone' || now.record.expired || isFree(now.record)) continue;
     const { generation } = now.record;
     const thrown = tooLate(call);
     return {
       // Whether it landed may be asked at any time.
-      call: { ...call, notAfter: null, asksOnly: true },
+      call: call.with({ notAfter: null, asksOnly: true }),
       ask: { ...firstAsk, generation },
       body: async () => ({ ending: { outcome: 'released', because: thrown.message }, thrown }),
     };

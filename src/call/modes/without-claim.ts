@@ -90,7 +90,7 @@ function preparingOnce(call: Call): Call {
     prepared ??= { output: await prepare(args, ctx) };
     return prepared.output;
   };
-  return { ...call, tool: { ...call.tool, prepare: once } };
+  return call.with({ tool: { ...call.tool, prepare: once } });
 }
 
 async function ran(
