@@ -4,6 +4,7 @@ import type { Classified } from '../core/classify.ts';
 import type { Contract } from '../core/contract.ts';
 import type { SemelError } from '../core/errors.ts';
 import type { PeriodPart } from '../core/key.ts';
+import type { Wording } from '../core/wording.ts';
 import type { AttemptContext } from './context.ts';
 import type { Verification } from './verification.ts';
 
@@ -81,6 +82,7 @@ export interface CallMaker {
   readonly content: (call: Call) => string | null;
   readonly storedArgs: (call: Call) => string | null;
   readonly address: () => string | undefined;
+  readonly wording?: Wording;
 }
 
 /** A class, since every call is one: what is rarely needed costs nothing until it is asked for. */

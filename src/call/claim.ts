@@ -64,7 +64,11 @@ export function createClaims(env: Env): Claims {
         if (leave !== undefined) signal?.removeEventListener('abort', leave);
       }
     },
-    tell: (call, answer) => ledger.tell(answer, { ...call.identity, owner, ...driftFrom(call, answer) }),
+    tell(call, answer) {
+      if (answer.is === 'replay' && answer.kept !== undefined)
+        ledger.tellKept(answer.kept, call.identity, owner, answer.kept.driftFrom(call));
+      else ledger.tell(answer, { ...call.identity, owner, ...driftFrom(call, answer) });
+    },
   };
 }
 

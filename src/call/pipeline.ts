@@ -16,7 +16,7 @@ import { findInTime } from './modes/too-late.ts';
 import { mayRunWithoutClaim, runRepeatable, runUnguarded, runWithoutClaim } from './modes/without-claim.ts';
 import { inDoubt, type Result, refused } from './receipt.ts';
 import { aborted, closed, conflict, foreign, gone, interrupted, reentrant, tooLate } from './refusals.ts';
-import { replay } from './replay.ts';
+import { replay, replayKept } from './replay.ts';
 import { type Body, isLate, runTool } from './run-tool.ts';
 import { settleAttempt } from './settle.ts';
 import { createSharing, type Flight } from './sharing.ts';
@@ -97,7 +97,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     // A live value has to be fetched, which is work like any other.
     if (known?.is === 'replay' && call.tool.onReplay === undefined) {
       tell(call, known);
-      return replay(call, known.record);
+      return known.kept === undefined ? replay(call, known.record) : replayKept(call, known.kept);
     }
     const shared = sharing.join(call);
     if (shared !== undefined) return shared;

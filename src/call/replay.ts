@@ -5,6 +5,7 @@ import { wordsOf } from '../core/classify.ts';
 import { decodeResult } from '../core/codec.ts';
 import { SemelError } from '../core/errors.ts';
 import { driftOf } from '../core/identity.ts';
+import type { Kept } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call, Tool } from './call.ts';
 import { evidenceOf, type Receipt, type Result, receiptOf, recordedError, refused } from './receipt.ts';
@@ -27,6 +28,15 @@ export function replay(
     return { ok: false, error: omitted(record, record.result?.omitted ?? 'nothing was stored'), receipt };
   }
   return { ok: true, value: stored, receipt };
+}
+
+/** From memory, of a tool without `onReplay`: the value was read before, and each reader gets a copy. */
+export function replayKept(call: Call, kept: Kept): Result {
+  const { record } = kept;
+  const text = record.result?.text;
+  if (record.status !== 'succeeded' || text == null) return replay(call, record) as Result;
+  const drift = kept.driftFrom(call);
+  return { ok: true, value: kept.value(text), receipt: receiptOf(call, record, { replayed: true, drift }) };
 }
 
 async function fetched(

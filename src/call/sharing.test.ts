@@ -4,7 +4,7 @@ import { systemClock, systemRandom } from '../core/clock.ts';
 import { defineContract } from '../core/contract.ts';
 import { createLedger } from '../ledger/index.ts';
 import { memoryStore } from '../store/memory.ts';
-import { type Call, createPipeline, type Result } from './index.ts';
+import { Call, createPipeline, nothingMore, type Result } from './index.ts';
 
 const contract = defineContract(
   { name: 'mail.send', effect: 'write-non-idempotent', per: 'ever' },
@@ -12,21 +12,20 @@ const contract = defineContract(
 );
 
 function callIn(namespace: string, run: () => unknown): Call {
-  return {
+  const parts = {
     tool: { contract, run },
     namespace,
     args: {},
     key: 'mail.send/=order-17',
-    olderKeys: [],
     fingerprint: 'the same',
-    content: () => null,
-    storedArgs: () => '{}',
-    generation: null,
+    intent: '{}',
     periodEndsAt: null,
     identity: {},
+    again: null,
     notAfter: null,
     signal: undefined,
-  } as unknown as Call;
+  };
+  return new Call(parts, { ...nothingMore, storedArgs: () => '{}' });
 }
 
 function oneRunner() {

@@ -75,6 +75,36 @@ export function decodeResult(text: string): unknown {
   }
 }
 
+/** For a result that is read again and again: parsed once where it is plain, and copied for each reader. */
+export function resultReader(text: string): () => unknown {
+  if (text.includes(`"${mark}":`)) return () => decodeResult(text);
+  const master = decodeResult(text);
+  return isCopyable(master, 0) ? () => copyOf(master) : () => decodeResult(text);
+}
+
+/** Parsed JSON that is not too deep to be walked at every read. */
+function isCopyable(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return depth <= 50 && Object.values(value).every((member) => isCopyable(member, depth + 1));
+}
+
+function copyOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    const copy = value.slice();
+    for (let index = 0; index < copy.length; index += 1) copy[index] = copyOf(copy[index]);
+    return copy;
+  }
+  // The spread makes own members of all names, so that assigning `__proto__` changes a member and not the prototype.
+  const copy: Members = { ...value };
+  for (const name in copy) {
+    const member = copy[name];
+    if (typeof member === 'object' && member !== null && Object.hasOwn(copy, name))
+      copy[name] = copyOf(member);
+  }
+  return copy;
+}
+
 /** The value as JSON keeps it. Where JSON keeps all of it, that is the value itself: plain data is never copied. */
 function pack(walk: Walk, value: unknown): unknown {
   walk.left -= 1;

@@ -49,6 +49,7 @@ function writerFor(
 
   return (args, { constant, fresh }) => {
     let text = '';
+    /** Nothing is in it so far but objects without members, which may count as nothing. */
     let isBare = true;
     try {
       if (typeof args !== 'object' || args === null || Object.getPrototypeOf(args) !== Object.prototype)
@@ -60,10 +61,10 @@ function writerFor(
         if (value === undefined) continue;
         if (!Object.hasOwn(args, name)) return undefined;
         if (fresh.length > 0 && isNamed(name, fresh)) continue;
-        isBare = false;
-        if (constant.length > 0 && isNamed(name, constant)) continue;
         const written = textOf(value, inner);
         if (written === undefined) return undefined;
+        if (isBare) isBare = written.endsWith('{}}') || written === '{}';
+        if (constant.length > 0 && isNamed(name, constant)) continue;
         text += text === '' ? `{${quoted}${written}` : `,${quoted}${written}`;
       }
     } catch {

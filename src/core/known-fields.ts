@@ -34,10 +34,16 @@ export function checkMeant(
 }
 
 function unknownIn(given: object, known: ReadonlySet<string>): readonly string[] {
-  return Object.keys(given).filter(
-    (field) => !known.has(field) && (given as Record<string, unknown>)[field] !== undefined,
-  );
+  let unknown: string[] | undefined;
+  for (const field of Object.keys(given)) {
+    if (known.has(field) || (given as Record<string, unknown>)[field] === undefined) continue;
+    unknown ??= [];
+    unknown.push(field);
+  }
+  return unknown ?? nothing;
 }
+
+const nothing: readonly string[] = [];
 
 /** The name that somebody seems to have meant. */
 export function nearIn(known: Iterable<string>, name: string): string | undefined {

@@ -144,9 +144,9 @@ function copied(value: unknown, budget: { left: number }, depth: number): unknow
   budget.left -= depth > 50 ? 1_000 : 1;
   if (budget.left < 0) return value;
   if (Array.isArray(shell)) return shell.map((item) => copied(item, budget, depth + 1));
-  for (const name of Object.keys(shell)) {
+  for (const name in shell) {
     const member = shell[name];
-    if (isCopied(name, member)) shell[name] = copied(member, budget, depth + 1);
+    if (isCopied(name, member) && Object.hasOwn(shell, name)) shell[name] = copied(member, budget, depth + 1);
   }
   return shell;
 }
@@ -185,7 +185,8 @@ function shellOf(value: unknown): Members | undefined {
     if (!isArrayPrototype(prototype) || !areDenseKeys(Object.keys(value), value.length)) return undefined;
     return value.slice() as unknown as Members;
   }
-  return isPlainPrototype(prototype) && visibleSymbol(value) === undefined ? { ...value } : undefined;
+  // With its symbols: what makes keys refuses them, and where nobody does they are part of the args.
+  return isPlainPrototype(prototype) ? { ...value } : undefined;
 }
 
 /** `__proto__` never holds a container that passes: the spread copied it, or it is refused as a key. */

@@ -5,8 +5,18 @@ import { isBlank, kindOf } from './plain.ts';
 
 const maxTextLength = 500;
 
+/** Visible ASCII: most ids are, and every call has some. */
+function isSimple(value: unknown): boolean {
+  if (typeof value !== 'string' || value === '' || value.length > 100 || value === '__proto__') return false;
+  for (let at = 0; at < value.length; at += 1) {
+    const code = value.charCodeAt(at);
+    if (code <= 0x20 || code >= 0x7f) return false;
+  }
+  return true;
+}
+
 export function text(path: string, value: string | undefined): string | undefined {
-  if (value === undefined) return undefined;
+  if (value === undefined || isSimple(value)) return value;
   const refuse = (why: string, next: string): never => {
     throw new SemelError('INVALID_ARGS', `\`${path}\` ${why}.`, { path, next });
   };

@@ -2,6 +2,7 @@
 
 import { isCallers } from '../store/rules/state.ts';
 import type { Asking, StoredRecord } from '../store/store.ts';
+import type { Kept } from './cache.ts';
 
 export type Answer =
   /** The claim is won and durable. */
@@ -9,7 +10,8 @@ export type Answer =
 
 /** What the claim lost to. */
 export type Lost =
-  | { readonly is: 'replay'; readonly record: StoredRecord }
+  /** `kept`: it came from memory. */
+  | { readonly is: 'replay'; readonly record: StoredRecord; readonly kept?: Kept }
   | { readonly is: 'busy'; readonly record: StoredRecord }
   | { readonly is: 'in doubt'; readonly record: StoredRecord }
   /** A caller's own key stands for other identity args. */

@@ -7,16 +7,19 @@ import { keyMap } from '../core/key-map.ts';
 import type { Store, StoreEvent } from '../store/store.ts';
 
 export interface Audit {
-  note(event: Note): void;
+  /** The note, so that its like can be counted at once. */
+  note(event: Note): Counted;
   /** Writes all that is known, counts too. */
   flush(): Promise<void>;
 }
 
 type Note = Omit<StoreEvent, 'at'>;
 
-interface Counted {
+export interface Counted {
   readonly event: Note;
   times: number;
+  /** Its count is still to be written. */
+  isOpen: boolean;
 }
 
 const firstMs = 500;
@@ -76,6 +79,7 @@ export function createAudit(store: Store, clock: Clock): Audit {
     written = new Map();
     latest.clear();
     write(batch.values());
+    for (const counted of batch.values()) counted.isOpen = false;
   }
 
   return {
@@ -84,7 +88,7 @@ export function createAudit(store: Store, clock: Clock): Audit {
       const last = latest.get(namespace, key);
       if (last !== undefined && isSame(last.event, event)) {
         last.times += 1;
-        return;
+        return last;
       }
       let name = `${namespace}\0${key}\0${generation}\0${type}`;
       for (const part in detail) name += `\0${detail[part]}`;
@@ -92,16 +96,17 @@ export function createAudit(store: Store, clock: Clock): Audit {
       if (known !== undefined) {
         known.times += 1;
         latest.set(namespace, key, known);
-        return;
+        return known;
       }
       if (fresh.size + written.size >= most) {
         writeFresh();
         writeCounts();
       }
-      const counted = { event, times: 1 };
+      const counted = { event, times: 1, isOpen: true };
       fresh.set(name, counted);
       latest.set(namespace, key, counted);
       freshTimer ??= clock.setTimeout(writeFresh, firstMs, 'background');
+      return counted;
     },
     async flush() {
       writeFresh();

@@ -1,47 +1,153 @@
 // Settled records of this process, so that a replay needs no store at all. Settled records are immutable until
 // they expire; what another process forgets or reopens is noticed after `maxAgeMs`.
 
+import { resultReader } from '../core/codec.ts';
+import { driftOf } from '../core/identity.ts';
 import { keyMap } from '../core/key-map.ts';
+import type { Wording } from '../core/wording.ts';
 import type { StoredRecord } from '../store/store.ts';
+import type { Counted } from './audit.ts';
 
 export interface CacheLimits {
   readonly maxBytes: number;
   readonly maxAgeMs: number;
 }
 
-interface Entry {
-  readonly record: StoredRecord;
-  readonly until: number;
-  readonly bytes: number;
+/** What is looked for. By `exact`, where the call has one: its key would have to be digested first. */
+export interface Wanted {
+  readonly namespace: string;
+  readonly key: string;
+  readonly exact?: string | undefined;
+  /** Whose `exact` it is: two contracts may have equal ones. */
+  readonly maker?: object;
 }
 
 export interface RecordCache {
-  get(namespace: string, key: string, mono: number): StoredRecord | undefined;
+  get(wanted: Wanted, mono: number): Kept | undefined;
   /** Its age is counted from when it was asked for: the answer may have come late. */
   put(record: StoredRecord, askedAt: number): void;
   /** Nothing that was asked for before now is kept any more: its answer may tell of what was. */
   drop(namespace: string, key: string, mono: number): void;
 }
 
+/** A call as far as its wording goes. */
+export interface Worded {
+  readonly args: unknown;
+  readonly maker: { readonly wording?: Wording };
+  content(): string | null;
+}
+
+/** A record in memory, with what its replays have in common. */
+export class Kept {
+  readonly record: StoredRecord;
+  readonly until: number;
+  readonly bytes: number;
+  /** Under which it is found without its key. */
+  name: { readonly among: Map<string, Kept>; readonly exact: string } | undefined = undefined;
+  /** The audit note of the last replay, and who got it. */
+  private counted: Counted | undefined = undefined;
+  private asker: object | undefined = undefined;
+  private askerDrift: readonly string[] = noDrift;
+  private read: (() => unknown) | undefined = undefined;
+  private words: readonly unknown[] | undefined = undefined;
+  private wording: Wording | undefined = undefined;
+  private drift: readonly string[] = noDrift;
+
+  constructor(record: StoredRecord, until: number, bytes: number) {
+    this.record = record;
+    this.until = until;
+    this.bytes = bytes;
+  }
+
+  /** The stored value, a copy for each reader. */
+  value(text: string): unknown {
+    this.read ??= resultReader(text);
+    return this.read();
+  }
+
+  /** Whoever asks again is mostly the one who asked before, in the same words: another one is counted. */
+  isCounted(asker: object, drift: readonly string[]): boolean {
+    if (this.counted === undefined || !this.counted.isOpen || drift !== this.askerDrift) return false;
+    if (asker !== this.asker && !isSameAsker(asker, this.asker as object)) return false;
+    this.counted.times += 1;
+    return true;
+  }
+
+  countFrom(counted: Counted, asker: object, drift: readonly string[]): void {
+    this.counted = counted;
+    this.asker = asker;
+    this.askerDrift = drift;
+  }
+
+  /** The fields in which the call is worded differently. Most repeats are worded as the last one was. */
+  driftFrom(call: Worded): readonly string[] {
+    const { wording } = call.maker;
+    if (wording === undefined) return driftOf(this.record.content, call.content());
+    if (wording === this.wording && this.words !== undefined && wording.isSame(call.args, this.words))
+      return this.drift;
+    const drift = driftOf(this.record.content, call.content());
+    this.drift = drift.length === 0 ? noDrift : Object.freeze(drift);
+    this.words = wording.wordsIn(call.args);
+    this.wording = wording;
+    return this.drift;
+  }
+}
+
+function isSameAsker(asker: object, before: object): boolean {
+  const one = asker as Readonly<Record<string, unknown>>;
+  const other = before as Readonly<Record<string, unknown>>;
+  for (const part in one) if (one[part] !== other[part]) return false;
+  for (const part in other) if (!(part in one)) return false;
+  return true;
+}
+
+/** Receipts share it. */
+const noDrift: readonly string[] = Object.freeze([]);
+
 export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
-  const entries = keyMap<Entry>();
+  const entries = keyMap<Kept>();
+  const names = new Map<object, Map<string, Kept>>();
   let bytes = 0;
   /** The last act: rare enough to be remembered for all keys at once. */
   let droppedAt = Number.NEGATIVE_INFINITY;
 
+  function named({ maker, exact }: Wanted): Kept | undefined {
+    return exact === undefined || maker === undefined ? undefined : names.get(maker)?.get(exact);
+  }
+
+  function byKey(wanted: Wanted): Kept | undefined {
+    const kept = entries.get(wanted.namespace, wanted.key);
+    const { maker, exact } = wanted;
+    if (kept === undefined || exact === undefined || maker === undefined) return kept;
+    unname(kept);
+    let among = names.get(maker);
+    if (among === undefined) {
+      among = new Map();
+      names.set(maker, among);
+    }
+    among.set(exact, kept);
+    kept.name = { among, exact };
+    return kept;
+  }
+
+  function unname(kept: Kept): void {
+    kept.name?.among.delete(kept.name.exact);
+    kept.name = undefined;
+  }
+
   function remove(namespace: string, key: string): void {
-    const entry = entries.get(namespace, key);
-    if (entry === undefined) return;
-    bytes -= entry.bytes;
+    const kept = entries.get(namespace, key);
+    if (kept === undefined) return;
+    bytes -= kept.bytes;
+    unname(kept);
     entries.delete(namespace, key);
   }
 
   return {
-    get(namespace, key, mono) {
-      const entry = entries.get(namespace, key);
-      if (entry === undefined) return undefined;
-      if (mono < entry.until) return entry.record;
-      remove(namespace, key);
+    get(wanted, mono) {
+      const kept = named(wanted) ?? byKey(wanted);
+      if (kept === undefined || mono < kept.until) return kept;
+      remove(kept.record.namespace, kept.record.key);
       return undefined;
     },
     put(record, askedAt) {
@@ -51,8 +157,9 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
       if (livesMs <= 0 || maxBytes === 0 || askedAt <= droppedAt) return;
       const { namespace, key } = record;
       remove(namespace, key);
-      const size = 500 + (record.result?.text?.length ?? 0) + (record.args?.length ?? 0);
-      entries.set(namespace, key, { record, until: askedAt + livesMs, bytes: size });
+      // Twice: replays keep the value that was read, and the words of the last call.
+      const size = 500 + 2 * ((record.result?.text?.length ?? 0) + (record.args?.length ?? 0));
+      entries.set(namespace, key, new Kept(record, askedAt + livesMs, size));
       bytes += size;
       if (bytes <= maxBytes) return;
       for (const { record: oldest } of entries.values()) {

@@ -1,7 +1,7 @@
 // The ledger: verdicts, events, and patience with the store.
 
 export type { Answer, Lost } from './answer.ts';
-export type { CacheLimits } from './cache.ts';
+export type { CacheLimits, Kept } from './cache.ts';
 export { type EventHub, type EventName, eventNames, type SemelEvents } from './events.ts';
 export { type Caller, createLedger, type Ledger, type LedgerOptions } from './ledger.ts';
 export { type Asker, pause } from './patience.ts';

@@ -26,7 +26,7 @@ import type {
 } from '../store/store.ts';
 import { type Answer, answerFor, type Lost } from './answer.ts';
 import { createAudit } from './audit.ts';
-import { type CacheLimits, createCache } from './cache.ts';
+import { type CacheLimits, createCache, type Kept, type Wanted } from './cache.ts';
 import { createDeadline } from './deadline.ts';
 import { createEvents, type EventHub } from './events.ts';
 import { type Asker, createPatience } from './patience.ts';
@@ -51,7 +51,7 @@ export interface Ledger {
   readonly events: EventHub;
   facts(): Promise<StoreFacts>;
   /** What a claim would be told, where that is known at once: from memory. */
-  remembered(asking: Asking): Lost | undefined;
+  remembered(asking: Asking & Wanted): Lost | undefined;
   /** The same from a store that need not be waited for. */
   peek(asking: Asking): Lost | undefined;
   claim(request: ClaimRequest, asker?: Asker<ClaimAnswer>): Promise<Answer>;
@@ -59,6 +59,8 @@ export interface Ledger {
   firstUnder(request: ClaimRequest): Promise<Pick<StoredRecord, 'turn'>>;
   /** A caller is given this answer. */
   tell(answer: Lost, caller: Caller): void;
+  /** A caller is given what is kept in memory: the same caller's further replays are only counted. */
+  tellKept(kept: Kept, asker: object, owner: string, drift: readonly string[]): void;
   renew(request: RenewRequest): Promise<RenewAnswer>;
   dispatch(request: DispatchRequest): Promise<CrossAnswer>;
   clear(request: ClearRequest): Promise<CrossAnswer>;
@@ -94,10 +96,9 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     facts: () => askLong(() => store.open()),
 
     remembered(asking) {
-      const cached = cache.get(asking.namespace, asking.key, clock.mono());
-      if (cached === undefined) return undefined;
-      const answer = answerFor(cached, asking);
-      return answer.is === 'replay' ? answer : undefined;
+      const kept = cache.get(asking, clock.mono());
+      if (kept === undefined || answerFor(kept.record, asking).is !== 'replay') return undefined;
+      return { is: 'replay', record: kept.record, kept };
     },
     peek(asking) {
       const askedAt = clock.mono();
@@ -123,6 +124,14 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       return record ?? request;
     },
     tell,
+    tellKept(kept, asker, owner, drift) {
+      const { record } = kept;
+      if (events.isHeard('replayed'))
+        events.emit('replayed', { ...about(record), settledAt: record.settledAt });
+      if (kept.isCounted(asker, drift)) return;
+      const detail = drift.length === 0 ? { ...asker, owner } : { ...asker, owner, drift };
+      kept.countFrom(audit.note(noteOf(record, 'replayed', detail)), asker, drift);
+    },
 
     renew: (request) => ask(() => store.renew(request)),
     async dispatch(request) {

@@ -7,7 +7,7 @@ import { checkMeant, fieldsOf } from '../core/known-fields.ts';
 import { kindOf } from '../core/plain.ts';
 import { text } from '../core/text.ts';
 import type { Identity } from '../call/index.ts';
-import { ambient, callerIn, noAmbient } from './ambient.ts';
+import { type Ambient, ambient, callerIn, noAmbient } from './ambient.ts';
 import type { CallOptions } from './definition.ts';
 
 export interface Asker {
@@ -19,8 +19,9 @@ export interface Asker {
 /** Who asks, and whether they may: told before anything is looked at. */
 export function askerOf(permissions: readonly string[], contract: Contract, options: CallOptions): Asker {
   const around = ambient();
-  const isNobody = options === noOptions && around === noAmbient;
-  if (isNobody && contract.permissions.length === 0) return nobody;
+  const isPlain = options === noOptions && contract.permissions.length === 0;
+  if (isPlain && around === noAmbient) return nobody;
+  if (isPlain && around === lastAround) return lastAsker;
   checkOptions(options);
   checkVersion(contract, options.version);
   if (contract.permissions.length > 0) {
@@ -30,7 +31,7 @@ export function askerOf(permissions: readonly string[], contract: Contract, opti
       ...(options.permissions ?? []),
     ]);
   }
-  return {
+  const asker: Asker = {
     identity: {
       conversation: text('conversation', options.conversation ?? around.conversation),
       turn: text('turn', options.turn ?? around.turn),
@@ -41,10 +42,13 @@ export function askerOf(permissions: readonly string[], contract: Contract, opti
     },
     at: instantOf('at', options.at ?? around.at),
   };
+  // A Date can be set; whatever else is around a call stays as it is.
+  if (isPlain && typeof around.at !== 'object') {
+    lastAround = around;
+    lastAsker = asker;
+  }
+  return asker;
 }
-
-/** What a call without options passes. */
-export const noOptions: CallOptions = Object.freeze({});
 
 const nobody: Asker = {
   identity: Object.freeze({
@@ -57,6 +61,13 @@ const nobody: Asker = {
   }),
   at: undefined,
 };
+
+/** Who asks for a call without options: what is around it, and so around the next one. */
+let lastAround: Ambient | undefined;
+let lastAsker: Asker = nobody;
+
+/** What a call without options passes. */
+export const noOptions: CallOptions = Object.freeze({});
 
 export const callFields: ReadonlySet<string> = fieldsOf<CallOptions>({
   conversation: true,

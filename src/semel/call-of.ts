@@ -11,6 +11,7 @@ import { callerKey, fingerprint, keyDeriver } from '../core/key.ts';
 import { copyPlain } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { text } from '../core/text.ts';
+import { compileWording } from '../core/wording.ts';
 import { Call, type CallMaker, nothingMore, type Tool } from '../call/index.ts';
 import { type Asker, askerOf } from './asker.ts';
 import type { CallOptions } from './definition.ts';
@@ -50,8 +51,11 @@ export function createCalls(source: CallSource): Calls {
   const compiled = new WeakMap<Contract, Compiled>();
 
   function compiledFor(contract: Contract): Compiled {
-    const known = compiled.get(contract) ?? compile(source, contract);
-    compiled.set(contract, known);
+    let known = compiled.get(contract);
+    if (known === undefined) {
+      known = compile(source, contract);
+      compiled.set(contract, known);
+    }
     return known;
   }
 
@@ -119,7 +123,9 @@ function compile(source: CallSource, contract: Contract): Compiled {
     key: keyDeriver(namespace, name),
   });
   const own = formOf(contract);
+  const wording = compileWording(contract.fields, contract.redact);
   return {
+    ...(wording === undefined ? {} : { wording }),
     source,
     own,
     earlier: contract.was.map(formOf),

@@ -63,6 +63,8 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
   const shapes = new Map<string, string>();
   const tools = new Map<string, KnownTool>();
   const fields = new Map<string, Set<string>>();
+  /** The names of the args of each tool's last call. */
+  const judged = new Map<string, readonly string[]>();
   const oneLiners = new Map<string, Tool['contract']>();
 
   function claimName(contract: Tool['contract']): void {
@@ -82,6 +84,7 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
   }
 
   function warnOfIdentity({ contract }: Tool, args: unknown): void {
+    if (isJudged(contract, args)) return;
     warnOfPaths(contract, args);
     // Those that are named were judged when the tool was made.
     if (isRepeatable(contract.effect) || (contract.fields.identity !== undefined && args !== undefined))
@@ -154,6 +157,18 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     if (tools.has(name)) return;
     shapes.delete(name);
     fields.delete(name);
+    judged.delete(name);
+  }
+
+  /** All that is warned of shows in the names of the args: those of the last call were judged then. */
+  function isJudged({ name, fields: { identity }, redact }: Tool['contract'], args: unknown): boolean {
+    if (typeof args !== 'object' || args === null || Array.isArray(args)) return false;
+    const last = judged.get(name);
+    if (last !== undefined && hasNames(args, last)) return true;
+    // A dotted path leads into the args, and a redacted one into the items of lists: more than the names counts.
+    if (redact.length === 0 && identity?.some((path) => path.includes('.')) !== true)
+      judged.set(name, Object.keys(args));
+    return false;
   }
 
   /** Fields that no call of this tool had before: the others were judged then. */
@@ -261,6 +276,16 @@ function periodWord(per: Per): string {
   return per === 'ever' ? 'window' : per;
 }
 
+/** In this order: another order costs no more than being judged again. */
+function hasNames(args: object, names: readonly string[]): boolean {
+  let at = 0;
+  for (const name in args) {
+    if (names[at] !== name || !Object.hasOwn(args, name)) return false;
+    at += 1;
+  }
+  return at === names.length;
+}
+
 /** Args with more names than this are a table, not a call. */
 const maxFields = 200;
 const noFields: readonly string[] = [];
@@ -286,17 +311,31 @@ function paced(calling: Result | Promise<Result>): Result | Promise<Result> {
 }
 
 /** The value, or the error with its receipt. What a read threw passes as it is. */
-export async function valueFrom(name: string, call: () => Result | Promise<Result>): Promise<unknown> {
-  let result: Result;
+export function valueFrom(name: string, call: () => Result | Promise<Result>): Promise<unknown> {
   try {
     const calling = paced(call());
+    if (calling instanceof Promise) return valueLater(name, calling);
     // What is at hand is given without a further turn.
-    result = told(calling instanceof Promise ? await calling : calling);
+    if (calling.ok) return Promise.resolve(calling.value);
+    return Promise.reject(withReceipt(calling.error, calling.receipt));
   } catch (error) {
-    throw isSemelError(error) && error.receipt === undefined ? withReceipt(error, emptyReceipt(name)) : error;
+    return Promise.reject(receipted(name, error));
+  }
+}
+
+async function valueLater(name: string, calling: Promise<Result>): Promise<unknown> {
+  let result: Result;
+  try {
+    result = told(await calling);
+  } catch (error) {
+    throw receipted(name, error);
   }
   if (result.ok) return result.value;
   throw result.error;
+}
+
+function receipted(name: string, error: unknown): unknown {
+  return isSemelError(error) && error.receipt === undefined ? withReceipt(error, emptyReceipt(name)) : error;
 }
 
 function told(result: Result): Result {
