@@ -1,12 +1,12 @@
 // Who makes a call, and whether they may: from its options and from the code around it.
 
+import type { Identity } from '../call/index.ts';
 import { instantOf } from '../core/clock.ts';
 import { type Contract, majorOf } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import { checkMeant, fieldsOf } from '../core/known-fields.ts';
 import { kindOf } from '../core/plain.ts';
 import { text } from '../core/text.ts';
-import type { Identity } from '../call/index.ts';
 import { type Ambient, ambient, callerIn, noAmbient } from './ambient.ts';
 import type { CallOptions } from './definition.ts';
 

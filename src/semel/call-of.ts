@@ -1,6 +1,7 @@
 // From what a user passed to a call with a key. Everything that can be wrong with the input is found here,
 // before anything is claimed.
 
+import { Call, type CallMaker, nothingMore, type Tool } from '../call/index.ts';
 import { instantOf } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import type { Contract, FieldLists } from '../core/contract.ts';
@@ -12,7 +13,6 @@ import { copyPlain } from '../core/plain.ts';
 import type { StandardSchema } from '../core/standard-schema.ts';
 import { text } from '../core/text.ts';
 import { compileWording } from '../core/wording.ts';
-import { Call, type CallMaker, nothingMore, type Tool } from '../call/index.ts';
 import { type Asker, askerOf } from './asker.ts';
 import type { CallOptions } from './definition.ts';
 import { ever, type Period, type PeriodOf, periodsOf } from './periods.ts';
@@ -73,7 +73,10 @@ export function createCalls(source: CallSource): Calls {
         const asker = askerOf(source.permissions, contract, options);
         const maker = compiledFor(contract);
         if (schema === undefined) return keyedCall(maker, tool, given, noSchema, asker, options);
-        return validated(schema, given, contract, source.warnOnce)
+        const checking = validated(schema, given, contract, source.warnOnce);
+        if (!(checking instanceof Promise))
+          return keyedCall(maker, tool, checking.args, checking.leftOut, asker, options);
+        return checking
           .then(({ args, leftOut }) => keyedCall(maker, tool, args, leftOut, asker, options))
           .catch(keyless);
       } catch (problem) {

@@ -1,10 +1,10 @@
 // What bounds the intent of a call: its turn, conversation, run or day, as its contract says.
 
+import type { Identity } from '../call/index.ts';
 import type { Contract } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import { type PeriodPart, shortDigest } from '../core/key.ts';
 import { calendarSlot, type Per, type Slot } from '../core/period.ts';
-import type { Identity } from '../call/index.ts';
 
 export interface Period extends PeriodPart {
   readonly endsAt: number | null;

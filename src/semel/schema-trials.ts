@@ -1,5 +1,9 @@
-// The constants that stand for args when semel tries what a schema fills in by itself.
+// The constants that stand for args when semel tries what a schema fills in by itself, and how args are changed and
+// compared for it.
 
+import { canonicalJson } from '../core/canonical-json.ts';
+import { encodeResult } from '../core/codec.ts';
+import type { Steps } from '../core/identity.ts';
 import { isPlainPrototype } from '../core/plain.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -64,4 +68,44 @@ function skeleton(value: unknown, text: string, number: number, depth: number): 
 
 export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && isPlainPrototype(Object.getPrototypeOf(value));
+}
+
+export function isWithin(steps: Steps, outer: Steps): boolean {
+  return outer.every((name, index) => steps[index] === name);
+}
+
+export function at(value: unknown, steps: Steps): unknown {
+  let found = value;
+  for (const name of steps) found = isFields(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+  return found;
+}
+
+/** `undefined` leaves it out. */
+export function placed(value: unknown, [name, ...rest]: Steps, member: unknown): unknown {
+  if (name === undefined || !isFields(value)) return value;
+  const { [name]: inner, ...others } = value;
+  const next = rest.length === 0 ? member : placed(inner, rest, member);
+  return next === undefined ? others : { ...others, [name]: next };
+}
+
+/** Undefined: they cannot be compared. */
+export function same(a: unknown, b: unknown): boolean | undefined {
+  if (a === undefined || b === undefined) return a === b;
+  if (isPlainScalar(a) && isPlainScalar(b)) return a === b;
+  const [one, other] = [textOf(a), textOf(b)];
+  return one === undefined || other === undefined ? undefined : one === other;
+}
+
+/** Its text tells no more than it does itself. */
+function isPlainScalar(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'boolean' || value === null || Number.isFinite(value);
+}
+
+function textOf(value: unknown): string | undefined {
+  try {
+    return canonicalJson(value);
+  } catch {
+    const encoded = encodeResult(value, { maxBytes: 1_048_576 });
+    return encoded.ok ? encoded.text : undefined;
+  }
 }

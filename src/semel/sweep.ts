@@ -1,7 +1,15 @@
 // Asks about open records that nobody called for again: `verify` where the tool has one, a re-run where the
 // provider honours the key. What cannot be decided stays where it is, listed.
 
-import { Call, isSameCode, messageOf, nothingMore, type Pipeline, type Result, type Tool } from '../call/index.ts';
+import {
+  Call,
+  isSameCode,
+  messageOf,
+  nothingMore,
+  type Pipeline,
+  type Result,
+  type Tool,
+} from '../call/index.ts';
 import { decodeResult } from '../core/codec.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';

@@ -229,7 +229,11 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
           return told(await paced(call(known, args, options)));
         } catch (error) {
           const receipt = emptyReceipt(contract.name);
-          return { ok: false, error: withReceipt(asSemelError(contract.name, error), receipt), receipt };
+          return paced({
+            ok: false,
+            error: withReceipt(asSemelError(contract.name, error), receipt),
+            receipt,
+          });
         }
       };
       Object.defineProperty(guarded, 'name', { value: contract.name });
@@ -319,7 +323,7 @@ export function valueFrom(name: string, call: () => Result | Promise<Result>): P
     if (calling.ok) return Promise.resolve(calling.value);
     return Promise.reject(withReceipt(calling.error, calling.receipt));
   } catch (error) {
-    return Promise.reject(receipted(name, error));
+    return valueLater(name, Promise.resolve(paced(Promise.reject(error))));
   }
 }
 

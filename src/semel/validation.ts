@@ -3,8 +3,10 @@
 import type { Contract, FieldLists } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import type { LeftOut } from '../core/identity.ts';
-import type { SchemaIssue, StandardSchema } from '../core/standard-schema.ts';
-import { type SchemaDefaults, schemaDefaults } from './schema-defaults.ts';
+import type { SchemaIssue, SchemaResult, StandardSchema } from '../core/standard-schema.ts';
+import { type SchemaDefaults, schemaDefaults, sharedDefaults } from './schema-defaults.ts';
+import type { Reduced, Try } from './schema-reduce.ts';
+import { sharedTrial } from './schema-shapes.ts';
 
 export interface Validated {
   readonly args: unknown;
@@ -12,35 +14,86 @@ export interface Validated {
   readonly leftOut: ReadonlyMap<FieldLists, LeftOut>;
 }
 
-export async function validated(
+/** A promise only where the schema is one, or has to be tried out. */
+export function validated(
   schema: StandardSchema,
   input: unknown,
   contract: Contract,
   warnOnce: (message: string) => void = () => undefined,
-): Promise<Validated> {
-  const args = await checkArgs(schema, input, contract);
-  const leftOut = new Map<FieldLists, LeftOut>();
-  // Nothing is remembered of a read, so it has no identity.
-  if (contract.effect === 'read') return { args, leftOut };
-  const judge = schemaDefaults(async (trial) => schema['~standard'].validate(trial), input, args);
-  for (const { fields } of [...contract.was, contract]) {
-    if (leftOut.has(fields)) continue;
-    const found = await judge(fields);
-    leftOut.set(fields, found);
-    if (fields === contract.fields) warnOf(contract.name, found, warnOnce);
-  }
-  return { args, leftOut };
+): Validated | Promise<Validated> {
+  const checking = checkArgs(schema, input, contract);
+  return after(checking, (args) => {
+    // Nothing is remembered of a read, so it has no identity.
+    if (contract.effect === 'read') return { args, leftOut: noneLeftOut };
+    const validate: Try = async (trial) => schema['~standard'].validate(trial);
+    return after(sharedTrial(schema, validate, input), (shared) =>
+      leftOutBy(contract, judgeFor(validate, input, args, shared), args, warnOnce),
+    );
+  });
+}
+
+const noneLeftOut: Validated['leftOut'] = new Map();
+
+function leftOutBy(
+  contract: Contract,
+  judge: Judge,
+  args: unknown,
+  warnOnce: (message: string) => void,
+): Validated | Promise<Validated> {
+  const judged = (found: SchemaDefaults) => {
+    warnOf(contract.name, found, warnOnce);
+    return found;
+  };
+  const own = after(judge(contract.fields), judged);
+  if (contract.was.length === 0)
+    return after(own, (found) => ({ args, leftOut: new Map([[contract.fields, found]]) }));
+  return Promise.all(contract.was.map(async ({ fields }) => [fields, await judge(fields)] as const)).then(
+    async (earlier) => ({ args, leftOut: new Map([...earlier, [contract.fields, await own]]) }),
+  );
+}
+
+type Judge = (lists: FieldLists) => SchemaDefaults | Promise<SchemaDefaults>;
+
+function judgeFor(validate: Try, input: unknown, args: unknown, shared: Reduced | undefined): Judge {
+  let alone: ReturnType<typeof schemaDefaults> | undefined;
+  return (lists) => {
+    const found = shared && sharedDefaults(input, args, lists, shared);
+    if (found !== undefined) return found;
+    alone ??= schemaDefaults(validate, input, args);
+    return alone(lists);
+  };
+}
+
+/** At once where it is there. */
+function after<T, U>(value: T | Promise<T>, then: (value: T) => U | Promise<U>): U | Promise<U> {
+  return value instanceof Promise ? value.then(then) : then(value);
 }
 
 /** What the schema makes of the args. */
-export async function checkArgs(
+export function checkArgs(
   schema: StandardSchema,
   input: unknown,
   contract: Contract,
-): Promise<unknown> {
-  const result = await validate(schema, input, contract);
-  if (result.issues !== undefined) throw invalid(contract.name, result.issues);
-  return result.value;
+): unknown | Promise<unknown> {
+  const threw = (cause: unknown): never => {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new SemelError('INVALID_ARGS', `${contract.name}: its schema threw on these args (${message}).`, {
+      path: 'args',
+      cause,
+    });
+  };
+  let result: SchemaResult<unknown> | Promise<SchemaResult<unknown>>;
+  // A schema may also throw, by its own transforms: then the args do not fit it either.
+  try {
+    result = schema['~standard'].validate(input);
+  } catch (cause) {
+    return threw(cause);
+  }
+  const checked = (found: SchemaResult<unknown>) => {
+    if (found.issues !== undefined) throw invalid(contract.name, found.issues);
+    return found.value;
+  };
+  return 'then' in result ? Promise.resolve(result).catch(threw).then(checked) : checked(result);
 }
 
 function warnOf(name: string, { fresh, stuck }: SchemaDefaults, warnOnce: (message: string) => void): void {
@@ -52,19 +105,6 @@ function warnOf(name: string, { fresh, stuck }: SchemaDefaults, warnOnce: (messa
     warnOnce(
       `${name}: semel cannot tell which fields hold a default of the schema, since they may depend on \`${steps.join('.')}\`, which semel cannot try other values for. So all identity fields are in the key: name the earlier form in \`was\` when you add a field with a default.`,
     );
-}
-
-/** A schema may also throw, by its own transforms: then the args do not fit it either. */
-async function validate(schema: StandardSchema, input: unknown, { name }: Contract) {
-  try {
-    return await schema['~standard'].validate(input);
-  } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new SemelError('INVALID_ARGS', `${name}: its schema threw on these args (${message}).`, {
-      path: 'args',
-      cause,
-    });
-  }
 }
 
 function invalid(name: string, issues: readonly SchemaIssue[]): SemelError {

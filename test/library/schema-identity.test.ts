@@ -486,6 +486,116 @@ describe('a default that is made anew for each call', () => {
   });
 });
 
+describe('a schema is tried out once for all args of one shape', () => {
+  const fields = { to: 'a@semel.example', kind: 'full', amount: 3 };
+  const vendors: Readonly<Record<string, Any>> = {
+    zod: z.object({
+      to: z.email(),
+      kind: z.enum(['full', 'part']),
+      amount: z.number().min(1),
+      currency: z.enum(['EUR', 'USD']).default('EUR'),
+      notify: z.boolean().default(true),
+    }),
+    valibot: v.object({
+      to: v.pipe(v.string(), v.email()),
+      kind: v.picklist(['full', 'part']),
+      amount: v.number(),
+      currency: v.optional(v.picklist(['EUR', 'USD']), 'EUR'),
+      notify: v.optional(v.boolean(), true),
+    }),
+    arktype: type({
+      to: 'string.email',
+      kind: "'full' | 'part'",
+      amount: 'number',
+      currency: "'EUR' | 'USD' = 'EUR'",
+      notify: 'boolean = true',
+    }),
+  };
+  const calls = [
+    fields,
+    { ...fields, currency: 'EUR' },
+    { ...fields, currency: 'EUR', notify: true },
+    { ...fields, currency: 'USD' },
+    { ...fields, currency: 'USD', notify: false },
+    { ...fields, kind: 'part', notify: false },
+    { ...fields, kind: 'part', notify: true, currency: 'EUR' },
+  ];
+
+  test.each(Object.keys(vendors))('and then each call is one validation: %s', async (vendor) => {
+    let validations = 0;
+    const { validate } = vendors[vendor]['~standard'];
+    const counted = (input: unknown) => {
+      validations += 1;
+      return validate(input);
+    };
+    const input = { '~standard': { version: 1, vendor, validate: counted } };
+    const first = await play({ input }, calls);
+    const keys = first.keys;
+    expect([keys[1], keys[2]]).toEqual([keys[0], keys[0]]);
+    expect(first.count).toBe(5);
+    validations = 0;
+    const again = await play(
+      { input },
+      calls.map((args) => ({ ...args, amount: 5 })),
+    );
+    expect(again.count).toBe(5);
+    expect(validations).toBe(calls.length);
+  });
+
+  test.each(Object.keys(vendors))('to the same keys, whichever call came first: %s', async (vendor) => {
+    const fresh = () => ({ '~standard': { ...vendors[vendor]['~standard'] } });
+    const forward = await play({ input: fresh() }, calls);
+    const backward = await play({ input: fresh() }, calls.toReversed());
+    expect(backward.keys.toReversed()).toEqual(forward.keys);
+    for (const [index, args] of calls.entries())
+      expect((await play({ input: fresh() }, [args])).keys).toEqual([forward.keys[index]]);
+  });
+
+  test('unless an arg chooses which others it wants: then its defaults stay in the key', async () => {
+    const { semel, warnings } = rig();
+    const input = z
+      .object({ kind: z.enum(['card', 'bank']), iban: z.string().optional(), via: z.string().optional() })
+      .superRefine(({ kind, iban }, ctx) => {
+        if (kind === 'bank' && iban === undefined)
+          ctx.addIssue({ code: 'custom', path: ['iban'], message: 'is missing' });
+      })
+      .transform((o) => ({ ...o, via: o.via ?? (o.kind === 'card' ? 'stripe' : 'sepa') }));
+    const tool = semel.tool({ ...base, input, identity: ['via'], run: () => 1 }) as Any;
+    for (const args of [{ kind: 'card' }, { kind: 'card', via: 'stripe' }]) {
+      await tool(args);
+      expect((await semel.keyOf(tool, args)).identity).toEqual({ via: 'stripe' });
+    }
+    expect(warnings.filter((each) => each.includes('`kind`'))).toHaveLength(1);
+  });
+
+  test('unless no constant fits: then a default is found for each call, given or not', async () => {
+    const input = z.object({ sku: z.string().regex(/^SKU-\d{6}$/), channel: z.string().default('mail') });
+    const { keys, count } = await play({ input }, [
+      { sku: 'SKU-000001', channel: 'mail' },
+      { sku: 'SKU-000001' },
+      { sku: 'SKU-000001', channel: 'post' },
+      { sku: 'SKU-000002' },
+    ]);
+    expect(keys[1]).toBe(keys[0]);
+    expect(count).toBe(3);
+  });
+
+  test('whose kinds are part of it', async () => {
+    const input = z
+      .object({ id: z.union([z.string(), z.number()]), unit: z.string().optional() })
+      .transform((o) => ({ ...o, unit: o.unit ?? (typeof o.id === 'number' ? 'piece' : 'box') }));
+    const { keys, count } = await play({ input }, [
+      { id: 1, unit: 'piece' },
+      { id: 1 },
+      { id: '1', unit: 'box' },
+      { id: '1' },
+      { id: '1', unit: 'piece' },
+    ]);
+    expect([keys[1], keys[3]]).toEqual([keys[0], keys[2]]);
+    expect(count).toBe(3);
+  });
+});
+
 test('an identity of which nothing is left is refused', async () => {
   const { results, ran } = await play({ content: ['amount.note'] }, [{ amount: { note: 'a' } }]);
   expect(results[0].error).toMatchObject({ code: 'INVALID_ARGS' });
