@@ -4,6 +4,7 @@ export type { Attempt } from './attempt.ts';
 export {
   Call,
   type CallMaker,
+  type CallParts,
   type Identity,
   nothingMore,
   type ReplayContext,

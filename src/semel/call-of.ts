@@ -1,7 +1,7 @@
 // From what a user passed to a call with a key. Everything that can be wrong with the input is found here,
 // before anything is claimed.
 
-import { Call, type CallMaker, nothingMore, type Tool } from '../call/index.ts';
+import { Call, type CallMaker, type CallParts, nothingMore, type Tool } from '../call/index.ts';
 import { instantOf } from '../core/clock.ts';
 import { encodeResult } from '../core/codec.ts';
 import type { Contract, FieldLists } from '../core/contract.ts';
@@ -63,10 +63,6 @@ export function createCalls(source: CallSource): Calls {
     make(tool, schema, input, options) {
       const { contract } = tool;
       const { effect, mode } = contract;
-      const keyless = (problem: unknown) => {
-        if (mode !== 'observe' || !isSemelError(problem)) throw problem;
-        return keylessCall(source, tool, schema, input, options, problem);
-      };
       try {
         // The key is taken now and the effect runs later: both must be of the same args.
         const given = effect === 'read' || mode === 'observe' ? input : copyPlain(input);
@@ -76,17 +72,48 @@ export function createCalls(source: CallSource): Calls {
         const checking = validated(schema, given, contract, source.warnOnce);
         if (!(checking instanceof Promise))
           return keyedCall(maker, tool, checking.args, checking.leftOut, asker, options);
-        return checking
-          .then(({ args, leftOut }) => keyedCall(maker, tool, args, leftOut, asker, options))
-          .catch(keyless);
+        return keyedLater(source, maker, tool, schema, input, checking, asker, options);
       } catch (problem) {
-        return keyless(problem);
+        return keylessCall(source, tool, schema, input, options, problem);
       }
     },
   };
 }
 
-async function keylessCall(
+// Closures have functions of their own here: where one is made, every call pays for what it captures.
+
+async function keyedLater(
+  source: CallSource,
+  maker: Compiled,
+  tool: Tool,
+  schema: StandardSchema,
+  input: unknown,
+  checking: Promise<Validated>,
+  asker: Asker,
+  options: CallOptions,
+): Promise<Call> {
+  try {
+    const { args, leftOut } = await checking;
+    return keyedCall(maker, tool, args, leftOut, asker, options);
+  } catch (problem) {
+    return keylessCall(source, tool, schema, input, options, problem);
+  }
+}
+
+/** Only what is observed runs without a key. */
+function keylessCall(
+  source: CallSource,
+  tool: Tool,
+  schema: StandardSchema | undefined,
+  input: unknown,
+  options: CallOptions,
+  problem: unknown,
+): Promise<Call> {
+  if (tool.contract.mode !== 'observe' || !isSemelError(problem)) throw problem;
+  return observedCall(source, tool, schema, input, options, problem);
+}
+
+async function observedCall(
   { namespace, address }: CallSource,
   tool: Tool,
   schema: StandardSchema | undefined,
@@ -173,19 +200,41 @@ function keyedCall(
     inTurn:
       identity.toolCallId === undefined
         ? undefined
-        : (turn: string) =>
-            keyedCall(maker, tool, args, leftOut, { identity: { ...identity, turn }, at }, options),
+        : inOtherTurns(maker, tool, args, leftOut, asker, options),
   };
   if (isRead || (period !== undefined && maker.earlier.length === 0)) return new Call(parts, maker);
+  return withAllKeys(maker, parts, leftOut, at, ownKey);
+}
 
+function inOtherTurns(
+  maker: Compiled,
+  tool: Tool,
+  args: unknown,
+  leftOut: Validated['leftOut'],
+  { identity, at }: Asker,
+  options: CallOptions,
+): (turn: string) => Call {
+  return (turn) => keyedCall(maker, tool, args, leftOut, { identity: { ...identity, turn }, at }, options);
+}
+
+/** For a caller's own key, and for contracts with earlier forms. */
+function withAllKeys(
+  maker: Compiled,
+  parts: CallParts,
+  leftOut: Validated['leftOut'],
+  at: number | undefined,
+  ownKey: string | undefined,
+): Call {
+  const { args, identity } = parts;
+  const again = parts.again ?? undefined;
   let { periodEndsAt } = parts;
   const keyIn = (form: Form): string => {
     if (ownKey !== undefined) return callerKey(form.name, ownKey, again);
-    const formPeriod = form.periodOf(identity, at);
-    periodEndsAt ??= formPeriod.endsAt;
-    return form.key(formPeriod, form.identityText(args, leftOut.get(form.fields)), again);
+    const period = form.periodOf(identity, at);
+    periodEndsAt ??= period.endsAt;
+    return form.key(period, form.identityText(args, leftOut.get(form.fields)), again);
   };
-  const key = keyIn(own);
+  const key = keyIn(maker.own);
   const olderKeys = maker.earlier.map(keyIn).filter((each) => each !== key);
   return new Call({ ...parts, key, olderKeys, periodEndsAt }, maker);
 }

@@ -222,8 +222,13 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
       warnOfTerms(contract);
 
-      const guarded = (args: unknown, options: CallOptions = noOptions) =>
-        valueFrom(contract.name, () => call(known, args, options));
+      const guarded = (args: unknown, options: CallOptions = noOptions) => {
+        try {
+          return valueIn(contract.name, paced(call(known, args, options)));
+        } catch (error) {
+          return valueIn(contract.name, paced(Promise.reject(error)));
+        }
+      };
       const attempt = async (args: unknown, options: CallOptions = noOptions): Promise<Result> => {
         try {
           return told(await paced(call(known, args, options)));
@@ -317,14 +322,17 @@ function paced(calling: Result | Promise<Result>): Result | Promise<Result> {
 /** The value, or the error with its receipt. What a read threw passes as it is. */
 export function valueFrom(name: string, call: () => Result | Promise<Result>): Promise<unknown> {
   try {
-    const calling = paced(call());
-    if (calling instanceof Promise) return valueLater(name, calling);
-    // What is at hand is given without a further turn.
-    if (calling.ok) return Promise.resolve(calling.value);
-    return Promise.reject(withReceipt(calling.error, calling.receipt));
+    return valueIn(name, paced(call()));
   } catch (error) {
-    return valueLater(name, Promise.resolve(paced(Promise.reject(error))));
+    return valueIn(name, paced(Promise.reject(error)));
   }
+}
+
+/** What is at hand is given without a further turn. */
+function valueIn(name: string, calling: Result | Promise<Result>): Promise<unknown> {
+  if (calling instanceof Promise) return valueLater(name, calling);
+  if (calling.ok) return Promise.resolve(calling.value);
+  return Promise.reject(withReceipt(calling.error, calling.receipt));
 }
 
 async function valueLater(name: string, calling: Promise<Result>): Promise<unknown> {
