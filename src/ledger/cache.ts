@@ -104,6 +104,8 @@ function isSameAsker(asker: object, before: object): boolean {
 /** Receipts share it. */
 const noDrift: readonly string[] = Object.freeze([]);
 
+const manyEntries = 1_000;
+
 export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
   const entries = keyMap<Kept>();
   const names = new Map<object, Map<string, Kept>>();
@@ -143,6 +145,15 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
     entries.delete(namespace, key);
   }
 
+  /** The oldest. Of many, an eighth at once: a map finds its first entry slowly where those before it were deleted. */
+  function evict(): void {
+    const enough = entries.size() > manyEntries ? maxBytes - maxBytes / 8 : maxBytes;
+    for (const { record } of entries.values()) {
+      remove(record.namespace, record.key);
+      if (bytes <= enough) return;
+    }
+  }
+
   return {
     get(wanted, mono) {
       const kept = named(wanted) ?? byKey(wanted);
@@ -161,11 +172,7 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
       const size = 500 + 2 * ((record.result?.text?.length ?? 0) + (record.args?.length ?? 0));
       entries.set(namespace, key, new Kept(record, askedAt + livesMs, size));
       bytes += size;
-      if (bytes <= maxBytes) return;
-      for (const { record: oldest } of entries.values()) {
-        remove(oldest.namespace, oldest.key);
-        if (bytes <= maxBytes) return;
-      }
+      if (bytes > maxBytes) evict();
     },
     drop(namespace, key, mono) {
       droppedAt = mono;
