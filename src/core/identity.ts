@@ -118,7 +118,11 @@ export function contentPaths(args: unknown, fields: FieldLists): readonly string
 function contentFields(args: unknown, { identity, content, volatile }: FieldLists): [string, unknown][] {
   if (!isObject(args)) return [];
   if (identity === undefined) return content.map((path) => [path, at(args, path)]);
-  const named = [...identity, ...volatile].map((path) => stepsTo(args, path));
+  const listed = [...identity, ...volatile];
+  // The usual case: every call that is claimed comes here, and no name leads further down.
+  if (!listed.some((path) => path.includes('.')))
+    return Object.keys(args).flatMap((name) => (listed.includes(name) ? [] : [[name, args[name]]]));
+  const named = listed.map((path) => stepsTo(args, path));
   return others(
     args,
     named.filter((steps) => steps !== undefined),

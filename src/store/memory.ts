@@ -2,6 +2,7 @@
 // that a restart forgets.
 
 import { type Clock, systemClock } from '../core/clock.ts';
+import { keyMap } from '../core/key-map.ts';
 import { matches } from './matching.ts';
 import { isOpen } from './row-columns.ts';
 import { type RawBackend, ruleRaw } from './rule-raw.ts';
@@ -28,13 +29,39 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
   backend: Backend;
   raw: RawBackend;
 } {
-  const rows = new Map<string, Row>();
+  const rows = keyMap<Row>();
   let events: StoreEvent[] = [];
   let floor = 0;
   const time = readTime ?? (() => ({ wall: clock.now(), mono: clock.mono(), boot: 'memory', steady: true }));
-  const at = (namespace: string, key: string) => `${namespace}\0${key}`;
   made += 1;
   let standing: Standing = { incarnation: `memory ${made}`, movedTo: null, cameFrom: null, filling: false };
+
+  const shared: { -readonly [Part in keyof Transaction]: Transaction[Part] } = {
+    time: time(),
+    floor,
+    get: (namespace, key) => rows.get(namespace, key),
+    insert(row) {
+      if (rows.get(row.namespace, row.key) !== undefined) return false;
+      rows.set(row.namespace, row.key, row);
+      return true;
+    },
+    put(row) {
+      rows.set(row.namespace, row.key, row);
+      return true;
+    },
+    remove: (row) => void rows.delete(row.namespace, row.key),
+    raiseFloor: (fence) => {
+      floor = Math.max(floor, fence);
+    },
+    note: (event) => void events.push(event),
+    dropEvents: ({ namespace, key }, types) => {
+      events = events.filter(
+        (event) =>
+          event.namespace !== namespace || event.key !== key || types?.includes(event.type) === false,
+      );
+    },
+    due: (limit) => [...rows.values()].filter((row) => isDue(row, shared.time)).slice(0, limit),
+  };
 
   const backend: Backend = {
     async open() {
@@ -52,7 +79,7 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
       refuse();
       return work(transaction());
     },
-    peek: (namespace, key) => ({ row: rows.get(at(namespace, key)), time: time() }),
+    peek: (namespace, key) => ({ row: rows.get(namespace, key), time: time() }),
     list(query) {
       const now = time();
       const matching = [...rows.values()]
@@ -80,7 +107,7 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
       address: 'memory:',
       schema: 1,
       known: 1,
-      records: rows.size,
+      records: rows.size(),
       open: [...rows.values()].filter(({ status }) => isOpen(status)).length,
       bytes: undefined,
       now: time().wall,
@@ -93,34 +120,10 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
     if (refused !== undefined) throw refused;
   }
 
+  /** One step at a time, so all of them share one object. */
   function transaction(): Transaction {
-    const now = time();
-    return {
-      time: now,
-      floor,
-      get: (namespace, key) => rows.get(at(namespace, key)),
-      insert(row) {
-        const name = at(row.namespace, row.key);
-        if (rows.has(name)) return false;
-        rows.set(name, row);
-        return true;
-      },
-      put(row) {
-        rows.set(at(row.namespace, row.key), row);
-        return true;
-      },
-      remove: (row) => void rows.delete(at(row.namespace, row.key)),
-      raiseFloor: (fence) => {
-        floor = Math.max(floor, fence);
-      },
-      note: (event) => void events.push(event),
-      dropEvents: ({ namespace, key }, types) => {
-        events = events.filter(
-          (event) =>
-            event.namespace !== namespace || event.key !== key || types?.includes(event.type) === false,
-        );
-      },
-      due: (limit) => [...rows.values()].filter((row) => isDue(row, now)).slice(0, limit),
-    };
+    shared.time = time();
+    shared.floor = floor;
+    return shared;
   }
 }
