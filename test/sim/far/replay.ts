@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Swap, Swapped, Write } from '../../../src/store/far-backend.ts';
 import { isRemovable, isTombstoneDue, tombstone } from '../../../src/store/rules/prune.ts';
 import type { Time } from '../../../src/store/rules/state.ts';
-import type { Row, StoredRecord, StoreEvent } from '../../../src/store/store.ts';
+import type { RenewRequest, Row, StoredRecord, StoreEvent } from '../../../src/store/store.ts';
 import type { FarMemoryBackend } from '../../stores/far-memory-backend.ts';
 import { type Call, decide, type Rows } from './calls.ts';
 import type { Asked } from './history.ts';
@@ -322,7 +322,10 @@ function lagOf(
     const due = recordOf(unlengthened.answers[nth])?.leaseLeftMs ?? 0;
     if (told > due) return told - due;
   }
-  return 0;
+  // Of a lease that has ended with its attempt, only the time for which "not landed" has to wait still tells.
+  const renewal = calls.find(({ call }) => call.name === 'renew')?.call.request as RenewRequest | undefined;
+  if (renewal === undefined || write.row?.quietAt == null || until !== null) return 0;
+  return Math.max(0, write.row.quietAt - write.at - renewal.leaseMs - write.row.tailMs);
 }
 
 function recordOf(answer: unknown): StoredRecord | undefined {
