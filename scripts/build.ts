@@ -18,10 +18,10 @@ export async function bundleCommand(folder: string): Promise<void> {
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
     comments: false,
   } as const;
-  const guarded = await modulesOf('src/cli/run.ts');
+  const guarded = await modulesOf('src/cli/commands/run.ts');
   const { output: files } = await build({
     ...common,
-    input: { main: 'src/cli/main.ts', actor: 'src/cli/demo/actor.ts' },
+    input: { main: 'src/cli/main.ts', actor: 'src/cli/commands/demo/actor.ts' },
     checks: { ineffectiveDynamicImport: false },
     output: {
       ...output,

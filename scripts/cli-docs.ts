@@ -1,7 +1,7 @@
 // Writes the reference of docs/cli.md from the help of the commands, so that the two never differ.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { commands } from '../src/cli/commands.ts';
+import { commands } from '../src/cli/commands/index.ts';
 
 const path = join(import.meta.dirname, '../docs/cli.md');
 const marker = /<!-- From here on written by .*-->\n/;

@@ -3,7 +3,7 @@
 import type { SemelError } from '../core/errors.ts';
 import { isRepeatable } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
-import { goesOnMs } from '../store/rules/endings.ts';
+import { goesOnMs } from '../rules/endings.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { type Attempt, TimeUp } from './attempt.ts';
 import type { Env } from './env.ts';

@@ -2,12 +2,12 @@
 
 import { isSemelError } from '../core/errors.ts';
 import type { ActOptions, RecordInfo } from '../semel/index.ts';
+import { namedRecord } from './args/named.ts';
+import type { Namespaces } from './args/namespaces.ts';
 import { caller } from './caller.ts';
 import type { Flags } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
-import { namedRecord } from './named.ts';
-import type { Namespaces } from './namespaces.ts';
-import { complain, print, printable, printJson } from './print.ts';
+import { complain, print, printable, printJson } from './render/print.ts';
 import { usageError } from './usage.ts';
 
 export const actFlags = {

@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type ErrorValue, isSemelError, SemelError } from '../core/errors.ts';
 import { toldError } from '../guard/index.ts';
-import type { CommandName } from './summaries.ts';
+import type { CommandName } from './commands/summaries.ts';
 
 /** Variables that an agent, or a guard of semel, sets for every command that it starts. */
 const marks: Readonly<Record<string, string>> = {

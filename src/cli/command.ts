@@ -2,7 +2,7 @@
 
 import { parseArgs } from 'node:util';
 import { nearIn } from '../core/known-fields.ts';
-import { type CommandName, summaries } from './summaries.ts';
+import { type CommandName, summaries } from './commands/summaries.ts';
 import { usageError } from './usage.ts';
 
 export interface Flag {

@@ -6,9 +6,9 @@ import { shellWord } from '../core/visible.ts';
 import { type ChildEnding, type Ids, shownOwner } from '../jobs/index.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
 import type { Flags, Input } from './command.ts';
-import { jsonText } from './json-text.ts';
-import { cut, relative } from './print.ts';
-import type { CommandName } from './summaries.ts';
+import type { CommandName } from './commands/summaries.ts';
+import { jsonText } from './render/json-text.ts';
+import { cut, relative } from './render/print.ts';
 import { usageError } from './usage.ts';
 
 export interface GuardedLine {

@@ -1,7 +1,7 @@
 // The commands that mean something inside `semel run` only.
 
 import { type Inside, insideOf } from '../jobs/index.ts';
-import type { CommandName } from './summaries.ts';
+import type { CommandName } from './commands/summaries.ts';
 import { usageError } from './usage.ts';
 
 export function mustBeInside(command: CommandName): Inside {

@@ -14,7 +14,7 @@ import { looksLikeServer } from '../store/address.ts';
 import type { Store } from '../store/store.ts';
 import { defaultPath } from '../stores/sqlite/index.ts';
 import { isAgent } from './caller.ts';
-import { complain } from './print.ts';
+import { complain } from './render/print.ts';
 
 export interface LedgerChoice {
   readonly store: string | undefined;

@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import { commands } from './commands.ts';
+import { commands } from './commands/index.ts';
 
 async function main([name, ...rest]: string[]): Promise<number> {
   if (name === '--version' || name === '-v') {
@@ -12,7 +12,7 @@ async function main([name, ...rest]: string[]): Promise<number> {
   if (isMangled(rest)) return say('semel: an argument is no UTF-8, and would be taken for another one.', 64);
   await hideSecrets(rest);
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    const { overview } = await import('./overview.ts');
+    const { overview } = await import('./render/overview.ts');
     const asked = rest[0];
     if (name === 'help' && asked !== undefined) return main([asked, '--help']);
     process.stdout.write(overview());
@@ -43,7 +43,7 @@ async function hideSecrets(args: readonly string[]): Promise<void> {
 
 /** Says what may repeat words of the command line. */
 async function complainAbout(sentence: string, code: number): Promise<number> {
-  const { printAside } = await import('./print.ts');
+  const { printAside } = await import('./render/print.ts');
   printAside(sentence);
   return code;
 }

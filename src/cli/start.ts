@@ -7,7 +7,7 @@ import { wrap } from 'node:module';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
 import { supportSentence } from '../core/node-support.ts';
-import { codeCache } from './start/code-cache.ts';
+import { codeCache } from './code-cache.ts';
 
 /** The file of main.ts; scripts/build.ts puts its name in. */
 declare const mainFile: string;

@@ -1,6 +1,6 @@
 // What a call is to do, from the store's answer to its claim. Pure.
 
-import { isCallers } from '../store/rules/state.ts';
+import { isCallers } from '../rules/state.ts';
 import type { Asking, StoredRecord } from '../store/store.ts';
 import type { Kept } from './cache.ts';
 

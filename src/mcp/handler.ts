@@ -6,15 +6,15 @@ import { SemelError } from '../core/errors.ts';
 import type { Effect } from '../core/words.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
 import { namedCaller, type Semel } from '../semel/index.ts';
-import { type Changes, createChanges } from './changes.ts';
-import { fieldsOf, type ToolCall, type ToolResult } from './messages.ts';
-import { isUnfinished } from './outcome.ts';
-import { type ErrorMeaning, errorMeanings, usualErrors, usualWeakWindow } from './policies.ts';
-import { createQuestions } from './questions.ts';
-import { toolGuard } from './tool-calls.ts';
+import { type ErrorMeaning, errorMeanings, usualErrors, usualWeakWindow } from './policy/policies.ts';
+import { fieldsOf, type ToolCall, type ToolResult } from './protocol/messages.ts';
+import { type Changes, createChanges } from './proxy/changes.ts';
+import { isUnfinished } from './proxy/outcome.ts';
+import { createQuestions } from './proxy/questions.ts';
+import { toolGuard } from './proxy/tool-calls.ts';
 
 export { currentAttempt, isToolError, type Policy, type PolicyTerms } from '../guard/index.ts';
-export type { ErrorMeaning } from './policies.ts';
+export type { ErrorMeaning } from './policy/policies.ts';
 
 /** The terms of a tool, and what a result of it means that is marked as an error. */
 export interface HandlerTerms<Args> extends PolicyTerms<Args> {

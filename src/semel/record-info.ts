@@ -4,7 +4,7 @@ import { refOf } from '../call/index.ts';
 import { decodeResult } from '../core/codec.ts';
 import { providerKey, recordId } from '../core/key.ts';
 import type { Effect, Status } from '../core/words.ts';
-import { isKept } from '../store/rules/state.ts';
+import { isKept } from '../rules/state.ts';
 import type { RecordError, StoredRecord } from '../store/store.ts';
 
 export interface RecordInfo {

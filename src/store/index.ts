@@ -1,15 +1,15 @@
 // The seam: what a store promises, and the rules that every store applies.
 
-export type { FarBackend, Found, Removal, Swap, Swapped, Write } from './far-backend.ts';
-export { type FarStoreOptions, farStore } from './far-store.ts';
+export { isDue } from '../rules/prune.ts';
+export { contractOf, type Time } from '../rules/state.ts';
+export { type Backend, localStore, type Transaction, type Urgency } from './local/local-store.ts';
 export { matches } from './matching.ts';
 export { type MemoryStoreOptions, memoryStore } from './memory.ts';
-export type { Migration } from './migration.ts';
-export type { About, Name, Raw, RawChange, RawPage, RawQuery, RawRecord } from './raw.ts';
-export { type Backend, ruleStore, type Transaction, type Urgency } from './rule-store.ts';
-export { isDue } from './rules/prune.ts';
-export { contractOf, type Time } from './rules/state.ts';
-export type { Standing } from './standing.ts';
+export type { Standing } from './move/ledger-state.ts';
+export type { Migration } from './move/migration.ts';
+export type { About, Name, Raw, RawChange, RawPage, RawQuery, RawRecord } from './move/raw.ts';
+export type { Found, RemoteBackend, Removal, Swap, Swapped, Write } from './remote/backend.ts';
+export { type RemoteStoreOptions, remoteStore } from './remote/remote-store.ts';
 export type {
   Act,
   ClaimAnswer,

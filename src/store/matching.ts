@@ -1,6 +1,6 @@
 // Which records a query is about, for stores that look through them.
 
-import { contractOf, isInDoubt, type Time } from './rules/state.ts';
+import { contractOf, isInDoubt, type Time } from '../rules/state.ts';
 import type { ListQuery, Row } from './store.ts';
 
 export function matches(row: Row, query: ListQuery, time: Time): boolean {

@@ -3,13 +3,13 @@
 
 import { type Clock, systemClock } from '../core/clock.ts';
 import { keyMap } from '../core/key-map.ts';
+import { isDue } from '../rules/prune.ts';
+import type { Time } from '../rules/state.ts';
+import { isOpen } from './columns.ts';
+import { localRaw, type RawBackend } from './local/local-raw.ts';
+import { type Backend, localStore, type Transaction } from './local/local-store.ts';
 import { matches } from './matching.ts';
-import { isOpen } from './row-columns.ts';
-import { type RawBackend, ruleRaw } from './rule-raw.ts';
-import { type Backend, ruleStore, type Transaction } from './rule-store.ts';
-import { isDue } from './rules/prune.ts';
-import type { Time } from './rules/state.ts';
-import { refusalOf, type Standing } from './standing.ts';
+import { refusalOf, type Standing } from './move/ledger-state.ts';
 import type { Row, Store, StoreEvent } from './store.ts';
 
 export interface MemoryStoreOptions {
@@ -20,7 +20,7 @@ export interface MemoryStoreOptions {
 
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { backend, raw } = memoryBackend(options);
-  return { ...ruleStore(backend), raw: ruleRaw(raw) };
+  return { ...localStore(backend), raw: localRaw(raw) };
 }
 
 let made = 0;

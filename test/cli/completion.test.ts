@@ -4,9 +4,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createSemel } from 'semel';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { commands } from '../../src/cli/commands.ts';
-import { positionalsOf, specOf } from '../../src/cli/completion/spec.ts';
-import { isPlain, valueOnLine } from '../../src/cli/completion/words.ts';
+import { positionalsOf, specOf } from '../../src/cli/commands/completion/spec.ts';
+import { isPlain, valueOnLine } from '../../src/cli/commands/completion/words.ts';
+import { commands } from '../../src/cli/commands/index.ts';
 import { main, place } from './place.ts';
 
 const scratch = place();

@@ -1,8 +1,8 @@
 // Every finding: a ledger that has it, and one that is like it and has it not.
 
 import { describe, expect, test } from 'vitest';
-import { type FindingId, findingIds, findingsIn } from '../../src/cli/doctor/checks.ts';
-import type { RecordSeen, Seen } from '../../src/cli/doctor/seen.ts';
+import { type FindingId, findingIds, findingsIn } from '../../src/cli/commands/doctor/checks.ts';
+import type { RecordSeen, Seen } from '../../src/cli/commands/doctor/seen.ts';
 
 const now = Date.UTC(2026, 5, 19, 9);
 const second = 1_000;

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { contractLine, errorMatcher, groupCommand, groupsOf } from '../../src/cli/doubt/groups.ts';
+import { contractLine, errorMatcher, groupCommand, groupsOf } from '../../src/cli/commands/doubt/groups.ts';
 import type { RecordInfo } from '../../src/semel/index.ts';
 import { operator } from './operator.ts';
 

@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline';
 import { day } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { filterOf } from '../../src/cli/ls/filter.ts';
+import { filterOf } from '../../src/cli/commands/ls/filter.ts';
 import { rig } from '../library/support.ts';
 import { operator } from './operator.ts';
 

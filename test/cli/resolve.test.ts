@@ -3,9 +3,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { valueAt } from '../../src/cli/path.ts';
-import { settleMany } from '../../src/cli/resolve/many.ts';
-import { faceOfRow, facesOf, pairOf, textOf } from '../../src/cli/resolve/match.ts';
+import { valueAt } from '../../src/cli/args/path.ts';
+import { settleMany } from '../../src/cli/commands/resolve/many.ts';
+import { faceOfRow, facesOf, pairOf, textOf } from '../../src/cli/commands/resolve/match.ts';
 import type { RecordInfo } from '../../src/semel/index.ts';
 import { rig } from '../library/support.ts';
 import { mailOf, operator } from './operator.ts';

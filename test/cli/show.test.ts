@@ -2,8 +2,8 @@
 
 import type { StoreEvent } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { nextSteps } from '../../src/cli/show/next.ts';
-import { timelineOf } from '../../src/cli/show/timeline.ts';
+import { nextSteps } from '../../src/cli/commands/show/next.ts';
+import { timelineOf } from '../../src/cli/commands/show/timeline.ts';
 import { rig } from '../library/support.ts';
 import { operator } from './operator.ts';
 

@@ -1,7 +1,7 @@
 // docs/doctor.md explains every finding, and nothing that is none.
 
 import { expect, test } from 'vitest';
-import { findingIds } from '../../src/cli/doctor/checks.ts';
+import { findingIds } from '../../src/cli/commands/doctor/checks.ts';
 import { headings, readPage, sections } from './page.ts';
 
 const page = readPage('docs/doctor.md');

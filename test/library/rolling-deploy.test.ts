@@ -4,9 +4,9 @@
 import { createSemel, day, type SemelOptions } from 'semel';
 import { memoryStore } from 'semel/memory';
 import { describe, expect, test } from 'vitest';
-import { farStore } from '../../src/store/far-store.ts';
+import { remoteStore } from '../../src/store/remote/remote-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { farMemoryBackend } from '../stores/far-memory-backend.ts';
+import { remoteMemoryBackend } from '../stores/remote-memory-backend.ts';
 import { fakeClock, rest } from './support.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: contracts of every form
@@ -22,8 +22,8 @@ const stores: readonly (readonly [string, (clock: ReturnType<typeof fakeClock>) 
   [
     'a far store',
     (clock) =>
-      farStore(
-        farMemoryBackend(() => clock.now()),
+      remoteStore(
+        remoteMemoryBackend(() => clock.now()),
         { clock },
       ),
   ],

@@ -1,7 +1,7 @@
 // docs/mcp.md shows what clients and semel understand.
 
 import { describe, expect, test } from 'vitest';
-import { readPolicyFile, toolFields } from '../../src/mcp/policies.ts';
+import { readPolicyFile, toolFields } from '../../src/mcp/policy/policies.ts';
 import { firstNames, readPage } from '../docs/page.ts';
 
 const page = readPage('docs/mcp.md');

@@ -16,8 +16,8 @@ import {
   periods,
   readPolicyFile,
   toolFields,
-} from '../../src/mcp/policies.ts';
-import { strangersIn } from '../../src/mcp/policy-strangers.ts';
+} from '../../src/mcp/policy/policies.ts';
+import { strangersIn } from '../../src/mcp/policy/unknown-names.ts';
 import { place } from '../cli/place.ts';
 import { bodyOf, listening, startV1, startV2 } from './http-servers.ts';
 import { fake, proxyPlace } from './proxy.ts';

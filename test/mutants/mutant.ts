@@ -3,7 +3,7 @@
 //   why: the trace or incident that it re-creates
 //   found by: sim | contract | either
 //
-//   --- src/store/rules/settle.ts
+//   --- src/rules/settle.ts
 //   the text as it is, which must occur once
 //   +++
 //   the text as a mistake would have it

@@ -17,16 +17,17 @@ import { beforeAll, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
 
-const below = ['core', 'store', 'stores', 'providers', 'ledger', 'call', 'outbox'];
+const below = ['core', 'rules', 'store', 'stores', 'providers', 'ledger', 'call', 'outbox'];
 const agents = ['guard', 'adapters', 'mcp'];
 
 const directions: Record<string, string[]> = {
   core: [],
-  store: ['core'],
-  stores: ['core', 'store'],
+  rules: ['core'],
+  store: ['core', 'rules'],
+  stores: ['core', 'rules', 'store'],
   providers: ['core'],
-  ledger: ['core', 'store'],
-  call: ['core', 'store', 'ledger'],
+  ledger: ['core', 'rules', 'store'],
+  call: ['core', 'rules', 'store', 'ledger'],
   outbox: ['core', 'ledger', 'call'],
   semel: below,
   guard: ['core', 'providers', 'call', 'semel'],
@@ -39,7 +40,7 @@ const directions: Record<string, string[]> = {
   testing: [...below, 'semel', 'jobs', ...agents, 'server', 'cli'],
 };
 
-const openByFile = ['core', 'store'];
+const openByFile = ['core', 'rules', 'store'];
 const onePerImplementation = ['stores', 'adapters'];
 
 /** Code by file; one run of Biome reads it all. */

@@ -1,8 +1,8 @@
 // The store host's clocks: an uptime that nothing moves, a wall clock that jumps, and the production anchor that
 // decides whether the wall clock may be believed.
 
-import { type Anchor, judge } from '../../src/store/anchor.ts';
-import type { Time } from '../../src/store/rules/state.ts';
+import type { Time } from '../../src/rules/state.ts';
+import { type Anchor, judge } from '../../src/store/clock-check.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /** Where the simulated wall clocks start. */

@@ -1,6 +1,6 @@
 // The table state × event: which rule met which record. Every cell is visited, or impossible for a stated reason.
 
-import { isExpired, type Time } from '../../src/store/rules/state.ts';
+import { isExpired, type Time } from '../../src/rules/state.ts';
 import type { Row, StoredRecord } from '../../src/store/store.ts';
 
 export const states = [

@@ -1,11 +1,11 @@
 // Every store keeps the same contract.
 import { describe, expect, test, vi } from 'vitest';
 import { systemRandom } from '../../src/core/clock.ts';
-import { farStore } from '../../src/store/far-store.ts';
 import { memoryStore } from '../../src/store/index.ts';
+import { remoteStore } from '../../src/store/remote/remote-store.ts';
 import { type StoreHarness, storeContract, whySkipped } from '../../src/testing/store-contract/index.ts';
-import { type FarMemoryBackend, farMemoryBackend } from './far-memory-backend.ts';
 import { movableTime } from './movable-time.ts';
+import { type RemoteMemoryBackend, remoteMemoryBackend } from './remote-memory-backend.ts';
 
 const stores: Record<string, () => StoreHarness> = {
   memory() {
@@ -27,16 +27,16 @@ const stores: Record<string, () => StoreHarness> = {
     const { time, advance, unsteady } = movableTime();
     // The worker's own clocks stay right when the store's goes wrong.
     const local = movableTime();
-    let backend: FarMemoryBackend;
+    let backend: RemoteMemoryBackend;
     const opened = async () => {
-      const store = farStore(backend, { clock: local.clock, random: systemRandom });
+      const store = remoteStore(backend, { clock: local.clock, random: systemRandom });
       await store.open();
       return store;
     };
     return {
       clock: 'movable',
       create() {
-        backend = farMemoryBackend(() => time().wall);
+        backend = remoteMemoryBackend(() => time().wall);
         return opened();
       },
       second: opened,

@@ -2,7 +2,7 @@
 
 import { expect } from 'vitest';
 import { isSemelError } from '../../src/core/errors.ts';
-import { isSame, type Raw, type RawRecord } from '../../src/store/raw.ts';
+import { isSame, type Raw, type RawRecord } from '../../src/store/move/raw.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type Attempt, day, take } from '../../src/testing/store-contract/attempt.ts';
 

@@ -1,7 +1,7 @@
 // A copy that is killed at its n-th question to either store: nothing is tidied up.
 import { storeAt } from '../../src/semel/index.ts';
-import { copyLedger } from '../../src/store/copy.ts';
-import type { Raw } from '../../src/store/raw.ts';
+import { copyLedger } from '../../src/store/move/copy.ts';
+import type { Raw } from '../../src/store/move/raw.ts';
 
 const [from = '', to = '', killAt = '', when = ''] = process.argv.slice(2);
 let asked = 0;

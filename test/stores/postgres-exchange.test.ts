@@ -1,7 +1,7 @@
 // Which writes go to the database as lists, and which as whole rows.
 import { expect, test } from 'vitest';
-import type { Swap, Write } from '../../src/store/far-backend.ts';
-import { claim } from '../../src/store/rules/claim.ts';
+import { claim } from '../../src/rules/claim.ts';
+import type { Swap, Write } from '../../src/store/remote/backend.ts';
 import type { Row } from '../../src/store/store.ts';
 import { valuesOf } from '../../src/stores/postgres/exchange.ts';
 import { exchangeParameters } from '../../src/stores/postgres/exchange-function.ts';

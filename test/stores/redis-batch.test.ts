@@ -1,8 +1,8 @@
 // One script does a whole batch in bulk: no record is told what happened to another, and none is lost to retention.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemRandom } from '../../src/core/clock.ts';
-import type { Found, Swap, Write } from '../../src/store/far-backend.ts';
-import { claim } from '../../src/store/rules/claim.ts';
+import { claim } from '../../src/rules/claim.ts';
+import type { Found, Swap, Write } from '../../src/store/remote/backend.ts';
 import type { Row, StoredRecord } from '../../src/store/store.ts';
 import { connectionOf } from '../../src/stores/redis/client.ts';
 import { exchanger, runBy } from '../../src/stores/redis/exchange.ts';

@@ -1,8 +1,8 @@
 // What `exchange` in exchange-function.ts is asked, and what it answers. The ordinary first claims and settlements of a batch go
 // as lists, which cost the database least; everything else as JSON.
 
-import type { Found, Swap, Swapped, Write } from '../../store/far-backend.ts';
-import { columnsOf, isOpen } from '../../store/row-columns.ts';
+import { columnsOf, isOpen } from '../../store/columns.ts';
+import type { Found, Swap, Swapped, Write } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import { arrayOf, type Value } from './array.ts';
 import { claimLists, kinds, settleLists } from './exchange-function.ts';

@@ -1,7 +1,7 @@
 // What an error of Postgres or of the way to it means for the caller: try later, ask a person, or it was the piece.
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
-import { isFilling, moved, notFilling } from '../../store/standing.ts';
+import { isFilling, moved, notFilling } from '../../store/move/ledger-state.ts';
 
 export interface Judgement {
   readonly error: unknown;

@@ -1,7 +1,7 @@
 // Pages of records in the order of their keys.
 
-import { isOpen, statusCode } from '../../store/row-columns.ts';
-import { isInDoubt } from '../../store/rules/state.ts';
+import { isInDoubt } from '../../rules/state.ts';
+import { isOpen, statusCode } from '../../store/columns.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
 import type { Connection } from './client.ts';
 import { columns, decode, type Selected } from './rows.ts';

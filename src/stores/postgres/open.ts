@@ -2,7 +2,7 @@
 // sentence, before anything is claimed.
 
 import { SemelError } from '../../core/errors.ts';
-import { refusalOf, type Standing } from '../../store/standing.ts';
+import { refusalOf, type Standing } from '../../store/move/ledger-state.ts';
 import type { Connection } from './client.ts';
 import { isolationNext } from './failure.ts';
 import { migration, schemaVersion, within } from './schema.ts';

@@ -3,9 +3,16 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../core/clock.ts';
-import { type About, type Name, type Raw, type RawRecord, rawOf, rowFrom } from '../../store/raw.ts';
-import { isOpen } from '../../store/row-columns.ts';
-import { beginFilling, filled, givenUp, type Standing, sealed, unsealed } from '../../store/standing.ts';
+import { isOpen } from '../../store/columns.ts';
+import {
+  beginFilling,
+  filled,
+  givenUp,
+  type Standing,
+  sealed,
+  unsealed,
+} from '../../store/move/ledger-state.ts';
+import { type About, type Name, type Raw, type RawRecord, rawOf, rowFrom } from '../../store/move/raw.ts';
 import type { StoreEvent } from '../../store/store.ts';
 import type { Connection } from './client.ts';
 import { isLockTimeout, judge } from './failure.ts';
@@ -194,7 +201,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
   }
 }
 
-/** As the far store reads it: leases count in the server's milliseconds. */
+/** As the remote store reads it: leases count in the server's milliseconds. */
 function clockAt(now: number): { wall: number; mono: number; boot: string } {
   return { wall: now, mono: now, boot: 'store' };
 }

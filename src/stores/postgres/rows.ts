@@ -1,6 +1,6 @@
 // A row as the schema's columns, and back.
 
-import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
+import { type Columns, columnsOf, rowOf } from '../../store/columns.ts';
 import type { Row } from '../../store/store.ts';
 
 export interface Item {

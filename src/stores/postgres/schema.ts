@@ -28,7 +28,7 @@ const recordColumns = `
 export const migrations: readonly (readonly string[])[] = [
   [
     // One row. `min_writer` is the oldest version that may still write: raised only once nothing older runs. moved_to,
-    // came_from, filling: whether it may be used, see src/store/standing.ts.
+    // came_from, filling: whether it may be used, see src/store/move/ledger-state.ts.
     `CREATE TABLE semel.meta (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version integer NOT NULL,

@@ -3,10 +3,10 @@
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { fullAddress, shownAddress } from '../../store/address.ts';
-import type { FarBackend, Removal } from '../../store/far-backend.ts';
-import { farStore } from '../../store/far-store.ts';
-import { inTime } from '../../store/in-time.ts';
-import { dispatchedFlag, statusCode } from '../../store/row-columns.ts';
+import { dispatchedFlag, statusCode } from '../../store/columns.ts';
+import type { RemoteBackend, Removal } from '../../store/remote/backend.ts';
+import { inTime } from '../../store/remote/in-time.ts';
+import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
 import { answersOf, eventOf, foundIn, lookedFor, valuesOf } from './exchange.ts';
@@ -48,11 +48,11 @@ const parameters = exchangeParameters
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { clock = systemClock, random = systemRandom } = options;
   const { backend, raw, migration } = postgresBackend(options, clock, random);
-  return { ...farStore(backend, { clock, random }), raw, migration };
+  return { ...remoteStore(backend, { clock, random }), raw, migration };
 }
 
 interface PostgresBackend extends Pick<Required<Store>, 'raw' | 'migration'> {
-  readonly backend: FarBackend;
+  readonly backend: RemoteBackend;
 }
 
 function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Random): PostgresBackend {
@@ -105,7 +105,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     durability: options.durability,
   });
 
-  const backend: FarBackend = {
+  const backend: RemoteBackend = {
     open: () => open('users'),
     async now() {
       const [row] = await query(texts.now);

@@ -1,6 +1,6 @@
 // What `semel store migrate` asks of the database: how the schema would be made.
 
-import type { Migration } from '../../store/migration.ts';
+import type { Migration } from '../../store/move/migration.ts';
 import type { Connection } from './client.ts';
 import { judge } from './failure.ts';
 import { isNewer, versionOf } from './open.ts';

@@ -1,7 +1,7 @@
 // A pool of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
 
 import { postgresExample, readAddress } from '../../store/address.ts';
-import { findPeer, missingPeer } from '../../store/peer.ts';
+import { findPeer, missingPeer } from '../../store/remote/driver.ts';
 import { type Connection, connectionOf, type PgLike } from './client.ts';
 
 export const usualSchema = 'semel';

@@ -1,7 +1,7 @@
 // The swaps of one bucket as keys and arguments of the script that does them. What is ordinary (a new record; a swap that
 // changes nothing but its record) goes in bulk, and whatever else one by one.
 
-import type { Found, Swap, Write } from '../../store/far-backend.ts';
+import type { Found, Swap, Write } from '../../store/remote/backend.ts';
 import type { Row } from '../../store/store.ts';
 import { commonStart, slotToFile } from './due.ts';
 import type { Known } from './incarnation.ts';

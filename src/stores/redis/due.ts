@@ -2,9 +2,9 @@
 // records together, as one entry. A later write files its record again only where retention might miss it otherwise, so a
 // name may stand in several lists; looking at a record that is gone, or that cannot go yet, costs nothing but the look.
 
-import type { Found } from '../../store/far-backend.ts';
-import { isDue } from '../../store/rules/prune.ts';
-import { isSettled } from '../../store/rules/state.ts';
+import { isDue } from '../../rules/prune.ts';
+import { isSettled } from '../../rules/state.ts';
+import type { Found } from '../../store/remote/backend.ts';
 import type { Row } from '../../store/store.ts';
 import type { Reply } from './client.ts';
 import type { Run } from './incarnation.ts';

@@ -1,7 +1,7 @@
 // What is asked about records: looks, swaps and removals. The swaps of a batch are one script per bucket, and all is sent
 // at once.
 
-import type { Removal, Swap, Swapped } from '../../store/far-backend.ts';
+import type { Removal, Swap, Swapped } from '../../store/remote/backend.ts';
 import { batchOf, type Placed, type Writing } from './batch.ts';
 import type { Connection, Reply } from './client.ts';
 import { replyCodeOf } from './failure.ts';

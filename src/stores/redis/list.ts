@@ -2,7 +2,7 @@
 // as the records: the keys are scanned and sorted here.
 
 import type { Clock } from '../../core/clock.ts';
-import { isInDoubt } from '../../store/rules/state.ts';
+import { isInDoubt } from '../../rules/state.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
 import type { Node } from './client.ts';
 import { type Names, nameOf, partsOf } from './names.ts';

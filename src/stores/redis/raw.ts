@@ -1,6 +1,15 @@
 // The raw side of the Redis store, for `semel store copy`, which reaches one server by its URL: the ledger is one bucket.
 
 import type { Random } from '../../core/clock.ts';
+import { statusCode } from '../../store/columns.ts';
+import {
+  beginFilling,
+  filled,
+  givenUp,
+  type Standing,
+  sealed,
+  unsealed,
+} from '../../store/move/ledger-state.ts';
 import {
   type About,
   type Name,
@@ -9,9 +18,7 @@ import {
   type RawRecord,
   rawOf,
   rowFrom,
-} from '../../store/raw.ts';
-import { statusCode } from '../../store/row-columns.ts';
-import { beginFilling, filled, givenUp, type Standing, sealed, unsealed } from '../../store/standing.ts';
+} from '../../store/move/raw.ts';
 import type { Node, Reply } from './client.ts';
 import { dueSlot } from './due.ts';
 import { judge, ledgerAt } from './failure.ts';
@@ -234,7 +241,7 @@ export function redisRaw(options: RedisRawOptions): Raw {
 
 const nothingThere: Standing = { incarnation: '', movedTo: null, cameFrom: null, filling: false };
 
-/** As the far store reads it: leases count in the server's milliseconds. */
+/** As the remote store reads it: leases count in the server's milliseconds. */
 function clockAt(now: number): { mono: number; boot: string } {
   return { mono: now, boot: 'store' };
 }

@@ -2,8 +2,8 @@
 // they are, and a checksum. A hash with values of this size would take twice the memory.
 
 import { crc32 } from 'node:zlib';
-import type { Found } from '../../store/far-backend.ts';
-import { type Columns, columnsOf, rowOf } from '../../store/row-columns.ts';
+import { type Columns, columnsOf, rowOf } from '../../store/columns.ts';
+import type { Found } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import { numbersIn, toBase36 } from './base36.ts';
 import { nameOf } from './names.ts';

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../core/clock.ts';
 import { isSemelError, type SemelError } from '../../core/errors.ts';
-import type { Swap } from '../../store/far-backend.ts';
+import type { Swap } from '../../store/remote/backend.ts';
 
 export interface SettingsWatchOptions {
   /** Throws STORE_UNSAFE where they are too weak. */

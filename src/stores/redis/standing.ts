@@ -1,7 +1,7 @@
 // Whether the ledger may be used: its description says so, and every script that writes reads it. A change is made by what
 // was found, and only if nobody has changed it since. A ledger in a cluster has a description per bucket and is not moved.
 
-import type { Standing } from '../../store/standing.ts';
+import type { Standing } from '../../store/move/ledger-state.ts';
 import type { BucketMeta, Incarnation, Run } from './incarnation.ts';
 import { layoutVersion, stand } from './scripts.ts';
 

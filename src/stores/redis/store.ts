@@ -4,9 +4,9 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import { fullAddress, shownAddress } from '../../store/address.ts';
-import type { FarBackend, Found, Swap } from '../../store/far-backend.ts';
-import { farStore } from '../../store/far-store.ts';
-import type { Raw } from '../../store/raw.ts';
+import type { Raw } from '../../store/move/raw.ts';
+import type { Found, RemoteBackend, Swap } from '../../store/remote/backend.ts';
+import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
 import { connectionOf, type Node, type RedisClient, type Reply } from './client.ts';
@@ -50,11 +50,11 @@ export interface RedisStore extends Store {
 export function redisStore(options: RedisStoreOptions): RedisStore {
   const { clock = systemClock, random = systemRandom } = options;
   const { backend, raw, acceptLoss: accept } = redisBackend(options, clock, random);
-  return { ...farStore(backend, { clock, random }), raw, acceptLoss: accept };
+  return { ...remoteStore(backend, { clock, random }), raw, acceptLoss: accept };
 }
 
 interface RedisBackend extends Pick<RedisStore, 'acceptLoss'> {
-  readonly backend: FarBackend;
+  readonly backend: RemoteBackend;
   readonly raw: Raw;
 }
 

@@ -2,8 +2,8 @@
 
 import type { Clock } from '../../core/clock.ts';
 import { readAddress, redisExample } from '../../store/address.ts';
-import { inTime } from '../../store/in-time.ts';
-import { findPeer, missingPeer } from '../../store/peer.ts';
+import { findPeer, missingPeer } from '../../store/remote/driver.ts';
+import { inTime } from '../../store/remote/in-time.ts';
 import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
 
 interface OwnNodeRedis extends NodeRedisLike {

@@ -2,7 +2,7 @@
 // long. A driver waits for ever on a connection that was lost without a word, and everything after it waits too.
 
 import type { Clock } from '../../core/clock.ts';
-import { inTime } from '../../store/in-time.ts';
+import { inTime } from '../../store/remote/in-time.ts';
 import type { Connection } from './client.ts';
 import { replyCodeOf } from './failure.ts';
 

@@ -3,8 +3,8 @@
 
 import { resolve } from 'node:path';
 import { type Clock, systemClock, systemRandom } from '../../core/clock.ts';
-import type { Transaction } from '../../store/rule-store.ts';
-import { refusalOf } from '../../store/standing.ts';
+import type { Transaction } from '../../store/local/local-store.ts';
+import { refusalOf } from '../../store/move/ledger-state.ts';
 import type { StoreFacts } from '../../store/store.ts';
 import { isInTransaction, single } from './driver.ts';
 import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from './failure.ts';

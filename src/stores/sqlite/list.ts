@@ -1,7 +1,7 @@
 // Pages of records in the order of their keys: contract by contract, from where the page before ended.
 
-import { isOpen, statusCode } from '../../store/row-columns.ts';
-import { isInDoubt, type Time } from '../../store/rules/state.ts';
+import { isInDoubt, type Time } from '../../rules/state.ts';
+import { isOpen, statusCode } from '../../store/columns.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
 import { type Damaged, isDamaged } from './damage.ts';
 import { afterAll, type Range, type Records } from './records.ts';

@@ -1,7 +1,7 @@
 // What the ledger says of itself: one row, read at the start of every transaction.
 
-import type { Anchor } from '../../store/anchor.ts';
-import type { Standing } from '../../store/standing.ts';
+import type { Anchor } from '../../store/clock-check.ts';
+import type { Standing } from '../../store/move/ledger-state.ts';
 import { query, type SqliteLike } from './driver.ts';
 
 export interface Meta extends Standing {

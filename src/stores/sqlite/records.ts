@@ -1,7 +1,7 @@
 // The records: one table, a row from its claim on. A claim is one insert, a settlement one update.
 
 import { crc32 } from 'node:zlib';
-import { type Columns, columnsOf, dispatchedFlag, rowOf, statusCode } from '../../store/row-columns.ts';
+import { type Columns, columnsOf, dispatchedFlag, rowOf, statusCode } from '../../store/columns.ts';
 import type { Row } from '../../store/store.ts';
 import { type Damaged, damagedRecord, isDamaged, orDamaged } from './damage.ts';
 import { query, type SqliteLike, type SqliteStatement, type SqliteValue } from './driver.ts';

@@ -1,6 +1,6 @@
 // The tables, and how a file of an earlier schema becomes one of this. test/stores/schema.sql shows the result.
 
-import type { Anchor } from '../../store/anchor.ts';
+import type { Anchor } from '../../store/clock-check.ts';
 import { isInTransaction, query, type SqliteLike, single } from './driver.ts';
 import { storeError } from './failure.ts';
 
@@ -18,7 +18,7 @@ export const migrations: readonly (readonly string[])[] = [
     // One row, in the first page after the schema's: log.ts reads `writes` there. `writes` counts the transactions that
     // wrote, see complete.ts. all_sum, open_sum: of the checksums of all records and of the open ones, so that a missing
     // one is noticed. `schema` is read in every transaction: a program that an upgrade has left behind must notice.
-    // moved_to, came_from, filling: whether it may be used, see src/store/standing.ts. loss_*: who accepted last that
+    // moved_to, came_from, filling: whether it may be used, see src/store/move/ledger-state.ts. loss_*: who accepted last that
     // some writes are gone. backup_at: only in a backup.
     `CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),

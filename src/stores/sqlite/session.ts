@@ -1,10 +1,10 @@
 // An open connection: its statements, prepared once, and what the rules see while it holds the write lock.
 
 import { keyMap } from '../../core/key-map.ts';
-import { isOpen } from '../../store/row-columns.ts';
-import type { Transaction } from '../../store/rule-store.ts';
-import { isDue } from '../../store/rules/prune.ts';
-import type { Time } from '../../store/rules/state.ts';
+import { isDue } from '../../rules/prune.ts';
+import type { Time } from '../../rules/state.ts';
+import { isOpen } from '../../store/columns.ts';
+import type { Transaction } from '../../store/local/local-store.ts';
 import type { Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteStatement } from './driver.ts';
 import { type Events, events } from './events.ts';

@@ -4,9 +4,9 @@
 import { resolve } from 'node:path';
 import type { Clock, Random } from '../../core/clock.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
-import { coalescer } from '../../store/coalescer.ts';
-import { type RawBackend, ruleRaw } from '../../store/rule-raw.ts';
-import { type Backend, ruleStore } from '../../store/rule-store.ts';
+import { batcher } from '../../store/batcher.ts';
+import { localRaw, type RawBackend } from '../../store/local/local-raw.ts';
+import { type Backend, localStore } from '../../store/local/local-store.ts';
 import type { Store } from '../../store/store.ts';
 import { type Backup, backupLedger } from './backup.ts';
 import { isRecordDamage } from './damage.ts';
@@ -48,8 +48,8 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
   const { path, machine, time, unlocked } = ledger;
   const backend = backendOf(ledger);
   return {
-    ...ruleStore(backend),
-    raw: ruleRaw(rawOf(ledger, backend)),
+    ...localStore(backend),
+    raw: localRaw(rawOf(ledger, backend)),
     migration: () => migrationOf({ path, connect: machine.connect, unlocked, open: () => ledger.open() }),
     // Only who asks for the facts wants to know what time has changed.
     open: async () => ({ ...(await backend.open()), clockProblem: time.problem() }),
@@ -86,7 +86,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
 function backendOf(ledger: Ledger): Backend {
   const { path, time, read } = ledger;
   // Whatever waits goes into one transaction.
-  const queue = coalescer<Work, unknown>({ flush: ledger.write, judge });
+  const queue = batcher<Work, unknown>({ flush: ledger.write, judge });
   let closing: Promise<void> | undefined;
 
   return {

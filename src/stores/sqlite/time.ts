@@ -1,9 +1,9 @@
 // The store's time (rule 7): leases by the boot's monotonic clock, windows by the wall clock while it can be trusted.
 
 import type { Clock } from '../../core/clock.ts';
-import { type Anchor, anchorAt, judge, type Reading, toleranceMs } from '../../store/anchor.ts';
+import type { Time } from '../../rules/state.ts';
 import { shortBoot } from '../../store/boot.ts';
-import type { Time } from '../../store/rules/state.ts';
+import { type Anchor, anchorAt, judge, type Reading, toleranceMs } from '../../store/clock-check.ts';
 import type { Machine } from './machine.ts';
 
 export interface Timekeeper {

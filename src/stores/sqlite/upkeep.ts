@@ -1,7 +1,7 @@
 // What `semel store` asks of the file: how its schema would be made, and how much lies there.
 
 import { existsSync } from 'node:fs';
-import type { Migration } from '../../store/migration.ts';
+import type { Migration } from '../../store/move/migration.ts';
 import { type SqliteLike, single } from './driver.ts';
 import { applicationId, migrations, openRows, schemaVersion, versionOf } from './schema.ts';
 

@@ -1,11 +1,11 @@
 // What can be asked of a store about one key, as data: to be asked of the far store, and decided by the rules alone.
 
-import { claim } from '../../../src/store/rules/claim.ts';
-import { clear, dispatch, renew } from '../../../src/store/rules/cross.ts';
-import { formsOf, linked, nextStep } from '../../../src/store/rules/forms.ts';
-import { resolve } from '../../../src/store/rules/resolve.ts';
-import { settle } from '../../../src/store/rules/settle.ts';
-import { type Step, type Time, view } from '../../../src/store/rules/state.ts';
+import { claim } from '../../../src/rules/claim.ts';
+import { clear, dispatch, renew } from '../../../src/rules/cross.ts';
+import { formsOf, linked, nextStep } from '../../../src/rules/forms.ts';
+import { resolve } from '../../../src/rules/resolve.ts';
+import { settle } from '../../../src/rules/settle.ts';
+import { type Step, type Time, view } from '../../../src/rules/state.ts';
 import type {
   ClaimRequest,
   ClearRequest,

@@ -1,9 +1,9 @@
 // One history of several clients of one far store: a seed is a history. Answers with what is wrong in it.
 
 import type { Clock } from '../../../src/core/clock.ts';
-import { farStore } from '../../../src/store/far-store.ts';
+import { remoteStore } from '../../../src/store/remote/remote-store.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { farMemoryBackend } from '../../stores/far-memory-backend.ts';
+import { remoteMemoryBackend } from '../../stores/remote-memory-backend.ts';
 import { type Chance, chance as chanceOf } from '../chance.ts';
 import { createScheduler, Endless, type Owner, type Scheduler } from '../scheduler.ts';
 import { ask, type Call, keysOf } from './calls.ts';
@@ -63,7 +63,7 @@ export function runFarHistory(seed: number, trace?: (line: string) => void): Tol
   let offMs = 0;
   let isSteadySoFar = true;
   const storeNow = () => epoch + scheduler.now + offMs;
-  const far = farMemoryBackend(storeNow);
+  const far = remoteMemoryBackend(storeNow);
   const wire = { scheduler, chance, weather, far, storeNow, journal };
   const clients = ['ada', 'bob', 'cyd'].map((name) => createClient(name));
   const folk = people(chance, epoch + 60_000);
@@ -129,7 +129,7 @@ export function runFarHistory(seed: number, trace?: (line: string) => void): Tol
     // Clocks that run apart do so within a lease too, and nobody can make up for that.
     if (!isEven) isSteadySoFar = false;
     const belief = beliefOf(clock);
-    const store = farStore(connect(wire, owner, belief), {
+    const store = remoteStore(connect(wire, owner, belief), {
       clock,
       random: { token: () => '', fraction: () => chance.fraction() },
       soon: (run) => later(0, owner, `${name} sends`, run),

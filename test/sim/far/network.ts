@@ -1,8 +1,8 @@
 // Between one client and the far end: exchanges that come late, twice, or never, and answers that do not arrive. Keeps
 // what was sent, what was done with it, and what the client heard.
 
-import type { FarBackend, Removal, Swap } from '../../../src/store/far-backend.ts';
-import type { Exchanged, FarMemoryBackend } from '../../stores/far-memory-backend.ts';
+import type { RemoteBackend, Removal, Swap } from '../../../src/store/remote/backend.ts';
+import type { Exchanged, RemoteMemoryBackend } from '../../stores/remote-memory-backend.ts';
 import type { Chance } from '../chance.ts';
 import type { Owner, Scheduler } from '../scheduler.ts';
 
@@ -60,7 +60,7 @@ export interface Wire {
   readonly scheduler: Scheduler;
   readonly chance: Chance;
   readonly weather: Weather;
-  readonly far: FarMemoryBackend;
+  readonly far: RemoteMemoryBackend;
   readonly storeNow: () => number;
   readonly journal: Journal;
 }
@@ -69,7 +69,7 @@ export function connect(
   { scheduler, chance, weather, far, storeNow, journal }: Wire,
   client: Owner,
   belief: { now(): Belief; heard(storeNow: number, floor: number): void },
-): FarBackend {
+): RemoteBackend {
   /** `arrive` does it at the far end, perhaps more than once; `hear` is told of the first answer that comes back. */
   function send<T>(label: string, arrive: () => T, hear: (answer: T) => void): Promise<T> {
     return new Promise((resolve, reject) => {

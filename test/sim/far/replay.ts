@@ -2,11 +2,11 @@
 // work of calls, in an order, by the rules, at the moment it says; every answer is what the rules say there and then.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Swap, Swapped, Write } from '../../../src/store/far-backend.ts';
-import { isRemovable, isTombstoneDue, tombstone } from '../../../src/store/rules/prune.ts';
-import type { Time } from '../../../src/store/rules/state.ts';
+import { isRemovable, isTombstoneDue, tombstone } from '../../../src/rules/prune.ts';
+import type { Time } from '../../../src/rules/state.ts';
+import type { Swap, Swapped, Write } from '../../../src/store/remote/backend.ts';
 import type { RenewRequest, Row, StoredRecord, StoreEvent } from '../../../src/store/store.ts';
-import type { FarMemoryBackend } from '../../stores/far-memory-backend.ts';
+import type { RemoteMemoryBackend } from '../../stores/remote-memory-backend.ts';
 import { type Call, decide, type Rows } from './calls.ts';
 import type { Asked } from './history.ts';
 import type { Entry, Journal, Sent } from './network.ts';
@@ -14,7 +14,7 @@ import type { Entry, Journal, Sent } from './network.ts';
 export interface Replayed {
   readonly journal: Journal;
   readonly asked: readonly Asked[];
-  readonly far: FarMemoryBackend;
+  readonly far: RemoteMemoryBackend;
   readonly trace: ((line: string) => void) | undefined;
 }
 

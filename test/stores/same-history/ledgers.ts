@@ -3,16 +3,16 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemRandom } from '../../../src/core/clock.ts';
-import { farStore } from '../../../src/store/far-store.ts';
 import { memoryStore, type Store } from '../../../src/store/index.ts';
+import { remoteStore } from '../../../src/store/remote/remote-store.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { newScratch } from '../../processes/scratch.ts';
 import { startPostgres } from '../../servers/postgres.ts';
 import { startRedis } from '../../servers/redis.ts';
-import { type FarMemoryBackend, farMemoryBackend } from '../far-memory-backend.ts';
 import { type MovableTime, movableTime } from '../movable-time.ts';
 import { movableLedger as movablePostgres } from '../postgres-ledger.ts';
 import { movableLedger as movableRedis } from '../redis-ledger.ts';
+import { type RemoteMemoryBackend, remoteMemoryBackend } from '../remote-memory-backend.ts';
 
 export interface Ledger {
   /** Empty, at the same moment as all others, with fences from one. */
@@ -31,13 +31,13 @@ export const ledgers: Record<string, () => Promise<Ledger | undefined>> = {
 
   async 'far memory'() {
     let time: MovableTime;
-    let backend: FarMemoryBackend;
+    let backend: RemoteMemoryBackend;
     return {
       async begin() {
         time = movableTime();
-        backend = farMemoryBackend(time.clock.now);
+        backend = remoteMemoryBackend(time.clock.now);
       },
-      open: async () => farStore(backend, { clock: time.clock, random: systemRandom }),
+      open: async () => remoteStore(backend, { clock: time.clock, random: systemRandom }),
       advance: async (ms) => time.advance(ms),
       async end() {},
     };

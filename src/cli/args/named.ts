@@ -1,0 +1,56 @@
+// The record that somebody named: by id, by the start of one, by ref, or by key; in every namespace that is meant.
+
+import { SemelError } from '../../core/errors.ts';
+import type { RecordInfo } from '../../semel/index.ts';
+import { usageError } from '../usage.ts';
+import { type Namespaces, namesInWords } from './namespaces.ts';
+
+/** As in git: with fewer characters a slip of the finger names something else. */
+const fewest = 4;
+
+export async function namedRecord(command: string, ledger: Namespaces, named: string): Promise<RecordInfo> {
+  const isKey = named.includes('/');
+  const at = named.lastIndexOf('@');
+  const name = at > 0 ? named.slice(0, at) : named;
+  if (!isKey && name.length < fewest)
+    throw usageError(
+      command,
+      `${JSON.stringify(named)} is too short to name a record`,
+      `Write at least ${fewest} characters of its id. \`semel ls\` lists them.`,
+    );
+  const record = await findRecord(ledger, name);
+  if (at > 0 && record.ref.slice(record.ref.indexOf('@')) !== named.slice(at))
+    throw new SemelError('RESOLVE_STALE', `${record.contract} ${named} has changed since it was looked at.`, {
+      next: `It is ${record.ref} now: \`semel show ${record.id}\`.`,
+    });
+  return record;
+}
+
+/** By key or id. Keys are unique within a namespace only. */
+export async function findRecord(ledger: Namespaces, name: string): Promise<RecordInfo> {
+  const found: RecordInfo[] = [];
+  for await (const semel of ledger.each()) {
+    const record = await semel.records.get(name);
+    if (record !== undefined) found.push(record);
+  }
+  const [record, ...others] = found;
+  if (record === undefined) throw await unknownRecord(ledger, name);
+  if (others.length === 0) return record;
+  const where = namesInWords(found.map(({ namespace }) => namespace));
+  throw new SemelError('INVALID_ARGS', `${name} names a record in each of ${where}.`, {
+    next: 'Name the namespace by --namespace, or write more of the id.',
+  });
+}
+
+async function unknownRecord(ledger: Namespaces, name: string): Promise<SemelError> {
+  const names = await ledger.names();
+  const all = await ledger.in(names[0] as string).records.namespaces();
+  const others = ledger.chosen === undefined ? [] : all.filter((other) => other !== ledger.chosen);
+  const elsewhere =
+    others.length === 0
+      ? ''
+      : ` Or leave --namespace out to look into all; there are also: ${others.slice(0, 20).join(', ')}.`;
+  return new SemelError('INVALID_ARGS', `There is no record ${name} in ${namesInWords(names)}.`, {
+    next: `\`semel ls\` lists them.${elsewhere}`,
+  });
+}

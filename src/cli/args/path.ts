@@ -1,0 +1,25 @@
+// A field by its dotted path, as people name it: `args.lead`. A name that holds a dot itself goes first.
+
+import { isTooDeep } from '../../core/json-shape.ts';
+
+export function valueAt(value: unknown, path: string): unknown {
+  const fields = opened(value);
+  if (typeof fields !== 'object' || fields === null) return undefined;
+  if (Object.hasOwn(fields, path)) return (fields as Record<string, unknown>)[path];
+  for (let dot = path.indexOf('.'); dot > 0; dot = path.indexOf('.', dot + 1)) {
+    const name = path.slice(0, dot);
+    if (Object.hasOwn(fields, name))
+      return valueAt((fields as Record<string, unknown>)[name], path.slice(dot + 1));
+  }
+  return undefined;
+}
+
+/** Args and metadata are often kept as the text that somebody wrote: text that is JSON is looked into. */
+export function opened(value: unknown): unknown {
+  if (typeof value !== 'string' || !/^\s*[{[]/.test(value) || isTooDeep(value)) return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}

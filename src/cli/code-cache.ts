@@ -1,0 +1,110 @@
+// Keeps compiled code from one start to the next. Node.js has such a cache, but fills it before the code has run: what is
+// compiled when it is first called, which is most of it, would be compiled again by every start.
+
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Script } from 'node:vm';
+import { isOwn, makeFolder, nearestExisting, openRegular } from '../store/files.ts';
+
+export interface CodeCache {
+  /** What was kept of this file; its name tells what is in it. Undefined: nothing, or nothing to be trusted. */
+  find(file: string): Buffer | undefined;
+  /** It is in use; `cached` is what it was made of. */
+  note(file: string, script: Script, cached: Buffer | undefined): void;
+  /** At the end, when it is known which functions are called. */
+  keep(): void;
+}
+
+/** Nobody notices, after so long, that it is looked whether more was compiled than is kept. */
+const longSeconds = 2;
+/** Less is not worth writing. */
+const grownBy = 1.05;
+
+export function codeCache(): CodeCache {
+  const folder = cacheFolder();
+  const used: { readonly file: string; readonly script: Script; readonly size: number }[] = [];
+  const pathOf = (file: string) => join(folder ?? '', `${file}-${process.version}-${process.arch}`);
+
+  return {
+    find(file) {
+      if (folder === undefined) return undefined;
+      try {
+        return ownFile(pathOf(file));
+      } catch {
+        return undefined;
+      }
+    },
+    note(file, script, cached) {
+      // V8 rejects what another version or other flags have made.
+      const size = script.cachedDataRejected ? 0 : (cached?.length ?? 0);
+      used.push({ file, script, size });
+    },
+    keep() {
+      if (folder === undefined) return;
+      const wasLong = process.uptime() > longSeconds;
+      for (const { file, script, size } of used) {
+        if (size > 0 && !wasLong) continue;
+        try {
+          const data = script.createCachedData();
+          if (data.length > size * grownBy) replace(pathOf(file), data);
+        } catch {
+          // A disk that is full or read-only: it starts as slowly as without.
+          return;
+        }
+      }
+    },
+  };
+
+  function replace(path: string, data: Buffer): void {
+    makeFolder(folder as string);
+    const draft = `${path}.${process.pid}`;
+    const written = openSync(draft, 'wx', 0o600);
+    try {
+      try {
+        writeFileSync(written, data);
+        // V8 believes what it reads: after a power cut it must be there whole, or not at all.
+        fsyncSync(written);
+      } finally {
+        closeSync(written);
+      }
+      renameSync(draft, path);
+    } catch (error) {
+      rmSync(draft, { force: true });
+      throw error;
+    }
+  }
+}
+
+function cacheFolder(): string | undefined {
+  try {
+    const { XDG_CACHE_HOME: caches } = process.env;
+    const home = caches || homedir();
+    // `sudo` may keep HOME: nothing of root's belongs there, and nothing from there is root's to run.
+    const isOurs = statSync(nearestExisting(home)).uid === (process.geteuid?.() ?? 0);
+    return isOurs ? join(home, ...(caches ? [] : ['.cache']), 'semel') : undefined;
+  } catch {
+    // A user without a home: not every container has one.
+    return undefined;
+  }
+}
+
+/** It is code: what another user could have written is not run. */
+function ownFile(path: string): Buffer | undefined {
+  const file = openRegular(path);
+  try {
+    return isOwn(fstatSync(file)) ? readFileSync(file) : undefined;
+  } finally {
+    closeSync(file);
+  }
+}

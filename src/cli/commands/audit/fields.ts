@@ -1,0 +1,93 @@
+// Where a log has its time, its key, its tool and its args: as it was told, or guessed from the first lines.
+
+import { isFreshName } from '../../args/fresh-names.ts';
+import { instantOf } from '../../args/instant.ts';
+import { opened, valueAt } from '../../args/path.ts';
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface Chosen {
+  /** What two calls must share to be the same. */
+  readonly same: readonly string[];
+  readonly time: string;
+  readonly key: string | undefined;
+  /** The field that names the tool, and the one that holds its args, where they are known. */
+  readonly name: string | undefined;
+  readonly args: string | undefined;
+  readonly guessed: readonly ('same' | 'time' | 'key')[];
+}
+
+const times = [
+  'ts',
+  'time',
+  'timestamp',
+  '@timestamp',
+  'date',
+  'datetime',
+  'at',
+  'created_at',
+  'createdAt',
+  't',
+];
+const keys = ['key', 'idempotency_key', 'idempotencyKey', 'idempotency-key', 'dedupe_key', 'dedup_key'];
+const names = ['tool', 'tool_name', 'toolName', 'name', 'function', 'action', 'operation', 'method', 'job'];
+const argNames = ['args', 'arguments', 'input', 'params', 'parameters', 'payload', 'body', 'data'];
+
+const timeNames = /^(ts|time|timestamp|@timestamp|now|at|date)$/i;
+
+/** Whoever compares them finds no repeats. */
+export function isFresh(name: string): boolean {
+  return timeNames.test(name) || isFreshName(name);
+}
+
+function asFields(value: unknown): Fields | undefined {
+  const found = opened(value);
+  return typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Fields) : undefined;
+}
+
+/** What is compared of a call whose args are compared whole. */
+export function withoutFresh(value: unknown): unknown {
+  const fields = asFields(value);
+  if (fields === undefined) return opened(value);
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !isFresh(name)));
+}
+
+export interface Told {
+  readonly same: readonly string[] | undefined;
+  readonly time: string | undefined;
+  readonly key: string | undefined;
+}
+
+/** Undefined, or what has to be said by hand. */
+export function choose(lines: readonly Fields[], told: Told): Chosen | { readonly missing: 'same' | 'time' } {
+  const has = (path: string) => lines.some((line) => valueAt(line, path) !== undefined);
+  const time =
+    told.time ?? times.find((path) => lines.some((line) => instantOf(valueAt(line, path)) !== undefined));
+  if (time === undefined) return { missing: 'time' };
+  const name = names.find(has);
+  const args = argNames.find((path) => lines.some((line) => asFields(valueAt(line, path)) !== undefined));
+  const places = ['', ...(args === undefined ? [] : [`${args}.`]), 'headers.'];
+  const key = told.key ?? places.flatMap((place) => keys.map((path) => place + path)).find(has);
+  const same = told.same ?? guessSame(lines, name, args, [time, key]);
+  if (same === undefined) return { missing: 'same' };
+  const guessed = (['same', 'time', 'key'] as const).filter((each) => told[each] === undefined);
+  return { same, time, key, name, args, guessed };
+}
+
+/** The tool and its args; of a table, the tool and all that is no time, no key and not fresh. */
+function guessSame(
+  lines: readonly Fields[],
+  name: string | undefined,
+  args: string | undefined,
+  others: readonly (string | undefined)[],
+): readonly string[] | undefined {
+  const tool = name === undefined ? [] : [name];
+  if (args !== undefined) return [...tool, args];
+  const columns = Object.keys(lines.find((line) => tool.every((each) => Object.hasOwn(line, each))) ?? {});
+  const outcome =
+    /^(status|state|outcome|result|ok|success|error|level|duration.*|latency.*|elapsed.*|msg|message|id|line)$/i;
+  const rest = columns.filter(
+    (column) => column !== name && !others.includes(column) && !isFresh(column) && !outcome.test(column),
+  );
+  return rest.length === 0 ? undefined : [...tool, ...rest];
+}

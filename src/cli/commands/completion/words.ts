@@ -1,0 +1,43 @@
+// Words of the ledger for a completion. Only what a shell reads as one plain word: names were written by strangers, and
+// what is completed is run when somebody presses Enter.
+
+import type { Semel } from '../../../semel/index.ts';
+import { contractsIn } from '../../args/contracts.ts';
+import { namespacesFor } from '../../args/namespaces.ts';
+import type { LedgerWords } from './spec.ts';
+
+const most = 200;
+
+export async function wordsFor(kind: LedgerWords, line: string): Promise<readonly string[]> {
+  const choice = { store: valueOnLine(line, 'store'), namespace: valueOnLine(line, 'namespace') };
+  await using ledger = namespacesFor(choice, { onWarning: () => undefined });
+  const words = new Set<string>();
+  for await (const semel of ledger.each()) {
+    for (const word of await found(semel)) if (isPlain(word)) words.add(word);
+    if (words.size >= most || kind === 'namespaces') break;
+  }
+  return [...words].slice(0, most);
+
+  async function found(semel: Semel): Promise<readonly string[]> {
+    switch (kind) {
+      case 'contracts':
+        return contractsIn(semel);
+      case 'namespaces':
+        return semel.records.namespaces();
+      case 'records':
+        return (await semel.records.list({ limit: most })).items.map(({ id }) => id);
+      case 'refs':
+        return (await semel.doubts.list({ limit: most })).items.map(({ ref }) => ref);
+    }
+  }
+}
+
+/** As it stands on the line, where it is one plain word. */
+export function valueOnLine(line: string, flag: string): string | undefined {
+  const [, value] = new RegExp(`\\s--${flag}[\\s=]+(\\S+)\\s`).exec(line) ?? [];
+  return value !== undefined && isPlain(value) ? value : undefined;
+}
+
+export function isPlain(word: string): boolean {
+  return /^[\w./:@][\w./:@+-]*$/.test(word);
+}

@@ -1,0 +1,62 @@
+// A process of the demo: it does its part of an incident, tells what it does, and may be killed in the middle of it.
+
+import { once } from 'node:events';
+import { createSemel } from '../../../semel/index.ts';
+import type { Actor, Part, Way } from './incident.ts';
+import { incidents } from './incidents.ts';
+
+/** What it is told, as its argument. */
+export interface Job {
+  readonly incident: number;
+  readonly way: Way;
+  readonly part: Part;
+  readonly folder: string;
+  readonly ledger: string;
+  readonly url: string;
+  /** It waits for a word before it begins. */
+  readonly waits: boolean;
+}
+
+/** What it tells. */
+export type Told = { readonly say: string } | { readonly ready: true };
+
+function tell(told: Told): Promise<void> {
+  return new Promise((resolve) => process.send?.(told, () => resolve()));
+}
+
+function actorOf({ way, part, folder, ledger, url }: Job): Actor {
+  return {
+    way,
+    part,
+    folder,
+    say: (text) => tell({ say: text }),
+    async send(what, key) {
+      const response = await fetch(url, {
+        method: 'POST',
+        body: what,
+        headers: key === undefined ? {} : { 'idempotency-key': key },
+        signal: AbortSignal.timeout(5_000),
+      });
+      if (!response.ok) throw new Error(`the target answered ${response.status}`);
+      return (await response.json()) as { id: string };
+    },
+    semel: () => createSemel({ store: `sqlite:${ledger}`, namespace: 'demo', onWarning: () => undefined }),
+    die() {
+      process.kill(process.pid, 'SIGKILL');
+      return new Promise<never>(() => undefined);
+    },
+  };
+}
+
+// Whoever started it is gone: nobody hears what it does.
+process.once('disconnect', () => process.exit(1));
+void act(JSON.parse(process.argv[2] ?? '') as Job).then(() => process.exit(0));
+
+async function act(job: Job): Promise<void> {
+  if (job.waits) {
+    const begin = once(process, 'message');
+    await tell({ ready: true });
+    await begin;
+  }
+  await incidents[job.incident]?.act(actorOf(job));
+}

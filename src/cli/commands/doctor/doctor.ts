@@ -1,0 +1,125 @@
+// `semel doctor`: looks at a ledger and at how it is used, and says what is wrong and what to do.
+
+import { formatDuration } from '../../../core/duration.ts';
+import { nearIn } from '../../../core/known-fields.ts';
+import { flagReader } from '../../args/flag-values.ts';
+import { command } from '../../command.ts';
+import { complain, print, printable, printJson, relative, styled } from '../../render/print.ts';
+import { usageError } from '../../usage.ts';
+import { findingIds, findingsIn } from './checks.ts';
+import { count, type Finding } from './finding.ts';
+import { type Reading, readLedger } from './read.ts';
+
+export default command({
+  name: 'doctor',
+  takes: '[options]',
+  about: `Looks at the ledger's files, its clock, its records and their history, in every namespace unless one is named, and
+exits with 1 if anything is found. Each finding has a stable id, says what to do, and is explained in docs/doctor.md:
+${wrapped(findingIds)}`,
+  flags: {
+    since: { type: 'string', value: '<duration>', help: 'how far to look back (default: 30d)' },
+    only: {
+      type: 'string',
+      value: '<ids>',
+      multiple: true,
+      help: 'only these findings, with commas between',
+    },
+    ignore: { type: 'string', value: '<ids>', multiple: true, help: 'not these findings' },
+  },
+  examples: [
+    'semel doctor',
+    'semel doctor --since 1d --ignore DOUBT_BACKLOG',
+    'semel doctor --json | jq -r ".findings[].id"',
+  ],
+  async run({ values, positionals }) {
+    if (positionals.length > 0) throw usageError('doctor', 'it takes no arguments, only options');
+    const ids = idsFor(values.only, values.ignore);
+    const now = Date.now();
+    const since = now - flagReader('doctor', values).duration('since', 30 * 86_400_000);
+    const reading = await readLedger(values, now, since);
+    const findings = findingsIn(reading, ids);
+    if (values.json) printJson(reportOf(reading, ids, findings));
+    else {
+      print(...findings.flatMap((finding) => [...entry(finding, now), '']));
+      print(...summary(reading, ids, findings));
+      for (const sentence of reading.leftOut) complain(sentence);
+    }
+    return findings.length > 0 ? 1 : 0;
+  },
+});
+
+function idsFor(
+  only: readonly string[] | undefined,
+  ignore: readonly string[] | undefined,
+): readonly string[] {
+  const left = new Set(namedIn('--ignore', ignore));
+  return (only === undefined ? findingIds : namedIn('--only', only)).filter((id) => !left.has(id));
+}
+
+function namedIn(flag: string, given: readonly string[] = []): readonly string[] {
+  const ids = given.flatMap((list) => list.split(',')).map((id) => id.trim().toUpperCase());
+  for (const id of ids) {
+    if (findingIds.includes(id)) continue;
+    const near = nearIn(findingIds, id);
+    throw usageError(
+      'doctor',
+      `${flag}: there is no finding ${JSON.stringify(id.slice(0, 80))}`,
+      near === undefined ? `It is one of ${findingIds.join(', ')}.` : `Did you mean ${near}?`,
+    );
+  }
+  return ids;
+}
+
+function reportOf(reading: Reading, ids: readonly string[], findings: readonly Finding[]) {
+  return {
+    ledger: placeOf(reading),
+    namespaces: reading.namespaces,
+    records: reading.looked,
+    since: new Date(reading.since),
+    checks: ids,
+    findings,
+    leftOut: reading.leftOut,
+  };
+}
+
+function entry({ id, namespace, contract, found, next, records, lastAt }: Finding, now: number) {
+  const about = [namespace, contract].filter((part) => part !== undefined).join('  ');
+  const when = lastAt === undefined ? '' : ` (last ${relative(lastAt, now)})`;
+  return [
+    `${styled(['bold', 'yellow'], id)}  ${printable(about)}`.trimEnd(),
+    printable(`  ${found}${when}`),
+    printable(`  Do: ${next}`),
+    ...(records === undefined ? [] : [printable(`  Records: ${records.join(', ')}`)]),
+  ];
+}
+
+function summary(reading: Reading, ids: readonly string[], findings: readonly Finding[]): readonly string[] {
+  const { looked, namespaces, since, now, refused } = reading;
+  const where = namespaces.length === 1 ? namespaces[0] : count(namespaces.length, 'namespace');
+  const back = `back to ${new Date(since).toISOString()} (${formatDuration(now - since)})`;
+  const made = ids.length === findingIds.length ? ids.length : `${ids.length} of ${findingIds.length}`;
+  const lookedAt =
+    refused === undefined
+      ? `${count(looked, 'record')} of ${where} in ${placeOf(reading)}, ${back}`
+      : placeOf(reading);
+  const verdict =
+    findings.length === 0
+      ? styled('green', 'Nothing is wrong.')
+      : `${count(findings.length, 'finding')}. docs/doctor.md tells what they mean.`;
+  return [`Looked at ${printable(lookedAt)}, with ${made} checks.`, verdict];
+}
+
+function placeOf({ facts, files }: Reading): string {
+  return facts?.location ?? files?.path ?? 'the ledger';
+}
+
+/** In lines that a terminal holds. */
+function wrapped(words: readonly string[]): string {
+  const lines = [''];
+  for (const word of words) {
+    const line = lines.at(-1) as string;
+    if (line.length + word.length > 110) lines.push(`  ${word}`);
+    else lines[lines.length - 1] = line === '' ? `  ${word}` : `${line} ${word}`;
+  }
+  return lines.join('\n');
+}

@@ -1,0 +1,93 @@
+// Open questions that nobody answers, the switch that gives the guarantee up, and effects that landed twice.
+
+import { isReserved } from '../../../jobs/index.ts';
+import { ago, type Check, count, examples, type Found, latest } from './finding.ts';
+import { byContract, type RecordSeen, type Seen } from './seen.ts';
+
+/** Whoever is told of a doubt at once has had time to look. */
+const oldMs = 3_600_000;
+/** So many at once is no accident of one call. */
+const many = 20;
+
+export const doubtBacklog: Check<'DOUBT_BACKLOG'> = {
+  id: 'DOUBT_BACKLOG',
+  finds({ records, now, optionsFor }) {
+    const open = Map.groupBy(
+      records.filter(({ inDoubt }) => inDoubt),
+      ({ namespace }) => namespace,
+    );
+    return [...open].flatMap(([namespace, members]) => {
+      const age = (record: RecordSeen) => now - (record.lastDispatchedAt ?? record.updatedAt).getTime();
+      const old = members.filter((record) => age(record) > oldMs);
+      if (old.length === 0 && members.length < many) return [];
+      const oldest = members.reduce((most, record) => Math.max(most, age(record)), 0);
+      return [
+        {
+          namespace,
+          found: `${count(members.length, 'record is', 'records are')} in doubt, the oldest for ${ago(oldest)}: calls for them are refused until somebody decides.`,
+          next: `Look whether they landed, and decide: semel doubt ${optionsFor(namespace)}`.trim(),
+          records: examples(members),
+        },
+      ];
+    });
+  },
+};
+
+export const onDoubtRerun: Check<'ON_DOUBT_RERUN'> = {
+  id: 'ON_DOUBT_RERUN',
+  finds: (seen) =>
+    perContract(
+      seen,
+      ({ contract }) => !isReserved(contract),
+      ({ type, detail }) => type === 'takeover' && detail.accepted === true,
+      (times) => ({
+        found: `Done again ${count(times, 'time')} while nobody knew whether it had landed: its contract says onDoubt: 'rerun'.`,
+        next: "Give it a `verify` or a `provider` and take `onDoubt: 'rerun'` away, or make sure that a second effect is harmless.",
+      }),
+    ),
+};
+
+export const duplicate: Check<'DUPLICATE'> = {
+  id: 'DUPLICATE',
+  finds: (seen) =>
+    perContract(
+      seen,
+      () => true,
+      ({ type }) => type === 'duplicate',
+      (times) => ({
+        found: `Two attempts reported that it landed, ${count(times, 'time')}: it was done twice.`,
+        next: 'Undo one of the two at the target. Then look why two attempts ran: a lease too short, or a repeat that somebody accepted.',
+      }),
+    ),
+};
+
+export const contradiction: Check<'CONTRADICTION'> = {
+  id: 'CONTRADICTION',
+  finds: (seen) =>
+    perContract(
+      seen,
+      () => true,
+      ({ type }) => type === 'contradiction',
+      (times) => ({
+        found: `${count(times, 'attempt')} landed though the record says that it was refused or given up.`,
+        next: 'Look at the target, and tell the record: semel retry, then semel resolve. What said "refused" was wrong: look at `classify`.',
+      }),
+    ),
+};
+
+type EventSeen = RecordSeen['events'][number];
+
+/** One finding per contract for the events of one kind. */
+function perContract(
+  { records }: Seen,
+  isMeant: (record: RecordSeen) => boolean,
+  shows: (event: EventSeen) => boolean,
+  tell: (times: number) => Pick<Found, 'found' | 'next'>,
+): readonly Found[] {
+  return byContract(records.filter(isMeant)).flatMap(({ namespace, contract, records: members }) => {
+    const showing = members.filter(({ events }) => events.some(shows));
+    const at = showing.flatMap(({ events }) => events.filter(shows).map((event) => event.at));
+    if (at.length === 0) return [];
+    return [{ namespace, contract, ...tell(at.length), records: examples(showing), lastAt: latest(at) }];
+  });
+}

@@ -1,0 +1,51 @@
+// Which args look as if they were made for this very call: instants of now, and names that stand for one request.
+
+import { isFreshName } from '../../args/fresh-names.ts';
+
+const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i;
+
+/** How far an instant may lie from the call to be its own "now". */
+const nowMs = 10_000;
+const deepest = 8;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Undefined where it lies too deep to tell. */
+export function withoutFresh(args: object, at: number, depth = 0): Fields | undefined {
+  if (depth > deepest) return undefined;
+  const rest: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of Object.entries(args)) {
+    if (isFresh(name, value, at)) continue;
+    rest[name] = isObject(value) ? withoutFresh(value, at, depth + 1) : value;
+  }
+  return rest;
+}
+
+/** Their paths. */
+export function freshFields(args: unknown, at: number, prefix = '', depth = 0): readonly string[] {
+  if (!isObject(args) || depth > deepest) return [];
+  return Object.entries(args).flatMap(([name, value]) =>
+    isFresh(name, value, at) ? [`${prefix}${name}`] : freshFields(value, at, `${prefix}${name}.`, depth + 1),
+  );
+}
+
+/** A caller's own key that no retry could find again. */
+export function isFreshKey(key: string, at: number): boolean {
+  return uuid.test(key) || (key.match(/\d{10,13}/g) ?? []).some((digits) => isNow(Number(digits), at));
+}
+
+function isFresh(name: string, value: unknown, at: number): boolean {
+  if (isFreshName(name)) return true;
+  if (typeof value === 'number') return isNow(value, at);
+  if (value instanceof Date) return isNow(value.getTime(), at);
+  return typeof value === 'string' && /^\d{4}-\d\d-\d\d[T ]\d\d:/.test(value) && isNow(Date.parse(value), at);
+}
+
+/** In milliseconds or in seconds. */
+function isNow(instant: number, at: number): boolean {
+  return Math.abs(instant - at) <= nowMs || Math.abs(instant * 1000 - at) <= nowMs;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}

@@ -1,0 +1,162 @@
+// `semel doubt`: what needs a decision, grouped by tool and error, oldest first; and what may need one soon.
+
+import { formatDuration } from '../../../core/duration.ts';
+import { shellWord } from '../../../core/visible.ts';
+import { commandOptions, type RecordInfo } from '../../../semel/index.ts';
+import type { StoreFacts } from '../../../store/store.ts';
+import { everyDoubt, everyRecord } from '../../args/every.ts';
+import { flagReader } from '../../args/flag-values.ts';
+import { type Namespaces, namesInWords, namespacesFor } from '../../args/namespaces.ts';
+import { isAgent, personDecides } from '../../caller.ts';
+import { command } from '../../command.ts';
+import { warnOfNothing } from '../../render/elsewhere.ts';
+import { oneLine, print, printable, printJson } from '../../render/print.ts';
+import { ageMs, isTurn, nameOf } from '../../render/state.ts';
+import { usageError } from '../../usage.ts';
+import { verdictToChoose } from '../resolve/verdict.ts';
+import { contractLine, type Group, groupCommand, groupsOf } from './groups.ts';
+
+export default command({
+  name: 'doubt',
+  takes: '[options]',
+  about: `Lists what is in doubt, in every namespace unless one is named: it may have landed, and nobody knows. Also what was abandoned: its process died before it
+dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed, not-landed, run-again or abandon.
+What is running now is counted: if its process was killed, it is in doubt only when its lease is over.`,
+  flags: {
+    tool: { type: 'string', value: '<name>', help: 'only this contract, or this job' },
+    older: { type: 'string', value: '<duration>', help: 'only what has been open for longer: 10m' },
+    'exit-code': { type: 'boolean', help: 'exit with 1 if anything is in doubt, for monitoring' },
+  },
+  examples: ['semel doubt', 'semel doubt --exit-code --older 10m', 'semel doubt --json | jq -r ".[].ref"'],
+  async run({ values, positionals }) {
+    if (positionals.length > 0)
+      throw usageError(
+        'doubt',
+        'it takes options only',
+        `Write: semel doubt --tool ${shellWord(positionals[0] ?? '')}`,
+      );
+    const olderMs = flagReader('doubt', values).duration('older', 0);
+    await using ledger = namespacesFor(values);
+    const now = Date.now();
+    const items: RecordInfo[] = [];
+    let younger = 0;
+    for await (const semel of ledger.each())
+      for await (const item of everyDoubt(semel, values.tool)) {
+        if (ageMs(item, now) >= olderMs) items.push(item);
+        else younger += 1;
+      }
+    const groups = groupsOf(items, now);
+    // To watch over a namespace that nobody writes to would mean to be told for ever that all is well.
+    if (items.length === 0) await warnOfNothing(ledger);
+    if (values.json) printJson(items.sort((a, b) => ageMs(b, now) - ageMs(a, now)));
+    else {
+      const names = await ledger.names();
+      const facts = await ledger.open();
+      const pageOf = (group: Group) => groupLines(group, names.length === 1, facts, now);
+      print(
+        ...(groups.length === 0
+          ? [nothingWords(namesInWords(names), values, younger)]
+          : groups.flatMap(pageOf)),
+        ...(await runningNow(ledger, values.tool, now)),
+      );
+    }
+    return values['exit-code'] && items.some((item) => item.inDoubt) ? 1 : 0;
+  },
+});
+
+/** Of one group; the others are a command away. */
+const mostMembers = 10;
+
+/** What was not looked at is not said to be well. */
+function nothingWords(
+  where: string,
+  { tool, older }: { readonly tool: string | undefined; readonly older: string | undefined },
+  younger: number,
+): string {
+  const of = tool === undefined ? '' : ` of ${tool}`;
+  const since = older === undefined ? '' : ` for longer than ${older}`;
+  const others = younger === 0 ? '' : ` ${younger} for less.`;
+  return printable(`Nothing${of} is in doubt in ${where}${since}.${others}`);
+}
+
+function groupLines(
+  group: Group,
+  isOneNamespace: boolean,
+  facts: StoreFacts,
+  now: number,
+): readonly string[] {
+  const { namespace, contract, error, members } = group;
+  const options = commandOptions(namespace, facts) ?? '';
+  const open = members.filter(({ inDoubt }) => inDoubt);
+  const name = `${contract}: ${error}${isOneNamespace ? '' : `  (${namespace})`}`;
+  const more = members.length - mostMembers;
+  return [
+    printable(members.length === 1 ? name : `${members.length} × ${name}`),
+    ...members.slice(0, mostMembers).flatMap((item) => [...entry(item, options, now), '']),
+    ...(more > 0
+      ? [
+          `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${shellWord(contract)} -n ${members.length} ${options}`,
+        ]
+      : []),
+    ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
+    ...(open.length > 0 && !isAgent()
+      ? [printable(`  in the contract this would have decided it: ${contractLine(group)}`)]
+      : []),
+    '',
+  ];
+}
+
+function entry(item: RecordInfo, options: string, now: number): readonly string[] {
+  const state = item.abandoned ? 'abandoned: nothing was dispatched' : 'in doubt';
+  const dispatched = item.lastDispatchedAt && `, dispatched ${item.lastDispatchedAt.toISOString()}`;
+  const lines = [
+    `  ${item.ref}  ${state} for ${formatDuration(ageMs(item, now))}`,
+    `    key      ${item.key}`,
+    `    args     ${item.args === undefined ? 'not stored' : oneLine(item.args)}`,
+    `    attempts ${item.attempts}, last by ${item.owner}${dispatched ?? ''}`,
+  ];
+  if (item.providerKey !== undefined) lines.push(`    sent key ${item.providerKey}`);
+  if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
+  if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
+  else if (item.inDoubt) lines.push(`    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`);
+  if (item.abandoned) lines.push('    nothing landed: make the call again, and it executes');
+  return lines.map(printable);
+}
+
+/** Named one by one; more are counted. */
+const mostRunning = 5;
+
+/** Whoever looks right after a crash sees nothing in doubt yet: the lease of the dead is not over. */
+async function runningNow(
+  ledger: Namespaces,
+  contract: string | undefined,
+  now: number,
+): Promise<readonly string[]> {
+  const oldest: RecordInfo[] = [];
+  let count = 0;
+  const query = { status: 'running', ...(contract === undefined ? {} : { contract }) } as const;
+  for await (const semel of ledger.each())
+    for await (const record of everyRecord(semel, query)) {
+      if (record.lapsed || isTurn(record)) continue;
+      count += 1;
+      oldest.push(record);
+      oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));
+      oldest.length = Math.min(oldest.length, mostRunning);
+    }
+  const [first] = oldest;
+  if (first === undefined) return [];
+  const options = await ledger.optionsFor();
+  const died = isAgent()
+    ? ''
+    : ` If its process is gone, do not wait for its lease: semel resolve <ref> died ${options}`;
+  return [
+    `${count} running now, the oldest for ${formatDuration(ageMs(first, now))}.${died}`,
+    ...oldest.map(
+      (record) =>
+        `  ${record.ref}  ${nameOf(record)}  for ${formatDuration(ageMs(record, now))} by ${record.owner}, lease ends in ${formatDuration(record.leaseLeftMs)} unless renewed`,
+    ),
+    ...(count > mostRunning
+      ? [`  … and ${count - mostRunning} more: semel ls --status running ${options}`]
+      : []),
+  ].map(printable);
+}

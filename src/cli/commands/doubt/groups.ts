@@ -1,0 +1,71 @@
+// Doubts by namespace, tool and error, oldest first: what has one cause is decided at once. Nothing here asks the ledger.
+
+import { shellWord } from '../../../core/visible.ts';
+import type { RecordInfo } from '../../../semel/index.ts';
+import { printable } from '../../render/print.ts';
+import { ageMs, errorOf } from '../../render/state.ts';
+import { verdictToChoose } from '../resolve/verdict.ts';
+
+export interface Group {
+  readonly namespace: string;
+  readonly contract: string;
+  readonly error: string;
+  /** Oldest first. */
+  readonly members: readonly RecordInfo[];
+}
+
+export function groupsOf(items: readonly RecordInfo[], now: number): readonly Group[] {
+  const sorted = items.toSorted((a, b) => ageMs(b, now) - ageMs(a, now));
+  const groups = Map.groupBy(sorted, (item) =>
+    JSON.stringify([item.namespace, item.contract, errorText(item)]),
+  );
+  return [...groups.values()].map((members) => ({
+    namespace: (members[0] as RecordInfo).namespace,
+    contract: (members[0] as RecordInfo).contract,
+    error: errorText(members[0] as RecordInfo),
+    members,
+  }));
+}
+
+/** As it is printed: what is copied from a terminal must find what was meant. */
+export function errorText(record: RecordInfo): string {
+  return printable(errorOf(record));
+}
+
+/** `*` stands for any text; an error that holds one matches itself all the same. */
+export function errorMatcher(pattern: string): (record: RecordInfo) => boolean {
+  const [first = '', ...parts] = pattern.split('*');
+  const last = parts.pop();
+  return (record) => {
+    const text = errorText(record);
+    if (last === undefined) return text === first;
+    if (!text.startsWith(first)) return false;
+    let from = first.length;
+    for (const part of parts) {
+      const at = text.indexOf(part, from);
+      if (at < 0) return false;
+      from = at + part.length;
+    }
+    return text.length - last.length >= from && text.endsWith(last);
+  };
+}
+
+/** Longer ones are cut for the command line, and end with a `*`. */
+const longest = 160;
+
+/** What settles the whole group, each record under its own fence. */
+export function groupCommand({ contract, error }: Group, options: string): string {
+  const pattern = error.length > longest ? `${error.slice(0, longest)}*` : error;
+  return `semel resolve --tool ${shellWord(contract)} --error ${shellWord(pattern)} ${verdictToChoose} ${options}`.trimEnd();
+}
+
+/** The line of the contract that decides such a doubt without a person. */
+export function contractLine({ error, members }: Group): string {
+  const code = /^([A-Z][A-Z0-9_]{2,}):/.exec(error)?.[1];
+  if (code !== undefined)
+    return `classify: { ${code}: 'notLanded' }, if ${code} always means that nothing was sent; else verify (semel mcp: \`errors\` in the policy file)`;
+  const isKeyed = members.some(({ providerKey }) => providerKey !== undefined);
+  return isKeyed
+    ? 'verify, which asks the target whether it landed (semel once: --verify <command>)'
+    : 'provider, if the target honours a key; else verify, which asks it (semel once: --verify <command>; semel mcp: `errors` in the policy file, if the server answered)';
+}

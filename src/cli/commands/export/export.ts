@@ -1,0 +1,105 @@
+// `semel export`: records and their history as JSON lines, as many as there are; and with --follow, as they change.
+
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Status } from '../../../core/words.ts';
+import type { ExportQuery } from '../../../semel/index.ts';
+import type { StoredRecord } from '../../../store/store.ts';
+import { flagReader, longestTimerMs } from '../../args/flag-values.ts';
+import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
+import { command } from '../../command.ts';
+import { printable } from '../../render/print.ts';
+import { usageError } from '../../usage.ts';
+import { createFollower, type Follower } from './follower.ts';
+
+export default command({
+  name: 'export',
+  takes: '[options]',
+  about: `One line per record, of every namespace unless one is named: every field, and its history. "semel": 1 is the version of the form. Stored values are as in the
+ledger: what JSON cannot hold (dates, sets, undefined) is tagged by "$semel". \`semel import\` reads it.`,
+  flags: {
+    tool: { type: 'string', value: '<name>', help: 'only this contract' },
+    status: {
+      type: 'string',
+      choices: ['running', 'succeeded', 'failed', 'released', 'unknown', 'in-doubt'],
+      help: 'only these',
+    },
+    since: { type: 'string', value: '<duration>', help: 'only what changed in this time: 7d' },
+    follow: { type: 'boolean', short: 'f', help: 'go on with what changes, until interrupted' },
+    every: { type: 'string', value: '<duration>', help: 'with --follow: how often to look (default 1s)' },
+  },
+  examples: [
+    'semel export > ledger.jsonl',
+    'semel export --tool mail.send --since 7d',
+    'semel export --follow | jq -r "[.key, .status] | @tsv"',
+  ],
+  async run({ values, positionals }) {
+    if (positionals.length > 0)
+      throw usageError('export', 'it takes no file', 'Write it to one: semel export > ledger.jsonl');
+    if (values.every !== undefined && !values.follow) throw usageError('export', '--every needs --follow');
+    const given = flagReader('export', values);
+    const sinceMs = given.duration('since', undefined);
+    const everyMs = given.duration('every', 1_000, { to: longestTimerMs });
+    const query: ExportQuery = {
+      ...(values.tool === undefined ? {} : { contract: values.tool }),
+      ...statusOf(values.status),
+    };
+    const isRecent = ({ updatedAt, readAt }: StoredRecord) =>
+      sinceMs === undefined || updatedAt >= readAt - sinceMs;
+    await using ledger = namespacesFor(values);
+    if (values.follow) await follow(ledger, query, isRecent, everyMs);
+    else await send(ledger, () => ({ ...query, only: isRecent }));
+    return 0;
+  },
+});
+
+function statusOf(status: Status | 'in-doubt' | undefined): ExportQuery {
+  if (status === undefined) return {};
+  return status === 'in-doubt' ? { inDoubt: true } : { status };
+}
+
+async function send(
+  ledger: Namespaces,
+  queryIn: (namespace: string) => ExportQuery,
+  signal?: AbortSignal,
+): Promise<void> {
+  for await (const semel of ledger.each())
+    for await (const record of semel.records.export(queryIn(semel.namespace))) {
+      if (signal?.aborted) return;
+      // A slow reader is waited for, instead of keeping the ledger in memory.
+      if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`))
+        await once(process.stdout, 'drain');
+    }
+}
+
+/** A look costs as much as the ledger is large, so it is not taken more often than is cheap. */
+const restPerLook = 5;
+
+async function follow(
+  ledger: Namespaces,
+  { status, inDoubt, ...query }: ExportQuery,
+  isRecent: (record: StoredRecord) => boolean,
+  everyMs: number,
+): Promise<void> {
+  const interrupted = new AbortController();
+  const stop = () => interrupted.abort();
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  const followers = new Map<string, Follower>();
+  const isAsked = (record: StoredRecord) =>
+    (status === undefined || record.status === status) &&
+    (inDoubt === undefined || record.inDoubt === inDoubt);
+  for (let isFirst = true; !interrupted.signal.aborted; isFirst = false) {
+    const startedAt = performance.now();
+    const newsIn = (namespace: string): ExportQuery => {
+      const follower = followers.get(namespace) ?? createFollower();
+      followers.set(namespace, follower);
+      follower.look();
+      const only = (record: StoredRecord) =>
+        follower.isNews(record) && isAsked(record) && (!isFirst || isRecent(record));
+      return { ...query, only };
+    };
+    await send(ledger, newsIn, interrupted.signal);
+    const restMs = Math.max(everyMs, restPerLook * (performance.now() - startedAt));
+    await pause(restMs, undefined, { signal: interrupted.signal }).catch(() => undefined);
+  }
+}

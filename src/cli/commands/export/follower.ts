@@ -1,0 +1,46 @@
+// Which records have changed since the last look. Remembers what is running and what changed lately, not the ledger.
+
+import type { StoredRecord } from '../../../store/store.ts';
+
+export interface Follower {
+  /** A look begins; all records follow. */
+  look(): void;
+  isNews(record: Seen): boolean;
+}
+
+export type Seen = Pick<
+  StoredRecord,
+  'key' | 'status' | 'generation' | 'fence' | 'lapsed' | 'dispatched' | 'expiresAt' | 'updatedAt' | 'readAt'
+>;
+
+/** Longer than a transaction may take, and than a clock is set back by a time server. */
+const overlapMs = 120_000;
+
+export function createFollower(): Follower {
+  /** What changed before was seen by the look before. */
+  let horizon = Number.NEGATIVE_INFINITY;
+  let beganAt: number | undefined;
+  let known = new Map<string, string>();
+  let next = new Map<string, string>();
+
+  return {
+    look() {
+      horizon = beganAt === undefined ? Number.NEGATIVE_INFINITY : beganAt - overlapMs;
+      beganAt = undefined;
+      [known, next] = [next, new Map()];
+    },
+    isNews(record) {
+      const { key, updatedAt, status } = record;
+      beganAt ??= record.readAt;
+      const before = known.get(key);
+      const stamp = stampOf(record);
+      // What is running lapses without being written.
+      if (status === 'running' || updatedAt >= beganAt - overlapMs) next.set(key, stamp);
+      return before === undefined ? updatedAt >= horizon : before !== stamp;
+    },
+  };
+}
+
+function stampOf({ status, generation, fence, lapsed, dispatched, expiresAt }: Seen): string {
+  return [status, generation, fence, lapsed, dispatched, expiresAt].join(' ');
+}

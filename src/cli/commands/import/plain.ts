@@ -1,0 +1,138 @@
+// Lines of the action ledgers that people keep by hand: `{"key": "…", "ts": "…", "status": "done"}`. One becomes a
+// record under the caller's own key. Refuses to guess what a status means that it does not know.
+
+import { encodeResult } from '../../../core/codec.ts';
+import { callerKey, recordId } from '../../../core/key.ts';
+import type { PortableRecord } from '../../../semel/index.ts';
+import { instantOf } from '../../args/instant.ts';
+
+export type Meaning = 'done' | 'failed' | 'doubt' | 'skip';
+
+export const meanings: readonly Meaning[] = ['done', 'failed', 'doubt', 'skip'];
+
+/** A failure may run again, so there is nothing to remember. What was begun may have landed. */
+const usual: Readonly<Record<Meaning, readonly string[]>> = {
+  done: words(
+    'done ok okay success successful succeeded sent delivered complete completed finished processed posted published ' +
+      'created executed landed paid charged refunded true 200 201',
+  ),
+  skip: words('failed failure fail error errored rejected refused cancelled canceled skipped false'),
+  doubt: words(
+    'pending started start begin begun running in_progress processing sending queued claimed attempted dispatched ' +
+      'unknown in_doubt timeout timed_out retrying',
+  ),
+  failed: [],
+};
+
+/** Of these an attempt has ended; the others say that one has begun. */
+export const unknownEndings: ReadonlySet<string> = new Set(words('unknown in_doubt timeout timed_out'));
+
+function words(text: string): readonly string[] {
+  return text.split(' ');
+}
+
+/** Case, dashes and spaces mean nothing. */
+function plainStatus(status: unknown): string {
+  return String(status)
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[\s-]+/g, '_');
+}
+
+export function meaningsWith(mapped: ReadonlyMap<string, Meaning>): ReadonlyMap<string, Meaning> {
+  const all = new Map<string, Meaning>();
+  for (const meaning of meanings) for (const word of usual[meaning]) all.set(word, meaning);
+  for (const [word, meaning] of mapped) all.set(plainStatus(word), meaning);
+  return all;
+}
+
+export interface PlainFields {
+  readonly key: string;
+  readonly time: string;
+  readonly status: string;
+}
+
+export const usualFields: Readonly<Record<keyof PlainFields, readonly string[]>> = {
+  key: ['key', 'idempotency_key', 'idempotencyKey', 'action_key', 'id'],
+  time: ['ts', 'time', 'timestamp', '@timestamp', 'at', 'date', 'created_at', 'createdAt'],
+  status: ['status', 'state', 'outcome', 'result', 'ok'],
+};
+
+export interface PlainEntry {
+  readonly key: string;
+  readonly status: string;
+  readonly at: number | undefined;
+}
+
+/** What a line says, or what is wrong with it. */
+export function entryOf(line: Readonly<Record<string, unknown>>, fields: PlainFields): PlainEntry | string {
+  const { [fields.key]: key, [fields.status]: status, [fields.time]: time } = line;
+  if (typeof key !== 'string' && typeof key !== 'number') return `it has no \`${fields.key}\``;
+  if (typeof key === 'number' && !Number.isSafeInteger(key))
+    return `its \`${fields.key}\` is a number that cannot be read exactly`;
+  const text = String(key);
+  if (text === '' || text.length > 500 || /\p{Cc}/u.test(text) || !text.isWellFormed())
+    return `its \`${fields.key}\` is no text of 1 to 500 characters`;
+  if (typeof status === 'object' || status === undefined) return `it has no \`${fields.status}\``;
+  const at = instantOf(time);
+  if (time !== undefined && at === undefined) return `its \`${fields.time}\` is no time`;
+  return { key: text, status: plainStatus(status), at };
+}
+
+export interface Terms {
+  readonly namespace: string;
+  readonly contract: string;
+  readonly windowMs: number;
+  readonly owner: string;
+  readonly now: number;
+}
+
+/** The key stays for good, its value for the window. Nobody knows the args, so no later call conflicts with it. */
+export function recordOf(
+  line: Readonly<Record<string, unknown>>,
+  { key, at, status }: PlainEntry,
+  meaning: Exclude<Meaning, 'skip'>,
+  { namespace, contract, windowMs, owner, now }: Terms,
+): PortableRecord {
+  const whole = callerKey(contract, key);
+  const instant = new Date(at ?? now).toISOString();
+  const encoded = encodeResult(line, { maxBytes: 1_048_576 });
+  const value: Pick<PortableRecord, 'value' | 'omitted'> = encoded.ok
+    ? { value: JSON.parse(encoded.text) }
+    : { omitted: encoded.detail };
+  const error = {
+    code: 'FAILED',
+    message: `The ledger that it came from says: ${status}.`,
+    retriable: false,
+  };
+  return {
+    semel: 1,
+    id: recordId(namespace, whole),
+    namespace,
+    contract,
+    key: whole,
+    status: meaning === 'done' ? 'succeeded' : meaning === 'failed' ? 'failed' : 'unknown',
+    inDoubt: meaning === 'doubt',
+    lapsed: false,
+    expired: false,
+    doubt: meaning === 'doubt',
+    attempts: 1,
+    fence: 0,
+    generation: 0,
+    keyFence: 0,
+    version: '1',
+    effect: 'write-non-idempotent',
+    keyed: false,
+    owner,
+    ...(meaning === 'done' ? value : { error, args: value.value }),
+    retention: { windowMs, failureWindowMs: 3_600_000, keep: true },
+    createdAt: instant,
+    updatedAt: instant,
+    settledAt: instant,
+    ...(meaning === 'doubt' ? { firstDispatchedAt: instant, lastDispatchedAt: instant } : {}),
+    expiresAt: new Date(now + (meaning === 'failed' ? 3_600_000 : windowMs)).toISOString(),
+    // Whoever began it has long given up.
+    quietAt: new Date((at ?? now) + 660_000).toISOString(),
+    history: [],
+  };
+}

@@ -1,0 +1,148 @@
+// The first reading of a file: which lines count, what is wrong with the others. Nothing is written before it is done.
+
+import { problemOf } from '../../../semel/index.ts';
+import type { Line } from '../../args/input.ts';
+import { entryOf, type Meaning, type PlainFields, unknownEndings, usualFields } from './plain.ts';
+
+export interface Bad {
+  readonly line: number;
+  readonly because: string;
+}
+
+export interface Plan {
+  /** Ours, or an action ledger that somebody keeps by hand. */
+  readonly form: 'semel' | 'plain';
+  readonly fields: PlainFields;
+  /**
+   * The line that speaks for a key: the last. Of an action ledger the first that says it was done; else the last that leaves
+   * it open, where no later line accounts for that attempt.
+   */
+  readonly chosen: ReadonlySet<number>;
+  readonly lines: number;
+  readonly bad: readonly Bad[];
+  readonly badCount: number;
+  /** Statuses that mean nothing yet, with their first line. */
+  readonly unknown: ReadonlyMap<string, number>;
+  /** The namespaces of our own records. */
+  readonly namespaces: ReadonlySet<string>;
+}
+
+export interface PlanOptions {
+  readonly meanings: ReadonlyMap<string, Meaning>;
+  readonly fields: Partial<PlainFields>;
+}
+
+const mostNamed = 100;
+
+export async function planOf(
+  batches: AsyncIterable<readonly Line[]>,
+  { meanings, fields: given }: PlanOptions,
+): Promise<Plan> {
+  const speaks = new Map<string, Told>();
+  const bad: Bad[] = [];
+  const unknown = new Map<string, number>();
+  const namespaces = new Set<string>();
+  let badCount = 0;
+  let lines = 0;
+  let form: Plan['form'] | undefined;
+  let fields: PlainFields = { key: 'key', time: 'ts', status: 'status', ...given };
+
+  function read({ number, text }: Line): void {
+    if (text?.trim() === '') return;
+    lines += 1;
+    const line = parsed(text);
+    const problem = typeof line === 'string' ? line : problemWith(number, line);
+    if (problem === undefined) return;
+    badCount += 1;
+    if (bad.length < mostNamed) bad.push({ line: number, because: problem });
+  }
+
+  function problemWith(number: number, line: Fields): string | undefined {
+    if (form === undefined) {
+      form = Object.hasOwn(line, 'semel') ? 'semel' : 'plain';
+      fields = { ...fieldsOf(line), ...given };
+    }
+    return form === 'semel' ? readOwn(number, line) : readPlain(number, line);
+  }
+
+  function readOwn(number: number, line: Fields): string | undefined {
+    const problem = problemOf(line);
+    if (problem !== undefined) return problem;
+    namespaces.add(line.namespace as string);
+    speaks.set(JSON.stringify([line.namespace, line.key]), { line: number, isDone: false, ends: 0 });
+    return undefined;
+  }
+
+  function readPlain(number: number, line: Fields): string | undefined {
+    const entry = entryOf(line, fields);
+    if (typeof entry === 'string') return entry;
+    const meaning = meanings.get(entry.status);
+    if (meaning === undefined) {
+      if (unknown.size < mostNamed && !unknown.has(entry.status)) unknown.set(entry.status, number);
+      return undefined;
+    }
+    const told = speaks.get(entry.key) ?? { line: number, isDone: false, ends: 0 };
+    speaks.set(entry.key, told);
+    // What landed once has landed, whatever was tried later.
+    if (!told.isDone) note(told, number, meaning, entry.status);
+    return undefined;
+  }
+
+  for await (const batch of batches) for (const line of batch) read(line);
+  const chosen = new Set<number>();
+  for (const told of speaks.values()) chosen.add(isOpen(told) ? told.openedBy : told.line);
+  return { form: form ?? 'semel', fields, chosen, lines, bad, badCount, unknown, namespaces };
+}
+
+/** What was said of one key so far. */
+interface Told {
+  line: number;
+  isDone: boolean;
+  /** How many attempts are said to have failed. */
+  ends: number;
+  /** How many attempts began, by each word for that: one attempt may be told as queued and then as running. */
+  begins?: Map<string, number>;
+  /** An attempt ended, and nobody knew how. */
+  isUnknown?: true;
+  /** The last line that leaves it open. */
+  openedBy?: number;
+}
+
+function note(told: Told, line: number, meaning: Meaning, status: string): void {
+  told.line = line;
+  if (meaning === 'done') told.isDone = true;
+  else if (meaning !== 'doubt') told.ends += 1;
+  else {
+    const isUnknown = unknownEndings.has(status);
+    if (isUnknown || told.isUnknown === undefined) told.openedBy = line;
+    if (isUnknown) told.isUnknown = true;
+    told.begins ??= new Map();
+    told.begins.set(status, (told.begins.get(status) ?? 0) + 1);
+  }
+}
+
+/** A failure speaks for its own attempt, never for one before it of which nobody knows. */
+function isOpen(told: Told): told is Told & { openedBy: number } {
+  if (told.isDone || told.openedBy === undefined) return false;
+  return told.isUnknown === true || Math.max(...(told.begins ?? new Map()).values()) > told.ends;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export function parsed(text: string | undefined): Fields | string {
+  if (text === undefined) return 'it is too long';
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Fields)
+      : 'it is no JSON object';
+  } catch {
+    return 'it is no JSON';
+  }
+}
+
+function fieldsOf(line: Fields): PlainFields {
+  const first = (names: readonly string[]) =>
+    names.find((name) => Object.hasOwn(line, name)) ?? (names[0] as string);
+  return { key: first(usualFields.key), time: first(usualFields.time), status: first(usualFields.status) };
+}

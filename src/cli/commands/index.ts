@@ -1,0 +1,31 @@
+// Where each command lives. It is loaded when it is asked for.
+
+import type { Command } from '../command.ts';
+import type { CommandName } from './summaries.ts';
+
+export const commands: Readonly<Record<CommandName, () => Promise<{ default: Command }>>> = {
+  run: () => import('./run.ts'),
+  once: () => import('./once.ts'),
+  step: () => import('./step.ts'),
+  pick: () => import('./pick.ts'),
+  recent: () => import('./recent.ts'),
+  seed: () => import('./seed.ts'),
+  mcp: () => import('./mcp.ts'),
+  policy: () => import('./policy.ts'),
+  ls: () => import('./ls/ls.ts'),
+  show: () => import('./show/show.ts'),
+  doubt: () => import('./doubt/doubt.ts'),
+  stats: () => import('./stats/stats.ts'),
+  key: () => import('./key/key.ts'),
+  doctor: () => import('./doctor/doctor.ts'),
+  audit: () => import('./audit/audit.ts'),
+  resolve: () => import('./resolve/resolve.ts'),
+  retry: () => import('./retry.ts'),
+  forget: () => import('./forget.ts'),
+  prune: () => import('./prune.ts'),
+  export: () => import('./export/export.ts'),
+  import: () => import('./import/import.ts'),
+  store: () => import('./store/store.ts'),
+  demo: () => import('./demo/demo.ts'),
+  completion: () => import('./completion/completion.ts'),
+};

@@ -1,0 +1,68 @@
+// What the options of `semel key` say: the contract, its period, and the args of one call or two.
+
+import { normalisers } from '../../../core/normalise.ts';
+import { day, hour, minute, month, type Per, week } from '../../../core/period.ts';
+import { idsOf, jsonFrom, parsedJson } from '../../args/ids.ts';
+import { usageError } from '../../usage.ts';
+
+export const periods = [
+  'ever',
+  'turn',
+  'conversation',
+  'run',
+  'minute',
+  'hour',
+  'day',
+  'week',
+  'month',
+] as const;
+
+type Period = (typeof periods)[number];
+
+const calendar = { minute, hour, day, week, month };
+
+export function perOf(period: Period, zone: string | undefined): Per {
+  if (period in calendar) return calendar[period as keyof typeof calendar](zone ?? 'UTC');
+  if (zone !== undefined)
+    throw usageError('key', `--tz means nothing for --per ${period}`, 'Leave it out, or say --per day.');
+  return period as Exclude<Period, keyof typeof calendar>;
+}
+
+export function pathsOf(list: string | undefined): readonly string[] | undefined {
+  return list?.split(',').map((path) => path.trim());
+}
+
+export function normaliseOf(entries: readonly string[]): Readonly<Record<string, keyof typeof normalisers>> {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const at = entry.lastIndexOf('=');
+      const name = entry.slice(at + 1);
+      if (at < 1 || !Object.hasOwn(normalisers, name))
+        throw usageError(
+          'key',
+          `--normalize ${entry} names no normaliser`,
+          `Write --normalize <field>=${Object.keys(normalisers).join('|')}.`,
+        );
+      return [entry.slice(0, at), name as keyof typeof normalisers];
+    }),
+  );
+}
+
+export interface ArgsGiven {
+  readonly id?: string[] | undefined;
+  readonly 'id-json'?: string[] | undefined;
+  readonly and?: string | undefined;
+}
+
+/** Of one call, or of two that are to be compared. */
+export function callsOf({ id = [], 'id-json': files = [], and }: ArgsGiven): readonly unknown[] {
+  if (files.filter((file) => file === '-').length > 1)
+    throw usageError('key', 'standard input can be read once', 'Write the other call to a file.');
+  const calls = files.map((file) => jsonFrom('key', file));
+  if (id.length > 0) calls.unshift(idsOf('key', id));
+  if (and !== undefined) calls.push(parsedJson('key', '--and', and));
+  if (calls.length === 0 || (calls.length === 1 && and !== undefined)) calls.unshift({});
+  if (calls.length > 2)
+    throw usageError('key', `these are ${calls.length} calls`, 'Give the args of one, or of two to compare.');
+  return calls;
+}

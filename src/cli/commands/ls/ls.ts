@@ -1,0 +1,210 @@
+// `semel ls`: records, newest first, once or again and again.
+
+import { shellWord } from '../../../core/visible.ts';
+import type { RecordInfo } from '../../../semel/index.ts';
+import { everyRecord } from '../../args/every.ts';
+import { flagReader } from '../../args/flag-values.ts';
+import { type Namespaces, namesInWords, namespacesFor } from '../../args/namespaces.ts';
+import { command } from '../../command.ts';
+import { warnOfNothing } from '../../render/elsewhere.ts';
+import {
+  type Cell,
+  oneLine,
+  print,
+  printable,
+  printJson,
+  printJsonLine,
+  relative,
+  table,
+} from '../../render/print.ts';
+import { nameOf, sinceOf, stateCell } from '../../render/state.ts';
+import { usageError } from '../../usage.ts';
+import { type Filter, filterOf, statusWords } from './filter.ts';
+import { newest } from './newest.ts';
+import { changes, frame, watch } from './watch.ts';
+
+const mostRecords = 10_000;
+
+export default command({
+  name: 'ls',
+  takes: '[options]',
+  about: `Lists records, newest first, of every namespace unless one is named. Age is counted from when a record became what it is: dispatched,
+settled, given back. Filters add up; --status can be given several times and means any of them:
+  running    an attempt holds the claim     succeeded, failed, released, unknown    how the last attempt ended
+  in-doubt   it may have landed             lapsed     the lease is over: in doubt, or abandoned
+  abandoned  its process died before it dispatched anything, and nobody came back`,
+  flags: {
+    tool: { type: 'string', value: '<name>', help: 'only this contract, or this job' },
+    status: {
+      type: 'string',
+      multiple: true,
+      choices: statusWords,
+      help: 'only what is so',
+    },
+    conversation: { type: 'string', value: '<id>', help: 'only what this conversation asked for' },
+    run: { type: 'string', value: '<id>', help: 'only what this run asked for' },
+    key: { type: 'string', value: '<prefix>', help: 'only keys that start so: mail.send/2026-06-19' },
+    newer: { type: 'string', value: '<duration>', help: 'only what is younger: 2h' },
+    older: { type: 'string', value: '<duration>', help: 'only what is older: 10m' },
+    since: { type: 'string', value: '<instant>', help: 'only from then on: 2026-06-19T09:00 (UTC)' },
+    until: { type: 'string', value: '<instant>', help: 'only until then' },
+    args: { type: 'string', value: '<text>', help: 'only with this text in the args' },
+    limit: { type: 'string', short: 'n', value: '<count>', help: 'so many at most (default: 50)' },
+    watch: {
+      type: 'boolean',
+      help: 'look again every second; with --json a line for each record that changed',
+    },
+  },
+  examples: [
+    'semel ls',
+    'semel ls --status in-doubt --status failed --newer 1d',
+    'semel ls --tool refund --args p-17',
+    'semel ls --watch',
+    'semel ls --json --watch --status in-doubt',
+  ],
+  async run({ values, positionals }) {
+    if (positionals.length > 0)
+      throw usageError(
+        'ls',
+        'it takes options only',
+        `Write: semel ls --tool ${shellWord(positionals[0] ?? '')}`,
+      );
+    const filter = filterOf(values);
+    const limit = flagReader('ls', values).whole('limit', 50, { from: 1, to: mostRecords });
+    await using ledger = namespacesFor(values);
+    if (values.watch) {
+      if (values.json) await followJson(ledger, filter, limit);
+      else if (process.stdout.isTTY) await redraw(ledger, filter, limit);
+      else await followLines(ledger, filter, limit);
+      return 0;
+    }
+    if (values.json) {
+      const { items } = await look(ledger, filter, limit, (record) => record);
+      printJson(items);
+      if (items.length === 0) await warnOfNothing(ledger);
+      return 0;
+    }
+    const { head, rowOf } = await columnsFor(ledger);
+    const { items, count } = await look(ledger, filter, limit, rowOf);
+    if (count > 0) print(...table(head, items));
+    print(...(await footer(ledger, items.length, count)));
+    return 0;
+  },
+});
+
+async function look<Item>(
+  ledger: Namespaces,
+  filter: Filter,
+  limit: number,
+  shown: (record: RecordInfo) => Item,
+  signal?: AbortSignal,
+): Promise<{ readonly items: readonly Item[]; readonly count: number }> {
+  const found = newest<Item>(limit);
+  for await (const semel of ledger.each()) {
+    for (const query of filter.queries) {
+      for await (const record of everyRecord(semel, query)) {
+        if (signal?.aborted) break;
+        if (filter.matches(record)) found.add(sinceOf(record).getTime(), () => shown(record));
+      }
+    }
+  }
+  return { items: found.items(), count: found.count() };
+}
+
+type Row = readonly (string | Cell)[];
+
+interface Columns {
+  readonly head: readonly string[];
+  rowOf(record: RecordInfo): Row;
+}
+
+/** The namespace is told where there are several. */
+async function columnsFor(ledger: Namespaces): Promise<Columns> {
+  const isOne = (await ledger.names()).length === 1;
+  return {
+    head: ['id', ...(isOne ? [] : ['namespace']), 'contract', 'status', 'attempts', 'age', 'args'],
+    rowOf: (record) => [record.id, ...(isOne ? [] : [record.namespace]), ...cellsOf(record)],
+  };
+}
+
+function cellsOf(record: RecordInfo): Row {
+  return [
+    nameOf(record),
+    stateCell(record),
+    String(record.attempts),
+    relative(sinceOf(record)),
+    record.args === undefined ? '' : oneLine(record.args, 120),
+  ];
+}
+
+async function footer(ledger: Namespaces, shown: number, count: number): Promise<readonly string[]> {
+  if (count === 0) {
+    if (await warnOfNothing(ledger)) return [];
+    const where = printable(namesInWords(await ledger.names()));
+    return [`No record of ${where} is so. Without filters: semel ls`];
+  }
+  const options = await ledger.optionsFor();
+  const rest =
+    count > shown ? `The newest ${shown} of ${count}; -n ${Math.min(count, mostRecords)} lists more. ` : '';
+  return ['', `${rest}One of them: semel show <id> ${options}`];
+}
+
+async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
+  process.stdout.write('\u001b[2J');
+  await watch(async (signal) => {
+    const { head, rowOf } = await columnsFor(ledger);
+    const { items, count } = await look(ledger, filter, limit, rowOf, signal);
+    if (signal.aborted) return;
+    const title = `${printable(namesInWords(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
+    process.stdout.write(frame([title, '', ...table(head, items)], process.stdout.rows || 24));
+  });
+}
+
+/** More are remembered than are listed, so that one that comes back is no news. */
+const remembered = (limit: number) => 10 * limit + 1000;
+
+async function followJson(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
+  const changed = changes<RecordInfo>(({ id }) => id, faceOf, remembered(limit));
+  await watch(async (signal) => {
+    const { items } = await look(ledger, filter, limit, (record) => record, signal);
+    // Oldest first, as they came.
+    if (!signal.aborted) for (const record of changed(items).toReversed()) printJsonLine(record);
+  });
+}
+
+async function followLines(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
+  interface Line {
+    readonly id: string;
+    readonly face: string;
+    readonly row: Row;
+  }
+  // A namespace that comes later does not shift the columns.
+  const { head, rowOf } = await columnsFor(ledger);
+  const changed = changes<Line>(
+    ({ id }) => id,
+    ({ face }) => face,
+    remembered(limit),
+  );
+  const lineOf = (record: RecordInfo) => ({ id: record.id, face: faceOf(record), row: rowOf(record) });
+  await watch(async (signal) => {
+    const { items } = await look(ledger, filter, limit, lineOf, signal);
+    const rows = signal.aborted ? [] : changed(items).map(({ row }) => row);
+    if (rows.length > 0) print(...table(head, rows.toReversed()).slice(1));
+  });
+}
+
+/** What makes a record another one to look at. A renewed lease does not. */
+function faceOf(record: RecordInfo): string {
+  const { ref, status, inDoubt, lapsed, expired, attempts, lastDispatchedAt, settledAt, remoteRef } = record;
+  return JSON.stringify([
+    ref,
+    status,
+    inDoubt,
+    lapsed,
+    expired,
+    attempts,
+    lastDispatchedAt,
+    settledAt,
+    remoteRef,
+  ]);
+}

@@ -1,0 +1,354 @@
+// `semel mcp`: a proxy in front of any MCP server, whose tools then land once. Its words only; what it does is in src/mcp.
+
+import { writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { SemelError } from '../../core/errors.ts';
+import { shortDigest } from '../../core/key.ts';
+import { limits } from '../../core/limits.ts';
+import type { Per } from '../../core/period.ts';
+import { isReserved } from '../../jobs/index.ts';
+import {
+  inspected,
+  type PolicyFile,
+  proxyHttp,
+  proxyStdio,
+  serverEnv,
+  starterFile,
+  strangersIn,
+  toolCalls,
+  toolsAt,
+  toolsOfCommand,
+  Unauthorized,
+} from '../../mcp/index.ts';
+import type { Ambient } from '../../semel/index.ts';
+import { flagReader } from '../args/flag-values.ts';
+import { policiesIn } from '../args/policy-file.ts';
+import { command, type ValuesOf } from '../command.ts';
+import { ledgerFor } from '../ledger.ts';
+import { complain, print, printAside, printable, printJson, table } from '../render/print.ts';
+import { usageError } from '../usage.ts';
+
+const flags = {
+  policy: {
+    type: 'string',
+    value: '<file>',
+    help: 'what each tool may do (default: by the hints of each tool)',
+  },
+  name: {
+    type: 'string',
+    value: '<name>',
+    help: 'what the server is called in the ledger (default: from its command)',
+  },
+  conversation: { type: 'string', value: '<id>', help: 'the conversation of calls that name none' },
+  turn: { type: 'string', value: '<id>', help: 'the turn of calls that name none, with --conversation' },
+  http: { type: 'string', value: '<url>', help: 'the server is there, and talks streamable HTTP' },
+  listen: {
+    type: 'string',
+    value: '<port>',
+    help: 'with --http: listen here, on this machine only, or on <host>:<port>',
+  },
+  'allow-origin': {
+    type: 'string',
+    multiple: true,
+    value: '<origin>',
+    help: 'with --listen: pages of this origin may call',
+  },
+  'verified-tokens': {
+    type: 'boolean',
+    help: "with --listen: tokens were verified on the way here, so a JWT's subject is the caller",
+  },
+  grace: {
+    type: 'string',
+    value: '<duration>',
+    help: 'wait so long for begun calls when the client leaves (default: 30s)',
+  },
+  env: {
+    type: 'string',
+    multiple: true,
+    value: '<name>',
+    help: "pass this variable to the server, though it is one of semel's own secrets",
+  },
+  inspect: { type: 'boolean', help: 'list the tools and what holds for each, and end' },
+  write: { type: 'string', value: '<file>', help: 'with --inspect: write a policy file to start from' },
+} as const;
+
+export default command({
+  name: 'mcp',
+  takes: '[options] -- <server command>',
+  about: `Stands between any MCP client and any MCP server. A tools/call that was made before is answered from the ledger, also
+after a restart and for another client; one that may have landed is held. Everything else passes byte for byte. The
+exit code is that of the server. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
+others run once for the same arguments: in a turn where the call or --conversation names one, else in ten minutes.
+With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, where that is set in the environment.`,
+  flags,
+  examples: [
+    'semel mcp -- npx -y @modelcontextprotocol/server-memory',
+    'semel mcp --inspect --write semel.policy.json -- npx -y my-server',
+    'semel mcp --policy semel.policy.json --conversation support-7 -- npx -y my-server',
+    'semel mcp --http https://mcp.example.com/mcp --listen 8970',
+    'semel mcp --inspect --http https://mcp.example.com/mcp',
+  ],
+  async run({ values, positionals, rest }) {
+    if (positionals.length > 0)
+      throw usageError('mcp', `What is ${positionals[0]}? The server's command stands after \`--\``);
+    const policies = values.policy === undefined ? noPolicies : policiesIn('mcp', values.policy);
+    const [program, ...args] = rest ?? [];
+    if (values.inspect === true) return inspect(program, args, policies, values);
+    if (values.write !== undefined) throw usageError('mcp', '--write needs --inspect');
+    if ((program === undefined) === (values.http === undefined))
+      throw usageError('mcp', 'Name the server: a command after `--`, or a URL by --http');
+    const identity = identityOf(values);
+    const graceMs = flagReader('mcp', values).duration('grace', 30_000);
+    if (values.name !== undefined && isReserved(`${values.name}.`))
+      throw usageError(
+        'mcp',
+        '--name must not begin with run., turn., step. or pick.',
+        'Choose another name.',
+      );
+    const server = values.name ?? serverName(values.http ?? program ?? '', args);
+    const semel = ledgerFor(values, {
+      make: true,
+      onWarning: warnings(),
+      limits: { argsBytes: limits.messageBytes },
+    });
+    try {
+      // A hand-off in the environment that cannot be read is told now, not with every call.
+      semel.within({}, () => undefined);
+      // Over stdio what a client writes is read in order; over HTTP a duplicate may be read late.
+      const thinkMs = program === undefined ? limits.thinkMs : 0;
+      const calls = toolCalls({ semel, server, policies, onStranger: complain, thinkMs });
+      if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
+      // What a server starts for a model must not decide what that model did.
+      process.env.SEMEL_AGENT ||= 'mcp';
+      // A client that does not listen any more does not end what it has begun.
+      process.stdout.removeAllListeners('error');
+      const caller = { scope: 'stdio', identity };
+      const { stdin: input, stdout: output } = process;
+      return await proxyStdio({
+        command: program,
+        args,
+        env: envFor(values),
+        calls,
+        caller,
+        input,
+        output,
+        graceMs,
+      }).catch((error: NodeJS.ErrnoException) => {
+        if (error.syscall?.startsWith('spawn') !== true) throw error;
+        complain(`${program} could not be started: ${error.message}`);
+        return error.code === 'ENOENT' ? 127 : 126;
+      });
+    } finally {
+      process.stdin.pause();
+      await semel.close();
+    }
+  },
+});
+
+const noPolicies: PolicyFile = { version: 1 };
+
+type Values = ValuesOf<typeof flags> & {
+  readonly json: boolean | undefined;
+  readonly store: string | undefined;
+};
+
+async function serveHttp(
+  values: Values,
+  identity: Ambient,
+  calls: ReturnType<typeof toolCalls>,
+  graceMs: number,
+): Promise<number> {
+  const { listen } = values;
+  const upstream = urlOf(values);
+  const [, host = '127.0.0.1', port] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? '') ?? [];
+  if (port === undefined) throw usageError('mcp', '--http needs --listen <port>');
+  const token = tokenFor(host, upstream);
+  const proxy = await proxyHttp({
+    upstream,
+    host: host.replace(/^\[|\]$/g, ''),
+    port: Number(port),
+    calls,
+    identity,
+    token,
+    origins: (values['allow-origin'] ?? []).map(originOf),
+    verifiedTokens: values['verified-tokens'] === true,
+    graceMs,
+  });
+  printAside(`semel: listening on ${proxy.url}`);
+  await new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+  });
+  await proxy.close();
+  return 0;
+}
+
+/** The ledger's address and its password are not for the server. */
+function envFor({ env: passed = [], store }: Values): NodeJS.ProcessEnv {
+  const isPostgres = /^postgres(ql)?:/i.test(store ?? process.env.SEMEL_STORE ?? '');
+  return serverEnv(process.env, { isPostgres, passed });
+}
+
+/** A caller is answered from the ledger too, without the server being asked who it is; and with the operator's credentials. */
+function tokenFor(host: string, { username, password, search }: URL): string | undefined {
+  const { SEMEL_MCP_TOKEN: token } = process.env;
+  const isHere = /^(127(\.\d+){3}|localhost|\[?::1\]?)$/.test(host);
+  const next =
+    'Set SEMEL_MCP_TOKEN to a long random text, and let clients send it as the header Semel-Token.';
+  if (!isHere && !token) throw usageError('mcp', `others than this machine could reach ${host}`, next);
+  if (!token && `${username}${password}${search}` !== '')
+    throw usageError('mcp', 'every program of this machine could call with the credentials in --http', next);
+  if (token && token.length < 16)
+    throw usageError('mcp', 'SEMEL_MCP_TOKEN is shorter than 16 characters', next);
+  return token || undefined;
+}
+
+async function inspect(
+  program: string | undefined,
+  args: readonly string[],
+  policies: PolicyFile,
+  values: Values,
+): Promise<number> {
+  const { write, json, http } = values;
+  if ((program === undefined) === (http === undefined))
+    throw usageError('mcp', '--inspect needs the server: a command after `--`, or a URL by --http');
+  const { SEMEL_MCP_AUTHORIZATION: authorization } = process.env;
+  const asking =
+    program === undefined
+      ? toolsAt(urlOf(values), authorization, patienceMs)
+      : toolsOfCommand(program, args, patienceMs, envFor(values));
+  const tools = await asking.catch((error: Error) => {
+    throw new SemelError('FAILED', `${program ?? placeOf(values)} could not be asked: ${error.message}`, {
+      next:
+        error instanceof Unauthorized
+          ? 'Set SEMEL_MCP_AUTHORIZATION to what the header `Authorization` has to say.'
+          : program === undefined
+            ? 'Look whether it is up, and whether this is the URL that clients are given.'
+            : 'Start it by hand to see what is wrong with it.',
+    });
+  });
+  const rows = inspected(tools, policies);
+  if (json === true)
+    printJson(rows.map(({ tool, policy, errors, source }) => ({ tool: tool.name, policy, errors, source })));
+  else {
+    print(
+      ...table(
+        ['tool', 'effect', 'because of', 'per', 'after an error'],
+        rows.map(({ tool, policy, errors, source }) => {
+          const terms = typeof policy === 'string' ? { effect: policy } : policy;
+          const per = 'per' in terms && terms.per !== undefined ? perText(terms.per) : 'turn';
+          const isRemembered = terms.effect !== 'read' && terms.effect !== 'write-idempotent';
+          return [
+            tool.name,
+            terms.effect,
+            reasons[source],
+            ...(isRemembered ? [per, afterErrors[errors]] : ['-', '-']),
+          ];
+        }),
+      ),
+    );
+    printAside(
+      'semel: Where a call names no turn, a repeat is answered as done only while the caller has changed nothing else since; ' +
+        'after that the model is asked whether it means a new action.',
+    );
+  }
+  const strangers = strangersIn(policies, tools);
+  for (const sentence of strangers) complain(sentence);
+  if (write === undefined) return strangers.length === 0 ? 0 : 1;
+  // Names are the server's: none of them may look like another one to the person who reads the file.
+  const lines = JSON.stringify(starterFile(tools), null, 2).split('\n').map(printable);
+  const text = `${lines.join('\n')}\n`;
+  try {
+    writeFileSync(write, text, { flag: 'wx' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    throw usageError('mcp', `${write} is there already: it is not overwritten`);
+  }
+  printAside(`semel: wrote ${write}: check each tool, then pass it by --policy.`);
+  return 0;
+}
+
+/** A server that is installed first takes its time. */
+const patienceMs = 60_000;
+
+function urlOf({ http = '' }: Values): URL {
+  if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))
+    throw usageError('mcp', '--http takes an http or https URL');
+  return new URL(http);
+}
+
+/** As browsers write it: a slash at its end would never match. */
+function originOf(text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text).origin;
+  throw usageError('mcp', `--allow-origin takes an origin, for example https://app.example.com`);
+}
+
+/** Without what only the server may know. */
+function placeOf(values: Values): string {
+  const { origin, pathname } = urlOf(values);
+  return `${origin}${pathname}`;
+}
+
+function perText(per: Per): string {
+  return typeof per === 'string' ? per : `${per.unit} in ${per.zone}`;
+}
+
+const afterErrors = {
+  ask: 'held; asked after another change',
+  'in-doubt': 'held for a person',
+  refused: 'refused',
+  'not-landed': 'runs again',
+} as const;
+
+const reasons = {
+  file: 'the policy file',
+  readOnlyHint: 'its readOnlyHint',
+  idempotentHint: 'its idempotentHint',
+  default: 'no hint: with care',
+} as const;
+
+function identityOf({ conversation, turn }: Values): Ambient {
+  if (conversation === undefined && turn !== undefined)
+    throw usageError('mcp', '--turn needs --conversation');
+  return { ...(conversation === undefined ? {} : { conversation }), ...(turn === undefined ? {} : { turn }) };
+}
+
+/** By its package or file, and a digest that tells two uses of one apart: other args may be another place. */
+function serverName(program: string, args: readonly string[]): string {
+  const words = [program, ...args].filter((word) => !word.startsWith('-'));
+  const isRunner = /^(npx|npm|pnpm|bunx|uvx|node|python3?|deno|bun|docker)$/.test(basename(words[0] ?? ''));
+  const named = URL.canParse(program)
+    ? new URL(program).hostname
+    : basename((isRunner ? words[1] : words[0]) ?? '');
+  const plain = named
+    .replace(/@[^@]*$/, '')
+    .replace(/\.(m|c)?[jt]s$/, '')
+    .replace(/[^A-Za-z0-9_-]/g, '-');
+  return `${plain.slice(0, 20) || 'server'}-${shortDigest('server', JSON.stringify([program, ...args]))}`;
+}
+
+/** Says what a library would advise in terms of a proxy. That turns are guessed is usual, so it is said once, not per tool. */
+function warnings(): (warning: string) => void {
+  let hasGuessed = false;
+  return (warning) => {
+    const [happened, advice] = warning.split(' Wrap the call in ');
+    const [setter, isSetter] = warning.split(' looks as if it sets a value.');
+    if (warning.includes('the turn was guessed')) {
+      if (!hasGuessed)
+        complain(
+          'the client does not name the turn of its calls (most do not). For a while (usually ten minutes) an equal call counts as a retry; ' +
+            'if something else has changed since, the model is asked. A client of your own can send dev.semel/conversation and dev.semel/turn in _meta.',
+        );
+      hasGuessed = true;
+    } else if (isSetter !== undefined)
+      complain(
+        `${setter} looks as if it sets a value. If running it twice does no more than running it once, say "write-idempotent" in the policy file: every call then runs. ` +
+          'Otherwise an equal call of the same turn counts as a retry; where the turn is guessed, the model is asked if something else has changed since.',
+      );
+    else if (advice === undefined) complain(warning);
+    else
+      complain(
+        `${happened} Let the client send dev.semel/conversation and dev.semel/turn in _meta, or bound it by another ` +
+          '`per` in the policy file: "ever", or { "day": "Europe/Paris" }.',
+      );
+  };
+}

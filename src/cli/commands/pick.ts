@@ -1,0 +1,49 @@
+// `semel pick`: a choice that every attempt of the slot makes alike.
+
+import { isBlank } from '../../core/plain.ts';
+import { pick } from '../../jobs/index.ts';
+import { flagReader } from '../args/flag-values.ts';
+import { smallText } from '../args/input.ts';
+import { command } from '../command.ts';
+import { mustBeInside } from '../inside.ts';
+import { ledgerFor } from '../ledger.ts';
+import { printJson } from '../render/print.ts';
+import { usageError } from '../usage.ts';
+
+export default command({
+  name: 'pick',
+  takes: '<name> --from a,b,c [--not-recent 3]',
+  about: `Inside \`semel run\`. The choice depends on job, slot, ids and name alone, and is stored on first use: every later
+attempt of the slot gets it, even if the list changed. Recent are the choices of earlier slots.`,
+  flags: {
+    from: {
+      type: 'string',
+      value: '<a,b,c>',
+      help: 'what to choose from; a line each if it comes from - (stdin)',
+    },
+    'not-recent': { type: 'string', value: '<n>', help: 'not what the last n slots chose' },
+  },
+  examples: ['topic=$(semel pick topic --from launches,interviews,how-to --not-recent 2)'],
+  async run({ values, positionals }) {
+    const [name] = positionals;
+    if (name === undefined || isBlank(name) || positionals.length > 1)
+      throw usageError('pick', 'it takes the name of one choice');
+    const inside = mustBeInside('pick');
+    const from = listOf(values.from);
+    if (from.length === 0) throw usageError('pick', 'there is nothing to choose from', 'Write --from a,b,c.');
+    const notRecent = flagReader('pick', values).whole('not-recent', 0, { to: 9_999 });
+    await using semel = ledgerFor(values, { make: true });
+    const choice = await pick(semel, inside, name, from, notRecent);
+    if (values.json) printJson({ name, choice, slot: inside.run.slot });
+    // What a script reads, as it was given.
+    else process.stdout.write(`${choice}\n`);
+    return 0;
+  },
+});
+
+const mostBytes = 1_048_576;
+
+function listOf(given: string | undefined): readonly string[] {
+  const items = given === '-' ? smallText('pick', '-', mostBytes).split('\n') : (given ?? '').split(',');
+  return [...new Set(items.map((item) => item.trim()).filter((item) => item !== ''))];
+}

@@ -1,0 +1,62 @@
+// `semel policy`: policy files of `semel mcp`, made from a program's tools and checked. Runs no tool.
+
+import { closeSync, existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
+import { SemelError } from '../../core/errors.ts';
+import { exportedPolicies } from '../../mcp/index.ts';
+import { openRegular } from '../../store/files.ts';
+import { policiesIn } from '../args/policy-file.ts';
+import { command } from '../command.ts';
+import { complain, print, printJson } from '../render/print.ts';
+import { usageError } from '../usage.ts';
+
+export default command({
+  name: 'policy',
+  takes: 'export <module> | check <file>',
+  about: `export  loads a module, and prints the policy file for the tools that it exports: those that semel.tool made, alone or in
+        an object, and those of an object \`policies\`, as guard takes it. The module runs; its tools do not
+check   reads a policy file as \`semel mcp\` does, and names the first mistake. Editors check against
+        semel.policy.schema.json, which is in the package`,
+  flags: {},
+  examples: ['semel policy export ./tools.ts > semel.policy.json', 'semel policy check semel.policy.json'],
+  async run({ values, positionals }) {
+    const [word, path, ...more] = positionals;
+    if (path === undefined || more.length > 0 || (word !== 'export' && word !== 'check'))
+      throw usageError('policy', 'it takes export <module>, or check <file>');
+    return word === 'export' ? exportFrom(path) : check(path, values.json === true);
+  },
+});
+
+function exportFrom(path: string): number {
+  const { file, leftOut } = exportedPolicies(exportsOf(path), path);
+  printJson(file);
+  for (const field of leftOut) complain(`${field} is left out: a file cannot hold it`);
+  // What the module opened is not ours to wait for.
+  process.stdout.write('', () => process.exit(0));
+  return 0;
+}
+
+/** Not by `import`: the command is started from compiled code, which has none. */
+function exportsOf(path: string): object {
+  const file = resolve(path);
+  try {
+    // Node.js would wait for a pipe.
+    if (existsSync(file)) closeSync(openRegular(file));
+    return createRequire(file)(file) as object;
+  } catch (error) {
+    // Below it Node.js lists who asked for the file.
+    const [why] = String((error as Error).message).split('\n');
+    throw new SemelError('INVALID_ARGS', `${path} could not be loaded: ${why}.`, {
+      next: 'Name a file that Node.js can load, .js or .ts, without an `await` at its top.',
+    });
+  }
+}
+
+function check(path: string, isJson: boolean): number {
+  const { tools = {} } = policiesIn('policy', path);
+  const names = Object.keys(tools);
+  if (isJson) printJson({ tools: names });
+  else print(`${path} is in order: ${names.length} ${names.length === 1 ? 'tool' : 'tools'}.`);
+  return 0;
+}

@@ -1,0 +1,44 @@
+// `semel recent`: what was done lately, a line each, for a prompt.
+
+import { isBlank } from '../../core/plain.ts';
+import { fieldOf, recentWork } from '../../jobs/index.ts';
+import { flagReader } from '../args/flag-values.ts';
+import { command } from '../command.ts';
+import { ledgerFor } from '../ledger.ts';
+import { oneLine, print, printable, printJson } from '../render/print.ts';
+import { usageError } from '../usage.ts';
+
+export default command({
+  name: 'recent',
+  takes: '<name> [-n 10] [--field slug]',
+  about: 'The name is that of a `semel once`, a step or a pick. Newest first; only what is known to be done.',
+  flags: {
+    limit: { type: 'string', short: 'n', value: '<count>', help: 'so many at most (default: 10)' },
+    field: {
+      type: 'string',
+      value: '<path>',
+      help: 'one field of the result (where it is JSON) or of the ids',
+    },
+  },
+  examples: ['semel recent publish -n 5 --field slug', 'echo "Do not repeat: $(semel recent publish)" | llm'],
+  async run({ values, positionals }) {
+    const [name] = positionals;
+    if (name === undefined || isBlank(name) || positionals.length > 1)
+      throw usageError('recent', 'it takes one name');
+    const most = flagReader('recent', values).whole('limit', 10, { from: 1, to: 9_999 });
+    await using semel = ledgerFor(values);
+    const done = await recentWork(semel, name, most);
+    const { field } = values;
+    const shown =
+      field === undefined ? done : done.map((each) => ({ ...each, [field]: fieldOf(each, field) }));
+    if (values.json) printJson(shown);
+    else
+      print(
+        ...done
+          .map((each) => (field === undefined ? (each.result ?? each.args) : fieldOf(each, field)))
+          .filter((each) => each !== undefined && each !== '')
+          .map((each) => printable(oneLine(each, 1_000))),
+      );
+    return 0;
+  },
+});

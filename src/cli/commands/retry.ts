@@ -1,0 +1,36 @@
+// `semel retry`: a failure no longer answers for its key, and what was given up is an open question again.
+
+import { commandOptions } from '../../semel/index.ts';
+import { actFlags, actOnEach, actOptions } from '../act.ts';
+import { namespacesFor } from '../args/namespaces.ts';
+import { mustBeOperator } from '../caller.ts';
+import { command } from '../command.ts';
+import { usageError } from '../usage.ts';
+import { verdictToChoose } from './resolve/verdict.ts';
+
+export default command({
+  name: 'retry',
+  takes: '<id>… [-m note] [options]',
+  about: `Reopens failures: the target refused, or attempts died again and again. The next call executes; nothing runs by itself.
+What a person gave up ("abandon") becomes an open question again, since it may have landed.`,
+  flags: actFlags,
+  examples: ['semel retry 7f3a0c -m "the card was renewed"', 'semel ls --status failed --newer 1h'],
+  async run({ values, positionals }) {
+    mustBeOperator('retry', 'Deciding about a record');
+    if (positionals.length === 0)
+      throw usageError(
+        'retry',
+        'it takes at least one record',
+        'Write: semel retry <id>. `semel ls --status failed` lists them.',
+      );
+    await using ledger = namespacesFor(values);
+    const facts = await ledger.open();
+    return await actOnEach('retry', ledger, positionals, values, {
+      act: ({ namespace, ref }) => ledger.in(namespace).records.reopen(ref, actOptions(values)),
+      said: (record) =>
+        record.inDoubt
+          ? `in doubt again. Decide: semel resolve ${record.ref} ${verdictToChoose} ${commandOptions(record.namespace, facts) ?? ''}`
+          : 'released: the next call executes. Nothing runs by itself: make the call again',
+    });
+  },
+});

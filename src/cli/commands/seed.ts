@@ -1,0 +1,65 @@
+// `semel seed`: all that a shell agent can start from and get again in every attempt of its slot.
+
+import { shellWord } from '../../core/visible.ts';
+import { picksOf, recentWork, seedOf, wordsOf } from '../../jobs/index.ts';
+import { command } from '../command.ts';
+import { mustBeInside } from '../inside.ts';
+import { ledgerFor } from '../ledger.ts';
+import { jsonText } from '../render/json-text.ts';
+import { print, printable, printJson } from '../render/print.ts';
+import { usageError } from '../usage.ts';
+
+export default command({
+  name: 'seed',
+  takes: '[--recent <name>]… [--json]',
+  about: `Inside \`semel run\`: slot, date, weekday, zone, a number, the picks of this slot, and what was done lately under the
+names that are asked for. The same in every attempt of the slot: what the run has done itself is left out.`,
+  flags: {
+    recent: {
+      type: 'string',
+      multiple: true,
+      value: '<name>',
+      help: 'with the last 10 of this `semel once`; repeatable',
+    },
+  },
+  examples: ['semel seed --json --recent publish | llm "write the post"'],
+  async run({ values, positionals }) {
+    if (positionals.length > 0)
+      throw usageError(
+        'seed',
+        'it takes options only',
+        `Write: semel seed --recent ${shellWord(positionals[0] ?? '')}`,
+      );
+    const inside = mustBeInside('seed');
+    await using semel = ledgerFor(values);
+    const { job, slot, ids } = inside.run;
+    const weekday = new Date(`${inside.date}T00:00:00Z`).toLocaleDateString('en-GB', {
+      weekday: 'long',
+      timeZone: 'UTC',
+    });
+    const recent: Record<string, unknown> = {};
+    for (const name of values.recent ?? [])
+      recent[name] = (await recentWork(semel, name, 10, inside.text)).map(
+        ({ result, args }) => result ?? args,
+      );
+    const seed = {
+      job,
+      slot,
+      ids,
+      date: inside.date,
+      weekday,
+      zone: inside.zone,
+      seed: seedOf(...wordsOf(inside), 'seed'),
+      picks: await picksOf(semel, inside),
+      recent,
+    };
+    if (values.json) printJson(seed);
+    else
+      print(
+        ...Object.entries(seed).map(([name, value]) =>
+          printable(`${name}: ${typeof value === 'object' ? jsonText(value) : value}`),
+        ),
+      );
+    return 0;
+  },
+});

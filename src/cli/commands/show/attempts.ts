@@ -1,0 +1,48 @@
+// What is known of a record's attempts: those that were taken over, and the output of commands that ended.
+
+import type { RecordInfo } from '../../../semel/index.ts';
+import type { StoreEvent } from '../../../store/store.ts';
+import { endingOf, isEnding } from './timeline.ts';
+
+export interface AttemptInfo {
+  readonly at: Date;
+  readonly fence: number;
+  readonly owner: string | undefined;
+  readonly what: string;
+  /** The last of what the command printed. */
+  readonly tail: readonly string[];
+}
+
+/** A command can print without end; the store holds no more than a tail, and this shows no more than a screen. */
+const mostLines = 40;
+
+export function attemptsOf(record: RecordInfo, history: readonly StoreEvent[]): readonly AttemptInfo[] {
+  const known: AttemptInfo[] = [];
+  for (const { at, fence, type, detail, generation } of history) {
+    if (generation !== record.generation) continue;
+    if (type === 'takeover')
+      known.push({
+        at: new Date(at),
+        fence: Number(detail.fence),
+        owner: typeof detail.from === 'string' ? detail.from : undefined,
+        what: detail.dispatched
+          ? 'died or stood still after it had dispatched, and was taken over'
+          : 'died before it dispatched anything, and was taken over',
+        tail: [],
+      });
+    if (type === 'noted' && isEnding(detail))
+      known.push({
+        at: new Date(at),
+        fence,
+        owner: undefined,
+        what: endingOf(detail),
+        tail: tailOf(detail.tail),
+      });
+  }
+  return known;
+}
+
+function tailOf(tail: unknown): readonly string[] {
+  if (typeof tail !== 'string' || tail.trim() === '') return [];
+  return tail.replace(/\s+$/, '').split(/\r?\n/).slice(-mostLines);
+}

@@ -1,0 +1,25 @@
+// What a remembered command printed, printed again byte for byte.
+
+import { once } from 'node:events';
+import { bytesOf, type EffectValue } from '../../jobs/index.ts';
+import { jsonText } from './json-text.ts';
+import { complain } from './print.ts';
+
+export async function writeResult(value: EffectValue): Promise<void> {
+  if (value === undefined || value === null) return;
+  const stdout = typeof value === 'string' ? value : printedIn(value);
+  if (stdout !== undefined) await write(bytesOf(stdout));
+  else if (typeof value === 'object' && value.bytes !== undefined)
+    complain(`it printed ${value.bytes} bytes, which is more than is kept: there is no output to repeat`);
+  // What somebody said that it returned: not ours to shape.
+  else await write(Buffer.from(`${jsonText(value)}\n`));
+}
+
+/** Whatever a person said that it returned, only text and bytes are output. */
+function printedIn({ stdout }: { readonly stdout?: unknown }): string | Uint8Array | undefined {
+  return typeof stdout === 'string' || stdout instanceof Uint8Array ? stdout : undefined;
+}
+
+async function write(bytes: Uint8Array): Promise<void> {
+  if (!process.stdout.write(bytes)) await once(process.stdout, 'drain');
+}

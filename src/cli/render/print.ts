@@ -1,0 +1,122 @@
+// What people and programs read: tables, times, colours where there is a terminal, and JSON.
+
+import { styleText } from 'node:util';
+import { formatDuration } from '../../core/duration.ts';
+import { visible } from '../../core/visible.ts';
+import { withoutSecrets } from '../../store/address.ts';
+import { jsonText } from './json-text.ts';
+
+/** Text of strangers, for one line. Every line that is printed gets it too; here it is for what is measured or styled. */
+export const printable: typeof visible = visible;
+
+/** What `styled` puts into a line. */
+const styles = new RegExp(`(${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|36|39)m)`);
+
+/** Lines for people: nothing of them but our own colours speaks to the terminal. */
+export function print(...lines: readonly string[]): void {
+  for (const line of lines)
+    process.stdout.write(
+      `${line
+        .split(styles)
+        .map((part) => (styles.test(part) ? part : visible(part)))
+        .join('')}\n`,
+    );
+}
+
+/** As lines: the only control character that is left is the end of a line. */
+export function printJson(value: unknown): void {
+  print(...jsonText(value, 2).split('\n'));
+}
+
+/** One value per line, for long lists and for what is followed. */
+export function printJsonLine(value: unknown): void {
+  print(jsonText(value));
+}
+
+/** What is said beside the output: on stderr. */
+export function complain(message: string): void {
+  printAside(`semel: ${message}`);
+}
+
+export function printAside(...lines: readonly string[]): void {
+  process.stderr.write(lines.map((line) => `${visible(withoutTyped(line))}\n`).join(''));
+}
+
+/** Messages repeat what was typed, and a store's address may have been typed in the wrong place. */
+function withoutTyped(text: string): string {
+  const words = process.argv.slice(2);
+  const addresses = words.flatMap((word, at) => {
+    const [, flag, value] = /^(?:--(store|from|to)(?:=|$))?(.*)$/s.exec(word) ?? [];
+    if (flag !== undefined) return [value || (words[at + 1] ?? '')];
+    return /^[a-z][a-z0-9+.-]*:\/\//i.test(word) ? [word] : [];
+  });
+  return withoutSecrets(text, [...addresses, process.env.SEMEL_STORE ?? '']);
+}
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Colours are for terminals; `styleText` minds NO_COLOR and FORCE_COLOR. */
+export function styled(style: Style, text: string): string {
+  return styleText(style, text, { stream: process.stdout });
+}
+
+/** `3m ago`, `in 2h`; the instant itself is in `--json` and in `show`. */
+export function relative(at: Date, now = Date.now()): string {
+  const ms = now - at.getTime();
+  const shown = formatDuration(Math.round(Math.abs(ms) / 1000) * 1000);
+  if (Math.abs(ms) < 500) return 'now';
+  return ms >= 0 ? `${shown} ago` : `in ${shown}`;
+}
+
+export interface Cell {
+  readonly text: string;
+  readonly style?: Style;
+}
+
+/** Columns as wide as they need; the last one is cut to the terminal's width. */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly (string | Cell)[])[],
+): readonly string[] {
+  const cells = rows.map((row) => row.map((cell) => (typeof cell === 'string' ? { text: cell } : cell)));
+  const shown = cells.map((row) => row.map(({ text }) => printable(text)));
+  const widths = head.map((name, at) =>
+    shown.reduce((most, row) => Math.max(most, (row[at] ?? '').length), name.length),
+  );
+  const room = (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY;
+  const line = (texts: readonly string[], style: (at: number, text: string) => string) => {
+    let used = 0;
+    return texts
+      .map((text, at) => {
+        const isLast = at === texts.length - 1;
+        const padded = isLast ? cut(text, room - used) : text.padEnd(widths[at] as number);
+        used += padded.length + 2;
+        return style(at, padded);
+      })
+      .join('  ')
+      .trimEnd();
+  };
+  return [
+    line(head, (_, text) => styled('dim', text)),
+    ...shown.map((row, n) =>
+      line(row, (at, text) => {
+        const style = cells[n]?.[at]?.style;
+        return style === undefined ? text : styled(style, text);
+      }),
+    ),
+  ];
+}
+
+export function cut(text: string, width: number): string {
+  // Not within a character of two halves.
+  return text.length <= width
+    ? text
+    : `${text.slice(0, Math.max(0, width - 1)).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+/** Stored args or results in one line. */
+export function oneLine(value: unknown, most = 200): string {
+  if (value === undefined) return '';
+  const text = typeof value === 'string' ? value : jsonText(value);
+  return cut(text, most);
+}

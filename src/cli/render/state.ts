@@ -1,0 +1,91 @@
+// How a record is named and dated in lists: one word for its state, one name, one instant. Derived, never stored.
+
+import { formatDuration } from '../../core/duration.ts';
+import { contractName } from '../../jobs/index.ts';
+import type { RecordInfo } from '../../semel/index.ts';
+import { type Cell, relative } from './print.ts';
+
+export type State = 'running' | 'in doubt' | 'abandoned' | 'succeeded' | 'failed' | 'released';
+
+export function stateOf(record: RecordInfo): State {
+  const { inDoubt, abandoned, status } = record;
+  if (inDoubt || status === 'unknown') return 'in doubt';
+  if (isFailedRun(record)) return 'failed';
+  return abandoned ? 'abandoned' : status;
+}
+
+/** A job that failed may run again, so its record is released; whoever looks for failures means it too. */
+export function isFailedRun({ contract, status, error }: RecordInfo): boolean {
+  return status === 'released' && error !== undefined && contract.startsWith('run.');
+}
+
+/** The turn of a job tells that it runs, and nothing else: nobody has to look at it or decide about it. */
+export function isTurn({ contract }: RecordInfo): boolean {
+  return contract.startsWith('turn.');
+}
+
+/** A tool, or a job by its own name. */
+export function contractsOf(name: string): readonly string[] {
+  return [...new Set([name, contractName('run', name)])];
+}
+
+const styles: Partial<Record<State, NonNullable<Cell['style']>>> = {
+  running: 'cyan',
+  'in doubt': 'yellow',
+  abandoned: 'yellow',
+  succeeded: 'green',
+  failed: 'red',
+};
+
+export function stateCell(record: RecordInfo): Cell {
+  const state = stateOf(record);
+  const text = record.expired ? `${state}, expired` : state;
+  const style = styles[state];
+  return style === undefined ? { text } : { text, style };
+}
+
+/** A job and its slot, a tool and the caller's own key, or the contract alone: digests tell people nothing. */
+export function nameOf({ contract, key, args }: RecordInfo): string {
+  const slot = contract.startsWith('run.') ? (args as { slot?: unknown } | undefined)?.slot : undefined;
+  if (typeof slot === 'string') return `${contract} ${slot}`;
+  const [period = ''] = key.slice(contract.length + 1).split('/');
+  if (period.startsWith('=')) return `${contract} ${decoded(period.slice(1))}`;
+  return /^\d{4}-/.test(period) ? `${contract} ${period}` : contract;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Since when it is as it is: sent, settled, or given back. Renewals of a lease do not make it younger. */
+export function sinceOf(record: RecordInfo): Date {
+  if (record.inDoubt) return record.lastDispatchedAt ?? record.updatedAt;
+  if (record.lapsed) return record.updatedAt;
+  if (record.status === 'running') return record.lastDispatchedAt ?? record.createdAt;
+  return record.settledAt ?? record.updatedAt;
+}
+
+export function ageMs(record: RecordInfo, now = Date.now()): number {
+  return Math.max(0, now - sinceOf(record).getTime());
+}
+
+/** In words where there is none: a process that was killed leaves no error. */
+export function errorOf({ error }: RecordInfo): string {
+  return error?.message ?? 'the process that ran it exited without reporting a result';
+}
+
+/** Follows the state: `running for 4m`, `succeeded 4m ago`. */
+export function ageText(record: RecordInfo, now = Date.now()): string {
+  const isOngoing = record.status === 'running' || record.inDoubt;
+  return isOngoing
+    ? `for ${formatDuration(wholeSeconds(ageMs(record, now)))}`
+    : relative(sinceOf(record), now);
+}
+
+function wholeSeconds(ms: number): number {
+  return ms < 1000 ? ms : Math.round(ms / 1000) * 1000;
+}

@@ -1,0 +1,112 @@
+// The policy file for tools that a program has: of what `semel.tool` made, and of policies as `guard` takes them. What a
+// file cannot say (functions) is named, so that nobody believes it is there.
+
+import { type Contract, defineContract } from '../../core/contract.ts';
+import type { Duration } from '../../core/duration.ts';
+import { SemelError } from '../../core/errors.ts';
+import { isCalendarPeriod, type Per } from '../../core/period.ts';
+import { isSemelTool } from '../../guard/index.ts';
+import { fieldsOf } from '../protocol/messages.ts';
+import { type FilePolicy, type PolicyFile, readPolicyFile, toolFields } from './policies.ts';
+
+export interface Exported {
+  readonly file: PolicyFile;
+  /** `send.verify`: what the file cannot hold. */
+  readonly leftOut: readonly string[];
+}
+
+export function exportedPolicies(exports: object, name: string): Exported {
+  const tools: Record<string, string | FilePolicy> = Object.create(null);
+  const leftOut: string[] = [];
+  const add = (tool: string, policy: string | FilePolicy) => {
+    if (Object.hasOwn(tools, tool) && JSON.stringify(tools[tool]) !== JSON.stringify(policy))
+      throw new SemelError('CONTRACT_INVALID', `${name}: there are two policies for ${tool}.`, {
+        path: tool,
+        next: 'Leave one of them.',
+      });
+    tools[tool] = policy;
+  };
+  for (const each of new Set(Object.values(exports).flatMap(withParts))) {
+    if (!isSemelTool(each)) continue;
+    const { contract } = each;
+    add(contract.name, policyOf(contract));
+    leftOut.push(...unsaid(contract).map((field) => `${contract.name}.${field}`));
+  }
+  for (const [tool, policy] of Object.entries(fieldsOf(fieldsOf(exports).policies))) {
+    if (isSemelTool(policy)) continue;
+    if (typeof policy === 'string') add(tool, policy);
+    else {
+      const { per, ...terms } = fieldsOf(policy);
+      const known = Object.entries(terms).filter(([field]) => isHeld(field));
+      add(tool, {
+        ...Object.fromEntries(known),
+        ...(per === undefined ? {} : { per: perIn(per as Per) }),
+      } as FilePolicy);
+      const others = Object.keys(terms).filter((field) => !isHeld(field));
+      leftOut.push(...others.map((field) => `${tool}.${field}`));
+    }
+  }
+  if (Object.keys(tools).length === 0)
+    throw new SemelError('INVALID_ARGS', `${name} exports no tools.`, {
+      next: 'Export what `semel.tool` made, or an object `policies`.',
+    });
+  const file = { version: 1, tools: { ...tools } } as const;
+  return { file: readPolicyFile(JSON.stringify(file), name), leftOut };
+}
+
+/** A program hands the key to its provider itself; a proxy with the same words would trust a server to do so. */
+function isHeld(field: string): boolean {
+  return field !== 'provider' && toolFields.has(field);
+}
+
+/** A tool, or an object or list of them. */
+function withParts(value: unknown): readonly unknown[] {
+  return typeof value === 'object' && value !== null ? Object.values(value) : [value];
+}
+
+/** Only what is not usual: a file is read by people. */
+function policyOf(contract: Contract): string | FilePolicy {
+  const { name, effect, per, fields, redact, share } = contract;
+  if (effect === 'read') return effect;
+  const usual = defineContract({ name, effect, per }, { hasVerify: false, hasPrepare: false });
+  const durations = (['window', 'failureWindow', 'weakWindow', 'lease', 'timeout'] as const).flatMap(
+    (field) => {
+      const ms = contract[`${field}Ms`];
+      return ms === usual[`${field}Ms`] || ms === null ? [] : [[field, written(ms)] as const];
+    },
+  );
+  const { identity, content, volatile } = fields;
+  return {
+    effect,
+    ...(effect === 'write-idempotent' ? {} : { per: perIn(per) }),
+    ...(identity === undefined ? {} : { identity }),
+    ...(content.length === 0 ? {} : { content }),
+    ...(volatile.length === 0 ? {} : { volatile }),
+    ...Object.fromEntries(durations),
+    ...(redact.length === 0 ? {} : { redact }),
+    ...(share ? { share } : {}),
+  };
+}
+
+function unsaid({ normalize, provider, permissions, was, retry }: Contract): readonly string[] {
+  const has = {
+    normalize: Object.keys(normalize).length > 0,
+    provider: provider !== undefined,
+    permissions: permissions.length > 0,
+    was: was.length > 0,
+    retry: retry.tries > 1,
+  };
+  return Object.entries(has).flatMap(([field, isThere]) => (isThere ? [field] : []));
+}
+
+function perIn(per: Per): NonNullable<FilePolicy['per']> {
+  return isCalendarPeriod(per) ? { [per.unit]: per.zone } : per;
+}
+
+const units = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const;
+
+function written(ms: number): Duration | 'none' {
+  if (!Number.isFinite(ms)) return 'none';
+  const [unit, length] = Object.entries(units).find(([, each]) => ms % each === 0) ?? ['ms', 1];
+  return `${ms / length}${unit as keyof typeof units}`;
+}

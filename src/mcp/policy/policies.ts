@@ -1,0 +1,283 @@
+// What each tool of a server may do: as the policy file says, else by the hints of the tool itself, else with care.
+
+import { defineContract } from '../../core/contract.ts';
+import { type Duration, durationMs } from '../../core/duration.ts';
+import { isSemelError, SemelError } from '../../core/errors.ts';
+import { shortDigest } from '../../core/key.ts';
+import { checkKnown, fieldsOf as knownFields } from '../../core/known-fields.ts';
+import { day, hour, minute, month, type Per, week } from '../../core/period.ts';
+import { repeatedName } from '../../core/repeated-name.ts';
+import { effects } from '../../core/words.ts';
+import { type AnyPolicy, type PolicyTerms, termsOf } from '../../guard/index.ts';
+import type { ListedTool } from '../protocol/messages.ts';
+import { type FileProvider, fileProvider, providerOf } from './provider.ts';
+
+/** What a tool means by a result that is marked as an error. */
+export type ErrorMeaning = 'ask' | 'in-doubt' | 'refused' | 'not-landed';
+
+export const errorMeanings: readonly ErrorMeaning[] = ['ask', 'in-doubt', 'refused', 'not-landed'];
+
+/** The model may judge an error of an ordinary tool; one of what cannot be undone, or of money, is for a person. */
+export function usualErrors({ effect, stakes }: Pick<PolicyTerms, 'effect' | 'stakes'>): ErrorMeaning {
+  return effect === 'irreversible' || stakes === 'high' ? 'in-doubt' : 'ask';
+}
+
+/** One tool in the file. */
+export interface FilePolicy
+  extends Pick<
+    PolicyTerms,
+    | 'effect'
+    | 'stakes'
+    | 'identity'
+    | 'content'
+    | 'volatile'
+    | 'window'
+    | 'weakWindow'
+    | 'failureWindow'
+    | 'lease'
+    | 'timeout'
+    | 'redact'
+    | 'repeat'
+    | 'share'
+  > {
+  /** For people. */
+  readonly $comment?: string;
+  /** `{ "day": "Europe/Paris" }` is one intent per day there. */
+  readonly per?: 'turn' | 'conversation' | 'run' | 'ever' | Readonly<Record<string, string>>;
+  /** @default 'ask'; 'in-doubt' where the effect is irreversible or the stakes are high */
+  readonly errors?: ErrorMeaning;
+  /** Who honours the key that is sent along: within its window what is in doubt is run again under the same one. */
+  readonly provider?: string | FileProvider;
+}
+
+export interface PolicyFile {
+  readonly $schema?: string;
+  /** For people. */
+  readonly $comment?: string;
+  readonly version: 1;
+  /** How long a call answers for another like it where nobody says which conversation it is of. */
+  readonly weakWindow?: Duration;
+  /** What the server says of its own tools is not believed. @default 'trust' */
+  readonly hints?: 'trust' | 'ignore';
+  readonly tools?: Readonly<Record<string, string | FilePolicy>>;
+}
+
+export interface ToolPolicy {
+  readonly policy: AnyPolicy;
+  readonly errors: ErrorMeaning;
+  /** Where the server takes the key, if it takes one. */
+  readonly key?: KeyPlace;
+  /** Why it is so. */
+  readonly source: 'file' | 'readOnlyHint' | 'idempotentHint' | 'default';
+}
+
+/** The argument of the tool; undefined: `_meta`. */
+export interface KeyPlace {
+  readonly argument: string | undefined;
+}
+
+/** A call that nobody can place answers for its like so long. */
+export const usualWeakWindow: Duration = '10m';
+
+/** A tool may take long; its claim is renewed meanwhile. */
+const usualTimeout: Duration = '1h';
+
+/** A client gives up after a minute, mostly: whoever asks again after a crash is answered before that. */
+const usualLease: Duration = '20s';
+
+export const fileFields: ReadonlySet<string> = knownFields<PolicyFile>({
+  $schema: true,
+  $comment: true,
+  version: true,
+  weakWindow: true,
+  hints: true,
+  tools: true,
+});
+export const toolFields: ReadonlySet<string> = knownFields<FilePolicy>({
+  effect: true,
+  stakes: true,
+  identity: true,
+  content: true,
+  volatile: true,
+  window: true,
+  weakWindow: true,
+  failureWindow: true,
+  lease: true,
+  timeout: true,
+  redact: true,
+  repeat: true,
+  share: true,
+  per: true,
+  $comment: true,
+  errors: true,
+  provider: true,
+});
+
+/** Every mistake is found now, and told with its place: a policy that is not understood guards nothing. */
+export function readPolicyFile(text: string, name: string): PolicyFile {
+  let file: unknown;
+  try {
+    file = JSON.parse(text);
+  } catch (cause) {
+    throw refusal(name, '', `is no JSON: ${(cause as Error).message}`, 'Correct it.');
+  }
+  if (!isObject(file)) throw refusal(name, '', 'is no object', 'Write { "version": 1, "tools": { … } }.');
+  const twice = repeatedName(text);
+  // Only the last would count, and the first may be the one that guards.
+  if (twice !== undefined) throw refusal(name, twice, 'is there twice in one place', 'Leave one of the two.');
+  const at = (path: string, check: () => void) => checkAt(name, path, check);
+  at('', () => checkKnown(name, file, fileFields));
+  const { $schema, $comment, version, hints, weakWindow, tools = {} } = file as unknown as PolicyFile;
+  const oneOf = (path: string, value: unknown, allowed: readonly unknown[]) => {
+    if (allowed.includes(value)) return;
+    const next = `Write ${allowed.map((each) => JSON.stringify(each)).join(' or ')}.`;
+    throw refusal(name, path, `is ${JSON.stringify(value) ?? 'missing'}`, next);
+  };
+  oneOf('version', version, [1]);
+  if (hints !== undefined) oneOf('hints', hints, ['trust', 'ignore']);
+  if ($schema !== undefined && typeof $schema !== 'string')
+    throw refusal(name, '$schema', 'is no string', 'Write the place of the schema, or leave it out.');
+  const comment = (path: string, said: unknown) => {
+    if (said !== undefined && typeof said !== 'string')
+      throw refusal(name, path, 'is not a text', 'Write a text, or leave it out.');
+  };
+  comment('$comment', $comment);
+  if (weakWindow !== undefined) at('weakWindow', () => durationMs(weakWindow, 'weakWindow'));
+  if (!isObject(tools)) throw refusal(name, 'tools', 'is no object', 'Name each tool: { "send": "…" }.');
+  for (const [tool, policy] of Object.entries(tools)) {
+    const path = `tools.${tool}`;
+    const said = typeof policy === 'string' ? { effect: policy } : (policy as unknown);
+    if (!isObject(said)) throw refusal(name, path, 'is no policy', 'Write "read", or { "effect": "…" }.');
+    at(path, () => checkKnown(tool, said, toolFields));
+    for (const [field, value] of Object.entries(said))
+      if (value === null)
+        throw refusal(name, `${path}.${field}`, 'is null', 'Leave it out, or write what it is.');
+    const { effect, errors, stakes, repeat, per, provider } = said as Partial<FilePolicy>;
+    oneOf(typeof policy === 'string' ? path : `${path}.effect`, effect, effects);
+    comment(`${path}.$comment`, (said as Partial<FilePolicy>).$comment);
+    if (errors !== undefined) oneOf(`${path}.errors`, errors, errorMeanings);
+    if (stakes !== undefined) oneOf(`${path}.stakes`, stakes, ['normal', 'high']);
+    if (repeat !== undefined) oneOf(`${path}.repeat`, repeat, ['by-call']);
+    if (per !== undefined) at(`${path}.per`, () => perOf(per));
+    if (provider !== undefined) at(`${path}.provider`, () => void providerOf(fileProvider(provider)));
+    at(path, () => {
+      const terms = policyFor({ name: tool }, file as unknown as PolicyFile).policy;
+      defineContract(termsOf(anyTool, terms).definition, { hasVerify: false, hasPrepare: false });
+    });
+  }
+  return file as unknown as PolicyFile;
+}
+
+const anyTool = 'the-tool-of-a-file';
+
+/** A program could call a function, or add one. */
+function inFile(next: string): string {
+  if (next.startsWith('Add `per`'))
+    return 'Add "per": "ever", "conversation", "turn", or { "day": "Europe/Paris" }.';
+  return next.replace('Add `verify`, or shorten `window`.', 'Shorten `window`.');
+}
+
+/** Whoever finds a mistake knows its field; where that is in the file is known here. */
+function checkAt(name: string, path: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    if (!isSemelError(error)) throw error;
+    const field = error.path === undefined || error.path === anyTool ? '' : error.path;
+    const last = path.split('.').at(-1) as string;
+    const inside = field === last || field.startsWith(`${last}.`) ? '' : field;
+    const place = [path, inside].filter((part) => part !== '').join('.');
+    const happened = error.happened.replace(/^[^:]*: /, '').replace(/\.$/, '');
+    const next = inFile(error.correctiveAction);
+    throw refusal(name, place, `is wrong: ${happened}`, next);
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** What holds for a tool; the file first, and its own hints where they are believed. */
+export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
+  const said =
+    file.tools !== undefined && Object.hasOwn(file.tools, tool.name) ? file.tools[tool.name] : undefined;
+  if (said !== undefined) {
+    const {
+      $comment: _,
+      errors,
+      per,
+      provider,
+      ...terms
+    }: FilePolicy = typeof said === 'string' ? { effect: said as FilePolicy['effect'] } : said;
+    const policy = { ...terms, ...(per === undefined ? {} : { per: perOf(per) }) };
+    const told = {
+      policy: withUsual(policy, file),
+      errors: errors ?? usualErrors(policy),
+      source: 'file',
+    } as const;
+    return provider === undefined ? told : { ...told, ...withProvider(told.policy, fileProvider(provider)) };
+  }
+  const { readOnlyHint, idempotentHint } = tool.annotations ?? {};
+  const isTrusted = file.hints !== 'ignore';
+  if (isTrusted && readOnlyHint === true) return { policy: 'read', errors: 'ask', source: 'readOnlyHint' };
+  if (isTrusted && idempotentHint === true)
+    return {
+      policy: withUsual({ effect: 'write-idempotent' }, file),
+      errors: 'ask',
+      source: 'idempotentHint',
+    };
+  return {
+    policy: withUsual({ effect: 'write-non-idempotent' }, file),
+    errors: 'ask',
+    source: 'default',
+  };
+}
+
+/** What the model says of the key means nothing: ours is put in its place. */
+function withProvider(policy: PolicyTerms, said: FileProvider): Pick<ToolPolicy, 'policy' | 'key'> {
+  const { argument } = said;
+  const volatile = argument === undefined ? policy.volatile : [...(policy.volatile ?? []), argument];
+  return {
+    policy: { ...policy, provider: providerOf(said), ...(volatile === undefined ? {} : { volatile }) },
+    key: { argument },
+  };
+}
+
+function withUsual(policy: PolicyTerms, file: PolicyFile): PolicyTerms {
+  return {
+    weakWindow: file.weakWindow ?? usualWeakWindow,
+    timeout: usualTimeout,
+    lease: usualLease,
+    ...policy,
+  };
+}
+
+export const periods: readonly string[] = ['turn', 'conversation', 'run', 'ever'];
+export const calendar = { minute, hour, day, week, month } as const;
+
+function perOf(per: NonNullable<FilePolicy['per']>): Per {
+  if (typeof per === 'string' && periods.includes(per)) return per;
+  const [[unit, zone] = ['', ''], ...more] = isObject(per) ? Object.entries(per) : [];
+  if (more.length > 0 || !Object.hasOwn(calendar, unit) || typeof zone !== 'string')
+    throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(per)} is no period.`, {
+      next: `Write ${periods.map((each) => JSON.stringify(each)).join(', ')}, or { "day": "Europe/Paris" }.`,
+    });
+  return calendar[unit as keyof typeof calendar](zone);
+}
+
+/**
+ * Tools of two servers may have one name. A server's dot would move the border between the two, and what a contract cannot
+ * be called is replaced: both are told apart by a digest, after two dots, which no other name has.
+ */
+export function contractName(server: string, tool: string): string {
+  const name = `${server}.${tool}`;
+  const isPlain = /^[A-Za-z0-9][A-Za-z0-9_-]*\.[A-Za-z0-9._-]+$/.test(name) && !server.includes('.');
+  if (isPlain && name.length <= 64 && !name.includes('..')) return name;
+  const readable = name.replace(/[^A-Za-z0-9._-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
+  return `${readable.slice(0, 52)}..${shortDigest('tool', server, tool)}`;
+}
+
+function refusal(name: string, path: string, what: string, next: string): SemelError {
+  const subject = path === '' ? name : `${name}: \`${path}\``;
+  return new SemelError('CONTRACT_INVALID', `${subject} ${what}.`, { path: path || name, next });
+}

@@ -1,0 +1,131 @@
+// A stream of server-sent events, each as it came and with what it says.
+
+import { limits } from '../../core/limits.ts';
+import { gathering } from './gather.ts';
+import { holding } from './held.ts';
+
+/** What is in an event, where it has it. */
+export interface EventFields {
+  readonly data: string | undefined;
+  /** From here the stream can be taken up again. */
+  readonly id: string | undefined;
+  /** How long to wait before that. */
+  readonly retryMs: number | undefined;
+}
+
+/** Retrying does not help: the event stays too long. */
+export class TooLong extends Error {
+  constructor() {
+    super(`An event is longer than ${limits.messageBytes} bytes, or too much is received at once.`);
+  }
+}
+
+/**
+ * Calls `see` with the bytes of each whole event, and what it says. Each byte is looked at once, however the stream is cut:
+ * a long event comes in thousands of chunks, and a chunk may hold thousands of events.
+ */
+export function eventReader(see: (event: Buffer, fields: EventFields) => void): {
+  read(chunk: Buffer): void;
+  /** Nothing more comes: what is left is dropped. */
+  end(): void;
+} {
+  const begun = gathering();
+  const line = lineState();
+  const held = holding('servers');
+
+  function drop(): void {
+    begun.take();
+    held.end();
+  }
+
+  function finish(last: Buffer): void {
+    const event = begun.take(last);
+    held.end();
+    if (event.length > 0) see(event, fieldsIn(event));
+  }
+
+  return {
+    read(chunk) {
+      let from = 0;
+      for (let at = 0; at < chunk.length; at += 1) {
+        const ends = line.next(chunk[at] as number);
+        if (ends === 'here') {
+          finish(chunk.subarray(from, at + 1));
+          from = at + 1;
+        } else if (ends === 'before') {
+          finish(chunk.subarray(from, at));
+          from = at;
+        }
+      }
+      if (from === chunk.length) return;
+      const isShort = begun.size + chunk.length - from <= limits.messageBytes;
+      if (!isShort || !held.take(chunk.length - from)) throw new TooLong();
+      begun.add(chunk.subarray(from));
+    },
+    end: drop,
+  };
+}
+
+const LF = 10;
+const CR = 13;
+
+/** Tells where an event ends: after an empty line, however lines end. */
+function lineState(): { next(byte: number): 'here' | 'before' | undefined } {
+  let isEmpty = true;
+  /** The last line ended in CR, and what follows may be the LF that belongs to it. */
+  let isAfterCr = false;
+  /** An empty line ended in CR, and its LF may follow. */
+  let isEnding = false;
+
+  return {
+    next(byte) {
+      if (isEnding) {
+        isEnding = false;
+        if (byte === LF) return 'here';
+        start(byte);
+        return 'before';
+      }
+      if (byte === LF) {
+        const isEnd = isEmpty && !isAfterCr;
+        isAfterCr = false;
+        isEmpty = true;
+        return isEnd ? 'here' : undefined;
+      }
+      if (byte === CR && isEmpty) {
+        // Two in a row: lines end in CR alone.
+        if (isAfterCr) {
+          isAfterCr = false;
+          return 'here';
+        }
+        isEnding = true;
+        return undefined;
+      }
+      start(byte);
+      return undefined;
+    },
+  };
+
+  function start(byte: number): void {
+    isAfterCr = byte === CR;
+    isEmpty = isAfterCr;
+  }
+}
+
+const nothing: EventFields = { data: undefined, id: undefined, retryMs: undefined };
+const shortest = 'id:\n\n'.length;
+
+function fieldsIn(event: Buffer): EventFields {
+  if (event.length < shortest) return nothing;
+  const lines = event.toString().split(/\r\n|\n|\r/);
+  const valuesOf = (field: string) =>
+    lines
+      .filter((line) => line.startsWith(`${field}:`))
+      .map((line) => line.slice(field.length + 1).replace(/^ /, ''));
+  const data = valuesOf('data');
+  const retry = valuesOf('retry').at(-1) ?? '';
+  return {
+    data: data.length === 0 ? undefined : data.join('\n'),
+    id: valuesOf('id').at(-1),
+    retryMs: /^\d{1,6}$/.test(retry) ? Number(retry) : undefined,
+  };
+}

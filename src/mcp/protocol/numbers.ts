@@ -1,0 +1,70 @@
+// Numbers that JavaScript would round. In the args of a call they are told apart by their digits: two ids must not become
+// one call. In an answer they keep their digits, so that a replay names the same ids as the first answer did.
+
+import { isTooDeep } from '../../core/json-shape.ts';
+
+/** Few texts have a number that is worth a closer look. */
+const worthALook = /[\d.eE]{16}|\d[eE]/;
+
+export function mayRound(text: string): boolean {
+  return worthALook.test(text);
+}
+
+/** What `JSON.parse` gives, with `kept` of their digits in the place of such numbers. */
+export function parsedExactly(text: string, kept: (digits: string) => unknown): unknown {
+  const exact = (_name: string, value: unknown, { source = '' }: { readonly source?: string } = {}) =>
+    typeof value !== 'number' || isExact(value, source) ? value : kept(source);
+  return JSON.parse(text, exact);
+}
+
+function isExact(value: number, source: string): boolean {
+  if (Number.isSafeInteger(value) && /^-?\d+$/.test(source)) return true;
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return false;
+  const digits = significantDigits(source);
+  if (digits === 0 || String(value) === source) return true;
+  // So many digits fit into a double, but for the smallest.
+  return digits <= 15 && Number.isFinite(value) && Math.abs(value) > 1e-300;
+}
+
+/** How many there are from the first digit that is not 0 to the last one; in one pass, since a stranger chose the length. */
+function significantDigits(source: string): number {
+  let [digits, first, last] = [0, 0, 0];
+  for (const sign of source) {
+    if (sign === 'e' || sign === 'E') break;
+    if (sign < '0' || sign > '9') continue;
+    digits += 1;
+    if (sign === '0') continue;
+    first ||= digits;
+    last = digits;
+  }
+  return first === 0 ? 0 : last - first + 1;
+}
+
+/** An answer. Such a number is an object of its digits there, which the ledger keeps as it is. */
+export function answerIn(text: string): unknown {
+  if (isTooDeep(text)) return undefined;
+  try {
+    return mayRound(text) ? parsedExactly(text, numberOf) : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function numberOf(digits: string): object {
+  return Object.assign(Object.create(null), { [mark]: digits });
+}
+
+const mark = 'dev.semel/digits';
+
+/** As it is written. Newer than the compiler's own list of what JSON can do. */
+export const { rawJSON: rawNumber } = JSON as unknown as { rawJSON(digits: string): unknown };
+
+/** The same, to be written: its numbers as they came. */
+export function writable(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(writable);
+  if (typeof value !== 'object' || value === null) return value;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === null) return mark in value ? rawNumber(String(value[mark])) : value;
+  if (prototype !== Object.prototype) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, writable(member)]));
+}

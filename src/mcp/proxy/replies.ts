@@ -1,0 +1,105 @@
+// What the caller of a guarded tool gets: the server's own answer, the kept one, or what is known instead.
+
+import type { ErrorValue } from '../../core/errors.ts';
+import type { Answer } from '../../guard/index.ts';
+import type { ErrorMeaning } from '../policy/policies.ts';
+import { errorIn, type Reply, type RpcError, type ToolCall, type ToolResult } from '../protocol/messages.ts';
+import { metaNames } from './asked.ts';
+import { badParams, endedWords, type Finished, hasEnded, isTask, isTurnedAway, textOf } from './outcome.ts';
+
+/** To whoever had it run, the server's own answer, unchanged where it landed; to others what is known. */
+export function told(call: ToolCall, answer: Answer, said: Reply | undefined, errors: ErrorMeaning): Reply {
+  const { id, params } = call;
+  if (answer.ok) {
+    if (answer.line === undefined && said !== undefined) return said;
+    const result = answer.value as ToolResult;
+    const isReplayed = said === undefined;
+    // Whoever knows of tasks asks for this one's end, and reads nothing else.
+    const isHandle = isTask(result) && (params.task !== undefined || result.resultType === 'task');
+    return { jsonrpc: '2.0', id, result: withLine(result, isHandle ? undefined : answer.line, isReplayed) };
+  }
+  const own = said === undefined ? undefined : errorIn(said);
+  const error = {
+    ...answer.error,
+    ...adviceOn(call, said, answer.error, errors),
+  };
+  if (own !== undefined) return { jsonrpc: '2.0', id, error: withData(own, error) };
+  if (said !== undefined)
+    return {
+      jsonrpc: '2.0',
+      id,
+      result: marked(
+        (said as Finished).result,
+        error,
+        error.code === 'IN_DOUBT' ? inDoubtLine(error) : undefined,
+      ),
+    };
+  if (error.code === 'KEY_CONFLICT') return { jsonrpc: '2.0', id, error: conflict(error) };
+  const text = JSON.stringify(error);
+  return {
+    jsonrpc: '2.0',
+    id,
+    result: marked({ content: [{ type: 'text', text }], isError: true, resultType: 'complete' }, error),
+  };
+}
+
+const ofArgs = { correctiveAction: 'Nothing was done. Correct the arguments.' };
+const ofCause =
+  'Other arguments make another call, and it runs. Correct the cause by another tool of this server, then make the same call again: you are asked once more before it runs. If you can do neither: ';
+
+/** What the caller of this very call can do, where that is more than the ledger knows. */
+function adviceOn(
+  call: ToolCall,
+  said: Reply | undefined,
+  { code, correctiveAction, message }: ErrorValue,
+  errors: ErrorMeaning,
+): Pick<ErrorValue, 'correctiveAction'> | undefined {
+  if (said !== undefined && isOfArgs(call, said)) return ofArgs;
+  // A blind retry has no answer of the server, but the record has its words.
+  const isEnded = said === undefined ? message.includes(`(${endedWords}`) : hasEnded(said);
+  if (code !== 'IN_DOUBT' || errors !== 'ask' || !isEnded) return undefined;
+  return { correctiveAction: `${ofCause}${correctiveAction}` };
+}
+
+/** The server did not take the args: the same call would be turned away again. */
+function isOfArgs({ params }: ToolCall, said: Reply): boolean {
+  const error = errorIn(said);
+  return error === undefined
+    ? isTurnedAway(params.name, textOf((said as Finished).result))
+    : error.code === badParams;
+}
+
+function withLine(result: ToolResult, line: string | undefined, isReplayed: boolean): ToolResult {
+  return {
+    ...result,
+    ...(line === undefined ? {} : { content: [...(result.content ?? []), { type: 'text', text: line }] }),
+    ...(isReplayed ? { _meta: { ...result._meta, [metaNames.replayed]: true } } : {}),
+  };
+}
+
+function marked(result: ToolResult, error: ErrorValue, line?: string): ToolResult {
+  const content = result.content ?? [];
+  return {
+    ...result,
+    content: line === undefined ? content : [...content, { type: 'text', text: line }],
+    _meta: { ...result._meta, [metaNames.error]: error },
+  };
+}
+
+function inDoubtLine({ correctiveAction }: ErrorValue): string {
+  return `It may have had an effect before it failed, so the same call is not run again at once. ${correctiveAction}`;
+}
+
+function withData(rpc: RpcError, error: ErrorValue): RpcError {
+  const data = rpc.data === undefined ? {} : typeof rpc.data === 'object' ? rpc.data : { detail: rpc.data };
+  return { ...rpc, data: { ...data, [metaNames.error]: error } };
+}
+
+/** As SEP-3182 has it. */
+function conflict(error: ErrorValue): RpcError {
+  return {
+    code: -32602,
+    message: error.message,
+    data: { type: 'idempotency_key_conflict', [metaNames.error]: error },
+  };
+}

@@ -1,0 +1,93 @@
+// How a row looks once an attempt, a verdict or late news has ended what was under way.
+
+import type { News, Row, StoredResult } from './record.ts';
+import type { SettleRequest } from './requests.ts';
+import { expiryOf, quietAfter, type Time } from './state.ts';
+
+export const noValue: StoredResult = { text: null, omitted: 'no value was reported', remoteRef: null };
+
+/**
+ * A fenced attempt's success ends it. The token goes with the success, so that the same news asked again is not
+ * taken for a second effect.
+ */
+export function landedBy(row: Row, news: News, time: Time): Row {
+  return { ...succeed(row, news.result, time), token: news.token, news };
+}
+
+export function succeed(row: Row, result: StoredResult | null, time: Time): Row {
+  return {
+    ...ended(row, time),
+    status: 'succeeded',
+    doubtSince: null,
+    result: result ?? noValue,
+    error: null,
+    prepared: null,
+    quietAt: null,
+    tailMs: 0,
+    expiresAt: expiryOf(row, 'success', time),
+    // The windows have become an instant; only whether the key stays for good is still asked.
+    retention: row.retention && {
+      windowMs: 0,
+      failureWindowMs: 0,
+      keep: row.retention.keep,
+      periodEndsAt: null,
+    },
+  };
+}
+
+export function fail(row: Row, request: SettleRequest, time: Time): Row {
+  return {
+    ...ended(row, time),
+    status: 'failed',
+    error: request.error,
+    expiresAt: expiryOf(row, 'failure', time),
+  };
+}
+
+export function release(row: Row, request: Pick<SettleRequest, 'error'>, time: Time): Row {
+  return {
+    ...ended(row, time),
+    status: 'released',
+    error: request.error,
+    expiresAt: expiryOf(row, 'failure', time),
+  };
+}
+
+/** Nobody knows. Also the ending of an attempt that is sure of itself, where an earlier one is not accounted for. */
+export function doubt(
+  row: Row,
+  request: Pick<SettleRequest, 'error' | 'result'> & Partial<Pick<SettleRequest, 'outcome' | 'found'>>,
+  time: Time,
+): Row {
+  // One that cannot tell, and did more than ask, may have sent something before it crossed the line.
+  const maySend = row.dispatched || (request.outcome === 'unknown' && request.found === false);
+  return {
+    ...ended(row, time),
+    status: 'unknown',
+    doubtSince: row.doubtSince ?? row.fence,
+    error: request.error ?? row.error,
+    // What the provider called it helps to find out.
+    result: request.result ?? row.result,
+    // The attempt has reported its end, so it sends nothing more: what may still be on its way is the tail.
+    quietAt: maySend ? quietAfter(row.tailMs, earlierQuiet(row), time) : row.quietAt,
+    expiresAt: null,
+  };
+}
+
+/** An attempt went on sending until now, and perhaps goes on. */
+export function quietAgain(row: Row, { error }: Pick<SettleRequest, 'error'>, time: Time): Row {
+  const waitMs = error === null ? Math.max(row.tailMs, goesOnMs) : row.tailMs;
+  return { ...row, quietAt: quietAfter(waitMs, row.quietAt, time) };
+}
+
+/** One that still runs says so at a third of this, or of its tail where that is longer. */
+export const goesOnMs = 30_000;
+
+/** With an earlier attempt unaccounted for, its own waiting time stands. */
+function earlierQuiet(row: Row): number | null {
+  return row.doubtSince === null ? null : row.quietAt;
+}
+
+function ended(row: Row, time: Time): Row {
+  return { ...row, leaseBoot: null, leaseUntil: null, settledAt: time.wall, updatedAt: time.wall };
+}

@@ -1,0 +1,119 @@
+// One intent under several forms of its key: while a deployment rolls, some workers have the former contract and some the
+// new one. They meet on one record because a claim first leaves a link under every earlier form of its key. The link is
+// written before the claim, so a worker that dies in between leaves one that leads nowhere, which stops nobody.
+
+import { formOf, lossOf } from './claim.ts';
+import type { Retention, Row } from './record.ts';
+import type { Asking, ClaimRequest } from './requests.ts';
+import { isExpired, type Time } from './state.ts';
+
+/** The keys that a claim looks at: its own, newer ones that links led to, and earlier ones, in this order. */
+export interface Forms {
+  readonly keys: readonly string[];
+  readonly newer: readonly string[];
+}
+
+export type FormStep =
+  /** The rows under these newer keys have to be seen first. */
+  | { readonly kind: 'look'; readonly newer: readonly string[] }
+  /** This earlier form does not lead to the record yet. */
+  | { readonly kind: 'link'; readonly form: number; readonly to: string }
+  /** The claim acts on this form; `row` is its record, if it has one. */
+  | { readonly kind: 'claim'; readonly form: number; readonly row: Row | undefined };
+
+/** A look has neither token nor retention, and writes no links. */
+type FormAsking = Asking & Partial<Pick<ClaimRequest, 'token' | 'retention'>>;
+
+export function formsOf({ key, olderKeys }: Asking, newer: readonly string[] = []): Forms {
+  return { keys: [key, ...newer, ...olderKeys], newer };
+}
+
+export function isLink(row: Row | undefined): boolean {
+  return row !== undefined && row.movedTo !== null;
+}
+
+/**
+ * Links are followed from the claim's own key only. An earlier form may stand for several intents of the new one: there a
+ * link may tell of another intent, and only a record decides.
+ */
+export function nextStep(
+  { keys, newer }: Forms,
+  rows: readonly (Row | undefined)[],
+  asking: FormAsking,
+  time: Time,
+): FormStep {
+  const links = rows[0]?.movedTo ?? [];
+  if (links.some((key) => !keys.includes(key))) return { kind: 'look', newer: links };
+  // The link that led to a newer key may be gone by now.
+  const isCut = (index: number) =>
+    index > 0 && index <= newer.length && !links.includes(keys[index] as string);
+  const records = rows.map((row, index) => (isLink(row) || isCut(index) ? undefined : row));
+  // A token claims once: a copy of a claim that comes late meets the record that the claim was about.
+  const own = asking.token === undefined ? -1 : records.findIndex((row) => row?.token === asking.token);
+  const form = own >= 0 ? own : formOf(records, time);
+  const to = keys[form] as string;
+  const step: FormStep = { kind: 'claim', form, row: records[form] };
+  // Losing changes nothing. A claim that is asked again, or for one generation, comes after one that has left its links.
+  if (own >= 0 || asking.generation !== null || lossOf(step.row, asking, time) !== undefined) return step;
+  for (let index = 1 + newer.length; index < keys.length; index += 1) {
+    const record = records[index];
+    const isLive = record !== undefined && !isExpired(record, time);
+    if (index === form || isLive || leadsTo(rows[index], to, asking, time)) continue;
+    return { kind: 'link', form: index, to };
+  }
+  return step;
+}
+
+/** The link is there, and will be for as long as the record that is about to be claimed. */
+function leadsTo(row: Row | undefined, key: string, { retention }: FormAsking, time: Time): boolean {
+  if (row?.status !== 'released' || row.movedTo?.includes(key) !== true) return false;
+  if (row.expiresAt === null || retention === undefined) return true;
+  const neededUntil = linkExpiry(retention, time);
+  return neededUntil !== null && row.expiresAt >= neededUntil - longerMs / 2;
+}
+
+/** By a wrong clock a link might go before the record that it leads to: it then stays. */
+function linkExpiry({ keep, windowMs, periodEndsAt }: Retention, time: Time): number | null {
+  if (keep || !time.steady) return null;
+  return Math.max(time.wall, periodEndsAt ?? 0) + windowMs + longerMs;
+}
+
+/** An earlier form may stand for many new keys. Those claimed last are kept: any one that stands stops the old worker. */
+const mostLinks = 32;
+/** A link outlives the record that it leads to, which may be in doubt for a while. */
+const longerMs = 30 * 24 * 3_600_000;
+
+/**
+ * It looks like a free record, so that code that lists or prunes records needs to know nothing of links. Rows are born
+ * running, as stores expect, and without a lease: the next step closes it.
+ */
+export function linked(
+  row: Row | undefined,
+  key: string,
+  to: string,
+  request: ClaimRequest,
+  time: Time,
+  floor: number,
+): Row {
+  const fence = Math.max(floor, row?.fence ?? 0) + 1;
+  const { namespace, version, effect, owner } = request;
+  const message = `Claimed under a newer form of its contract: ${to}`;
+  return {
+    ...{ namespace, key, generation: fence, fence, keyFence: fence, token: 'link', version, effect, owner },
+    ...{
+      status: row === undefined ? 'running' : 'released',
+      doubtSince: null,
+      dispatched: false,
+      attempts: 0,
+      crashes: 0,
+      keyed: false,
+    },
+    ...{ fingerprint: null, leaseBoot: null, leaseUntil: null, retention: null, args: null, prepared: null },
+    ...{ content: null, result: null, news: null, error: { code: 'NOT_LANDED', message, retriable: true } },
+    ...{ createdAt: time.wall, updatedAt: time.wall, settledAt: time.wall },
+    expiresAt: linkExpiry(request.retention, time),
+    ...{ firstDispatchedAt: null, lastDispatchedAt: null, quietAt: null, tailMs: 0, notAfter: null },
+    ...{ conversation: null, turn: null, toolCallId: null, run: null, again: null, caller: null },
+    movedTo: [...(row?.movedTo ?? []).filter((each) => each !== to), to].slice(-mostLinks),
+  };
+}

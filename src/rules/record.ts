@@ -1,0 +1,139 @@
+// The one record: what is kept of a key, how it looks from outside, and the exceptional part of its history.
+
+import type { Effect, Status } from '../core/words.ts';
+
+/** How long a settled record answers for its key. Fixed at claim, so that settling needs no contract. */
+export interface Retention {
+  readonly windowMs: number;
+  readonly failureWindowMs: number;
+  /** `per: 'ever'`: the result goes after the window, the key stays for good. */
+  readonly keep: boolean;
+  /** Where the intent has a calendar period: the window starts at its end. */
+  readonly periodEndsAt: number | null;
+}
+
+export interface RecordError {
+  readonly code: string;
+  readonly message: string;
+  readonly retriable: boolean;
+}
+
+/** What an attempt that succeeded leaves behind. */
+export interface StoredResult {
+  /** The encoded value, or null where it was omitted. */
+  readonly text: string | null;
+  /** Why there is no value: not storable, too large, or only a reference was wanted. */
+  readonly omitted: string | null;
+  /** The provider's own id for what landed. */
+  readonly remoteRef: string | null;
+}
+
+/** A success that was reported by an attempt that no longer held the key. */
+export interface News {
+  readonly token: string;
+  readonly fence: number;
+  /** It was found by a verifier, not done by this attempt. */
+  readonly found: boolean;
+  readonly result: StoredResult;
+}
+
+/** Everything a store keeps of one key. Instants are the store's wall clock in milliseconds. */
+export interface Row {
+  readonly namespace: string;
+  readonly key: string;
+  readonly generation: number;
+  readonly fence: number;
+  /** Names the key that goes to the provider: the generation, until a verdict asks for a fresh one. */
+  readonly keyFence: number;
+  /** Of the claim or act that last changed hands; it closes every token before it. */
+  readonly token: string;
+  readonly status: Status;
+  /** The lowest fence of an attempt that was dispatched and never accounted for; null: no doubt. */
+  readonly doubtSince: number | null;
+  /** The attempt at this fence has crossed the line. */
+  readonly dispatched: boolean;
+  readonly attempts: number;
+  /** Takeovers in a row of attempts that died before the line. */
+  readonly crashes: number;
+  readonly version: string;
+  readonly effect: Effect;
+  /** The target honours our key, and every dispatch that is not accounted for carried it: a second is no second effect. */
+  readonly keyed: boolean;
+  /** Null for derived keys, whose digest already holds the identity. */
+  readonly fingerprint: string | null;
+  readonly owner: string;
+  readonly leaseBoot: string | null;
+  readonly leaseUntil: number | null;
+  readonly retention: Retention | null;
+  readonly args: string | null;
+  readonly prepared: string | null;
+  /** One short digest per content field of the first dispatched wording. */
+  readonly content: string | null;
+  readonly result: StoredResult | null;
+  readonly error: RecordError | null;
+  /** A fenced attempt's success that arrived while another attempt was running. */
+  readonly news: News | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly settledAt: number | null;
+  readonly expiresAt: number | null;
+  readonly firstDispatchedAt: number | null;
+  readonly lastDispatchedAt: number | null;
+  /** From here on "not landed" may be believed of every attempt so far. */
+  readonly quietAt: number | null;
+  /** The contract's `verifyAfter`: how long after an attempt's end "not landed" has to wait. */
+  readonly tailMs: number;
+  readonly notAfter: number | null;
+  readonly conversation: string | null;
+  readonly turn: string | null;
+  readonly toolCallId: string | null;
+  readonly run: string | null;
+  /** Why it was done once more on purpose. */
+  readonly again: string | null;
+  /** A digest of whose call it is: the record answers no other caller. Null: the program named none. */
+  readonly caller: string | null;
+  /** Not null: not a record, but a link. Workers with a newer form of the contract claimed this intent under these keys. */
+  readonly movedTo: readonly string[] | null;
+}
+
+/** A row as it stood at one moment of the store's clock, without the token. */
+export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news' | 'movedTo'> {
+  readonly contract: string;
+  /** By a clock that could be trusted; else 0. */
+  readonly readAt: number;
+  /** Running, lease over. */
+  readonly lapsed: boolean;
+  /** Unknown, or lapsed with the attempt dispatched or doubt set. */
+  readonly inDoubt: boolean;
+  /** How long a holder that is dead now would go on blocking. */
+  readonly leaseLeftMs: number;
+  /** Its window is over: it no longer answers for its key. */
+  readonly expired: boolean;
+  /** How long until "not landed" may be believed; Infinity while the clock cannot be trusted. */
+  readonly quietInMs: number;
+}
+
+/** The exceptional part of a record's history; the ordinary part is in the record itself. */
+export type EventType =
+  | 'takeover'
+  | 'fenced'
+  | 'lateNews'
+  | 'duplicate'
+  | 'contradiction'
+  | 'cleared'
+  | 'resolved'
+  | 'poisoned'
+  | 'replayed'
+  | 'conflict'
+  | 'observed'
+  | 'noted';
+
+export interface StoreEvent {
+  readonly at: number;
+  readonly namespace: string;
+  readonly key: string;
+  readonly generation: number;
+  readonly fence: number;
+  readonly type: EventType;
+  readonly detail: Readonly<Record<string, unknown>>;
+}

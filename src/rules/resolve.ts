@@ -1,0 +1,135 @@
+// A person's (or their program's) recorded acts: verdicts about a record in doubt, and the two acts on settled
+// ones. Each compares what was looked at with what is there, takes the next fence, and is in the history.
+
+import { doubt, landedBy, release, succeed } from './endings.ts';
+import type { Row } from './record.ts';
+import type { ResolveAnswer, ResolveRefusal, ResolveRequest } from './requests.ts';
+import {
+  event,
+  expiryOf,
+  forgotten,
+  isExpired,
+  isInDoubt,
+  isSettled,
+  quietInMs,
+  type Step,
+  type Time,
+  unchanged,
+  view,
+} from './state.ts';
+
+export function resolve(row: Row | undefined, request: ResolveRequest, time: Time): Step<ResolveAnswer> {
+  if (row?.token === request.token) return unchanged({ ok: true, record: view(row, time) });
+  // A link is not a record.
+  const refusal = row === undefined || row.movedTo !== null ? 'gone' : refusalOf(row, request, time);
+  if (row === undefined || refusal !== undefined) {
+    return unchanged({ ok: false, why: refusal ?? 'gone', record: row && view(row, time) });
+  }
+  if (row.news !== null && row.status === 'running') {
+    // No verdict speaks against a success that is on file, and whoever ran beside it is fenced.
+    const settled = landedBy(row, row.news, time);
+    return {
+      row: settled,
+      answer: { ok: false, why: 'settled', record: view(settled, time) },
+      events: [event(settled, time, 'lateNews', { fence: row.news.fence, instead: request.act.type })],
+    };
+  }
+  const acted: Row = {
+    ...act(row, request, time),
+    fence: row.fence + 1,
+    token: request.token,
+    // Nothing crosses the line at an act's own fence.
+    dispatched: false,
+  };
+  const detail = {
+    act: request.act.type,
+    by: request.by,
+    ...(request.login === undefined ? {} : { login: request.login }),
+    note: request.note,
+    force: request.force,
+    before: {
+      status: row.status,
+      fence: row.fence,
+      doubtSince: row.doubtSince,
+      dispatchedAt: row.lastDispatchedAt,
+    },
+    ...(request.act.type === 'abandon' ? { reason: request.act.reason } : {}),
+  };
+  return {
+    row: acted,
+    answer: { ok: true, record: view(acted, time) },
+    events: [event(acted, time, 'resolved', detail)],
+  };
+}
+
+function refusalOf(row: Row, request: ResolveRequest, time: Time): ResolveRefusal | undefined {
+  if (row.fence !== request.seen.fence || row.lastDispatchedAt !== request.seen.dispatchedAt) return 'stale';
+  const { act, force } = request;
+  if (act.type === 'forget') return isSettled(row) ? undefined : 'not settled';
+  if (act.type === 'reopen') {
+    // It no longer answers for its key: by now another record may, under another form of the key.
+    if (isExpired(row, time)) return 'gone';
+    return row.status === 'failed' ? undefined : 'not failed';
+  }
+  if (act.type === 'died') return row.status === 'running' ? undefined : 'not running';
+  // Freed to run again, it is still an open question: whoever said so may think better of it.
+  const toRunAgain = row.status === 'released' && row.doubtSince !== null;
+  if (isInDoubt(row, time) || toRunAgain) {
+    // Whoever looked before it was quiet may have missed what landed since, however late the verdict arrives.
+    const then = { ...time, wall: Math.min(time.wall, request.decidedAt) };
+    return act.type === 'notLanded' && !force && quietInMs(row, then) > 0 ? 'early' : undefined;
+  }
+  if (row.status === 'running') return force ? undefined : 'running';
+  return 'settled';
+}
+
+function act(row: Row, { act }: ResolveRequest, time: Time): Row {
+  switch (act.type) {
+    case 'landed':
+      return succeed(row, act.result, time);
+    case 'notLanded':
+      return { ...release(row, { error: row.error }, time), doubtSince: null };
+    case 'runAgain':
+      // The doubt stays: a later "connection refused" must not turn it into "did not land".
+      return {
+        ...release(row, { error: row.error }, time),
+        doubtSince: row.doubtSince ?? row.fence,
+        expiresAt: null,
+      };
+    case 'abandon':
+      // It may have landed, so it answers for its key as long as a success would.
+      return {
+        ...release(
+          row,
+          {
+            error: { code: 'FAILED', message: `Given up, may have landed: ${act.reason}`, retriable: false },
+          },
+          time,
+        ),
+        status: 'failed',
+        doubtSince: row.doubtSince ?? row.fence,
+        // Where the key stays for good its words stay too: reopened, it must be sent as it was.
+        expiresAt: row.retention?.keep === true ? null : expiryOf(row, 'success', time),
+      };
+    case 'died': {
+      const mayHaveLanded = row.dispatched || row.doubtSince !== null;
+      const error = { code: 'DIED', message: 'The process that ran it died.', retriable: false };
+      return mayHaveLanded ? doubt(row, { error, result: null }, time) : release(row, { error }, time);
+    }
+    case 'forget':
+      return { ...row, updatedAt: time.wall, retention: null, expiresAt: forgotten };
+    case 'reopen':
+      // What was given up goes back to being an open question. What was refused is free again, under a new key,
+      // since a provider may go on replaying its refusal under the old one.
+      return row.doubtSince === null
+        ? {
+            ...release(row, { error: row.error }, time),
+            keyFence: row.fence + 1,
+            crashes: 0,
+            // Under the fresh key nothing was sent yet, so what was refused may be worded anew.
+            lastDispatchedAt: null,
+            prepared: null,
+          }
+        : { ...row, status: 'unknown', updatedAt: time.wall, settledAt: null, expiresAt: null };
+  }
+}

@@ -1,0 +1,122 @@
+// The raw side of a store that loads and saves rows synchronously: memory and SQLite.
+
+import {
+  beginFilling,
+  checkFilling,
+  filled,
+  givenUp,
+  type Standing,
+  sealed,
+  unsealed,
+} from '../move/ledger-state.ts';
+import {
+  type About,
+  type Name,
+  type Raw,
+  type RawPage,
+  type RawRecord,
+  rawOf,
+  rowFrom,
+} from '../move/raw.ts';
+import type { Backend, Transaction } from './local-store.ts';
+
+export interface RawBackend extends Pick<Backend, 'list' | 'history' | 'namespaces' | 'peek'> {
+  /** How people call it. */
+  where(): string;
+  /** Opens it, also where its standing refuses everybody else. */
+  open(): Promise<unknown>;
+  /** One durable step under the lock, whatever the standing. */
+  transact<T>(work: (transaction: Transaction, standing: StandingTable) => T): Promise<T>;
+  about(): Omit<About, keyof Standing | 'floor'>;
+}
+
+/** As it is stored. */
+export interface StandingTable {
+  read(): Standing & { readonly floor: number };
+  set(standing: Standing): void;
+}
+
+const openStatuses = ['running', 'unknown'] as const;
+
+export function localRaw(backend: RawBackend): Raw {
+  const stand = (change: (standing: Standing) => Standing) =>
+    inOpen(() => backend.transact((_, table) => table.set(change(table.read()))));
+
+  return {
+    about: () =>
+      inOpen(async () => {
+        const { incarnation, movedTo, cameFrom, filling, floor } = await backend.transact((_, table) =>
+          table.read(),
+        );
+        return { ...backend.about(), incarnation, movedTo, cameFrom, filling, floor };
+      }),
+    page: ({ openOnly, after, limit }) => inOpen(async () => pageOf(openOnly, after, limit)),
+    find: (names) => inOpen(async () => names.map(found)),
+    probe: () => inOpen(() => backend.transact((_, table) => table.set(table.read()))),
+
+    seal: (to) => stand((standing) => sealed(standing, to, backend.where())),
+    unseal: () => stand(unsealed),
+    fill: (from) =>
+      stand((standing) => beginFilling(standing, from, backend.about().records === 0, backend.where())),
+    finish: (from) => stand((standing) => filled(standing, from, backend.where())),
+    abandon: (from) => stand((standing) => givenUp(standing, from)),
+
+    write: (from, { put = [], remove = [], floor = 0 }) =>
+      inOpen(() =>
+        backend.transact((transaction, table) => {
+          checkFilling(table.read(), from, backend.where());
+          transaction.raiseFloor(floor);
+          for (const name of remove) drop(transaction, name);
+          for (const record of put) {
+            transaction.put(rowFrom(record, transaction.time));
+            transaction.dropEvents(record.row);
+            for (const event of record.events) transaction.note(event);
+          }
+        }),
+      ),
+  };
+
+  async function inOpen<T>(question: () => Promise<T>): Promise<T> {
+    await backend.open();
+    return question();
+  }
+
+  function found({ namespace, key }: Name): RawRecord | undefined {
+    const { row, time } = backend.peek(namespace, key);
+    return row && rawOf(row, backend.history(namespace, key), time);
+  }
+
+  function pageOf(openOnly: boolean, after: string | undefined, limit: number): RawPage {
+    const [from, status, key] = after === undefined ? [] : (JSON.parse(after) as [string, number, string]);
+    const statuses = openOnly ? openStatuses : [undefined];
+    const names = backend.namespaces();
+    const start = from === undefined ? 0 : names.indexOf(from);
+    const left = start < 0 ? names.filter((name) => name > (from as string)) : names.slice(start);
+    for (const namespace of left) {
+      for (const [nth, wanted] of statuses.entries()) {
+        const isCurrent = namespace === from;
+        if (isCurrent && nth < (status as number)) continue;
+        const { rows, time } = backend.list({
+          namespace,
+          limit,
+          ...(wanted === undefined ? {} : { status: wanted }),
+          ...(isCurrent && nth === status ? { after: key as string } : {}),
+        });
+        const last = rows.at(-1);
+        if (last === undefined) continue;
+        return {
+          records: rows.map((row) => rawOf(row, backend.history(row.namespace, row.key), time)),
+          next: JSON.stringify([namespace, nth, last.key]),
+        };
+      }
+    }
+    return { records: [], next: undefined };
+  }
+}
+
+function drop(transaction: Transaction, { namespace, key }: Name): void {
+  const row = transaction.get(namespace, key);
+  if (row === undefined) return;
+  transaction.remove(row);
+  transaction.dropEvents(row);
+}
