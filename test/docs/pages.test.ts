@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type AttemptContext, errorCodes, eventNames, type Receipt, retryOf } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { referencePage } from '../../scripts/cli-docs.ts';
@@ -170,6 +170,18 @@ test('ARCHITECTURE.md shows every folder of src, and none that is not there', ()
   expect(sorted(shown)).toEqual(sorted(folders));
   const named = [...text.matchAll(/`(src\/[\w./-]+\.ts)`/g)].map(([, path]) => path!);
   expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+test('a bare file name in ARCHITECTURE.md lies beside the last path before it in its row', () => {
+  const table = readPage('ARCHITECTURE.md').text.split('## Where each thing lives')[1] ?? '';
+  const missing = table.split('\n').flatMap((row) => {
+    let folder = '.';
+    return [...row.matchAll(/`([\w./-]+\.(?:ts|json))`/g)].flatMap(([, path]) => {
+      if (path!.startsWith('src/')) folder = dirname(path!);
+      return existsSync(join(root, folder, basename(path!))) ? [] : [path!];
+    });
+  });
+  expect(missing).toEqual([]);
 });
 
 test('decisions are numbered without gaps, by file and by title', () => {
