@@ -25,6 +25,11 @@ export const limits = {
   combiningMarks: 30,
   /** Objects and lists in the args of one call. */
   argsContainers: 500_000,
+  /**
+   * Members that are looked at while one call's args are tried out for defaults of the schema. Beyond it, all identity fields
+   * are in the key. Counted, not timed: every process must come to the same key.
+   */
+  trialMembers: 400_000,
   /** How long a peer may leave what was sent to it unread before it is disconnected. */
   unreadMs: 30_000,
   /** Calls of one client that are not answered yet. */

@@ -5,7 +5,15 @@
 
 import type { FieldLists } from '../core/contract.ts';
 import { type Steps, stepsTo } from '../core/identity.ts';
-import { attempt, type Moving, type Reduced, reduce, type Try, valueIn } from './schema-reduce.ts';
+import {
+  attempt,
+  type Moving,
+  type Reduced,
+  reduce,
+  TooManyTrials,
+  type Try,
+  valueIn,
+} from './schema-reduce.ts';
 import { at, deepest, type Fields, isFields, isWithin, placed, same } from './schema-trials.ts';
 
 export interface SchemaDefaults {
@@ -15,6 +23,8 @@ export interface SchemaDefaults {
   readonly fresh: readonly Steps[];
   /** Args that decide how others are tried, or that no trial could replace: all that is filled in is identity. */
   readonly stuck: readonly Steps[];
+  /** The args have too many members to be tried out: all that is filled in is identity. */
+  readonly isTooMuch?: true;
 }
 
 /** By trials of this call alone: every process must come to the same key. */
@@ -79,8 +89,13 @@ export function schemaDefaults(
 
   return async (lists) => {
     const fields = fieldsIn(output, lists);
-    const reduced = await trial(fields);
-    return reduced === undefined ? nothing : defaultsBy(reduced, fields, lists);
+    try {
+      const reduced = await trial(fields);
+      return reduced === undefined ? nothing : await defaultsBy(reduced, fields, lists);
+    } catch (error) {
+      if (error instanceof TooManyTrials) return { ...nothing, isTooMuch: true };
+      throw error;
+    }
   };
 }
 

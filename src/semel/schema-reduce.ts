@@ -2,8 +2,9 @@
 // required ones are constants, and what changes with another constant is noted.
 
 import type { Steps } from '../core/identity.ts';
+import { limits } from '../core/limits.ts';
 import type { SchemaIssue, SchemaResult } from '../core/standard-schema.ts';
-import { at, constantsFor, deepest, type Fields, isFields, placed, same } from './schema-trials.ts';
+import { at, constantsFor, deepest, type Fields, isFields, placed, same, without } from './schema-trials.ts';
 
 export type Try = (input: unknown) => Promise<SchemaResult<unknown>>;
 
@@ -47,21 +48,30 @@ export async function reduce(validate: Try, input: Fields, output: Fields): Prom
     return undefined;
   }
 
+  /** An object keeps its place, so that what is inside can be compared, unless the schema makes it of nothing. */
+  function isContainer(steps: Steps): boolean {
+    return isFields(at(base, steps)) && isFields(at(output, steps)) && steps.length < deepest;
+  }
+
+  function mayLeaveOut(steps: Steps, filled: unknown): boolean {
+    return !isContainer(steps) || same(at(filled, steps), at(output, steps)) === true;
+  }
+
+  /** In one order, whatever the order of the args. */
+  async function reduceMembers(steps: Steps, members: Fields): Promise<void> {
+    const isTaken = async (names: readonly string[]) => {
+      const mayTake = (filled: unknown) => names.every((name) => mayLeaveOut([...steps, name], filled));
+      return (await takes(without(base, steps, names), mayTake)) === undefined;
+    };
+    for (const name of await leftOf(Object.keys(members).sort(), isTaken)) await reduceAt([...steps, name]);
+  }
+
   async function reduceAt(steps: Steps): Promise<void> {
     const value = at(base, steps);
     if (value === undefined) return;
-    const made = at(output, steps);
-    // An object keeps its place, so that what is inside can be compared, unless the schema makes it of nothing.
-    const isContainer = isFields(value) && isFields(made) && steps.length < deepest;
-    const refusal = await takes(
-      placed(base, steps, undefined),
-      (filled) => !isContainer || same(at(filled, steps), made) === true,
-    );
+    const refusal = await takes(placed(base, steps, undefined), (filled) => mayLeaveOut(steps, filled));
     if (refusal === undefined) return;
-    if (isContainer) {
-      for (const name of Object.keys(value).sort()) await reduceAt([...steps, name]);
-      return;
-    }
+    if (isContainer(steps)) return reduceMembers(steps, value as Fields);
     const others = await replace(steps, value);
     if (others === undefined) stuck.push(steps);
     else replaced.push({ steps, isTied: !isAbout(refusal, steps), ...others });
@@ -90,11 +100,13 @@ export async function reduce(validate: Try, input: Fields, output: Fields): Prom
     const isList = Array.isArray(value);
     let lean = isList ? value[0] : value;
     if (!isFields(lean)) return lean;
-    for (const name of Object.keys(lean).sort()) {
-      const less = placed(lean, [name], undefined);
+    const isTaken = async (names: readonly string[]) => {
+      const less = without(lean, [], names);
       const result = await attempt(validate, placed(base, steps, isList ? [less] : less));
       if (result.issues === undefined) lean = less;
-    }
+      return result.issues === undefined;
+    };
+    for (const name of await leftOf(Object.keys(lean).sort(), isTaken)) await isTaken([name]);
     return lean;
   }
 
@@ -118,12 +130,32 @@ export async function reduce(validate: Try, input: Fields, output: Fields): Prom
     return alternativesIn(issues);
   }
 
-  // In one order, whatever the order of the args.
-  for (const name of Object.keys(input).sort()) await reduceAt([name]);
+  await reduceMembers([], input);
   // What is made up for each call shows only in a second trial.
   if (base === input) filledIn = valueIn(await attempt(validate, input));
   const moving = await Promise.all(replaced.map(async (each) => ({ ...each, moves: await movesOf(each) })));
   return { base, filledIn, stuck, moving };
+}
+
+/** So many members are left out one by one; of more, as many at once as the schema lets go. */
+const mostOneByOne = 100;
+
+/** Those that cannot be left out in bulk. A client can send thousands of members that the schema does not even name. */
+async function leftOf(
+  names: readonly string[],
+  isTaken: (names: readonly string[]) => Promise<boolean>,
+): Promise<readonly string[]> {
+  if (names.length <= mostOneByOne) return names;
+  const left: string[] = [];
+  const drop = async (some: readonly string[]): Promise<void> => {
+    if (await isTaken(some)) return;
+    if (some.length === 1) return void left.push(some[0] as string);
+    const half = some.length >> 1;
+    await drop(some.slice(0, half));
+    await drop(some.slice(half));
+  };
+  await drop(names);
+  return left;
 }
 
 /** The words in quotation marks. */
@@ -136,9 +168,32 @@ export function alternativesIn(issues: readonly SchemaIssue[]): readonly string[
 export async function attempt(validate: Try, input: unknown): Promise<SchemaResult<unknown>> {
   try {
     return await validate(input);
-  } catch {
+  } catch (error) {
+    if (error instanceof TooManyTrials) throw error;
     return { issues: [] };
   }
+}
+
+/** These args cannot be tried out in a reasonable time. */
+export class TooManyTrials extends Error {
+  override readonly name = 'TooManyTrials';
+}
+
+/** The trials for one call. Each costs as much as the call has members, and a client chooses how many it has. */
+export function bounded(validate: Try, input: unknown): Try {
+  const cost = 10 + membersIn(input, 0);
+  let left = limits.trialMembers;
+  return (trial) => {
+    left -= cost;
+    if (left < 0) throw new TooManyTrials();
+    return validate(trial);
+  };
+}
+
+function membersIn(value: unknown, depth: number): number {
+  if (typeof value !== 'object' || value === null || depth > deepest) return 0;
+  const members = Object.values(value);
+  return members.reduce((sum: number, member) => sum + membersIn(member, depth + 1), members.length);
 }
 
 export function valueIn(result: SchemaResult<unknown>): unknown {

@@ -3,8 +3,16 @@
 // what is filled in depends on which args are given, each call is tried out by itself.
 
 import type { SchemaIssue, SchemaResult, StandardSchema } from '../core/standard-schema.ts';
-import { alternativesIn, attempt, type Reduced, reduce, type Try } from './schema-reduce.ts';
-import { constantsFor, deepest, isFields, placed } from './schema-trials.ts';
+import {
+  alternativesIn,
+  attempt,
+  bounded,
+  type Reduced,
+  reduce,
+  TooManyTrials,
+  type Try,
+} from './schema-reduce.ts';
+import { constantsFor, deepest, type Fields, isFields, placed } from './schema-trials.ts';
 
 /** Undefined: each call by itself. A promise only for the first call of a shape. */
 export type Shared = Reduced | undefined;
@@ -12,10 +20,12 @@ export type Shared = Reduced | undefined;
 const known = new WeakMap<StandardSchema, Map<string, Shared | Promise<Shared>>>();
 /** Of one schema. Past that they are learned anew: what a shape gives does not depend on when it was learned. */
 const mostShapes = 100;
+/** A client chooses the names of args; longer shapes are not kept. */
+const longestShape = 10_000;
 
 export function sharedTrial(schema: StandardSchema, validate: Try, input: unknown): Shared | Promise<Shared> {
   const shape = isFields(input) ? shapeOf(input, 0) : undefined;
-  if (shape === undefined) return undefined;
+  if (shape === undefined || shape.length > longestShape) return undefined;
   let shapes = known.get(schema);
   if (shapes === undefined || shapes.size > mostShapes) {
     shapes = new Map();
@@ -23,10 +33,15 @@ export function sharedTrial(schema: StandardSchema, validate: Try, input: unknow
   }
   if (shapes.has(shape)) return shapes.get(shape);
   const kept = shapes;
-  const learning = learn(validate, input).then((shared) => {
-    kept.set(shape, shared);
-    return shared;
-  });
+  const learning = learn(bounded(validate, input), input)
+    .catch((error: unknown) => {
+      if (error instanceof TooManyTrials) return undefined;
+      throw error;
+    })
+    .then((shared) => {
+      kept.set(shape, shared);
+      return shared;
+    });
   kept.set(shape, learning);
   return learning;
 }
@@ -72,8 +87,7 @@ async function constantsLike(
   input: unknown,
 ): Promise<{ readonly input: unknown; readonly output: unknown } | undefined> {
   const leaves = leavesOf(input, []);
-  let tried: unknown = input;
-  for (const { steps, values } of leaves) tried = replaced(tried, steps, values[0]);
+  let tried: unknown = firstOf(input, 0);
   for (let round = 0; round < mostRounds; round += 1) {
     const result: SchemaResult<unknown> = await attempt(validate, tried);
     if (result.issues === undefined) return { input: tried, output: result.value };
@@ -103,14 +117,30 @@ function advance(leaf: Leaf, issue: SchemaIssue): boolean {
   return leaf.at < leaf.values.length;
 }
 
+/** The args with the first constant in each leaf. Made at once: leaf by leaf would take the square of their number. */
+function firstOf(value: unknown, depth: number): unknown {
+  if (isBranch(value, depth)) {
+    const members = Object.keys(value).sort();
+    return Object.fromEntries(members.map((name) => [name, firstOf(value[name], depth + 1)]));
+  }
+  return value === undefined ? undefined : constantsOf(value)[0];
+}
+
+function isBranch(value: unknown, depth: number): value is Fields {
+  return isFields(value) && depth < deepest && Object.keys(value).length > 0;
+}
+
+function constantsOf(value: unknown): readonly unknown[] {
+  return constantsFor(value, Array.isArray(value) ? value[0] : value);
+}
+
 function leavesOf(value: unknown, steps: readonly string[]): readonly Leaf[] {
-  if (isFields(value) && steps.length < deepest && Object.keys(value).length > 0)
+  if (isBranch(value, steps.length))
     return Object.keys(value)
       .sort()
       .flatMap((name) => leavesOf(value[name], [...steps, name]));
   if (value === undefined) return [];
-  const values = constantsFor(value, Array.isArray(value) ? value[0] : value);
-  return [{ steps, values, at: 0, hasAlternatives: false }];
+  return [{ steps, values: constantsOf(value), at: 0, hasAlternatives: false }];
 }
 
 function replaced(value: unknown, steps: readonly string[], by: unknown): unknown {

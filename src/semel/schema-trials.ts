@@ -83,9 +83,23 @@ export function at(value: unknown, steps: Steps): unknown {
 /** `undefined` leaves it out. */
 export function placed(value: unknown, [name, ...rest]: Steps, member: unknown): unknown {
   if (name === undefined || !isFields(value)) return value;
-  const { [name]: inner, ...others } = value;
+  const inner = Object.hasOwn(value, name) ? value[name] : undefined;
   const next = rest.length === 0 ? member : placed(inner, rest, member);
-  return next === undefined ? others : { ...others, [name]: next };
+  // Every trial begins here: a spread is many times as fast as taking a member out of the rest.
+  const copy: Record<string, unknown> = { ...value };
+  if (next === undefined) delete copy[name];
+  else
+    Object.defineProperty(copy, name, { value: next, enumerable: true, writable: true, configurable: true });
+  return copy;
+}
+
+/** Without these members of what is at `steps`. */
+export function without(value: unknown, steps: Steps, names: readonly string[]): unknown {
+  const members = at(value, steps);
+  if (!isFields(members)) return value;
+  const rest: Record<string, unknown> = { ...members };
+  for (const name of names) delete rest[name];
+  return steps.length === 0 ? rest : placed(value, steps, rest);
 }
 
 /** Undefined: they cannot be compared. */

@@ -5,7 +5,7 @@ import { SemelError } from '../core/errors.ts';
 import type { LeftOut } from '../core/identity.ts';
 import type { SchemaIssue, SchemaResult, StandardSchema } from '../core/standard-schema.ts';
 import { type SchemaDefaults, schemaDefaults, sharedDefaults } from './schema-defaults.ts';
-import type { Reduced, Try } from './schema-reduce.ts';
+import { bounded, type Reduced, type Try } from './schema-reduce.ts';
 import { sharedTrial } from './schema-shapes.ts';
 
 export interface Validated {
@@ -59,7 +59,7 @@ function judgeFor(validate: Try, input: unknown, args: unknown, shared: Reduced 
   return (lists) => {
     const found = shared && sharedDefaults(input, args, lists, shared);
     if (found !== undefined) return found;
-    alone ??= schemaDefaults(validate, input, args);
+    alone ??= schemaDefaults(bounded(validate, input), input, args);
     return alone(lists);
   };
 }
@@ -96,7 +96,15 @@ export function checkArgs(
   return 'then' in result ? Promise.resolve(result).catch(threw).then(checked) : checked(result);
 }
 
-function warnOf(name: string, { fresh, stuck }: SchemaDefaults, warnOnce: (message: string) => void): void {
+function warnOf(
+  name: string,
+  { fresh, stuck, isTooMuch }: SchemaDefaults,
+  warnOnce: (message: string) => void,
+): void {
+  if (isTooMuch)
+    warnOnce(
+      `${name}: these args have so many members that semel cannot tell which of them hold a default of the schema. So all identity fields are in the key.`,
+    );
   for (const steps of fresh)
     warnOnce(
       `${name}: the schema fills \`${steps.join('.')}\` in with something else each time, so it is left out of the identity. Name it in \`volatile\`.`,

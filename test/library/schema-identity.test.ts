@@ -611,3 +611,65 @@ test('a read is not tried out: it has no identity', async () => {
   expect(await search({ q: 'x' })).toBe('x');
   expect(asked).toBe(1);
 });
+
+describe('args with thousands of members', () => {
+  const many = (count: number, value: unknown) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`member${n}`, value]));
+
+  /** How often the schema is asked, which is what takes the time. */
+  function counted(schema: Any) {
+    const { validate, ...standard } = schema['~standard'];
+    const asked = { times: 0 };
+    const count = (input: unknown) => {
+      asked.times += 1;
+      return validate(input);
+    };
+    return { asked, input: { '~standard': { ...standard, validate: count } } };
+  }
+
+  const strict = z.object({ order: z.string(), note: z.string().default('none') });
+
+  test.each([
+    ['that the schema strips', strict],
+    ['that the schema lets through', z.looseObject(strict.shape)],
+  ])('%s are left out in bulk', async (_, schema) => {
+    const { asked, input } = counted(schema);
+    const junk = many(3_000, 1);
+    const calls = [{ order: '1' }, { order: '1', ...junk }, { order: '1', note: 'none', ...junk }];
+    const { count } = await play({ input, identity: ['order', 'note'] }, calls);
+    expect(count).toBe(1);
+    expect(asked.times).toBeLessThan(300);
+  });
+
+  test('members of a record are left out in bulk', async () => {
+    const { asked, input } = counted(z.object({ order: z.string(), by: z.record(z.string(), z.number()) }));
+    await play({ input }, [{ order: '1', by: many(3_000, 1) }]);
+    expect(asked.times).toBeLessThan(300);
+  });
+
+  test('members of the first item of a list are left out in bulk', async () => {
+    const item = z.looseObject({ sku: z.string() });
+    const { asked, input } = counted(z.object({ order: z.string(), items: z.array(item).min(1) }));
+    await play({ input }, [{ order: '1', items: [{ sku: 'a', ...many(3_000, 1) }] }]);
+    expect(asked.times).toBeLessThan(300);
+  });
+
+  test('those that cannot be left out are tried for a while only, and all of them count', async () => {
+    const parts = z.object({
+      total: z.number(),
+      by: z.record(z.string(), z.number()),
+      note: z.string().default('none'),
+    });
+    const sum = (by: Record<string, number>) => Object.values(by).reduce((a, b) => a + b, 0);
+    const { asked, input } = counted(parts.refine(({ total, by }) => total === sum(by)));
+    const by = many(3_000, 1);
+    const calls = [
+      { total: 3_000, by },
+      { total: 3_000, by: { ...by, member0: 2, member1: 0 } },
+    ];
+    const { count, warnings } = await play({ input }, calls);
+    expect(count).toBe(2);
+    expect(asked.times).toBeLessThan(1_000);
+    expect(warnings.join()).toMatch(/so many members that semel cannot tell/);
+  });
+});
