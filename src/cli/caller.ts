@@ -42,19 +42,39 @@ let ofProcess: Caller | undefined;
 
 /** Of this process. */
 export function caller(): Caller {
-  ofProcess ??= callerOf(process.env, environmentsAbove);
+  ofProcess ??= callerOf(process.env, environmentsAbove, environmentsInSession);
   return ofProcess;
 }
 
-/** `above` gives the environments of the processes above this one, nearest first; undefined where one cannot be read. */
-export function callerOf(
-  env: Environment,
-  above: () => Iterable<Environment | undefined> | undefined,
-): Caller {
+type Above = () => Iterable<Environment | undefined> | undefined;
+
+/**
+ * `above` gives the environments of the processes above this one, nearest first; undefined where one cannot be read.
+ * `inSession` gives those of this process's own session only.
+ */
+export function callerOf(env: Environment, above: Above, inSession: Above = () => undefined): Caller {
   const found = Object.keys(marks).filter((name) => isSet(env[name]));
-  const [first] = found;
+  const [first = hiddenIn(inSession)] = found;
   if (first === undefined) return { agent: undefined, operator: undefined };
-  return { agent: marks[first], operator: grantIn(env, found, above) };
+  return {
+    agent: marks[first],
+    operator: found.length === 0 ? grantAbove(above) : grantIn(env, found, above),
+  };
+}
+
+/** Marks that semel sets itself. Programs that start others without their environment drop those of agents by the way. */
+const ownMarks: readonly string[] = ['SEMEL_RUN', 'SEMEL_HELD', 'SEMEL_AGENT'];
+
+/**
+ * A mark that was taken off on the way (`env -u SEMEL_RUN semel resolve …`): a process above still has it. Only in one session:
+ * a login, a cron daemon or a terminal of its own that runs below a guard begins another one, and is an operator's.
+ */
+function hiddenIn(inSession: Above): string | undefined {
+  for (const each of inSession() ?? []) {
+    const mark = ownMarks.find((name) => isSet(each?.[name]));
+    if (mark !== undefined) return mark;
+  }
+  return undefined;
 }
 
 /** True where commands that decide, and the place of the ledger, are not for the reader's eyes. */
@@ -107,11 +127,7 @@ function isSet(value: string | undefined): boolean {
  * The operator's word is SEMEL_OPERATOR in the environment that the agent itself was started from. What the agent types
  * before its own commands does not count: the process above all that carry its marks has to have it too.
  */
-function grantIn(
-  env: Environment,
-  found: readonly string[],
-  above: () => Iterable<Environment | undefined> | undefined,
-): string | undefined {
+function grantIn(env: Environment, found: readonly string[], above: Above): string | undefined {
   const operator = env.SEMEL_OPERATOR || undefined;
   const outside = operator === undefined ? undefined : above();
   // Where the system does not tell, the variable alone has to do.
@@ -125,23 +141,52 @@ function grantIn(
   return last?.SEMEL_OPERATOR === operator ? operator : undefined;
 }
 
-function environmentsAbove(): Iterable<Environment | undefined> | undefined {
-  return existsSync('/proc/self/environ') ? readAbove(process.ppid) : undefined;
+/** Where the marks were taken off, a grant may have been put on: only what stands above the outermost guard counts. */
+function grantAbove(above: Above): string | undefined {
+  let outside: Environment | undefined;
+  let isBelow = true;
+  for (const each of above() ?? []) {
+    if (each === undefined) break;
+    if (ownMarks.some((name) => isSet(each[name]))) {
+      outside = undefined;
+      isBelow = false;
+    } else if (!isBelow) outside ??= each;
+  }
+  return outside?.SEMEL_OPERATOR || undefined;
 }
 
-function* readAbove(first: number): Generator<Environment | undefined> {
+function environmentsAbove(): Iterable<Environment | undefined> | undefined {
+  return hasProc() ? readAbove(process.ppid) : undefined;
+}
+
+function environmentsInSession(): Iterable<Environment | undefined> | undefined {
+  return hasProc() ? readAbove(process.ppid, statOf('self').session) : undefined;
+}
+
+function hasProc(): boolean {
+  return existsSync('/proc/self/environ');
+}
+
+function* readAbove(first: number, onlySession?: number): Generator<Environment | undefined> {
   for (let pid = first; pid > 0; ) {
     try {
+      const { parent, session } = statOf(pid);
+      if (onlySession !== undefined && session !== onlySession) return;
       const entries = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
       yield Object.fromEntries(
         entries.map((entry) => [entry.split('=', 1)[0], entry.slice(entry.indexOf('=') + 1)]),
       );
-      // Behind the name, which may hold anything.
-      const [, parent] = /^.*\) \S (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
-      pid = Number(parent ?? 0);
+      pid = parent;
     } catch {
       yield undefined;
       return;
     }
   }
+}
+
+function statOf(pid: number | 'self'): { readonly parent: number; readonly session: number } {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  // Behind the name, which may hold anything.
+  const [, parent, session] = /^.*\) \S (\d+) \d+ (\d+)/s.exec(stat) ?? [];
+  return { parent: Number(parent ?? 0), session: Number(session ?? 0) };
 }

@@ -100,6 +100,27 @@ describe('inside `semel run`', () => {
     expect((await at.json('doubt')) as []).toHaveLength(1);
   });
 
+  test.each([
+    ['takes its marks off', 'env -u SEMEL_RUN -u SEMEL_HELD SEMEL_OPERATOR=me'],
+    ['drops its whole environment', 'env -i SEMEL_STORE="$SEMEL_STORE" HOME="$HOME" SEMEL_OPERATOR=me'],
+    ['goes on in a shell of its own', 'env -u SEMEL_RUN -u SEMEL_HELD SEMEL_OPERATOR=me sh -c \'"$@"; :\' x'],
+  ])('a command that %s may not decide either', async (_, how) => {
+    const at = place();
+    const ref = await inDoubt(at);
+    const script = `${how} ${at.word} resolve ${ref} run-again; true`;
+    const said = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
+    expect(said.stderr).toContain('is for the operator, and a command of `semel run` runs');
+    expect((await at.json('doubt')) as []).toHaveLength(1);
+  });
+
+  test('a session of its own is an operator’s: a login or a terminal that runs below a guard', async () => {
+    const at = place();
+    const ref = await inDoubt(at);
+    const script = `setsid -w env -u SEMEL_RUN -u SEMEL_HELD ${at.word} resolve ${ref} landed --result 1`;
+    const said = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
+    expect([said.code, said.stderr]).toEqual([0, expect.not.stringContaining('is for the operator')]);
+  });
+
   test('the operator may let it decide, and history names the operator, the caller and the login', async () => {
     const at = place();
     const ref = await inDoubt(at);
@@ -150,6 +171,35 @@ describe('a grant', () => {
     'SEMEL_HELD',
   ])('is needed where %s is set', (name) => {
     expect(callerOf({ [name]: '1' }, () => []).agent).toBeDefined();
+  });
+
+  test.each([
+    ['above the guard counts', [{ SEMEL_RUN: 'r' }, { SEMEL_OPERATOR: 'ada' }], 'ada'],
+    [
+      'below it does not',
+      [{ SEMEL_OPERATOR: 'me' }, { SEMEL_RUN: 'r', SEMEL_OPERATOR: 'me' }, {}],
+      undefined,
+    ],
+    [
+      'between two guards does not',
+      [{ SEMEL_RUN: 'r' }, { SEMEL_OPERATOR: 'me' }, { SEMEL_RUN: 'q' }, {}],
+      undefined,
+    ],
+  ])('of a command that took its marks off: %s', (_, above, operator) => {
+    const agent = 'a command of `semel run`';
+    const env = { SEMEL_OPERATOR: 'me' };
+    expect(
+      callerOf(
+        env,
+        () => above,
+        () => above,
+      ),
+    ).toEqual({ agent, operator });
+  });
+
+  test('a mark of another agent above says nothing: programs start others without it', () => {
+    const above = () => [{}, { CLAUDECODE: '1' }];
+    expect(callerOf({}, above, above).agent).toBeUndefined();
   });
 
   test('nobody needs one who is not an agent', () => {
