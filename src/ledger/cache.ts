@@ -108,7 +108,8 @@ const manyEntries = 1_000;
 
 export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
   const entries = keyMap<Kept>();
-  const names = new Map<object, Map<string, Kept>>();
+  /** By maker. Weak: a program may define its tools anew for each request, and what they were made of must not be kept. */
+  const names = new WeakMap<object, Map<string, Kept>>();
   let bytes = 0;
   /** The last act: rare enough to be remembered for all keys at once. */
   let droppedAt = Number.NEGATIVE_INFINITY;

@@ -2,8 +2,10 @@
 // for it. Each case asks at least three times: the second call finds the record by its key, the third by its name.
 
 import { channel } from 'node:diagnostics_channel';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { day, Rejected } from 'semel';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { quick, rest, rig } from './support.ts';
 
 const base = { name: 'post', effect: 'write-non-idempotent', per: 'ever' } as const;
@@ -386,4 +388,22 @@ test('a loop of replays does not starve timers', async () => {
     asked += 1;
   }
   expect(isOver).toBe(true);
+});
+
+test('a tool that is defined anew for each request is not kept', async () => {
+  const { semel } = rig({ cache: {} });
+  async function request(): Promise<WeakRef<object>> {
+    const tool = semel.tool({ ...base, run: () => 1 } as Any) as Any;
+    await thrice(() => tool({ id: 1 }));
+    return new WeakRef(tool.contract);
+  }
+  const first = await request();
+  await request();
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  // A weak reference is let go in a later turn only.
+  await vi.waitFor(() => {
+    collect();
+    expect(first.deref() === undefined).toBe(true);
+  });
 });
