@@ -1,14 +1,14 @@
 // One header of a request, however its headers are kept. Refuses one that is there twice: the two may differ.
 
 import { SemelError } from '../core/errors.ts';
+import { headerEntries } from '../core/header-entries.ts';
 
 /** `Headers`, or the plain object of `node:http` and most frameworks. */
 export type HeadersLike = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export function headerOf(who: string, headers: HeadersLike, name: string): string | undefined {
-  if (headers instanceof Headers) return headers.get(name) ?? undefined;
-  const values = Object.entries(headers ?? {}).flatMap(([each, value]) =>
-    each.toLowerCase() === name.toLowerCase() ? (value ?? []) : [],
+  const values = headerEntries(headers).flatMap(([each, value]) =>
+    each === name.toLowerCase() ? ((value ?? []) as string | readonly string[]) : [],
   );
   if (values.length > 1) {
     throw new SemelError('NO_IDENTITY', `${who}: the header \`${name}\` is there more than once.`, {

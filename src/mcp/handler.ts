@@ -3,6 +3,7 @@
 
 import { callerOf, type HeaderValues } from '../core/caller.ts';
 import { SemelError } from '../core/errors.ts';
+import { headerEntries } from '../core/header-entries.ts';
 import type { Effect } from '../core/words.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
 import { namedCaller, type Semel } from '../semel/index.ts';
@@ -83,19 +84,20 @@ function isVisit(error: unknown): boolean {
   return fieldsOf(error).code === -32042;
 }
 
-/** Version 2 has its facts one level deeper. */
-function factsOf(extra: unknown): Readonly<Record<string, unknown>> {
-  const { mcpReq, ...rest } = fieldsOf(extra);
-  return { ...rest, ...fieldsOf(mcpReq) };
+/** Version 2 has some of its facts one level deeper. Asked for one by one: an SDK may keep them as getters of a class. */
+function factIn(extra: unknown, name: string): unknown {
+  const given = fieldsOf(extra);
+  return fieldsOf(given.mcpReq)[name] ?? given[name];
 }
 
 function callOf(name: string, args: unknown, extra: unknown): ToolCall {
-  const { _meta, inputResponses, requestState } = factsOf(extra);
+  const inputResponses = factIn(extra, 'inputResponses');
+  const requestState = factIn(extra, 'requestState');
   const state: unknown = typeof requestState === 'function' ? requestState() : requestState;
   const params = {
     name,
     arguments: args,
-    _meta: fieldsOf(_meta),
+    _meta: fieldsOf(factIn(extra, '_meta')),
     ...(inputResponses === undefined ? {} : { inputResponses }),
     ...(state === undefined ? {} : { requestState: state }),
   };
@@ -107,16 +109,23 @@ function callOf(name: string, args: unknown, extra: unknown): ToolCall {
  * comes back with another one, and asks for the same again.
  */
 function callerIn(extra: unknown): string | undefined {
-  const { authInfo, requestInfo, http } = factsOf(extra);
+  const authInfo = factIn(extra, 'authInfo');
+  const requestInfo = factIn(extra, 'requestInfo');
+  const http = factIn(extra, 'http');
   const verified = fieldsOf(authInfo ?? fieldsOf(http).authInfo);
   const request = fieldsOf(requestInfo ?? fieldsOf(http).req);
   if (authInfo === undefined && requestInfo === undefined && http === undefined) return undefined;
   return callerOf({ verified, headers: headersIn(request.headers), query: queryIn(request.url) });
 }
 
+/** One that is there twice counts twice: neither value may hide the other. */
 function headersIn(headers: unknown): HeaderValues {
-  const all = headers instanceof Headers ? headers : Object.entries(fieldsOf(headers));
-  return Object.fromEntries([...all].map(([name, value]) => [String(name).toLowerCase(), value as string]));
+  const values = new Map<string, string | string[]>();
+  for (const [name, value] of headerEntries(headers)) {
+    const before = values.get(name);
+    values.set(name, before === undefined ? (value as string) : [before, value as string].flat());
+  }
+  return Object.fromEntries(values);
 }
 
 function queryIn(url: unknown): string {

@@ -401,6 +401,13 @@ describe('guard in a server of one’s own', () => {
     ],
     ['a signed-in user and nobody', auth('t1', subject), { requestInfo: { headers: {} } }],
     ['two queries', at('https://x.example/mcp?key=1'), at('https://x.example/mcp?key=2')],
+    ...Object.entries(foreignHeaders).map(([kind, make]): [string, object, object] => [
+      `headers of ${kind}`,
+      { requestInfo: { headers: make('ann') } },
+      { requestInfo: { headers: make('bob') } },
+    ]),
+    ['the request of version 2, with headers of its own', asked('ann'), asked('bob')],
+    ['facts that are getters of a class', new LazyExtra('ann'), new LazyExtra('bob')],
   ];
   test.each(different)('two callers: %s', async (_, first, second) => {
     expect(await isOneCaller(first, second)).toBe(false);
@@ -449,6 +456,45 @@ test('the name of a server holds a digest that is long enough, and is none that 
   expect(refused.code).toBe(64);
   expect(refused.stderr).toContain('--name must not begin with run., turn., step. or pick.');
 });
+
+/** As undici, node-fetch, an older polyfill and another framework keep them: none is the global `Headers`. */
+const foreignHeaders: Readonly<Record<string, (who: string) => object>> = {
+  'a class of their own': (who) => new OwnHeaders(who),
+  'a class that knows forEach alone': (who) => ({
+    __proto__: {
+      forEach: (see: (value: string, name: string) => void) => see(`Bearer ${who}`, 'Authorization'),
+    },
+  }),
+  'a Map': (who) => new Map(Object.entries(bearer(who))),
+  'a list of pairs, one of them twice': (who) => [
+    ['Authorization', `Bearer ${who}`],
+    ['authorization', 'Bearer app'],
+  ],
+};
+
+class OwnHeaders {
+  readonly #who: string;
+  constructor(who: string) {
+    this.#who = who;
+  }
+  *[Symbol.iterator]() {
+    yield ['Authorization', `Bearer ${this.#who}`];
+  }
+}
+
+function asked(who: string) {
+  return { http: { req: { headers: new OwnHeaders(who), url: 'http://x.example/mcp' } } };
+}
+
+class LazyExtra {
+  readonly #who: string;
+  constructor(who: string) {
+    this.#who = who;
+  }
+  get authInfo() {
+    return { token: this.#who, clientId: 'app' };
+  }
+}
 
 function at(url: string) {
   return { requestInfo: { headers: {}, url: new URL(url) } };
