@@ -5,6 +5,7 @@
 
 import type { FieldLists } from '../core/contract.ts';
 import { type Steps, stepsTo } from '../core/identity.ts';
+import type { SchemaResult } from '../core/standard-schema.ts';
 import {
   attempt,
   type Moving,
@@ -99,16 +100,33 @@ export function schemaDefaults(
   };
 }
 
-/** By what was found out for all calls of this shape. Undefined: something was made for this call alone. */
+/** What was found out for all calls of one shape says of this one. */
+export interface SharedDefaults {
+  readonly defaults: SchemaDefaults;
+  /** Fields that were given although the schema has a default for them: counts only if that is still the default. */
+  readonly overridden: readonly Steps[];
+}
+
+/** Undefined: something was made for this call alone. */
 export function sharedDefaults(
   input: unknown,
   output: unknown,
   lists: FieldLists,
   shared: Reduced,
-): SchemaDefaults | undefined {
-  if (!isFields(output)) return nothing;
-  const { constant, made } = judge(input, output, fieldsIn(output, lists), lists, shared);
-  return made.length > 0 ? undefined : { constant, fresh: [], stuck: [] };
+): SharedDefaults | undefined {
+  if (!isFields(output)) return { defaults: nothing, overridden: [] };
+  const { constant, made, overridden } = judge(input, output, fieldsIn(output, lists), lists, shared);
+  return made.length > 0 ? undefined : { defaults: { constant, fresh: [], stuck: [] }, overridden };
+}
+
+/** The schema still fills in the same: a default may be a function of the time, or of a setting. */
+export function areCurrent(
+  fields: readonly Steps[],
+  { filledIn }: Reduced,
+  now: SchemaResult<unknown>,
+): boolean {
+  const value = valueIn(now);
+  return fields.every((steps) => same(at(value, steps), at(filledIn, steps)) === true);
 }
 
 function fieldsIn(output: Fields, { identity }: FieldLists): readonly Steps[] {
@@ -116,16 +134,21 @@ function fieldsIn(output: Fields, { identity }: FieldLists): readonly Steps[] {
   return identity.map((path) => stepsTo(output, path)).filter((steps) => steps !== undefined);
 }
 
-/** `made`: not given, and no constant either. */
+/** `made`: not given, and no constant either. `overridden`: given, and the schema has a default for it. */
 function judge(
   input: unknown,
   output: unknown,
   fields: readonly Steps[],
   lists: FieldLists,
   { base, filledIn, moving }: Reduced,
-): { readonly constant: readonly Steps[]; readonly made: readonly Steps[] } {
+): {
+  readonly constant: readonly Steps[];
+  readonly made: readonly Steps[];
+  readonly overridden: readonly Steps[];
+} {
   const constant: Steps[] = [];
   const made: Steps[] = [];
+  const overridden: Steps[] = [];
   const isMoved = (steps: Steps) =>
     moving.some(({ moves }) => moves.some((each) => isWithin(each, steps) || isWithin(steps, each)));
   const look = (steps: Steps): void => {
@@ -133,6 +156,8 @@ function judge(
     if (value === undefined || isIgnored(steps, lists)) return;
     const isLeftOut = at(base, steps) === undefined;
     const isConstant = isLeftOut && !isMoved(steps) && !isDay(value);
+    if (isConstant && at(input, steps) !== undefined && at(filledIn, steps) !== undefined)
+      overridden.push(steps);
     if (isConstant && same(at(filledIn, steps), value) === true) {
       constant.push(steps);
     } else if (at(input, steps) === undefined) {
@@ -142,7 +167,7 @@ function judge(
     }
   };
   for (const steps of fields) look(steps);
-  return { constant, made };
+  return { constant, made, overridden };
 }
 
 const nothing: SchemaDefaults = { constant: [], fresh: [], stuck: [] };

@@ -4,7 +4,7 @@ import type { Contract, FieldLists } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import type { LeftOut } from '../core/identity.ts';
 import type { SchemaIssue, SchemaResult, StandardSchema } from '../core/standard-schema.ts';
-import { type SchemaDefaults, schemaDefaults, sharedDefaults } from './schema-defaults.ts';
+import { areCurrent, type SchemaDefaults, schemaDefaults, sharedDefaults } from './schema-defaults.ts';
 import { bounded, type Reduced, type Try } from './schema-reduce.ts';
 import { sharedTrial } from './schema-shapes.ts';
 
@@ -27,7 +27,7 @@ export function validated(
     if (contract.effect === 'read') return { args, leftOut: noneLeftOut };
     const validate: Try = async (trial) => schema['~standard'].validate(trial);
     return after(sharedTrial(schema, validate, input), (shared) =>
-      leftOutBy(contract, judgeFor(validate, input, args, shared), args, warnOnce),
+      leftOutBy(contract, judgeFor(schema, validate, input, args, shared), args, warnOnce),
     );
   });
 }
@@ -54,14 +54,41 @@ function leftOutBy(
 
 type Judge = (lists: FieldLists) => SchemaDefaults | Promise<SchemaDefaults>;
 
-function judgeFor(validate: Try, input: unknown, args: unknown, shared: Reduced | undefined): Judge {
+function judgeFor(
+  schema: StandardSchema,
+  validate: Try,
+  input: unknown,
+  args: unknown,
+  shared: Reduced | undefined,
+): Judge {
   let alone: ReturnType<typeof schemaDefaults> | undefined;
-  return (lists) => {
-    const found = shared && sharedDefaults(input, args, lists, shared);
-    if (found !== undefined) return found;
+  const judgeAlone: Judge = (lists) => {
     alone ??= schemaDefaults(bounded(validate, input), input, args);
     return alone(lists);
   };
+  return (lists) => {
+    const found = shared && sharedDefaults(input, args, lists, shared);
+    if (shared === undefined || found === undefined) return judgeAlone(lists);
+    const { defaults, overridden } = found;
+    if (overridden.length === 0) return defaults;
+    return after(validatedNow(schema, shared.base), (now) =>
+      areCurrent(overridden, shared, now) ? defaults : judgeAlone(lists),
+    );
+  };
+}
+
+/** A schema that threw has not filled anything in. */
+function validatedNow(
+  schema: StandardSchema,
+  input: unknown,
+): SchemaResult<unknown> | Promise<SchemaResult<unknown>> {
+  const refused = () => ({ issues: [] });
+  try {
+    const result = schema['~standard'].validate(input);
+    return 'then' in result ? Promise.resolve(result).catch(refused) : result;
+  } catch {
+    return refused();
+  }
 }
 
 /** At once where it is there. */

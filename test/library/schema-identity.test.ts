@@ -521,25 +521,47 @@ describe('a schema is tried out once for all args of one shape', () => {
     { ...fields, kind: 'part', notify: true, currency: 'EUR' },
   ];
 
-  test.each(Object.keys(vendors))('and then each call is one validation: %s', async (vendor) => {
-    let validations = 0;
-    const { validate } = vendors[vendor]['~standard'];
-    const counted = (input: unknown) => {
-      validations += 1;
-      return validate(input);
-    };
-    const input = { '~standard': { version: 1, vendor, validate: counted } };
-    const first = await play({ input }, calls);
-    const keys = first.keys;
-    expect([keys[1], keys[2]]).toEqual([keys[0], keys[0]]);
-    expect(first.count).toBe(5);
-    validations = 0;
-    const again = await play(
-      { input },
-      calls.map((args) => ({ ...args, amount: 5 })),
-    );
-    expect(again.count).toBe(5);
-    expect(validations).toBe(calls.length);
+  test.each(Object.keys(vendors))(
+    'and then each call is one validation, two where it gives what has a default: %s',
+    async (vendor) => {
+      let validations = 0;
+      const { validate } = vendors[vendor]['~standard'];
+      const counted = (input: unknown) => {
+        validations += 1;
+        return validate(input);
+      };
+      const input = { '~standard': { version: 1, vendor, validate: counted } };
+      const first = await play({ input }, calls);
+      const keys = first.keys;
+      expect([keys[1], keys[2]]).toEqual([keys[0], keys[0]]);
+      expect(first.count).toBe(5);
+      validations = 0;
+      const again = await play(
+        { input },
+        calls.map((args) => ({ ...args, amount: 5 })),
+      );
+      expect(again.count).toBe(5);
+      const overriding = calls.filter((args) => 'currency' in args || 'notify' in args);
+      expect(validations).toBe(calls.length + overriding.length);
+    },
+  );
+
+  test('and a default that changes with the time is asked for again, whenever it was learned', async () => {
+    let today = '17.11.2026';
+    const schema = () => z.object({ customer: z.string(), date: z.string().default(() => today) });
+    const calls = [
+      { customer: 'c' },
+      { customer: 'c', date: '17.11.2026' },
+      { customer: 'c', date: '18.11.2026' },
+    ];
+    const early = schema();
+    expect((await play({ input: early }, calls)).count).toBe(2);
+    today = '18.11.2026';
+    const { keys, count } = await play({ input: early }, calls);
+    expect(keys[2]).toBe(keys[0]);
+    expect(count).toBe(2);
+    // A process that was started today makes the same keys.
+    expect((await play({ input: schema() }, calls)).keys).toEqual(keys);
   });
 
   test.each(Object.keys(vendors))('to the same keys, whichever call came first: %s', async (vendor) => {
