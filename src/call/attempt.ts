@@ -42,18 +42,15 @@ export class Attempt implements ContextSource, Lease {
   readonly #env: Env;
   readonly #heartbeat: Heartbeat;
   readonly #timer: Timer | undefined;
-  /** Runs what it is given where a call from inside the effect would be told so. */
-  readonly #inside: (run: () => void) => void;
   #prepared: Prepared | undefined;
   #issued: Set<string> | undefined;
   #endNow: ((reason: Error) => void) | undefined;
   #endedBy: Error | undefined;
   #isOpen = false;
 
-  constructor(env: Env, call: Call, { record, token, askedAt }: Won, inside: (run: () => void) => void) {
+  constructor(env: Env, call: Call, { record, token, askedAt }: Won) {
     const { contract } = call.tool;
     this.#env = env;
-    this.#inside = inside;
     this.call = call;
     this.record = record;
     this.held = {
@@ -210,7 +207,7 @@ export class Attempt implements ContextSource, Lease {
   end(reason: Error): void {
     this.#endedBy ??= reason;
     this.#heartbeat.stop();
-    this.#inside(() => this.stop.ask(reason));
+    this.stop.ask(reason);
     this.#endNow?.(this.#endedBy);
   }
 
@@ -237,7 +234,7 @@ export class Attempt implements ContextSource, Lease {
     const { namespace, key, fence } = this.held;
     const contract = this.call.tool.contract.name;
     this.#env.ledger.events.emit('leaseLost', { namespace, contract, key, fence });
-    this.#inside(() => this.stop.ask(this.#leaseLost()));
+    this.stop.ask(this.#leaseLost());
   }
 
   async #send(isKeyed: boolean): Promise<void> {

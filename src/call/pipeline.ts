@@ -192,7 +192,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
   /** Under a won claim: holds the lease, and ends exactly once in the ledger. */
   async function hold(call: Call, won: Won, ask: Ask, body: Body, flight?: Flight): Promise<Result> {
-    const attempt = new Attempt(env, call, won, (run) => sharing.runInside(flight, run));
+    const attempt = new Attempt(env, call, won);
     attempts.add(attempt);
     if (flight !== undefined) flight.attempt = attempt;
     const unlisten = endWithCaller(attempt);

@@ -41,8 +41,6 @@ export interface Sharing {
   /** Starts one. What is started gives up only when every caller has, and says when it is over. */
   lead(call: Call, start: (call: Call, flight: Flight) => Promise<Result>): Promise<Result>;
   end(flight: Flight): void;
-  /** Runs this as if the effect of the flight did. */
-  runInside(flight: Flight | undefined, run: () => void): void;
   /** The code that runs now was started by an execution of this key that is not over yet. */
   isInside(call: Call): boolean;
   /** The code that runs now was started by some execution. */
@@ -97,7 +95,6 @@ export function createSharing(clock: Clock): Sharing {
       flight.isOver = true;
       if (flights.get(namespace, key) === flight) flights.delete(namespace, key);
     },
-    runInside: (flight, run) => inside.run(flight, run),
     isInside: (call) => inside.getStore() !== undefined && around().some((flight) => isOf(flight, call)),
     isInsideAny: () => around().length > 0,
     insideOf: (call) => around().find((flight) => !isOf(flight, call))?.leader.tool.contract.name,

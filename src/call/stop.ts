@@ -1,13 +1,18 @@
 // The reason to stop, and a signal for effects that look at it: most never do, and an AbortSignal is expensive to create.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
+
 export class Stop {
   reason: unknown;
   isAsked = false;
   #controller: AbortController | undefined;
+  /** Whoever aborts, a listener runs as part of the effect: as its caller, and inside its run. */
+  #inContext: ((run: () => void) => void) | undefined;
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
+      this.#inContext = AsyncLocalStorage.snapshot();
       if (this.isAsked) this.#controller.abort(this.reason);
     }
     return this.#controller.signal;
@@ -18,7 +23,7 @@ export class Stop {
       this.isAsked = true;
       this.reason = reason;
     }
-    this.#controller?.abort(this.reason);
+    this.#inContext?.(() => this.#controller?.abort(this.reason));
   }
 
   throwIfAsked(): void {

@@ -2,7 +2,7 @@
 
 import { type SemelError, systemClock } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { gate, quick, rest, rig } from './support.ts';
+import { gate, quick, type Rig, rest, rig } from './support.ts';
 
 const base = {
   name: 'post',
@@ -136,6 +136,60 @@ describe('heartbeat', () => {
       },
     });
     expect(await tool({})).toBe('done');
+  });
+});
+
+describe('what listens to ctx.signal runs as part of its call', () => {
+  const undoing = async (effect: 'read' | 'write-non-idempotent', leave: (made: Rig) => Promise<unknown>) => {
+    const made = rig();
+    const { semel } = made;
+    const undo = semel.tool({ ...base, name: 'undo', per: 'turn', run: () => 'undone' });
+    const undone = gate<unknown>();
+    const tool = semel.tool({
+      ...base,
+      effect,
+      timeout: '30s',
+      run: (_args: unknown, ctx) =>
+        new Promise((_resolve, reject) =>
+          ctx.signal.addEventListener('abort', () => {
+            undo.try({}).then(undone.resolve);
+            reject(ctx.signal.reason);
+          }),
+        ),
+    });
+    // Started first, as somebody else: the two have their timers in common.
+    const other = semel.within({ caller: 'bob', conversation: 'b', turn: '1' }, () =>
+      semel.once('other', 1, () => new Promise((resolve) => setTimeout(resolve, 5))),
+    );
+    const call = semel.within({ caller: 'ann', conversation: 'a', turn: '1' }, () =>
+      tool.try({}).catch(() => 0),
+    );
+    await rest();
+    await leave(made);
+    await Promise.all([call, other]);
+    const own = await semel.within({ caller: 'ann', conversation: 'a', turn: '1' }, () => undo.try({}));
+    return [await undone.promise, own];
+  };
+  const asOne = [
+    { ok: true, value: 'undone', receipt: { replayed: false } },
+    { ok: true, value: 'undone', receipt: { replayed: true } },
+  ];
+
+  test('when its timeout is over', async () => {
+    expect(await undoing('write-non-idempotent', ({ clock }) => clock.advance(30_000))).toMatchObject(asOne);
+  });
+
+  test('when a read has taken too long', async () => {
+    expect(await undoing('read', ({ clock }) => clock.advance(30_000))).toMatchObject(asOne);
+  });
+
+  test('when the lease is lost', async () => {
+    const lose = async ({ semel, clock }: Rig) => {
+      const record = (await semel.records.list({ contract: base.name })).items[0]!;
+      await semel.doubts.resolve(record.ref, { landed: 'by hand' }, { force: true });
+      await clock.advance(20_000);
+    };
+    expect(await undoing('write-non-idempotent', lose)).toMatchObject(asOne);
   });
 });
 
