@@ -41,7 +41,7 @@ export interface Worded {
 export class Kept {
   readonly record: StoredRecord;
   readonly until: number;
-  readonly bytes: number;
+  bytes: number;
   /** Under which it is found without its key. */
   name: { readonly among: Map<string, Kept>; readonly exact: string } | undefined = undefined;
   /** The audit note of the last replay, and who got it. */
@@ -87,10 +87,18 @@ export class Kept {
       return this.drift;
     const drift = driftOf(this.record.content, call.content());
     this.drift = drift.length === 0 ? noDrift : Object.freeze(drift);
-    this.words = wording.wordsIn(call.args);
+    const words = wording.wordsIn(call.args);
+    this.words = words !== undefined && isShort(words, this.record.args) ? words : undefined;
     this.wording = wording;
     return this.drift;
   }
+}
+
+/** No longer than the args whose room was counted: those that were too long to be stored are not kept here either. */
+function isShort(words: readonly unknown[], args: string | null): boolean {
+  let length = 0;
+  for (const word of words) length += typeof word === 'string' ? word.length : 10;
+  return length <= 200 + (args?.length ?? 0);
 }
 
 function isSameAsker(asker: object, before: object): boolean {
@@ -130,19 +138,30 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
     }
     among.set(exact, kept);
     kept.name = { among, exact };
+    resize(kept, exact.length);
+    if (bytes > maxBytes) evict();
     return kept;
   }
 
   function unname(kept: Kept): void {
-    kept.name?.among.delete(kept.name.exact);
+    if (kept.name === undefined) return;
+    const { among, exact } = kept.name;
+    among.delete(exact);
     kept.name = undefined;
+    resize(kept, -exact.length);
+  }
+
+  /** What was asked may be far longer than what is stored of it. */
+  function resize(kept: Kept, by: number): void {
+    kept.bytes += by;
+    bytes += by;
   }
 
   function remove(namespace: string, key: string): void {
     const kept = entries.get(namespace, key);
     if (kept === undefined) return;
-    bytes -= kept.bytes;
     unname(kept);
+    bytes -= kept.bytes;
     entries.delete(namespace, key);
   }
 

@@ -407,3 +407,12 @@ test('a tool that is defined anew for each request is not kept', async () => {
     expect(first.deref() === undefined).toBe(true);
   });
 });
+
+test('its memory is bounded, also where what was asked is too long to be stored', async () => {
+  const { tool, asked } = cached({}, { cache: { maxBytes: 1_000_000 } });
+  const long = (id: number) => tool({ id, text: 'x'.repeat(300_000) });
+  for (let id = 0; id < 6; id += 1) expect(await asked(() => thrice(() => long(id)))).toBeLessThan(4);
+  // The last ones are still there, the first ones made room for them.
+  expect(await asked(() => long(5))).toBe(0);
+  expect(await asked(() => long(0))).toBeGreaterThan(0);
+});

@@ -1,0 +1,28 @@
+// The words of the last call are remembered with a cached record, unless they are longer than what was counted for it.
+
+import { expect, test } from 'vitest';
+import { compileWording } from '../core/wording.ts';
+import type { StoredRecord } from '../store/store.ts';
+import { Kept } from './cache.ts';
+
+const wording = compileWording({ identity: ['id'], content: [], volatile: [] }, []);
+
+function timesDigested(body: string, args: string | null): number {
+  let digested = 0;
+  const content = () => {
+    digested += 1;
+    return '{"body":"1"}';
+  };
+  const kept = new Kept({ args, content: '{"body":"1"}' } as StoredRecord, 0, 0);
+  const call = { args: { id: 1, body }, maker: wording === undefined ? {} : { wording }, content };
+  for (let replay = 0; replay < 3; replay += 1) expect(kept.driftFrom(call)).toEqual([]);
+  return digested;
+}
+
+test('words as long as the stored args are compared with the last ones', () => {
+  expect(timesDigested('x'.repeat(1_000), 'x'.repeat(1_000))).toBe(1);
+});
+
+test('words of args that were too long to be stored are not kept', () => {
+  expect(timesDigested('x'.repeat(1_000), null)).toBe(3);
+});
