@@ -172,9 +172,41 @@ function judge(
 
 const nothing: SchemaDefaults = { constant: [], fresh: [], stuck: [] };
 
-/** A calendar date is filled in by the clock: by tomorrow the default is another, and the key must not be. */
+/**
+ * A date is filled in by the clock: by tomorrow the default is another, and the key must not be. An instant counts as one
+ * only at a quarter of an hour: any other is fresh at each call, which two calls in the same millisecond do not show.
+ */
 function isDay(value: unknown): boolean {
-  return typeof value === 'string' && /^\d{4}-?(?:\d{2}(?:-?\d{2})?|W\d{2}|Q[1-4])$/.test(value);
+  if (typeof value === 'string')
+    return value.length <= 40 && (days.some((form) => form.test(value)) || isOnTheQuarter(instantIn(value)));
+  // Identity refuses a Date, and says so: better than to answer tomorrow's call by today's.
+  const ms = value instanceof Date ? value.getTime() : value;
+  return typeof ms === 'number' && ms > firstMs && ms < lastMs && isOnTheQuarter(ms);
+}
+
+const months = 'jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec';
+const days: readonly RegExp[] = [
+  /^\d{4}-?(?:\d{2}(?:-?\d{2})?|W\d{2}|Q[1-4])$/,
+  /^\d{1,2}([./-])\d{1,2}\1(?:\d{4}|\d{2})$/,
+  /^\d{4}([./])\d{1,2}\1\d{1,2}$/,
+  // Tue Nov 17 2026, Tuesday, November 17, 2026, 17 Nov 2026, November 2026
+  new RegExp(`^(?:[a-z]{3,9},? )?(?:\\d{1,2}\\.? )?(?:${months})[a-z]{0,6}\\.?(?: \\d{1,2})?,? \\d{4}$`, 'i'),
+];
+
+/** Of the years 2001 to 2100. */
+const firstMs = 978_307_200_000;
+const lastMs = 4_102_444_800_000;
+const quarterMs = 15 * 60_000;
+
+/** As `toISOString` writes it: in a text without milliseconds a fresh instant would be on the quarter too often. */
+function instantIn(text: string): number {
+  return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}(?:Z|[+-]\d{2}:?\d{2})$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN;
+}
+
+function isOnTheQuarter(ms: number): boolean {
+  return ms % quarterMs === 0;
 }
 
 /** Nothing of it was filled in. */

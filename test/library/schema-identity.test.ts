@@ -355,16 +355,50 @@ describe('equal outputs are one intent, however they came about', () => {
     expect((await play(definition, calls)).count).toBe(1);
   });
 
-  test('on another day too, where the default is the day', async () => {
-    let today = '2026-11-16';
-    const input = z.object({ customer: z.string(), day: z.string().default(() => today) });
+  test('unless it is the day as a Date, which no key can hold: that is refused', async () => {
+    const input = z.object({
+      customer: z.string(),
+      day: z.date().default(() => new Date('2026-11-16T00:00:00Z')),
+    });
+    const { results, ran } = await play({ input }, [{ customer: 'c' }]);
+    expect(results[0]).toMatchObject({ ok: false, error: { code: 'NOT_CANONICAL', path: 'args.day' } });
+    expect(ran).toEqual([]);
+    const volatile = { input, volatile: ['day'] };
+    expect((await play(volatile, [{ customer: 'c' }])).ran).toHaveLength(1);
+  });
+
+  test.each<[string, (instant: Date) => unknown]>([
+    ['an ISO date', (instant) => instant.toISOString().slice(0, 10)],
+    ['its midnight as a text', (instant) => instant.toISOString()],
+    [
+      'its midnight in another zone',
+      (instant) => new Date(instant.getTime() - 5.75 * 3_600_000).toISOString(),
+    ],
+    ['its midnight in milliseconds', (instant) => instant.getTime()],
+    ['an American date', (instant) => instant.toLocaleDateString('en-US', { timeZone: 'UTC' })],
+    ['a German date', (instant) => instant.toLocaleDateString('de', { timeZone: 'UTC' })],
+    ['a date with its weekday', (instant) => new Date(instant.getTime() + 12 * 3_600_000).toDateString()],
+    [
+      'a date in words',
+      (instant) => instant.toLocaleDateString('en', { dateStyle: 'full', timeZone: 'UTC' }),
+    ],
+    [
+      'a British date',
+      (instant) => instant.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' }),
+    ],
+  ])('on another day too, where the default is the day: %s', async (_name, written) => {
+    const [monday, tuesday] = [new Date('2026-11-16T00:00:00Z'), new Date('2026-11-17T00:00:00Z')].map(
+      written,
+    );
+    let today = monday;
+    const input = z.object({ customer: z.string(), day: z.any().default(() => today) });
     const { semel } = rig();
     let ran = 0;
     const report = semel.tool({ ...base, input, run: () => ++ran });
     await report({ customer: 'c' });
     await report({ customer: 'c', day: today });
-    today = '2026-11-17';
-    await report({ customer: 'c', day: '2026-11-16' });
+    today = tuesday;
+    await report({ customer: 'c', day: monday });
     expect(ran).toBe(1);
     await report({ customer: 'c' });
     expect(ran).toBe(2);
