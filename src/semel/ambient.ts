@@ -82,6 +82,17 @@ export function within<T>(identity: Ambient | string, work: () => T): T {
   return current.run({ ...outer, ...given(inherited), ...given(inner), ...given({ caller }) }, work);
 }
 
+/** Who asked for a call that somebody else goes on with. The caller is a digest. */
+export type FormerAsker = {
+  readonly [K in 'conversation' | 'turn' | 'run' | 'caller']: Ambient[K] | undefined;
+};
+
+/** Work in the name of whoever asked for it first: its own calls belong to the same conversation, turn and run. */
+export function onBehalfOf<T>(asker: FormerAsker, work: () => T): T {
+  const { at, permissions } = ambient();
+  return current.run(given({ at, permissions, ...asker }), work);
+}
+
 /** Only a digest of it is kept: it may be a name, or a token. */
 export function callerIn({ caller }: Pick<Ambient, 'caller'>): string | undefined {
   if (caller === undefined) return undefined;

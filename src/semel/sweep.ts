@@ -13,6 +13,7 @@ import {
 import { decodeResult } from '../core/codec.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
+import { type FormerAsker, onBehalfOf } from './ambient.ts';
 import type { KnownTool } from './toolbox.ts';
 import { checkArgs } from './validation.ts';
 
@@ -53,7 +54,8 @@ export async function sweep(
       const call = known && callOfRecord(known.tool, record);
       const isLate = record.notAfter !== null && record.readAt > record.notAfter;
       const mayRun = call && execute && !isLate && (await fits(known, call.args, warnOnce));
-      const result = call && (await (mayRun ? pipeline.run(call) : justAsk(pipeline, call)));
+      const goOn = () => call && (mayRun ? pipeline.run(call) : justAsk(pipeline, call));
+      const result = await onBehalfOf(askerOf(record), goOn);
       if (result !== undefined && (await isOver(ledger, record, result))) continue;
       report[meaning(result)] += 1;
     }
@@ -106,6 +108,15 @@ function meaning(result: Result | undefined): keyof SweepReport {
     : 'open';
 }
 
+function askerOf({ conversation, turn, run, caller }: StoredRecord): FormerAsker {
+  return {
+    conversation: conversation ?? undefined,
+    turn: turn ?? undefined,
+    run: run ?? undefined,
+    caller: caller ?? undefined,
+  };
+}
+
 /** Only with the args that were stored whole can somebody else than the caller go on. */
 function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
   if (record.args === null || tool.contract.redact.length > 0) return undefined;
@@ -121,13 +132,7 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
     fingerprint: record.fingerprint,
     intent: '',
     periodEndsAt: record.retention?.periodEndsAt ?? null,
-    identity: {
-      conversation: record.conversation ?? undefined,
-      turn: record.turn ?? undefined,
-      run: record.run ?? undefined,
-      toolCallId: record.toolCallId ?? undefined,
-      caller: record.caller ?? undefined,
-    },
+    identity: { ...askerOf(record), toolCallId: record.toolCallId ?? undefined },
     again: record.again,
     notAfter: record.notAfter,
     signal: undefined,

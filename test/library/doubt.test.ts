@@ -607,6 +607,33 @@ describe('sweep', () => {
     expect(sent).toEqual([{ to: 'ann' }, { to: 'bob' }, { to: 'bob' }]);
   });
 
+  test.each([
+    ['nobody', {}],
+    ['an operator', { conversation: 'ops', turn: '9', run: 'nightly', caller: 'ops' }],
+  ])('runs it in the name of its first asker, where the sweeper is %s', async (_name, sweeper) => {
+    const { semel, clock } = rig();
+    const { sent, send } = mailer(1);
+    const posted: string[] = [];
+    const inner = (['turn', 'conversation', 'run'] as const).map((per) =>
+      semel.tool({ ...mail, name: `post.${per}`, per, run: () => posted.push(per) }),
+    );
+    const tool = semel.tool({
+      ...mail,
+      run: async (args: Mail) => {
+        for (const post of inner) await post({ to: args.to });
+        return send(args);
+      },
+      verify: () => notLanded(),
+    });
+    const first = { conversation: 'c', turn: '1', run: 'r', caller: 'ann' };
+    await semel.within(first, () => tool.try({ to: 'ann' }));
+    await clock.advance(hour);
+    const swept = await semel.within(sweeper, () => semel.doubts.sweep());
+    expect(swept).toEqual({ landed: 1, notLanded: 0, open: 0 });
+    expect(sent).toHaveLength(2);
+    expect(posted).toEqual(['turn', 'conversation', 'run']);
+  });
+
   test('does not run what somebody settled since it was listed, and whose window has ended', async () => {
     const made = rig({ prune: false });
     const { sent, send } = mailer(2);
