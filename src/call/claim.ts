@@ -3,7 +3,7 @@
 import { isSemelError } from '../core/errors.ts';
 import { driftOf } from '../core/identity.ts';
 import type { Asker, Lost } from '../ledger/index.ts';
-import type { ClaimAnswer, ClaimFor, ClaimRequest, StoredRecord } from '../store/store.ts';
+import type { ClaimAnswer, ClaimFor, ClaimRequest, RecordError, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import type { Env } from './env.ts';
 import { aborted, closed } from './refusals.ts';
@@ -51,7 +51,7 @@ export function createClaims(env: Env): Claims {
     async claim(call, ask) {
       const token = random.token();
       const askedAt = clock.mono();
-      const asker = new ClaimAsker(env, call, token);
+      const asker = new ClaimAsker(env, call, token, ask);
       const { signal } = call;
       const leave = signal && (() => asker.leave?.(aborted(call)));
       asking.add(asker);
@@ -78,11 +78,13 @@ class ClaimAsker implements Asker<ClaimAnswer> {
   readonly call: Call;
   readonly #env: Env;
   readonly #token: string;
+  readonly #ask: Ask;
 
-  constructor(env: Env, call: Call, token: string) {
+  constructor(env: Env, call: Call, token: string, ask: Ask) {
     this.#env = env;
     this.call = call;
     this.#token = token;
+    this.#ask = ask;
   }
 
   answeredLate({ won }: ClaimAnswer): void {
@@ -95,13 +97,22 @@ class ClaimAsker implements Asker<ClaimAnswer> {
 
   #giveBack(): void {
     const { namespace, key, olderKeys } = this.call;
-    const nobody = { fence: 0, generation: 0, result: null, error: null, keyed: false, found: false };
+    // A record in doubt keeps the error that it has: that is its evidence.
+    const error = this.#ask.for === 'execute' ? neverStarted : null;
+    const nobody = { fence: 0, generation: 0, result: null, error, keyed: false, found: false };
     for (const form of [key, ...olderKeys]) {
       const released = { ...nobody, namespace, key: form, token: this.#token, outcome: 'released' as const };
       this.#env.inBackground(settleLater(this.#env, released));
     }
   }
 }
+
+/** Calls that wait for it go on, as they do where a caller leaves later. */
+const neverStarted: RecordError = {
+  code: 'ABORTED',
+  message: 'the caller was gone before it was started',
+  retriable: true,
+};
 
 /** What was asked in other words may have been other work: whoever looks for that later finds it in the history. */
 function driftFrom(call: Call, answer: Lost): { readonly drift?: readonly string[] } {

@@ -263,6 +263,29 @@ describe('a store of your own that never answers', () => {
     expect(await tool({})).toBe('done');
   });
 
+  test('a call that waited for a claim that is given back goes on', async () => {
+    const made = rig();
+    await made.semel.open();
+    const answered = gate();
+    const leaving = new AbortController();
+    const definition = { ...base, run: () => 'done' };
+    const tool = made.semel.tool(definition);
+    made.store.after = (method) => (method === 'claim' ? answered.promise : undefined);
+    const left = tool.try({}, { signal: leaving.signal });
+    await rest();
+    made.store.after = undefined;
+    const waiting = made.another().tool(definition).try({});
+    await rest();
+    leaving.abort();
+    expect(await left).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    answered.resolve();
+    expect(await made.clock.until(waiting)).toMatchObject({
+      ok: true,
+      value: 'done',
+      receipt: { executed: true },
+    });
+  });
+
   test('close ends calls that wait for it, and itself', async () => {
     const made = rig();
     await made.semel.open();
