@@ -72,7 +72,7 @@ export function createClaims(env: Env): Claims {
   };
 }
 
-/** Whoever asked is gone, or will not hear: a claim that was made all the same is given back when the store answers. */
+/** The caller has left, or will not hear the answer. If the store made the claim all the same, it is given back. */
 class ClaimAsker implements Asker<ClaimAnswer> {
   leave: Asker<ClaimAnswer>['leave'];
   readonly call: Call;

@@ -1,5 +1,6 @@
 // How long an answer is waited for, also by a process that was stopped meanwhile.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
 import type { Clock } from '../core/clock.ts';
 import { createDeadline } from './deadline.ts';
@@ -55,4 +56,20 @@ test('a process that was stopped does not wait for long after it', async () => {
   wakeAt(40_000);
   wakeAt(41_000);
   await expect(waiting).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+});
+
+test('the timer that all callers share runs in the context of none', () => {
+  const context = new AsyncLocalStorage<string>();
+  const armedIn: (string | undefined)[] = [];
+  const { clock } = stoppableClock();
+  const watched: Clock = { ...clock, setTimeout: () => void armedIn.push(context.getStore()) };
+  const deadline = createDeadline(watched);
+  context.run('the first caller', () => {
+    deadline.within(
+      () => new Promise(() => undefined),
+      () => undefined,
+      () => undefined,
+    );
+  });
+  expect(armedIn).toEqual([undefined]);
 });

@@ -1,6 +1,7 @@
 // How long an answer of a store is waited for. Our own stores give up by themselves, earlier and with a better reason;
 // a store of one's own may never answer.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 
@@ -22,6 +23,8 @@ const limitMs = 15_000;
 /** A timer this late means that the process was stopped or blocked. Answers that came meanwhile are delivered after it. */
 const lateMs = 1_000;
 
+const outside = AsyncLocalStorage.snapshot();
+
 /** One timer for all that is asked: to set and clear one for each call would cost more than the bookkeeping. */
 export function createDeadline(clock: Clock): Deadline {
   const waiting = new Set<Waiting>();
@@ -31,7 +34,8 @@ export function createDeadline(clock: Clock): Deadline {
   function arm(ms: number): void {
     isArmed = true;
     dueAt = clock.mono() + ms;
-    clock.setTimeout(giveUpLate, ms, 'background');
+    // One timer for all callers: the one that happens to arm it must not lend its context to the listeners of others.
+    outside(() => clock.setTimeout(giveUpLate, ms, 'background'));
   }
 
   function giveUpLate(): void {
