@@ -1,4 +1,4 @@
-// Looks for one mutant: by the simulator, and where that finds nothing, by the suites that know the changed file.
+// Looks for one mutant: by the simulator or the test file that is known to find it, then by the suites near the changed file.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ export async function hunt(mutant: Mutant, effort: Effort): Promise<Finding> {
     copy.apply(mutant);
     if (effort.besides !== undefined) copy.apply(effort.besides);
     const found =
-      (mutant.foundBy === 'contract' ? undefined : await bySimulator(copy, effort)) ??
+      (mutant.foundBy === 'sim' ? await bySimulator(copy, effort) : undefined) ??
       (effort.suites ? await bySuites(copy, mutant) : undefined);
     const seconds = (performance.now() - startedAt) / 1_000;
     return { mutant, by: undefined, seeds: undefined, what: '', ...found, seconds };
@@ -80,116 +80,31 @@ type Suite = readonly string[];
 /** The store contract and what belongs to it first: where that finds something, the rest need not be asked. */
 const usual: readonly Suite[] = [
   ['test/stores', 'test/sim/far'],
-  ['src/', 'test/library', 'test/sim/regressions'],
+  ['src/', 'test/library', 'test/sim/regressions', 'test/providers'],
 ];
 
-const adapters: Suite = ['src/guard', 'test/adapters'];
-const mcp: Suite = ['test/mcp'];
-const stateful: Suite = ['test/mcp/stateful'];
-const walls: Suite = ['test/mcp/limits', 'test/mcp/attacks'];
-const http: Suite = ['test/mcp/http'];
-const keys: Suite = ['test/library/identity', 'src/core/period'];
-const schemas: Suite = ['test/library/schema-identity', 'test/library/identity'];
-const providers: Suite = [
-  'src/core/provider',
-  'test/providers',
-  'test/library/request-key',
-  'test/library/foreign-key',
-];
-
-const endings: Suite = [
-  'test/library/classification',
-  'test/library/honest-endings',
-  'test/library/mutual-calls',
-  'test/library/quiet-time',
-];
-
-const redis: Suite = [
-  'test/stores/redis-batch',
-  'test/stores/redis-meanwhile',
-  'test/stores/redis-forgetting',
-  'test/stores/redis-retention',
-];
-
-/** Who knows a part of the source: the first whose path it begins with. All other parts: `usual`. */
+/** Which suites know a part of the source: the first whose path it begins with. All other parts: `usual`. */
 const nearest: Readonly<Record<string, readonly Suite[]>> = {
-  'src/adapters/ai-sdk/': [['test/adapters/ai-sdk'], adapters],
-  'src/adapters/anthropic/': [['test/adapters/anthropic'], adapters],
-  'src/adapters/langchain/': [['test/adapters/langchain'], adapters],
-  'src/adapters/openai-agents/': [['test/adapters/openai-agents'], adapters],
-  'src/guard/': [adapters, mcp],
-  'src/mcp/proxy/changes.ts': [stateful, mcp],
-  'src/mcp/protocol/events.ts': [http, mcp],
-  'src/mcp/proxy/exchange.ts': [walls, http, mcp],
-  'src/mcp/handler.ts': [['test/mcp/handler'], ['test/mcp/callers'], mcp],
-  'src/mcp/proxy/http.ts': [['test/mcp/callers'], walls, http, mcp],
-  'src/mcp/policy/policies.ts': [['test/mcp/policies'], stateful, mcp],
-  'src/mcp/proxy/questions.ts': [stateful, mcp],
-  'src/mcp/protocol/held.ts': [walls, mcp],
-  'src/core/json-shape.ts': [walls, mcp],
-  'src/mcp/proxy/listing.ts': [walls, mcp],
-  'src/mcp/protocol/messages.ts': [walls, mcp],
-  'src/mcp/policy/near-arguments.ts': [walls, mcp],
-  'src/mcp/proxy/sent-key.ts': [['test/mcp/provider'], mcp],
-  'src/mcp/proxy/stdio.ts': [walls, mcp],
-  'src/mcp/proxy/tool-calls.ts': [walls, stateful, mcp],
-  'src/mcp/proxy/unread.ts': [walls, mcp],
-  'src/mcp/proxy/wire.ts': [http, mcp],
-  'src/mcp/': [mcp],
-  'src/stores/redis/': [redis, ['test/stores/redis'], ...usual],
+  'src/adapters/': [['src/guard', 'test/adapters']],
+  'src/guard/': [['src/guard', 'test/adapters'], ['test/mcp']],
+  'src/mcp/': [['src/mcp', 'test/mcp']],
   'src/identity/': [['test/identity']],
-  'src/cli/args/namespaces.ts': [['test/cli/namespaces']],
-  'src/cli/commands/import/': [['src/cli/commands/import']],
-  'src/jobs/context.ts': [['test/cli/run']],
-  'src/jobs/effect.ts': [['test/cli/once'], ['test/cli']],
-  'src/jobs/': [['src/jobs', 'test/cli/lives'], ['test/cli']],
-  'src/providers/': [providers, ...usual],
-  'src/core/caller.ts': [['test/mcp/callers']],
-  'src/ledger/audit.ts': [['test/library/cached-replay', 'test/library/events'], ...usual],
-  'src/ledger/cache.ts': [['test/library/cached-replay', 'test/library/time', 'src/call/sharing'], ...usual],
-  'src/semel/asker.ts': [['test/library/cached-replay', 'test/library/ambient'], ...usual],
-  'src/semel/call-of.ts': [['test/library/cached-replay'], keys, ...usual],
-  'src/semel/periods.ts': [['test/library/cached-replay'], keys, ...usual],
-  'src/core/identity-text.ts': [['src/core/identity-text'], keys],
-  'src/core/contract.ts': [['test/library/quiet-time'], keys, ...usual],
-  'src/core/provider.ts': [providers, ...usual],
-  'src/cli/render/json-text.ts': [['src/cli/render/json-text']],
-  'src/core/visible.ts': [['src/core/visible']],
-  'src/cli/commands/mcp.ts': [['test/mcp/callers']],
-  'src/cli/caller.ts': [['test/cli/caller']],
-  'src/semel/ambient.ts': [['test/library/callers'], ['test/library/ambient']],
-  'src/store/address.ts': [['src/store/address']],
-  'src/semel/application.ts': [['test/library/namespace']],
-  'src/semel/roots.ts': [['test/library/namespace']],
-  'src/store/files.ts': [['test/cli/local-users']],
-  'src/store/remote/driver.ts': [['src/store/remote/driver']],
-  'src/core/codec.ts': [['src/core', 'test/library/results', 'test/library/cached-replay'], ...usual],
-  'src/core/identity.ts': [schemas, ...usual],
-  'src/core/plain.ts': [keys, ...usual],
-  'src/semel/sweep.ts': [['test/library/doubt'], ...usual],
-  'src/semel/schema-': [schemas],
-  'src/rules/forms.ts': [['test/library/rolling-deploy'], ...usual],
-  'src/semel/validation.ts': [schemas, ...usual],
-  'src/call/attempt.ts': [['test/library/foreign-key', 'test/library/request-key'], ...usual],
+  'src/jobs/': [['src/jobs', 'test/cli']],
+  'src/cli/': [['src/cli', 'test/cli', 'test/mcp']],
   'src/stores/sqlite/': [['test/stores/sqlite'], ...usual],
   'src/stores/postgres/': [['test/stores/postgres'], ...usual],
-  'src/call/requests.ts': [providers, ...usual],
-  'src/call/doubt.ts': [['test/library/doubt'], ...usual],
-  'src/call/execute.ts': [endings, ...usual],
-  'src/call/sharing.ts': [endings, ...usual],
-  'src/call/receipt.ts': [endings, ...usual],
-  'src/call/run-tool.ts': [endings, ['test/library'], ...usual],
-  'src/core/classify.ts': [endings, ...usual],
-  'src/semel/begin.ts': [endings, ...usual],
-  'src/call/modes/original-turn.ts': [['test/library/first-turn'], ...usual],
-  'src/call/request-key.ts': [providers, ...usual],
+  'src/stores/redis/': [['test/stores/redis'], ...usual],
+  'src/semel/': [['src/semel', 'test/library'], ...usual],
+  'src/core/': [['src/core', 'test/library'], ...usual],
 };
 
-function suitesFor({ changes }: Mutant): readonly Suite[] {
-  const known = changes.map(
+/** The test file that is known to find it takes seconds; the suites near the changed files take minutes. */
+function suitesFor({ foundBy, changes }: Mutant): readonly Suite[] {
+  const known: Suite[] = foundBy.endsWith('.test.ts') ? [[foundBy]] : [];
+  const near = changes.map(
     ({ file }) => Object.entries(nearest).find(([start]) => file.startsWith(start))?.[1] ?? usual,
   );
-  return [...new Set(known.flat())];
+  return [...known, ...new Set(near.flat())];
 }
 
 async function bySuites(copy: Copy, mutant: Mutant): Promise<Found> {

@@ -1,20 +1,21 @@
 // A planted bug: one exact text of a source file and what stands there instead. A file per mutant, `planted/*.mutant`:
 //
 //   why: the trace or incident that it re-creates
-//   found by: sim | contract | either
+//   found by: sim | test/library/identity.test.ts
 //
 //   --- src/rules/settle.ts
 //   the text as it is, which must occur once
 //   +++
 //   the text as a mistake would have it
 //
-// `sim`: the simulator must find it alone. `contract`: the simulator does not run this code, so the suites must; which
-// ones are asked of which file is in hunt.ts. `either`: whoever comes first.
+// `sim`: the simulator must find it. A test file: that file must. `contract`: some suite does, but nobody knows which yet:
+// `npm run mutants -- its-name` says which one.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
-export type Finder = 'sim' | 'contract' | 'either';
+/** `sim`, `contract`, or the path of a test file. */
+export type Finder = string;
 
 export interface Change {
   readonly file: string;
@@ -53,11 +54,11 @@ function readMutant(path: string): Mutant {
   const [head = '', ...parts] = readFileSync(path, 'utf8').split(/^--- (?=\S+$)/m);
   const field = (name: string) => new RegExp(`^${name}: (.+)$`, 'm').exec(head)?.[1]?.trim();
   const why = field('why');
-  const foundBy = field('found by') as Finder | undefined;
+  const foundBy = field('found by');
   const changes = parts.map(changeOf);
   const isWhole =
     why !== undefined &&
-    ['sim', 'contract', 'either'].includes(foundBy ?? '') &&
+    /^(sim|contract|\S+\.test\.ts)$/.test(foundBy ?? '') &&
     changes.length > 0 &&
     changes.every(({ file, find }) => file !== '' && find.trim() !== '');
   if (!isWhole) throw new Error(`${path} is no mutant: see the head of test/mutants/mutant.ts.`);

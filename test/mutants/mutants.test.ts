@@ -1,5 +1,5 @@
 // Every mutant still fits the source that it changes; `npm run mutants` lets simulator and suites look for them all.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -19,6 +19,7 @@ describe('a mutant', () => {
         expect(text).not.toBe(read(file));
         stripTypeScriptTypes(text);
       }
+      if (mutant.foundBy.endsWith('.test.ts')) expect(existsSync(join(root, mutant.foundBy))).toBe(true);
     },
   );
 

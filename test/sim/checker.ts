@@ -175,8 +175,18 @@ function notTooOld({ log, faults }: Ended, call: CallLog): void {
       other.askedAt <= askedAt &&
       goesOn(other),
   );
+  // A sweep of this process that is at this very record.
   const isSwept = log.sweeps.some(
-    (sweep) => sweep.worker === worker && sweep.from <= askedAt && askedAt <= sweep.until,
+    (sweep) =>
+      sweep.worker === worker &&
+      sweep.from <= askedAt &&
+      askedAt <= sweep.until &&
+      log
+        .keyLog(key)
+        .attempts.some(
+          ({ token, claimedAt }) =>
+            log.askers.get(token) === worker && sweep.from <= claimedAt && claimedAt <= sweep.until,
+        ),
   );
   if (isShared || isSwept) return;
   const completion = log.keyLog(key).completions.get(generation);
