@@ -3,7 +3,7 @@
 // written before the claim, so a worker that dies in between leaves one that leads nowhere, which stops nobody.
 
 import { formOf, lossOf } from './claim.ts';
-import type { Retention, Row } from './record.ts';
+import { emptyRow, type Retention, type Row } from './record.ts';
 import type { Asking, ClaimRequest } from './requests.ts';
 import { isExpired, type Time } from './state.ts';
 
@@ -99,21 +99,12 @@ export function linked(
   const { namespace, version, effect, owner } = request;
   const message = `Claimed under a newer form of its contract: ${to}`;
   return {
+    ...emptyRow,
     ...{ namespace, key, generation: fence, fence, keyFence: fence, token: 'link', version, effect, owner },
-    ...{
-      status: row === undefined ? 'running' : 'released',
-      doubtSince: null,
-      dispatched: false,
-      attempts: 0,
-      crashes: 0,
-      keyed: false,
-    },
-    ...{ fingerprint: null, leaseBoot: null, leaseUntil: null, retention: null, args: null, prepared: null },
-    ...{ content: null, result: null, news: null, error: { code: 'NOT_LANDED', message, retriable: true } },
+    status: row === undefined ? 'running' : 'released',
+    error: { code: 'NOT_LANDED', message, retriable: true },
     ...{ createdAt: time.wall, updatedAt: time.wall, settledAt: time.wall },
     expiresAt: linkExpiry(request.retention, time),
-    ...{ firstDispatchedAt: null, lastDispatchedAt: null, quietAt: null, tailMs: 0, notAfter: null },
-    ...{ conversation: null, turn: null, toolCallId: null, run: null, again: null, caller: null },
     movedTo: [...(row?.movedTo ?? []).filter((each) => each !== to), to].slice(-mostLinks),
   };
 }

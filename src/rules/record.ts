@@ -96,6 +96,86 @@ export interface Row {
   readonly movedTo: readonly string[] | null;
 }
 
+type Kind =
+  /** Shown as it is. */
+  | 'plain'
+  /** A text about the call, or null. */
+  | 'text'
+  /** Milliseconds here, a date outside. */
+  | 'instant'
+  /** JSON text here, its value outside. */
+  | 'json'
+  /** Shown in parts or in other words. */
+  | 'other'
+  /** Nobody's business but the rules'. */
+  | 'hidden';
+
+/** Every field of a row: how it is shown, and its value in a row of which nothing is known. */
+const fields = {
+  namespace: ['plain', ''],
+  key: ['plain', ''],
+  generation: ['plain', 0],
+  fence: ['plain', 0],
+  keyFence: ['plain', 0],
+  token: ['hidden', ''],
+  status: ['plain', 'released'],
+  doubtSince: ['other', null],
+  dispatched: ['hidden', false],
+  attempts: ['plain', 0],
+  crashes: ['hidden', 0],
+  version: ['plain', ''],
+  effect: ['plain', 'read'],
+  keyed: ['plain', false],
+  fingerprint: ['other', null],
+  owner: ['plain', ''],
+  leaseBoot: ['hidden', null],
+  leaseUntil: ['hidden', null],
+  retention: ['other', null],
+  args: ['json', null],
+  prepared: ['json', null],
+  content: ['json', null],
+  result: ['other', null],
+  error: ['other', null],
+  news: ['hidden', null],
+  createdAt: ['instant', 0],
+  updatedAt: ['instant', 0],
+  settledAt: ['instant', null],
+  expiresAt: ['instant', null],
+  firstDispatchedAt: ['instant', null],
+  lastDispatchedAt: ['instant', null],
+  quietAt: ['instant', null],
+  tailMs: ['hidden', 0],
+  notAfter: ['instant', null],
+  conversation: ['text', null],
+  turn: ['text', null],
+  toolCallId: ['text', null],
+  run: ['text', null],
+  again: ['text', null],
+  caller: ['text', null],
+  movedTo: ['hidden', null],
+} as const satisfies { readonly [Name in keyof Row]: readonly [Kind, Row[Name]] };
+
+export type FieldOf<Of extends Kind> = {
+  [Name in keyof Row]: (typeof fields)[Name][0] extends Of ? Name : never;
+}[keyof Row];
+
+export function fieldsOf<Of extends Kind>(kind: Of): readonly FieldOf<Of>[] {
+  return Object.entries(fields).flatMap(([name, [each]]) => (each === kind ? [name as FieldOf<Of>] : []));
+}
+
+/** Some fields of a record, each made into what is shown of it. */
+export function shown<Name extends keyof StoredRecord, Value>(
+  record: Pick<StoredRecord, Name>,
+  names: readonly Name[],
+  as: (value: StoredRecord[Name]) => Value,
+): Record<Name, Value> {
+  return Object.fromEntries(names.map((name) => [name, as(record[name])])) as Record<Name, Value>;
+}
+
+export const emptyRow = Object.fromEntries(
+  Object.entries(fields).map(([name, [, value]]) => [name, value]),
+) as { readonly [Name in keyof Row]: Row[Name] };
+
 /** A row as it stood at one moment of the store's clock, without the token. */
 export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news' | 'movedTo'> {
   readonly contract: string;

@@ -3,59 +3,35 @@
 
 import { decodeResult } from '../core/codec.ts';
 import { recordId } from '../core/key.ts';
-import { type Effect, effects, type Status } from '../core/words.ts';
+import { effects, type Status } from '../core/words.ts';
+import { type FieldOf, fieldsOf, shown } from '../rules/record.ts';
 import type { RecordError, StoredRecord, StoreEvent } from '../store/store.ts';
 
-export interface PortableRecord {
+const plain = [...fieldsOf('plain'), 'contract', 'inDoubt', 'lapsed', 'expired'] as const;
+const instants = fieldsOf('instant');
+const json = fieldsOf('json');
+const texts = fieldsOf('text');
+
+type Always = 'createdAt' | 'updatedAt';
+type Maybe<Fields, Value> = { readonly [Name in keyof Fields]?: Value | undefined };
+
+/** `args`, `prepared`, `value` and `content` are as they are stored: what JSON cannot hold is tagged by `$semel`. */
+export interface PortableRecord
+  extends Pick<StoredRecord, (typeof plain)[number]>,
+    Readonly<Record<Always, string>>,
+    Maybe<Pick<StoredRecord, Exclude<FieldOf<'instant'>, Always>>, string>,
+    Maybe<Pick<StoredRecord, FieldOf<'json'>>, unknown>,
+    Maybe<Pick<StoredRecord, FieldOf<'text'> | 'fingerprint'>, string> {
   /** The version of this form. */
   readonly semel: 1;
   readonly id: string;
-  readonly namespace: string;
-  readonly contract: string;
-  readonly key: string;
-  readonly status: Status;
-  readonly inDoubt: boolean;
-  readonly lapsed: boolean;
-  /** Its window is over. */
-  readonly expired: boolean;
   /** An attempt was dispatched and never accounted for. */
   readonly doubt: boolean;
-  readonly attempts: number;
-  readonly fence: number;
-  readonly generation: number;
-  /** Names the key that its provider was sent. */
-  readonly keyFence: number;
-  readonly version: string;
-  readonly effect: Effect;
-  readonly keyed: boolean;
-  readonly owner: string;
-  readonly fingerprint?: string | undefined;
-  /** As it is stored: what JSON cannot hold is tagged by `$semel`. */
-  readonly args?: unknown;
-  readonly prepared?: unknown;
   readonly value?: unknown;
   readonly omitted?: string | undefined;
   readonly remoteRef?: string | undefined;
-  /** A digest of the first wording per content field. */
-  readonly content?: unknown;
   readonly error?: RecordError | undefined;
   readonly retention?: PortableRetention | undefined;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly settledAt?: string | undefined;
-  readonly expiresAt?: string | undefined;
-  readonly firstDispatchedAt?: string | undefined;
-  readonly lastDispatchedAt?: string | undefined;
-  /** From here on "not landed" may be believed. */
-  readonly quietAt?: string | undefined;
-  readonly notAfter?: string | undefined;
-  readonly conversation?: string | undefined;
-  readonly turn?: string | undefined;
-  readonly toolCallId?: string | undefined;
-  readonly run?: string | undefined;
-  readonly again?: string | undefined;
-  /** A digest of whose call it was: it answers no other caller. */
-  readonly caller?: string | undefined;
   readonly history: readonly PortableEvent[];
 }
 
@@ -76,56 +52,24 @@ export interface PortableEvent {
 
 export function portableOf(record: StoredRecord, history: readonly StoreEvent[]): PortableRecord {
   const { result, retention } = record;
-  return {
+  const portable = {
     semel: 1,
     id: recordId(record.namespace, record.key),
-    namespace: record.namespace,
-    contract: record.contract,
-    key: record.key,
-    status: record.status,
-    inDoubt: record.inDoubt,
-    lapsed: record.lapsed,
-    expired: record.expired,
+    ...shown(record, plain, (value) => value),
     doubt: record.doubtSince !== null,
-    attempts: record.attempts,
-    fence: record.fence,
-    generation: record.generation,
-    keyFence: record.keyFence,
-    version: record.version,
-    effect: record.effect,
-    keyed: record.keyed,
-    owner: record.owner,
     fingerprint: record.fingerprint ?? undefined,
-    args: jsonOf(record.args),
-    prepared: jsonOf(record.prepared),
+    ...shown(record, json, jsonOf),
     value: jsonOf(result?.text ?? null),
     omitted: result?.omitted ?? undefined,
     remoteRef: result?.remoteRef ?? undefined,
-    content: jsonOf(record.content),
     error: record.error ?? undefined,
     retention:
       retention === null ? undefined : { ...retention, periodEndsAt: instant(retention.periodEndsAt) },
-    createdAt: instant(record.createdAt) as string,
-    updatedAt: instant(record.updatedAt) as string,
-    settledAt: instant(record.settledAt),
-    expiresAt: instant(record.expiresAt),
-    firstDispatchedAt: instant(record.firstDispatchedAt),
-    lastDispatchedAt: instant(record.lastDispatchedAt),
-    quietAt: instant(record.quietAt),
-    notAfter: instant(record.notAfter),
-    conversation: record.conversation ?? undefined,
-    turn: record.turn ?? undefined,
-    toolCallId: record.toolCallId ?? undefined,
-    run: record.run ?? undefined,
-    again: record.again ?? undefined,
-    caller: record.caller ?? undefined,
-    history: history.map(({ at, type, fence, detail }) => ({
-      at: instant(at) as string,
-      type,
-      fence,
-      detail,
-    })),
+    ...shown(record, instants, instant),
+    ...shown(record, texts, (text) => text ?? undefined),
+    history: history.map(({ at, type, fence, detail }) => ({ at: instant(at), type, fence, detail })),
   };
+  return portable as PortableRecord;
 }
 
 /** "Never" is further away than a date can be. */
@@ -170,6 +114,10 @@ const oneOf =
   (value) =>
     words.includes(value as string);
 
+function every<Name extends string>(names: readonly Name[], check: Check): Record<Name, Check> {
+  return Object.fromEntries(names.map((name) => [name, check])) as Record<Name, Check>;
+}
+
 const isError: Check = (value) => {
   const { code, message, retriable } = (value ?? {}) as Partial<RecordError>;
   return isText(code) && typeof message === 'string' && isFlag(retriable);
@@ -187,45 +135,25 @@ const statuses: readonly Status[] = ['running', 'succeeded', 'failed', 'released
 const checks: Readonly<Record<keyof PortableRecord, Check>> = {
   semel: (value) => value === 1,
   id: isText,
-  namespace: isText,
+  ...every(['namespace', 'version', 'owner'], isText),
   contract: (value) => isText(value) && /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value as string),
   key: (value) => isText(value) && (value as string).length <= 8_192,
   status: oneOf(statuses),
-  inDoubt: isFlag,
-  lapsed: isFlag,
-  expired: isFlag,
-  doubt: isFlag,
-  attempts: isCount,
-  fence: isFence,
-  generation: isFence,
-  keyFence: isFence,
-  version: isText,
   effect: oneOf(effects),
-  keyed: isFlag,
-  owner: isText,
-  fingerprint: maybe(isText),
-  args: isStored,
-  prepared: isStored,
-  value: isStored,
-  omitted: maybe((value) => typeof value === 'string'),
-  remoteRef: maybe((value) => typeof value === 'string'),
+  ...every(['inDoubt', 'lapsed', 'expired', 'doubt', 'keyed'], isFlag),
+  attempts: isCount,
+  ...every(['fence', 'generation', 'keyFence'], isFence),
+  ...every(['args', 'prepared', 'value'], isStored),
+  ...every(
+    ['omitted', 'remoteRef'],
+    maybe((value) => typeof value === 'string'),
+  ),
   content: maybe(isObject),
   error: maybe(isError),
   retention: maybe(isRetention),
-  createdAt: isInstant,
-  updatedAt: isInstant,
-  settledAt: maybe(isInstant),
-  expiresAt: maybe(isInstant),
-  firstDispatchedAt: maybe(isInstant),
-  lastDispatchedAt: maybe(isInstant),
-  quietAt: maybe(isInstant),
-  notAfter: maybe(isInstant),
-  conversation: maybe(isText),
-  turn: maybe(isText),
-  toolCallId: maybe(isText),
-  run: maybe(isText),
-  again: maybe(isText),
-  caller: maybe(isText),
+  ...every(instants, maybe(isInstant)),
+  ...every(['createdAt', 'updatedAt'], isInstant),
+  ...every([...texts, 'fingerprint'], maybe(isText)),
   history: isHistory,
 };
 

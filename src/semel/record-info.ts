@@ -3,38 +3,33 @@
 import { refOf } from '../call/index.ts';
 import { decodeResult } from '../core/codec.ts';
 import { providerKey, recordId } from '../core/key.ts';
-import type { Effect, Status } from '../core/words.ts';
+import { type FieldOf, fieldsOf, shown } from '../rules/record.ts';
 import { isKept } from '../rules/state.ts';
 import type { RecordError, StoredRecord } from '../store/store.ts';
 
-export interface RecordInfo {
+const instants = fieldsOf('instant');
+const texts = fieldsOf('text');
+
+type Shown = Omit<Pick<StoredRecord, FieldOf<'plain'>>, 'keyFence' | 'keyed'> &
+  Pick<StoredRecord, 'contract' | 'inDoubt' | 'lapsed' | 'leaseLeftMs' | 'expired'>;
+/** What is null in the ledger is undefined here. */
+type Known<Fields, Value> = {
+  readonly [Name in keyof Fields]: null extends Fields[Name] ? Value | undefined : Value;
+};
+
+type Dates = Known<Pick<StoredRecord, FieldOf<'instant'>>, Date>;
+
+export interface RecordInfo extends Shown, Dates, Known<Pick<StoredRecord, FieldOf<'text'>>, string> {
   /** The record's short name. */
   readonly id: string;
   /** What `doubts.resolve` takes: the record as it was looked at. */
   readonly ref: string;
-  readonly namespace: string;
-  readonly contract: string;
-  readonly key: string;
-  readonly version: string;
-  readonly effect: Effect;
-  readonly status: Status;
-  readonly inDoubt: boolean;
-  /** Running, lease over. */
-  readonly lapsed: boolean;
-  /** How long a holder that is dead now would go on blocking, in milliseconds. */
-  readonly leaseLeftMs: number;
-  /** Its window is over: it no longer answers for its key, and the next call executes. */
-  readonly expired: boolean;
   /** It stands for its key for good: after `expiresAt` only its result goes. */
   readonly kept: boolean;
   /** Lapsed before anything was dispatched: free, and nobody came back for it. */
   readonly abandoned: boolean;
   /** An attempt was dispatched and never accounted for. */
   readonly doubt: boolean;
-  readonly attempts: number;
-  readonly fence: number;
-  readonly generation: number;
-  readonly owner: string;
   readonly args: unknown;
   readonly value: unknown;
   readonly omitted: string | undefined;
@@ -42,66 +37,26 @@ export interface RecordInfo {
   /** The key that its provider was sent, before the provider's own `format`: what to look for there. */
   readonly providerKey: string | undefined;
   readonly error: RecordError | undefined;
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-  readonly settledAt: Date | undefined;
-  readonly expiresAt: Date | undefined;
-  readonly firstDispatchedAt: Date | undefined;
-  readonly lastDispatchedAt: Date | undefined;
-  /** From here on "not landed" may be believed. */
-  readonly quietAt: Date | undefined;
-  readonly notAfter: Date | undefined;
-  readonly conversation: string | undefined;
-  readonly turn: string | undefined;
-  readonly toolCallId: string | undefined;
-  readonly run: string | undefined;
-  /** Why it was done once more on purpose. */
-  readonly again: string | undefined;
-  /** A digest of whose call it was; undefined: the program named no caller. */
-  readonly caller: string | undefined;
 }
 
 export function infoOf(record: StoredRecord): RecordInfo {
-  const at = (instant: number | null) => (instant === null ? undefined : new Date(instant));
+  const { namespace, contract, key, version, effect, status, result } = record;
+  const { inDoubt, lapsed, leaseLeftMs, expired, attempts, fence, generation, owner } = record;
   return {
-    id: recordId(record.namespace, record.key),
+    id: recordId(namespace, key),
     ref: refOf(record),
-    namespace: record.namespace,
-    contract: record.contract,
-    key: record.key,
-    version: record.version,
-    effect: record.effect,
-    status: record.status,
-    inDoubt: record.inDoubt,
-    lapsed: record.lapsed,
-    leaseLeftMs: record.leaseLeftMs,
-    expired: record.expired,
+    ...{ namespace, contract, key, version, effect, status, inDoubt, lapsed, leaseLeftMs, expired },
     kept: isKept(record),
-    abandoned: record.lapsed && !record.inDoubt,
+    abandoned: lapsed && !inDoubt,
     doubt: record.doubtSince !== null,
-    attempts: record.attempts,
-    fence: record.fence,
-    generation: record.generation,
-    owner: record.owner,
+    ...{ attempts, fence, generation, owner },
     args: record.args === null ? undefined : decodeResult(record.args),
-    value: record.result?.text == null ? undefined : decodeResult(record.result.text),
-    omitted: record.result?.omitted ?? undefined,
-    remoteRef: record.result?.remoteRef ?? undefined,
-    providerKey: record.keyed ? providerKey(record.namespace, record.key, record.keyFence) : undefined,
+    value: result?.text == null ? undefined : decodeResult(result.text),
+    omitted: result?.omitted ?? undefined,
+    remoteRef: result?.remoteRef ?? undefined,
+    providerKey: record.keyed ? providerKey(namespace, key, record.keyFence) : undefined,
     error: record.error ?? undefined,
-    createdAt: new Date(record.createdAt),
-    updatedAt: new Date(record.updatedAt),
-    settledAt: at(record.settledAt),
-    expiresAt: at(record.expiresAt),
-    firstDispatchedAt: at(record.firstDispatchedAt),
-    lastDispatchedAt: at(record.lastDispatchedAt),
-    quietAt: at(record.quietAt),
-    notAfter: at(record.notAfter),
-    conversation: record.conversation ?? undefined,
-    turn: record.turn ?? undefined,
-    toolCallId: record.toolCallId ?? undefined,
-    run: record.run ?? undefined,
-    again: record.again ?? undefined,
-    caller: record.caller ?? undefined,
+    ...(shown(record, instants, (at) => (at === null ? undefined : new Date(at))) as Dates),
+    ...shown(record, texts, (text) => text ?? undefined),
   };
 }
