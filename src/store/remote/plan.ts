@@ -1,48 +1,70 @@
-// What a store far away is asked: the rules decide on the row as this process last saw it, and a swap is made of it
-// that is done only if they were right.
+// What a store far away is asked: a rule decides on the row as this process last saw it, and the write that it makes of it
+// is done only if the row is still that one.
 
 import type { Random } from '../../core/clock.ts';
-import { type KeyMap, keyMap } from '../../core/key-map.ts';
 import type { Step, Time } from '../../rules/state.ts';
-import type { Row, StoreEvent } from '../store.ts';
+import type { Urgency } from '../local/local-store.ts';
+import type { Row } from '../store.ts';
 import type { Found, Swap, Write } from './backend.ts';
 import type { RemoteClock } from './clock.ts';
 import type { LastSeen } from './last-seen.ts';
 
-/** One question about one key (and the earlier forms of it), until it is answered. */
-export interface Piece {
-  readonly namespace: string;
-  readonly keys: readonly string[];
-  readonly rerunWithinMs: number | null;
-  decide(rows: readonly (Row | undefined)[], time: Time): Decision<unknown>;
-  /** What the store said of its keys when it was asked last: good for one decision. */
-  seen: readonly (Found | undefined)[] | undefined;
-  /** Once it is answered: how. */
-  tell: Tell | undefined;
-}
+export type Rows = readonly (Row | undefined)[];
 
 export interface Decision<Answer> extends Step<Answer> {
-  /** Which of the keys it is about. @default 0 */
+  /** Which of the keys it is about: 0 its own, from 1 on the others. @default 0 */
   readonly form?: number;
 }
 
-export type Tell = () => unknown;
+export type Rule<Answer> = (row: Row | undefined, others: Rows, time: Time) => Decision<Answer>;
 
-/** The pieces that are answered by one swap, and how. */
-export interface Plan {
-  readonly pieces: readonly Piece[];
-  readonly swaps: readonly Swap[];
-  readonly tells: readonly Tell[];
-  /** Nothing changes, and that was decided by what the store has just said. */
-  readonly isOver: boolean;
+/** One question about one key (and perhaps other forms of it), until it is answered. */
+export class Question {
+  readonly urgency: Urgency;
+  readonly namespace: string;
+  readonly key: string;
+  readonly rule: Rule<unknown>;
+  readonly rerunWithinMs: number | null;
+  /** Other forms of the key. */
+  others: readonly string[] = none;
+  /** Takes an answer that was only a step, and adapts the question; false: that was the answer. */
+  goOn: ((answer: unknown) => boolean) | undefined;
+  /** A record is expected: look before writing. */
+  looksFirst = false;
+  /** What the store has just said of its keys: good for one decision. */
+  isSeen = false;
+  seen: Found | undefined;
+  seenOthers: readonly (Found | undefined)[] = none;
+  /** Undefined: only to look. */
+  write: Write | undefined;
+  /** Which of the keys is written. */
+  form = 0;
+  state: 'open' | 'answered' | 'failed' | 'locked' = 'open';
+  answer: unknown;
+  lockedSince: number | undefined;
+  pauses = 0;
+
+  constructor(
+    urgency: Urgency,
+    { namespace, key }: { readonly namespace: string; readonly key: string },
+    rule: Rule<unknown>,
+    rerunWithinMs: number | null = null,
+  ) {
+    this.urgency = urgency;
+    this.namespace = namespace;
+    this.key = key;
+    this.rule = rule;
+    this.rerunWithinMs = rerunWithinMs;
+  }
 }
 
+const none: readonly never[] = [];
+
 export interface Planner {
-  /**
-   * What is asked about the same keys is decided in turn, on one evolving row. `saidAt`: the store has just said what
-   * is there, as of then; so that nothing changes is an answer only now, and as of then.
-   */
-  planOf(pieces: readonly Piece[], saidAt?: number): Plan;
+  /** Decides by what was last seen: to write, or only to look. */
+  plan(question: Question): void;
+  /** Decides by what the store has just said, as of then; that nothing changes is an answer now. */
+  decide(question: Question, saidAt: number): void;
   /** So long after they were made the last decisions reached the store. */
   took(ms: number): void;
   newRevision(): number;
@@ -64,7 +86,8 @@ export function planner({
   let patienceMs = staleMs;
 
   return {
-    planOf,
+    plan: (question) => decide(question, undefined),
+    decide,
     // A store that is slow for everybody would otherwise find every decision too old, for ever.
     took(ms) {
       patienceMs = Math.min(stalestMs, Math.max(staleMs, 2 * ms));
@@ -72,68 +95,65 @@ export function planner({
     newRevision,
   };
 
-  function planOf(pieces: readonly Piece[], saidAt?: number): Plan {
-    const [{ namespace, keys }] = pieces as [Piece, ...Piece[]];
-    const isFresh = pieces.every(({ seen }) => seen !== undefined);
-    const remembered = (isFresh && pieces[0]?.seen) || keys.map((key) => memory.get(namespace, key));
-    if (remembered.some((one) => one === 'look')) return look(pieces);
-    const found = remembered as readonly (Found | undefined)[];
+  function decide(question: Question, saidAt: number | undefined): void {
+    const { namespace, key, others: keys, isSeen } = question;
+    question.write = undefined;
+    const own = isSeen ? question.seen : memory.get(namespace, key);
+    if (question.looksFirst && own === undefined && !isSeen) return;
+    const others = isSeen ? question.seenOthers : seenOf(namespace, keys);
+    const time = timeFor(own, others, saidAt);
 
-    const time = timeFor(found, saidAt);
-    const rows = found.map((one) => one?.row);
-    const events: StoreEvent[] = [];
-    const tells: Tell[] = [];
-    let target: number | undefined;
-    for (const piece of pieces) {
-      try {
-        const { form = 0, row, answer, events: noted } = piece.decide(rows, time);
-        const writes = row !== null || noted.length > 0;
-        // The rest waits for the next turn: a swap is about one key.
-        if (writes && target !== undefined && target !== form) break;
-        // And the store compares the fence of a new record with its floor: there must be no lower one before it.
-        const isBorn = found[form] === undefined && rows[form] !== undefined;
-        if (isBorn && row !== null && row.fence !== rows[form]?.fence) break;
-        if (writes) target = form;
-        if (row !== null) rows[form] = row;
-        events.push(...noted);
-        tells.push(() => answer);
-      } catch (error) {
-        tells.push(() => {
-          throw error;
-        });
-      }
+    let step: Decision<unknown>;
+    try {
+      step = question.rule(own?.row, others.length === 0 ? none : others.map((one) => one?.row), time);
+    } catch (error) {
+      if (saidAt === undefined) return;
+      question.state = 'failed';
+      question.answer = error;
+      return;
     }
-    if (target === undefined)
-      return saidAt === undefined ? look(pieces) : { pieces, swaps: [], tells, isOver: true };
+    const { form = 0, row, events, answer } = step;
+    if (row === null && events.length === 0) {
+      if (saidAt === undefined) return;
+      question.state = 'answered';
+      question.answer = answer;
+      return;
+    }
+    const before = form === 0 ? own : others[form - 1];
     // News about a record that is gone is checked against nothing: that it is gone must be known, not guessed.
-    if (rows[target] === undefined && !isFresh) return look(pieces);
-    const write: Write = {
-      before: found[target],
-      row: rows[target],
+    if (row === null && before === undefined && !isSeen) return;
+    question.answer = answer;
+    question.form = form;
+    question.write = {
+      before,
+      row: row ?? before?.row,
       revision: newRevision(),
       events,
       at: time.wall,
-      until: turnAfter(time, found, pieces, time.wall + patienceMs),
-      beside: keys.length === 1 ? alone : besideOf(keys, target, found),
-    };
-    return {
-      pieces: tells.length === pieces.length ? pieces : pieces.slice(0, tells.length),
-      // The other forms are looked at along with it: if it is not done, one of them may be why.
-      swaps: keys.map((key, index) => ({ namespace, key, write: index === target ? write : undefined })),
-      tells,
-      isOver: false,
+      until: turnAfter(time.wall, own, others, question.rerunWithinMs, time.wall + patienceMs),
+      beside: keys.length === 0 ? none : besideOf(question, own, others),
     };
   }
 
+  function seenOf(namespace: string, keys: readonly string[]): readonly (Found | undefined)[] {
+    return keys.length === 0 ? none : keys.map((key) => memory.get(namespace, key));
+  }
+
   /** Never before what is already written: the store's clock was there, unless it was set back. */
-  function timeFor(found: readonly (Found | undefined)[], saidAt: number | undefined): Time {
+  function timeFor(
+    own: Found | undefined,
+    others: readonly (Found | undefined)[],
+    saidAt: number | undefined,
+  ): Time {
     const { wall: thought, boot, steady } = far.now();
     const earliest = saidAt ?? thought;
     let wall = earliest;
-    for (const one of found) {
+    const notBefore = (one: Found | undefined): void => {
       const updatedAt = one?.row.updatedAt ?? 0;
       if (updatedAt > wall && updatedAt <= earliest + staleMs) wall = updatedAt;
-    }
+    };
+    notBefore(own);
+    for (const one of others) notBefore(one);
     return { wall, mono: wall, boot, steady };
   }
 
@@ -142,79 +162,63 @@ export function planner({
   }
 }
 
-export function look(pieces: readonly Piece[]): Plan {
-  const [{ namespace, keys }] = pieces as [Piece, ...Piece[]];
-  const swaps = keys.map((key) => ({ namespace, key, write: undefined }));
-  return { pieces, swaps, tells: [], isOver: false };
+/** The other keys are looked at along with the one that is written: if it is not done, one of them may be why. */
+export function swapsOf({ namespace, key, others, write, form }: Question): readonly Swap[] {
+  return [key, ...others].map((each, index) => ({
+    namespace,
+    key: each,
+    write: index === form ? write : undefined,
+  }));
 }
 
-const alone: Write['beside'] = [];
-
 function besideOf(
-  keys: readonly string[],
-  target: number,
+  { key, others, form }: Question,
+  own: Found | undefined,
   found: readonly (Found | undefined)[],
 ): Write['beside'] {
-  return keys.flatMap((key, index) => (index === target ? [] : [{ key, revision: found[index]?.revision }]));
+  const all = [{ key, revision: own?.revision }];
+  for (const [index, other] of others.entries()) all.push({ key: other, revision: found[index]?.revision });
+  return all.filter((_, index) => index !== form);
 }
 
 /** The next instant at which a rule might decide otherwise, and none after the last. */
 function turnAfter(
-  { wall }: Time,
-  found: readonly (Found | undefined)[],
-  pieces: readonly Piece[],
+  wall: number,
+  own: Found | undefined,
+  others: readonly (Found | undefined)[],
+  rerunWithinMs: number | null,
   last: number,
 ): number {
   let turn = last;
   const turnsAt = (instant: number | null): void => {
     if (instant !== null && instant > wall && instant < turn) turn = instant;
   };
-  for (const one of found) {
-    if (one === undefined) continue;
-    const { leaseUntil, expiresAt, quietAt, firstDispatchedAt } = one.row;
+  const turnsOf = ({ row }: Found): void => {
+    const { leaseUntil, expiresAt, quietAt, firstDispatchedAt } = row;
     turnsAt(leaseUntil);
     turnsAt(expiresAt);
     turnsAt(quietAt);
-    if (firstDispatchedAt === null) continue;
-    for (const { rerunWithinMs } of pieces)
-      if (rerunWithinMs !== null) turnsAt(firstDispatchedAt + rerunWithinMs);
-  }
+    if (firstDispatchedAt !== null && rerunWithinMs !== null) turnsAt(firstDispatchedAt + rerunWithinMs);
+  };
+  if (own !== undefined) turnsOf(own);
+  for (const one of others) if (one !== undefined) turnsOf(one);
   return turn;
-}
-
-/** Pieces about the same keys, in the order in which they came. */
-export function groups(pieces: readonly Piece[]): readonly (readonly Piece[])[] {
-  const byKeys: KeyMap<Piece[]> = keyMap();
-  const found: Piece[][] = [];
-  for (const piece of pieces) {
-    const name = piece.keys.length === 1 ? (piece.keys[0] as string) : piece.keys.join('\0');
-    const group = byKeys.get(piece.namespace, name);
-    if (group !== undefined) group.push(piece);
-    else {
-      const started = [piece];
-      byKeys.set(piece.namespace, name, started);
-      found.push(started);
-    }
-  }
-  return found;
 }
 
 /** It was decided in time and by what is there, and yet not done: there is no hurry to ask again. */
 export function isUnchanged(
-  swaps: readonly Swap[],
-  seen: readonly (Found | undefined)[],
+  write: Write,
+  { key, others, form, seen, seenOthers }: Question,
   now: number,
   floor: number,
 ): boolean {
-  return swaps.some(({ write }, index) => {
-    const found = seen[index];
-    if (write?.row === undefined || found?.revision !== write.before?.revision) return false;
-    const isUnspoilt = write.beside.every(({ key, revision }) => {
-      const other = swaps.findIndex((swap) => swap.key === key);
-      return seen[other]?.revision === revision;
-    });
-    // Where the store's clock was set back a little, the row is of a moment that is still to come.
-    const isInTime = now < write.until && (write.at <= now || now < (found?.row.updatedAt ?? 0));
-    return isUnspoilt && isInTime && (write.before !== undefined || write.row.fence > floor);
+  const found = form === 0 ? seen : seenOthers[form - 1];
+  if (write.row === undefined || found?.revision !== write.before?.revision) return false;
+  const isUnspoilt = write.beside.every((other) => {
+    const there = other.key === key ? seen : seenOthers[others.indexOf(other.key)];
+    return there?.revision === other.revision;
   });
+  // Where the store's clock was set back a little, the row is of a moment that is still to come.
+  const isInTime = now < write.until && (write.at <= now || now < (found?.row.updatedAt ?? 0));
+  return isUnspoilt && isInTime && (write.before !== undefined || write.row.fence > floor);
 }

@@ -1,9 +1,10 @@
 // A store that has to be asked over a wire: Postgres, Redis. The rules decide here, on the row as it was last seen;
 // the store swaps the row if it is still that one and the time has not run past the decision. Whoever was too slow
-// is told what is there now, and decides again. What concerns one key is decided together and sent as one swap.
+// is told what is there now, and decides again.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
+import { type KeyMap, keyMap } from '../../core/key-map.ts';
 import { claim } from '../../rules/claim.ts';
 import { clear, dispatch, renew } from '../../rules/cross.ts';
 import { type FormStep, formsOf, isLink, linked, nextStep } from '../../rules/forms.ts';
@@ -14,21 +15,10 @@ import { type Step, type Time, view } from '../../rules/state.ts';
 import { batcher, unanswered } from '../batcher.ts';
 import type { Urgency } from '../local/local-store.ts';
 import type { ClaimAnswer, ClaimRequest, Page, Row, Store, StoredRecord, StoreFacts } from '../store.ts';
-import type { RemoteBackend, Removal, Swap, Swapped } from './backend.ts';
+import type { Found, RemoteBackend, Removal, Swap, Swapped } from './backend.ts';
 import { remoteClock } from './clock.ts';
 import { lastSeen } from './last-seen.ts';
-import {
-  type Decision,
-  groups,
-  isUnchanged,
-  look,
-  type Piece,
-  type Plan,
-  planner,
-  type Tell,
-} from './plan.ts';
-
-type Rows = readonly (Row | undefined)[];
+import { type Decision, isUnchanged, planner, Question, type Rows, swapsOf } from './plan.ts';
 
 export interface RemoteStoreOptions {
   readonly clock?: Clock;
@@ -43,7 +33,9 @@ const lanes = 2;
 const lockedMs = 5_000;
 const firstPauseMs = 10;
 const longestPauseMs = 300;
-const locked: unique symbol = Symbol('locked');
+/** From so many claims in a row on that met a record, more or less, the next looks before it writes. */
+const manyTaken = 8;
+const mostTaken = 32;
 const pageSize = 500;
 
 export function remoteStore(
@@ -54,11 +46,12 @@ export function remoteStore(
   const memory = lastSeen();
   const plans = planner({ memory, far, random });
   const batches = { flush, judge: backend.judge, ...(soon === undefined ? {} : { soon }) };
-  const queue = batcher<Piece, Tell>({ ...batches, lanes });
+  const queue = batcher<Question, unknown>({ ...batches, lanes });
   /** Calls that wait for a locked row have a queue of their own, and so has every other call about it. */
-  const lockedQueue = batcher<Piece, Tell>(batches);
+  const lockedQueue = batcher<Question, unknown>(batches);
   const parked = new Map<Promise<void>, string>();
   let floor = 0;
+  let taken = 0;
   let opening: Promise<StoreFacts> | undefined;
   let isReady = false;
   let closing: Promise<void> | undefined;
@@ -100,14 +93,20 @@ export function remoteStore(
 
   function claimForms(request: ClaimRequest): Promise<ClaimAnswer> {
     let forms = formsOf(request);
-    const asked = (key: string): ClaimRequest => ({
+    const leased = (key: string): ClaimRequest => ({
       ...request,
       key,
       leaseMs: request.leaseMs + far.lagMs(),
     });
-    const decide = (rows: Rows, time: Time): Decision<ClaimAnswer | FormStep> => {
-      const [own] = rows;
-      if (rows.length === 1 && !isLink(own)) return claim(own, asked(request.key), time, floor);
+    const question = new Question('claiming', request, rule, request.rerunWithinMs);
+    question.others = forms.keys.slice(1);
+    question.goOn = goOn;
+    question.looksFirst = taken >= manyTaken;
+    return ask(question) as Promise<ClaimAnswer>;
+
+    function rule(own: Row | undefined, others: Rows, time: Time): Decision<ClaimAnswer | FormStep> {
+      if (others.length === 0 && !isLink(own)) return claim(own, leased(request.key), time, floor);
+      const rows = [own, ...others];
       const step = nextStep(forms, rows, request, time);
       if (step.kind === 'look') return { row: null, answer: step, events: [] };
       const { form } = step;
@@ -117,15 +116,20 @@ export function remoteStore(
         return { form, row, answer: step, events: [] };
       }
       const lowest = step.row === undefined ? Math.max(floor, rows[form]?.fence ?? 0) : floor;
-      return { form, ...claim(step.row, asked(key), time, lowest) };
-    };
+      return { form, ...claim(step.row, leased(key), time, lowest) };
+    }
+
     // One swap writes one key: what else the claim depends on is asked for, or written, before it.
-    const goOn = (said: ClaimAnswer | FormStep) => {
-      if ('won' in said) return undefined;
+    function goOn(answer: unknown): boolean {
+      const said = answer as ClaimAnswer | FormStep;
+      if ('won' in said) {
+        taken = said.won ? taken >> 1 : Math.min(mostTaken, taken + 1);
+        return false;
+      }
       if (said.kind === 'look') forms = formsOf(request, said.newer);
-      return forms.keys;
-    };
-    return ask('claiming', request, forms.keys, request.rerunWithinMs, decide, goOn) as Promise<ClaimAnswer>;
+      question.others = forms.keys.slice(1);
+      return true;
+    }
   }
 
   function ready(): Promise<StoreFacts> {
@@ -191,69 +195,84 @@ export function remoteStore(
     rule: (row: Row | undefined, time: Time) => Step<Answer>,
     rerunWithinMs: number | null = null,
   ): Promise<Answer> {
-    return ask(urgency, about, [about.key], rerunWithinMs, ([row], time) => rule(row, time));
+    const question = new Question(urgency, about, (row, _others, time) => rule(row, time), rerunWithinMs);
+    return ask(question) as Promise<Answer>;
   }
 
-  async function ask<Answer>(
-    urgency: Urgency,
-    { namespace }: { readonly namespace: string },
-    keys: readonly string[],
-    rerunWithinMs: number | null,
-    decide: (rows: Rows, time: Time) => Decision<Answer>,
-    /** The keys to ask for next, where this answer was only a step. */
-    goOn?: (answer: Answer) => readonly string[] | undefined,
-  ): Promise<Answer> {
-    if (!isReady || closing !== undefined) await ready();
-    let piece: Piece = { namespace, keys, rerunWithinMs, decide, seen: undefined, tell: undefined };
-    const askedAt = clock.mono();
-    let isWaiting = parked.size > 0 && [...parked.values()].includes(nameOf(piece));
-    for (let pauses = 0; ; ) {
-      const tell = await (isWaiting ? lockedQueue : queue).add(urgency, piece);
-      const answer = tell();
-      if (answer !== locked) {
-        const next = goOn?.(answer as Answer);
-        if (next === undefined) return answer as Answer;
-        piece = { ...piece, keys: next, seen: undefined };
-        continue;
-      }
-      if (clock.mono() - askedAt > lockedMs) throw isLocked();
-      const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** pauses) * (0.5 + random.fraction());
-      pauses += 1;
-      isWaiting = true;
-      const pause = new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
-      parked.set(pause, nameOf(piece));
-      await pause;
-      parked.delete(pause);
-    }
+  function ask(question: Question): Promise<unknown> {
+    return isReady && closing === undefined ? add(question) : ready().then(() => add(question));
   }
 
-  async function flush(take: () => readonly Piece[]): Promise<readonly (Tell | typeof unanswered)[]> {
+  function add(question: Question): Promise<unknown> {
+    const isWaiting = parked.size > 0 && [...parked.values()].includes(nameOf(question));
+    return (isWaiting ? lockedQueue : queue).add(question.urgency, question);
+  }
+
+  async function flush(take: () => readonly Question[]): Promise<readonly unknown[]> {
     // What was asked before it was closed is still answered.
     if (!isReady) await (opening ?? ready());
-    const pieces = take();
-    if (pieces.length === 0) return [];
-    for (const piece of pieces) piece.tell = undefined;
+    const questions = take();
+    if (questions.length === 0) return [];
     try {
-      await exchange(groups(pieces).map((group) => plans.planOf(group)));
+      for (const question of questions) {
+        question.state = 'open';
+        plans.plan(question);
+      }
+      await exchange(questions);
     } catch (error) {
-      // A batch with a locked row is divided until that row's piece is alone. What can be told by looking is told.
-      const [piece] = pieces;
-      if (piece === undefined || pieces.length > 1 || !backend.judge(error).isLocked) throw error;
-      await exchange([look(pieces)]);
-      piece.tell ??= isStillLocked;
+      // A batch with a locked row is divided until that row's question is alone. What can be told by looking is told.
+      const [question] = questions;
+      if (question === undefined || questions.length > 1 || !backend.judge(error).isLocked) throw error;
+      question.write = undefined;
+      await exchange(questions);
+      if (question.state === 'open') question.state = 'locked';
     }
-    return pieces.map(({ tell }) => tell ?? unanswered);
+    return questions.map(answerTo);
   }
 
-  async function exchange(pending: readonly Plan[]): Promise<void> {
+  function answerTo(question: Question): unknown {
+    switch (question.state) {
+      case 'open':
+        return unanswered;
+      case 'answered':
+        return question.goOn?.(question.answer) ? unanswered : question.answer;
+      case 'failed':
+        return Promise.reject(question.answer);
+      case 'locked':
+        return askLater(question);
+    }
+  }
+
+  async function askLater(question: Question): Promise<unknown> {
+    question.lockedSince ??= clock.mono();
+    if (clock.mono() - question.lockedSince > lockedMs) throw isLocked();
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** question.pauses) * (0.5 + random.fraction());
+    question.pauses += 1;
+    const pause = new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
+    parked.set(pause, nameOf(question));
+    await pause;
+    parked.delete(pause);
+    return lockedQueue.add(question.urgency, question);
+  }
+
+  /** A key is written once per exchange: who would write it again waits for the next. */
+  async function exchange(questions: readonly Question[]): Promise<void> {
+    const asked: Question[] = [];
     const swaps: Swap[] = [];
+    const written: KeyMap<true> = keyMap();
     let latest = 0;
-    for (const plan of pending) {
-      for (const piece of plan.pieces) piece.seen = undefined;
-      for (const swap of plan.swaps) {
-        swaps.push(swap);
-        if (swap.write !== undefined && swap.write.at > latest) latest = swap.write.at;
+    for (const question of questions) {
+      const { namespace, key, others, write, form } = question;
+      question.isSeen = false;
+      if (write !== undefined) {
+        const target = form === 0 ? key : (others[form - 1] as string);
+        if (written.get(namespace, target)) continue;
+        written.set(namespace, target, true);
+        if (write.at > latest) latest = write.at;
       }
+      asked.push(question);
+      if (others.length === 0) swaps.push({ namespace, key, write });
+      else swaps.push(...swapsOf(question));
     }
     const askedAt = clock.mono();
     const reply = await backend.exchange(swaps).catch((error: unknown) => {
@@ -268,30 +287,44 @@ export function remoteStore(
     floor = Math.max(floor, reply.floor);
 
     let next = 0;
-    for (const plan of pending) {
-      const first = next;
-      let isDone = false;
-      for (const { namespace, key, write } of plan.swaps) {
-        const answer = reply.answers[next] as Swapped;
-        next += 1;
-        if (!answer.done) memory.set(namespace, key, answer.found);
-        else {
-          isDone = true;
-          if (write?.row) memory.set(namespace, key, { row: write.row, revision: write.revision });
-        }
-      }
-      if (isDone) tellAll(plan);
-      else lookAgain(plan, reply.answers.slice(first, next), reply.now);
+    for (const question of asked) {
+      const count = 1 + question.others.length;
+      hear(question, swaps, reply.answers, next, reply.now);
+      next += count;
     }
   }
 
-  /** What the store said of this plan's keys is what its pieces decide by next: at once, where nothing changes. */
-  function lookAgain({ pieces, swaps }: Plan, answers: readonly Swapped[], now: number): void {
-    const seen = answers.map((answer) => (answer.done ? undefined : answer.found));
-    for (const piece of pieces) piece.seen = seen;
-    const plan = plans.planOf(pieces, now);
-    if (plan.isOver) tellAll(plan);
-    else if (isUnchanged(swaps, seen, now, floor)) for (const piece of pieces) piece.tell = isStillLocked;
+  /** What the store said of its keys is what a question that is not done is decided by next: at once, where nothing changes. */
+  function hear(
+    question: Question,
+    swaps: readonly Swap[],
+    answers: readonly Swapped[],
+    first: number,
+    now: number,
+  ): void {
+    const { namespace, write, others } = question;
+    const seen: (Found | undefined)[] = [];
+    let isDone = false;
+    for (let index = first; index <= first + others.length; index += 1) {
+      const answer = answers[index] as Swapped;
+      const { key } = swaps[index] as Swap;
+      if (!answer.done) {
+        memory.set(namespace, key, answer.found);
+        seen.push(answer.found);
+      } else {
+        isDone = true;
+        if (write?.row) memory.set(namespace, key, { row: write.row, revision: write.revision });
+      }
+    }
+    if (isDone) {
+      question.state = 'answered';
+      return;
+    }
+    question.isSeen = true;
+    [question.seen, ...question.seenOthers] = seen;
+    const isStuck = write !== undefined && isUnchanged(write, question, now, floor);
+    plans.decide(question, now);
+    if (question.state === 'open' && isStuck) question.state = 'locked';
   }
 
   async function prune(limit: number): Promise<number> {
@@ -324,14 +357,8 @@ export function remoteStore(
   }
 }
 
-function tellAll({ pieces, tells }: Plan): void {
-  for (let index = 0; index < pieces.length; index += 1) (pieces[index] as Piece).tell = tells[index] as Tell;
-}
-
-const isStillLocked: Tell = () => locked;
-
-function nameOf({ namespace, keys }: Piece): string {
-  return `${namespace}\0${keys[0]}`;
+function nameOf({ namespace, key }: Question): string {
+  return `${namespace}\0${key}`;
 }
 
 function isLocked(): SemelError {

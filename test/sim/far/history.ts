@@ -34,7 +34,7 @@ export interface Told {
   readonly swaps: number;
   /** Swaps that were done and whose answer never came. */
   readonly unheard: number;
-  /** Swaps that answered more than one call. */
+  /** Exchanges that answered more than one call about the same keys. */
   readonly folded: number;
   /** Of the store's clock. */
   readonly jumps: number;

@@ -1,5 +1,5 @@
 // Whether a history could have happened at a store that does one thing after the other: every swap that was done is the
-// work of calls, in an order, by the rules, at the moment it says; every answer is what the rules say there and then.
+// work of one call, by the rules, at the moment it says; every answer is what the rules say there and then.
 
 import { isDeepStrictEqual } from 'node:util';
 import { isRemovable, isTombstoneDue, tombstone } from '../../../src/rules/prune.ts';
@@ -7,7 +7,7 @@ import type { Time } from '../../../src/rules/state.ts';
 import type { Swap, Swapped, Write } from '../../../src/store/remote/backend.ts';
 import type { RenewRequest, Row, StoredRecord, StoreEvent } from '../../../src/store/store.ts';
 import type { RemoteMemoryBackend } from '../../stores/remote-memory-backend.ts';
-import { type Call, decide, type Rows } from './calls.ts';
+import { decide, type Rows } from './calls.ts';
 import type { Asked } from './history.ts';
 import type { Entry, Journal, Sent } from './network.ts';
 
@@ -20,8 +20,6 @@ export interface Replayed {
 
 /** No row is judged before it was written, by a clock that is only a little behind. */
 const staleMs = 2_000;
-/** What one swap may hold where nobody heard of it. */
-const mostFolded = 4;
 
 export function replay({ journal, asked, far, trace }: Replayed): readonly string[] {
   const rows = new Map<string, Row>();
@@ -55,8 +53,8 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
         // A link is a step on the way to a claim, which is answered by a later swap.
         const isAnswer = sent.heard === place && !isLinkStep(write);
         const told = answered.filter((one) => !explained.has(one) && isAbout(one, swap, write));
-        const calls = committed(place, sent, swap, write, reply.now, isAnswer ? told : undefined);
-        if (isAnswer) for (const one of calls ?? told) explained.add(one);
+        const one = committed(place, sent, swap, write, reply.now, isAnswer ? told : undefined);
+        if (isAnswer && one !== undefined) explained.add(one);
       } else if (!answer.done && answer.found?.row !== rows.get(swap.key))
         wrong.push(`entry ${place}: ${swap.key} was not as it was told`);
     }
@@ -70,7 +68,7 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
     write: Write,
     now: number,
     told: readonly Asked[] | undefined,
-  ): readonly Asked[] | undefined {
+  ): Asked | undefined {
     const keys = [swap.key, ...write.beside.map(({ key }) => key)].sort().toReversed().sort(byForm);
     const before = keys.map((key) => rows.get(key));
     const target = keys.indexOf(swap.key);
@@ -91,72 +89,55 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
           sent.since <= one.until &&
           isAbout(one, swap, write),
       );
-    // A claim that a link led here may also have been answered by a mere look, beside this swap.
-    const isMixed = told?.some((one) => one.keys.length !== keys.length) === true;
-    const some = told === undefined || isMixed ? sequences(candidates) : [told];
-    // All that were answered together; but a link is the step of one call.
-    const orders =
-      isMixed || isLinkStep(write)
-        ? some.toSorted((a, b) => (isMixed ? b.length - a.length : a.length - b.length))
-        : some;
-    let best: Folded | undefined;
-    for (const calls of orders) {
+    let best: Decided | undefined;
+    for (const one of candidates) {
       // What the news was about is gone: whoever looked found nothing, and only that it came is kept.
       const seen = write.row === undefined ? keys.map(() => undefined) : before;
-      const lengthened = (lagMs: number) => fold(callsOf(calls), keys, seen, time, sent.belief.floor, lagMs);
-      const folded = lengthened(lagOf(write, target, lengthened(0), seen, calls));
-      best ??= folded;
+      const lengthened = (lagMs: number) =>
+        decide(one.call, keys, seen, time, { floor: sent.belief.floor, lagMs });
+      const decided = lengthened(lagOf(write, lengthened(0), before[target], one));
+      best ??= decided;
       const isSame =
-        folded.target === target &&
-        isDeepStrictEqual(folded.rows[target], write.row) &&
-        isDeepStrictEqual(folded.events, write.events) &&
-        (!isMixed || calls.every(({ answer }, nth) => isDeepStrictEqual(answer?.value, folded.answers[nth])));
+        decided.form === target &&
+        isDeepStrictEqual(decided.row ?? seen[target], write.row) &&
+        isDeepStrictEqual(decided.events, write.events) &&
+        (told === undefined || isDeepStrictEqual(one.answer?.value, decided.answer));
       if (isSame) {
-        best = folded;
-        explain(at, calls, keys, folded, seen, now, sent, write);
+        explain(at, one, keys, decided, seen, now, sent, write);
         keep(at, swap, write);
-        return calls;
+        return one;
       }
     }
     wrong.push(
       `${at}: no call explains it. It is ${JSON.stringify({ row: write.row, events: write.events })}, ` +
-        `and should be ${JSON.stringify({ row: best?.rows[target], events: best?.events, target: best?.target })}`,
+        `and should be ${JSON.stringify(best)}`,
     );
     return undefined;
   }
 
   function explain(
     at: string,
-    calls: readonly Asked[],
+    { call, askedAt }: Asked,
     keys: readonly string[],
-    folded: Folded,
+    decided: Decided,
     seen: Rows,
     now: number,
-    sent: Sent,
+    { belief }: Sent,
     write: Write,
   ): void {
-    for (const [nth, { call, answer }] of calls.entries())
-      if (answer !== undefined && sent.heard !== undefined && asked.length > 0) {
-        const isMine = answer.by === sent.heard && isDoneThere(sent, write);
-        if (isMine && !isDeepStrictEqual(answer.value, folded.answers[nth]))
-          wrong.push(
-            `${at}: ${call.name} was told ${JSON.stringify(answer.value)}, not ${JSON.stringify(folded.answers[nth])}`,
-          );
-      }
     if (write.row === undefined) return;
     // Decided for a moment that is past; at the true one the rules must say the same.
-    const truly = fold(callsOf(calls), keys, seen, timeAt(now, sent.belief.steady), sent.belief.floor, 0);
-    for (const [nth, { call }] of calls.entries())
-      if (gist(truly.answers[nth]) !== gist(folded.answers[nth]))
-        wrong.push(
-          `${at}: ${call.name} was ${gist(folded.answers[nth])} for ${write.at}, and is ${gist(truly.answers[nth])} at ${now}`,
-        );
-    const leased = folded.leasedBy === undefined ? undefined : calls[folded.leasedBy];
-    if (leased === undefined || write.row.leaseUntil === null || !isSteady()) return;
-    const { leaseMs } = leased.call.request as { leaseMs: number };
-    if (write.row.leaseUntil < leased.askedAt + leaseMs)
+    const truly = decide(call, keys, seen, timeAt(now, belief.steady), { floor: belief.floor, lagMs: 0 });
+    if (gist(truly.answer) !== gist(decided.answer))
       wrong.push(
-        `${at}: the lease ends at ${write.row.leaseUntil}, and its holder counts ${leaseMs} from ${leased.askedAt}`,
+        `${at}: ${call.name} was ${gist(decided.answer)} for ${write.at}, and is ${gist(truly.answer)} at ${now}`,
+      );
+    const isLeased = decided.row !== null && (call.name === 'claim' || call.name === 'renew');
+    if (!isLeased || write.row.leaseUntil === null || !isSteady()) return;
+    const { leaseMs } = call.request as { leaseMs: number };
+    if (write.row.leaseUntil < askedAt + leaseMs)
+      wrong.push(
+        `${at}: the lease ends at ${write.row.leaseUntil}, and its holder counts ${leaseMs} from ${askedAt}`,
       );
   }
 
@@ -175,14 +156,6 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
         return swap.key === key && said?.done === false && said.found === undefined;
       });
     });
-  }
-
-  /** The answer that was heard is that of the copy which did it. */
-  function isDoneThere(sent: Sent, write: Write): boolean {
-    const heard = journal.entries[sent.heard as number];
-    if (heard?.type !== 'exchange') return false;
-    const index = sent.swaps.findIndex((swap) => swap.write === write);
-    return heard.reply.answers[index]?.done === true;
   }
 
   function keep(at: string, { key }: Swap, { row, events: noted, before }: Write): void {
@@ -268,64 +241,25 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
   }
 }
 
-function callsOf(asked: readonly Asked[]): readonly Call[] {
-  return asked.map(({ call }) => call);
-}
+type Decided = ReturnType<typeof decide>;
 
-interface Folded {
-  readonly rows: Rows;
-  readonly events: readonly StoreEvent[];
-  readonly answers: readonly unknown[];
-  readonly target: number | undefined;
-  /** The call that gave the row its present lease. */
-  readonly leasedBy: number | undefined;
-}
-
-function fold(
-  calls: readonly Call[],
-  keys: readonly string[],
-  before: Rows,
-  time: Time,
-  floor: number,
-  lagMs: number,
-): Folded {
-  const rows = [...before];
-  const events: StoreEvent[] = [];
-  const answers: unknown[] = [];
-  let target: number | undefined;
-  let leasedBy: number | undefined;
-  for (const [nth, call] of calls.entries()) {
-    const { form, row, answer, events: noted } = decide(call, keys, rows, time, { floor, lagMs });
-    if (row !== null && (call.name === 'claim' || call.name === 'renew')) leasedBy = nth;
-    if (row !== null) rows[form] = row;
-    if (row !== null || noted.length > 0) target = form;
-    events.push(...noted);
-    answers.push(answer);
-  }
-  return { rows, events, answers, target, leasedBy };
-}
-
-/** By how much the store has lengthened leases: what nobody here can know, but which every call of a swap shares. */
+/** By how much the store has lengthened leases: what nobody here can know. */
 function lagOf(
   write: Write,
-  target: number,
-  unlengthened: Folded,
-  before: Rows,
-  calls: readonly Asked[],
+  unlengthened: Decided,
+  before: Row | undefined,
+  { call, answer }: Asked,
 ): number {
-  const plain = unlengthened.rows[target]?.leaseUntil ?? null;
+  const plain = unlengthened.row?.leaseUntil ?? null;
   const until = write.row?.leaseUntil ?? null;
-  if (plain !== null && until !== null && plain !== before[target]?.leaseUntil)
-    return Math.max(0, until - plain);
-  for (const [nth, { answer }] of calls.entries()) {
-    const told = recordOf(answer?.value)?.leaseLeftMs ?? 0;
-    const due = recordOf(unlengthened.answers[nth])?.leaseLeftMs ?? 0;
-    if (told > due) return told - due;
-  }
+  if (plain !== null && until !== null && plain !== before?.leaseUntil) return Math.max(0, until - plain);
+  const told = recordOf(answer?.value)?.leaseLeftMs ?? 0;
+  const due = recordOf(unlengthened.answer)?.leaseLeftMs ?? 0;
+  if (told > due) return told - due;
   // Of a lease that has ended with its attempt, only the time for which "not landed" has to wait still tells.
-  const renewal = calls.find(({ call }) => call.name === 'renew')?.call.request as RenewRequest | undefined;
-  if (renewal === undefined || write.row?.quietAt == null || until !== null) return 0;
-  return Math.max(0, write.row.quietAt - write.at - renewal.leaseMs - write.row.tailMs);
+  if (call.name !== 'renew' || write.row?.quietAt == null || until !== null) return 0;
+  const { leaseMs } = call.request as RenewRequest;
+  return Math.max(0, write.row.quietAt - write.at - leaseMs - write.row.tailMs);
 }
 
 function recordOf(answer: unknown): StoredRecord | undefined {
@@ -350,18 +284,6 @@ function isAbout({ call, keys }: Asked, { key }: Swap, { beside }: Write): boole
 /** The present form of a key stands before its earlier one, as it was asked. */
 function byForm(a: string, b: string): number {
   return a.length - b.length;
-}
-
-/** All orders of some of these. */
-function sequences<T>(items: readonly T[]): readonly (readonly T[])[] {
-  const found: (readonly T[])[] = [];
-  const extend = (taken: readonly T[]) => {
-    if (taken.length > 0) found.push(taken);
-    if (taken.length < mostFolded)
-      for (const item of items) if (!taken.includes(item)) extend([...taken, item]);
-  };
-  extend([]);
-  return found;
 }
 
 function combinations<T>(choices: readonly (readonly T[])[]): readonly (readonly T[])[] {
