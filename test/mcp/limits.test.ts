@@ -24,7 +24,7 @@ import { toolCalls } from '../../src/mcp/proxy/tool-calls.ts';
 import { toolList } from '../../src/mcp/proxy/tool-list.ts';
 import { BeyondLimit, bodyOf, send } from '../../src/mcp/proxy/wire.ts';
 import { atTheEnd, eventually } from '../cli/place.ts';
-import { listening } from './http-servers.ts';
+import { listening, bodyOf as textOf } from './http-servers.ts';
 import { proxyPlace } from './proxy.ts';
 import { rawClient } from './raw-client.ts';
 
@@ -270,6 +270,35 @@ describe('memory', () => {
     waiting[0]?.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [] } }));
     await eventually(() => isRoomFor(limits.unfinishedBytes));
   });
+
+  test.each([
+    ['reads', { readOnlyHint: true }],
+    ['sets', { idempotentHint: true }],
+  ])(
+    'a client that hangs up before its call is passed on leaves nothing open: %s',
+    async (name, annotations) => {
+      const methods: string[] = [];
+      const lists: (() => void)[] = [];
+      const upstream = await listening(async (request, response) => {
+        const { id, method } = JSON.parse(await textOf(request)) as { id: string; method: string };
+        methods.push(method);
+        const result = { tools: [{ name, annotations }] };
+        lists.push(() => response.end(JSON.stringify({ jsonrpc: '2.0', id, result })));
+      });
+      const proxy = await proxyTo(upstream);
+      const gone = new AbortController();
+      const message = posted({ id: 1, method: 'tools/call', params: { name } });
+      const answer = fetch(proxy.url, { ...message, signal: gone.signal });
+      await eventually(() => lists.length === 1);
+      gone.abort();
+      await answer.catch(() => undefined);
+      // Answered after the proxy has seen the connection close.
+      await fetch(proxy.url, { method: 'POST' });
+      lists[0]?.();
+      await eventually(() => isRoomFor(limits.unfinishedBytes));
+      expect(methods).toEqual(['tools/list']);
+    },
+  );
 
   test('a message that the server has counts no longer, however long its answer goes on', async () => {
     const upstream = await listening((request, response) => {

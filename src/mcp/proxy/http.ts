@@ -109,8 +109,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
       sendJson(response, refusal(null, -32603, 'The server could not be reached.'), 502);
     });
     // A call goes on without its client, and keeps its message until it has ended.
-    const closed = new Promise((resolve) => response.once('close', resolve));
-    void Promise.all([served, closed]).then(held.end);
+    void Promise.all([served, closed(response)]).then(held.end);
   });
   server.maxConnections = limits.connections;
   await new Promise<void>((resolve, reject) => {
@@ -168,7 +167,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (guard === undefined) return passOn(request, response, body, held);
     if ('pass' in guard) {
       const end = await guard.pass(caller);
-      response.once('close', () => track(end(true)));
+      void closed(response).then(() => track(end(true)));
       return passOn(request, response, body, held);
     }
     const headers = readable(request.headers);
@@ -239,6 +238,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     body: Buffer | undefined,
     held: Holding,
   ): Promise<void> {
+    // Its client has hung up meanwhile: nothing would ever end what the server answers.
+    if (response.destroyed) return;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const { method, headers } = request;
@@ -280,4 +281,12 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (target.search === '') target.search = new URL(url, upstream).search;
     return target;
   }
+}
+
+/** Resolves too where it was closed before anybody asked. */
+function closed(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (response.closed) resolve();
+    else response.once('close', resolve);
+  });
 }
