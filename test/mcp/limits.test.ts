@@ -222,6 +222,37 @@ describe('memory', () => {
     expect(refused).toHaveLength(1);
   });
 
+  test('long halves do not keep a short message out: the longest is given up', async () => {
+    withLimits({ unfinishedBytes: 151_000, messageBytes: 60_000 });
+    const upstream = await listening(
+      (request, response) => void request.resume().on('end', () => response.end()),
+    );
+    const { url } = await proxyTo(upstream);
+    const { hostname, port, pathname } = new URL(url);
+    const half = (bytes: number) => {
+      const client = connect(Number(port), hostname);
+      const heard = new Promise<string>((resolve) => client.once('data', (part) => resolve(String(part))));
+      client.on('error', () => undefined);
+      atTheEnd(() => void client.destroy());
+      client.write(
+        `POST ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n`,
+      );
+      client.write('x'.repeat(bytes));
+      return heard;
+    };
+    const [longer] = [half(51_000), half(48_900)];
+    // Both are there; what is longer than either asks for no room of theirs.
+    await eventually(() => !isRoomFor(51_101));
+    withLimits({ unfinishedBytes: 100_000 });
+    const message = (bytes: number) =>
+      posted({ method: 'notifications/x', params: { text: 'x'.repeat(bytes) } });
+    expect((await fetch(url, message(1_000))).status).toBe(200);
+    expect(await longer).toMatch(/^HTTP\/1.1 503 [\s\S]*received at once/);
+    // One that is longer than every half waits its turn.
+    withLimits({ unfinishedBytes: 50_000 });
+    expect((await fetch(url, message(49_500))).status).toBe(503);
+  });
+
   test('bytes that come one by one take no more room than others', () => {
     const count = 500_000;
     const readers = [lineReader(() => undefined), eventReader(() => undefined)];

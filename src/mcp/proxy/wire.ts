@@ -138,19 +138,25 @@ export class BeyondLimit extends Error {
 export async function bodyOf(message: IncomingMessage, held: Holding): Promise<Buffer> {
   if (Number(message.headers['content-length'] ?? 0) > limits.messageBytes) throw new BeyondLimit(413);
   const body = gathering();
+  let received = () => {};
   // Not by `for await`: leaving it would cut the connection that the answer has to go out on.
-  return new Promise((resolve, reject) => {
-    message.on('data', (part: Buffer) => {
-      const isShort = body.size + part.length <= limits.messageBytes;
-      if (isShort && held.take(part.length)) return body.add(part);
+  const whole = new Promise<Buffer>((resolve, reject) => {
+    const stop = (status: 413 | 503) => {
       message.pause();
       body.take();
-      reject(new BeyondLimit(isShort ? 503 : 413));
+      reject(new BeyondLimit(status));
+    };
+    received = held.receive(() => stop(503));
+    message.on('data', (part: Buffer) => {
+      const isShort = body.size + part.length <= limits.messageBytes;
+      if (isShort && held.take(part.length)) body.add(part);
+      else stop(isShort ? 503 : 413);
     });
     message.once('end', () => resolve(body.take()));
     message.once('error', reject);
     message.once('close', () => reject(new Error('The connection broke off.')));
   });
+  return whole.finally(received);
 }
 
 export function sendJson(response: ServerResponse, body: unknown, status = 200): void {
