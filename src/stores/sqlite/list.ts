@@ -51,16 +51,19 @@ export function listRows(records: Records, scopes: Scopes, query: ListQuery, tim
 }
 
 /** The parts of the ledger that the query can match, in order. */
-function ranges(scopes: Scopes, { namespace, contract, prefix = '', after = '' }: ListQuery): Range[] {
+function* ranges(
+  scopes: Scopes,
+  { namespace, contract, prefix = '', after = '' }: ListQuery,
+): Iterable<Range> {
   const [afterContract, afterRest] = split(after);
   const [prefixContract, prefixRest] = split(prefix);
-  return scopes.from(namespace, afterContract).flatMap((scope) => {
-    if (contract !== undefined && scope.contract !== `${contract}/`) return [];
+  for (const scope of scopes.from(namespace, afterContract)) {
+    if (contract !== undefined && scope.contract !== `${contract}/`) continue;
     // A prefix without a slash is the start of a contract; of a key without one, it is the start of the key.
     const isWhole = prefixContract === '' && scope.contract !== '';
-    if (isWhole ? !scope.contract.startsWith(prefixRest) : scope.contract !== prefixContract) return [];
+    if (isWhole ? !scope.contract.startsWith(prefixRest) : scope.contract !== prefixContract) continue;
     const start = isWhole ? '' : prefixRest;
     const resume = after !== '' && scope.contract === afterContract ? `${afterRest}\0` : '';
-    return [{ scope, from: start > resume ? start : resume, before: afterAll(start) }];
-  });
+    yield { scope, from: start > resume ? start : resume, before: afterAll(start) };
+  }
 }

@@ -16,7 +16,7 @@ export interface Scopes {
   idOrNew(namespace: string, contract: string): number;
   withId(id: number): Scope;
   /** Those of a namespace from this contract on, in the order of their keys. */
-  from(namespace: string, contract: string): readonly Scope[];
+  from(namespace: string, contract: string): Iterable<Scope>;
   namespaces(): readonly string[];
   /** Throws where one was changed or is missing. */
   verify(): void;
@@ -26,26 +26,37 @@ export interface Scopes {
 
 /** More than these are looked up again rather than remembered. */
 const remembered = 10_000;
+/** Read at once: a page of records needs few of a hundred thousand contracts. */
+const chunk = 200;
+/** Up to so many are verified whole for each new one. */
+const few = 200;
 
 export function scopes(database: SqliteLike): Scopes {
   const find = query(database, 'SELECT id, sum FROM scopes WHERE namespace = ? AND contract = ?');
   const findById = query(database, 'SELECT namespace, contract FROM scopes WHERE id = ?');
   const findFrom = query(
     database,
-    'SELECT id, contract FROM scopes WHERE namespace = ? AND contract >= ? ORDER BY contract',
+    `SELECT id, contract FROM scopes WHERE namespace = ? AND contract >= ? ORDER BY contract LIMIT ${chunk}`,
   );
   const findNamespaces = query(database, 'SELECT DISTINCT namespace FROM scopes ORDER BY namespace');
   const add = query(database, 'INSERT INTO scopes (namespace, contract, sum) VALUES (?, ?, ?) RETURNING id');
-  const findAll = query(database, 'SELECT id, namespace, contract, sum FROM scopes NOT INDEXED ORDER BY id');
+  const findLast = query(database, 'SELECT max(id) FROM scopes');
+  const findAfter = query(
+    database,
+    'SELECT id, namespace, contract, sum FROM scopes NOT INDEXED WHERE id > ? ORDER BY id',
+  );
   const known = new Map<string, Map<string, number>>();
   let size = 0;
+  /** How many there were when all were verified, and up to which number they are by now. */
+  let whole = 0;
+  let verified = 0;
 
   return {
     idOf,
     idOrNew(namespace, contract) {
       const found = idOf(namespace, contract);
       if (found !== undefined) return found;
-      verify();
+      verifyNew();
       const id = add.get(namespace, contract, nameSum(namespace, contract))?.[0] as number;
       remember(namespace, contract, id);
       return id;
@@ -56,12 +67,14 @@ export function scopes(database: SqliteLike): Scopes {
       const [namespace, contract] = found;
       return { id, namespace, contract };
     },
-    from: (namespace, start) =>
-      findFrom.all(namespace, start).map(([id, contract]) => ({
-        id: id as number,
-        namespace,
-        contract: contract as string,
-      })),
+    *from(namespace, start) {
+      for (let next = start; ; ) {
+        const found = findFrom.all(namespace, next) as [number, string][];
+        for (const [id, contract] of found) yield { id, namespace, contract };
+        if (found.length < chunk) return;
+        next = `${found.at(-1)?.[1]}\0`;
+      }
+    },
     namespaces: () => findNamespaces.all().map(([namespace]) => namespace as string),
     verify,
     forget,
@@ -79,27 +92,51 @@ export function scopes(database: SqliteLike): Scopes {
     return found;
   }
 
-  /** A contract that is not found may be one whose name was changed: a second one would hide all of its records. */
+  /**
+   * A contract that is not found may be one whose name was changed: a second one would hide all of its records. All are
+   * verified whenever their number has grown by half, and the new ones in between: to look at all for each new one
+   * would take the square of their number.
+   */
+  function verifyNew(): void {
+    const last = (findLast.get()?.[0] ?? 0) as number;
+    if (last <= few || last > whole * 1.5) verify();
+    else verifyAfter(verified);
+  }
+
   function verify(): void {
-    for (const [nth, [id, namespace, contract, sum]] of findAll.all().entries()) {
+    verifyAfter(0);
+    whole = verified;
+  }
+
+  function verifyAfter(start: number): void {
+    let last = start;
+    for (const [id, namespace, contract, sum] of findAfter.all(start)) {
+      last += 1;
       if (sum !== nameSum(namespace as string, contract as string))
         throw damagedNames(`${contract} of ${namespace} is not what was written`);
-      if (id !== nth + 1) throw damagedNames(`one before the number ${id} is missing`);
+      if (id !== last) throw damagedNames(`one before the number ${id} is missing`);
       const found = find.get(namespace as string, contract as string)?.[0];
       if (found !== id) throw damagedNames(`${contract} of ${namespace} is not found by its name`);
     }
+    verified = last;
   }
 
   function remember(namespace: string, contract: string, id: number): void {
-    if (size >= remembered) forget();
+    if (size >= remembered) clear();
     const ids = known.get(namespace) ?? new Map<string, number>();
     known.set(namespace, ids.set(contract, id));
     size += 1;
   }
 
-  function forget(): void {
+  function clear(): void {
     known.clear();
     size = 0;
+  }
+
+  function forget(): void {
+    clear();
+    whole = 0;
+    verified = 0;
   }
 }
 
