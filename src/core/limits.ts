@@ -46,9 +46,9 @@ export const limits = {
   noteMs: 2_000,
   /** A call that comes sooner after a question over HTTP was sent before its client had read the question. */
   thinkMs: 2_000,
-  /** Tools that a client calls and the server does not list. */
-  unlistedTools: 1_000,
-  /** Things that are kept for later use in one process: guards by tool, questions that were asked, and alike. */
+  /** Tools whose guards are kept; a client may make up names. The one that was called longest ago is made anew when needed. */
+  guardedTools: 1_000,
+  /** Things that are kept for later use in one process: questions that were asked, and alike. */
   kept: 10_000,
   /** A file or a stream that a command reads to its end. */
   inputBytes: 16 * 1024 * MiB,

@@ -13,6 +13,7 @@ import {
   type Ambient,
   ambient,
   type CallOptions,
+  forgetTool,
   type Semel,
   type ToolFunction,
   warningOf,
@@ -53,6 +54,8 @@ export interface Guard {
   call(asked: Asked, execute: Execute): Promise<Answer>;
   /** The key of the record that such a call would have. Throws where it can have none. */
   keyOf(asked: Asked): Promise<string>;
+  /** It is not called any more: its name is free, for this tool or another one. */
+  forget(): void;
 }
 
 export interface GuardOptions {
@@ -103,6 +106,7 @@ export function guardOf(
     name: definition.name,
     warn: (message) => warningOf(tool)?.(message),
     keyOf: (asked) => keyOfCall(semel, tool, asked, byCall),
+    forget: () => forgetTool(tool),
     async call(asked, execute) {
       for (;;) {
         let isOwn = false;
@@ -142,6 +146,7 @@ export function guardOfTool(semel: Semel, tool: ToolFunction<never, unknown>): G
     name: contract.name,
     warn: (message) => warningOf(own)?.(message),
     keyOf: (asked) => keyOfCall(semel, own, asked, false),
+    forget: () => forgetTool(own),
     call: (asked) => callOf(semel, own, asked, false),
   };
 }

@@ -16,6 +16,7 @@ export type {
   ToolFunction,
 } from './definition.ts';
 export { environmentText } from './environment.ts';
+export { forgetTool } from './forget-tool.ts';
 export type { KeyInfo } from './key-info.ts';
 export { loginName } from './login.ts';
 export type { Arrival, ExportQuery, Moving } from './moving.ts';

@@ -24,6 +24,7 @@ import type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
+import { forgetKey } from './forget-tool.ts';
 import { type Rebuild, type Rebuilding, rebuildKey, type Sibling } from './rebuild.ts';
 import { warningKey } from './tool-warning.ts';
 
@@ -154,7 +155,10 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     );
     const [shape, { name }] = oneLiners.entries().next().value as [string, Tool['contract']];
     oneLiners.delete(shape);
-    if (tools.has(name)) return;
+    if (!tools.has(name)) forgetName(name);
+  }
+
+  function forgetName(name: string): void {
     shapes.delete(name);
     fields.delete(name);
     judged.delete(name);
@@ -245,6 +249,12 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       const again: Rebuild = (change) => rebuild(definition, change);
       Object.defineProperty(guarded, rebuildKey, { value: again });
       Object.defineProperty(guarded, warningKey, { value: warnOnce });
+      const forget = () => {
+        if (tools.get(contract.name) !== known) return;
+        tools.delete(contract.name);
+        forgetName(contract.name);
+      };
+      Object.defineProperty(guarded, forgetKey, { value: forget });
       const { description, input } = definition;
       return Object.assign(guarded, { try: attempt, contract, description, input });
     },

@@ -9,6 +9,7 @@ import { isTooDeep, shapeProblem } from '../../src/core/json-shape.ts';
 import { limits } from '../../src/core/limits.ts';
 import { repeatedName } from '../../src/core/repeated-name.ts';
 import { createSemel } from '../../src/index.ts';
+import { contractName } from '../../src/mcp/policy/policies.ts';
 import { eventReader } from '../../src/mcp/protocol/events.ts';
 import { gathering } from '../../src/mcp/protocol/gather.ts';
 import { type Holding, holding } from '../../src/mcp/protocol/held.ts';
@@ -562,7 +563,7 @@ describe('count', () => {
     expect(await list.find('t', () => Promise.resolve({}))).toEqual({ name: 't', annotations });
   });
 
-  test('names of tools that a client makes up do not fill the memory, and keep no listed tool out', async () => {
+  test('names of tools that a client makes up do not fill the memory, and keep no other tool out', async () => {
     const semel = createSemel({ store: 'memory:', onWarning: () => undefined });
     const calls = toolCalls({
       semel,
@@ -570,10 +571,17 @@ describe('count', () => {
       policies: { version: 1, tools: { named: 'irreversible' } as never },
     });
     const unlisted = async () => undefined;
-    for (let n = 0; n < limits.unlistedTools; n += 1) await calls.guardFor(`made-up-${n}`, unlisted);
-    await expect(calls.guardFor('one-more', unlisted)).rejects.toThrow(/does not list/);
-    expect(await calls.guardFor('made-up-7', unlisted)).toBeDefined();
+    const first = await calls.guardFor('made-up-0', unlisted);
+    const second = await calls.guardFor('made-up-1', unlisted);
+    for (let n = 2; n < limits.guardedTools; n += 1) await calls.guardFor(`made-up-${n}`, unlisted);
+    expect(await calls.guardFor('made-up-0', unlisted)).toBe(first);
+    // The one that was used longest ago makes room.
     expect(await calls.guardFor('listed', async () => ({ name: 'listed' }))).toBeDefined();
+    expect(await calls.guardFor('made-up-0', unlisted)).toBe(first);
+    expect(await calls.guardFor('made-up-1', unlisted)).not.toBe(second);
+    // Its name is free: other terms would be refused for a name that is kept.
+    const other = { name: contractName('s', 'made-up-2'), effect: 'irreversible', per: 'ever' } as const;
+    expect(() => semel.tool({ ...other, run: () => 1 })).not.toThrow();
     await semel.close();
   });
 

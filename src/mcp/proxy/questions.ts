@@ -22,6 +22,10 @@ export interface Questions {
   /** The question as the reply to this call. It counts as put when `delivered` is told of this very object. */
   ask(id: Id, scope: string, held: Held): Reply;
   delivered(reply: Reply): void;
+  /** This process ran the call with this key to its end. */
+  noteEnd(key: string): void;
+  /** Then whoever had asked before shares that run. */
+  hasEndedSince(key: string, moment: number): boolean;
   /** Whether the call that arrived then was made with knowledge of the question; says so once. */
   takeAnswer(scope: string, held: Held, arrivedAt: number): boolean;
 }
@@ -37,14 +41,23 @@ export function createQuestions(thinkMs = 0): Questions {
   /** By caller and by the state of the record: another caller has not heard it, another state is another question. */
   const put = new Map<string, { readonly at: number; readonly since: number }>();
   const pending = new WeakMap<Reply, string>();
+  const ended = new Map<string, number>();
   let moments = 0;
   const nameOf = (scope: string, { record }: Held) => JSON.stringify([scope, record.ref]);
 
+  const now = () => {
+    moments += 1;
+    return moments;
+  };
+
   return {
-    now: () => {
-      moments += 1;
-      return moments;
+    now,
+    noteEnd(key) {
+      ended.delete(key);
+      ended.set(key, now());
+      if (ended.size > limits.kept) ended.delete(ended.keys().next().value as string);
     },
+    hasEndedSince: (key, moment) => (ended.get(key) ?? 0) > moment,
     ask(id, scope, held) {
       const reply: Reply = { jsonrpc: '2.0', id, result: questionOf(held) };
       pending.set(reply, nameOf(scope, held));
@@ -53,9 +66,8 @@ export function createQuestions(thinkMs = 0): Questions {
     delivered(reply) {
       const name = pending.get(reply);
       if (name === undefined) return;
-      moments += 1;
       put.delete(name);
-      put.set(name, { at: moments, since: performance.now() });
+      put.set(name, { at: now(), since: performance.now() });
       if (put.size > limits.kept) put.delete(put.keys().next().value as string);
     },
     takeAnswer(scope, held, arrivedAt) {

@@ -64,11 +64,11 @@ export interface PassedTool {
 export type Forward = (key: SentKey | undefined, signal: AbortSignal) => Promise<Reply>;
 
 export function toolCalls({ semel, server, policies, onStranger, thinkMs }: ToolCallsOptions): ToolCalls {
-  const guards = new Map<string, ToolGuard>();
+  /** The one that was used last is the last. */
+  const guards = new Map<string, ToolGuard & Pick<Guard, 'forget'>>();
   const told = new Set<string>();
   const changes = createChanges(semel, server);
   const questions = createQuestions(thinkMs);
-  let unlisted = 0;
   return {
     check(tools) {
       for (const sentence of strangersIn(policies, tools)) {
@@ -90,17 +90,17 @@ export function toolCalls({ semel, server, policies, onStranger, thinkMs }: Tool
           pass: ({ scope }) => changes.pass(scope, name),
         };
       const known = guards.get(name);
-      if (known !== undefined) return known;
-      // Names that a client makes up must not fill the memory; those of the server and of the file stay welcome.
-      if (tool === undefined && unlisted >= limits.unlistedTools)
-        throw new Error(`More than ${limits.unlistedTools} tools were called that the server does not list.`);
-      if (tool === undefined) unlisted += 1;
-      if (guards.size >= limits.kept) throw new Error(`More than ${limits.kept} tools were called.`);
+      if (known !== undefined) {
+        guards.delete(name);
+        guards.set(name, known);
+        return known;
+      }
       const guarding = guardOf(semel, contractName(server, name), policy, { passes: isUnfinished }) as Guard;
       const { answer } = toolGuard(semel, guarding, { errors, place: key, changes, questions });
       const nearIn = nearArguments(policy);
-      const guard: ToolGuard = {
-        async answer(call, caller, forward) {
+      const guard = {
+        forget: guarding.forget,
+        async answer(call: ToolCall, caller: Caller, forward: Forward) {
           const near = nearIn(call.params.arguments);
           if (near === undefined) return answer(call, caller, forward);
           const [given, meant] = near.map((each) => JSON.stringify(each));
@@ -109,9 +109,17 @@ export function toolCalls({ semel, server, policies, onStranger, thinkMs }: Tool
         },
       };
       guards.set(name, guard);
+      if (guards.size > limits.guardedTools) forgetOldest();
       return guard;
     },
   };
+
+  /** Its calls go on. Names that a client makes up must not fill the memory. */
+  function forgetOldest(): void {
+    const [name, { forget }] = guards.entries().next().value as [string, Pick<Guard, 'forget'>];
+    guards.delete(name);
+    forget();
+  }
 }
 
 export interface GuardTerms {
@@ -123,8 +131,6 @@ export interface GuardTerms {
 
 export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGuard {
   const { errors, place, changes, questions } = terms;
-  /** When this process last ran a call to its end, by key: whoever had asked before that shares it. */
-  const ended = new Map<string, number>();
   return {
     async answer(call, caller, forward) {
       const arrivedAt = questions.now();
@@ -148,7 +154,7 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
             throw error;
           } finally {
             await end(mayHaveChanged);
-            noteEnd(key);
+            if (key !== undefined) questions.noteEnd(key);
           }
         };
         for (;;) {
@@ -179,7 +185,7 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
         if (answer.ok || answer.error.code === 'RESULT_OMITTED') {
           // A key of the client's own is its word that this is the same call.
           if (!receipt.replayed || !receipt.weak || ownKey !== undefined) return undefined;
-          if ((ended.get(receipt.key) ?? 0) > arrivedAt) return undefined;
+          if (questions.hasEndedSince(receipt.key, arrivedAt)) return undefined;
           const since = await changes.since(scope, receipt.key, receipt.settledAt);
           const record = since && (await semel.records.get(receipt.key));
           return record && { record, hasFailed: false, changedBy: since.tool };
@@ -203,13 +209,6 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
       }
     },
   };
-
-  function noteEnd(key: string | undefined): void {
-    if (key === undefined) return;
-    ended.delete(key);
-    ended.set(key, questions.now());
-    if (ended.size > limits.kept) ended.delete(ended.keys().next().value as string);
-  }
 }
 
 /** Of what is known not to have landed. */
