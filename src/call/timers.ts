@@ -78,6 +78,9 @@ class TimerList {
     else link.before.after = link.after;
     if (link.after === undefined) this.#last = link.before;
     else link.after.before = link.before;
+    // A removed link in the old generation would keep its young neighbours, and they theirs, with all of their calls.
+    link.before = undefined;
+    link.after = undefined;
   }
 
   #arm(ms: number): void {
