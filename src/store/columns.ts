@@ -74,17 +74,11 @@ interface More {
 const shortToken = /^[0-9a-f]{16}$/;
 
 export function columnsOf(row: Row): Columns {
-  const { createdAt, retention, result } = row;
+  const { createdAt } = row;
   const isShort = shortToken.test(row.token);
-  const wasCrossedAtClaim = row.firstDispatchedAt === createdAt && row.lastDispatchedAt === createdAt;
   return [
     statusCode(row.status),
-    effects.indexOf(row.effect) |
-      (row.keyed ? keyed : 0) |
-      (row.dispatched ? dispatchedFlag : 0) |
-      (wasCrossedAtClaim ? crossedAtClaim : 0) |
-      (retention === null ? 0 : retained) |
-      (retention?.keep ? kept : 0),
+    flagsOf(row),
     row.fence,
     isShort ? row.token : null,
     row.version,
@@ -94,13 +88,69 @@ export function columnsOf(row: Row): Columns {
     since(createdAt, row.expiresAt),
     row.args,
     row.content,
-    result?.text ?? null,
+    row.result?.text ?? null,
     askerOf(row),
-    moreOf(row, isShort, wasCrossedAtClaim),
+    moreOf(row, isShort),
   ];
 }
 
-function moreOf(row: Row, isShort: boolean, wasCrossedAtClaim: boolean): string | null {
+/**
+ * The same for a row that differs from an earlier one in what became of its attempt only. Undefined: the attempt, its
+ * words or its asker are others.
+ */
+export function columnsAfter(was: Row, columns: Columns, row: Row): Columns | undefined {
+  const isSame =
+    row.token === was.token &&
+    row.fence === was.fence &&
+    row.createdAt === was.createdAt &&
+    row.version === was.version &&
+    row.owner === was.owner &&
+    row.args === was.args &&
+    row.content === was.content &&
+    row.conversation === was.conversation &&
+    row.turn === was.turn &&
+    row.toolCallId === was.toolCallId &&
+    row.run === was.run &&
+    row.again === was.again &&
+    row.caller === was.caller;
+  if (!isSame) return undefined;
+  const { createdAt } = row;
+  const [, , fence, token, version, owner, created, , , args, content, , asker] = columns;
+  return [
+    statusCode(row.status),
+    flagsOf(row),
+    fence,
+    token,
+    version,
+    owner,
+    created,
+    since(createdAt, row.settledAt),
+    since(createdAt, row.expiresAt),
+    args,
+    content,
+    row.result?.text ?? null,
+    asker,
+    moreOf(row, token !== null),
+  ];
+}
+
+function flagsOf(row: Row): number {
+  const { retention } = row;
+  return (
+    effects.indexOf(row.effect) |
+    (row.keyed ? keyed : 0) |
+    (row.dispatched ? dispatchedFlag : 0) |
+    (wasCrossedAtClaim(row) ? crossedAtClaim : 0) |
+    (retention === null ? 0 : retained) |
+    (retention?.keep ? kept : 0)
+  );
+}
+
+function wasCrossedAtClaim({ createdAt, firstDispatchedAt, lastDispatchedAt }: Row): boolean {
+  return firstDispatchedAt === createdAt && lastDispatchedAt === createdAt;
+}
+
+function moreOf(row: Row, isShort: boolean): string | null {
   const { createdAt, retention, result } = row;
   const more: More = {};
   if (!isShort) more.token = row.token;
@@ -121,7 +171,7 @@ function moreOf(row: Row, isShort: boolean, wasCrossedAtClaim: boolean): string 
   if (row.error !== null) more.error = row.error;
   if (row.news !== null) more.news = row.news;
   if (row.updatedAt !== (row.settledAt ?? createdAt)) more.updated = row.updatedAt - createdAt;
-  if (!wasCrossedAtClaim) {
+  if (!wasCrossedAtClaim(row)) {
     if (row.firstDispatchedAt !== null) more.firstDispatched = row.firstDispatchedAt - createdAt;
     if (row.lastDispatchedAt !== null) more.lastDispatched = row.lastDispatchedAt - createdAt;
   }

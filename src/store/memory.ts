@@ -75,9 +75,9 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
         clockProblem: undefined,
       };
     },
-    async transact(_urgency, work) {
+    async transact(_urgency, rule, request) {
       refuse();
-      return work(transaction());
+      return rule(transaction(), request);
     },
     peek: (namespace, key) => ({ row: rows.get(namespace, key), time: time() }),
     list(query) {

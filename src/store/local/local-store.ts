@@ -41,13 +41,15 @@ export interface Transaction {
   due(limit: number): readonly Row[];
 }
 
+export type Rule<Request, Answer> = (tx: Transaction, request: Request) => Answer;
+
 /** News about what is under way goes before new work, so that a full queue never costs a lease. */
 export type Urgency = 'holding' | 'claiming' | 'settling';
 
 export interface Backend {
   open(): Promise<StoreFacts>;
-  /** Opens if need be, runs `work` in one atomic step, and answers once it is durable; may share the step with others. */
-  transact<T>(urgency: Urgency, work: (transaction: Transaction) => T): Promise<T>;
+  /** Opens if need be, applies the rule in one atomic step, and answers once it is durable; may share the step with others. */
+  transact<Request, Answer>(urgency: Urgency, rule: Rule<Request, Answer>, request: Request): Promise<Answer>;
   /** Reads what is committed, without a lock. At a glance: whoever finds nothing claims next, and learns more. */
   peek(namespace: string, key: string, how?: 'glance'): { row: Row | undefined; time: Time };
   list(query: ListQuery): {
@@ -68,15 +70,14 @@ export function localStore(backend: Backend): Store {
   return {
     open: () => backend.open(),
 
-    claim: Object.assign(
-      (request: ClaimRequest) => backend.transact('claiming', (tx) => claimIn(tx, request)),
-      { glance: (asking: Asking) => lostAlready(backend, asking) },
-    ),
-    renew: (request) => step('holding', request, (row, tx) => renew(row, request, tx.time)),
-    dispatch: (request) => step('holding', request, (row, tx) => dispatch(row, request, tx.time)),
-    clear: (request) => step('holding', request, (row, tx) => clear(row, request, tx.time)),
-    settle: (request) => step('settling', request, (row, tx) => settle(row, request, tx.time)),
-    resolve: (request) => step('settling', request, (row, tx) => resolve(row, request, tx.time)),
+    claim: Object.assign((request: ClaimRequest) => backend.transact('claiming', claimIn, request), {
+      glance: (asking: Asking) => lostAlready(backend, asking),
+    }),
+    renew: (request) => backend.transact('holding', renewIn, request),
+    dispatch: (request) => backend.transact('holding', dispatchIn, request),
+    clear: (request) => backend.transact('holding', clearIn, request),
+    settle: (request) => backend.transact('settling', settleIn, request),
+    resolve: (request) => backend.transact('settling', resolveIn, request),
 
     async read(namespace, key) {
       await backend.open();
@@ -89,14 +90,7 @@ export function localStore(backend: Backend): Store {
       const items = rows.map((row) => view(row, time));
       return damaged.length === 0 ? { items, next } : { items, next, damaged };
     },
-    async append(events) {
-      await backend.transact('settling', (tx) => {
-        for (const event of events) {
-          // Of a record that was pruned meanwhile nothing is kept, and nobody would ever remove it.
-          if (tx.get(event.namespace, event.key) !== undefined) tx.note({ ...event, at: tx.time.wall });
-        }
-      });
-    },
+    append: (events) => backend.transact('settling', appendIn, events),
     async history(namespace, key) {
       await backend.open();
       return backend.history(namespace, key);
@@ -105,7 +99,7 @@ export function localStore(backend: Backend): Store {
       await backend.open();
       return backend.namespaces();
     },
-    prune: (limit) => backend.transact('settling', (tx) => prune(tx, limit)),
+    prune: (limit) => backend.transact('settling', prune, limit),
     async countExpired() {
       await backend.open();
       let count = 0;
@@ -126,13 +120,30 @@ export function localStore(backend: Backend): Store {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
+}
 
-  function step<Answer>(
-    urgency: Urgency,
-    { namespace, key }: { namespace: string; key: string },
-    rule: (row: Row | undefined, tx: Transaction) => Step<Answer>,
-  ): Promise<Answer> {
-    return backend.transact(urgency, (tx) => apply(tx, () => rule(tx.get(namespace, key), tx)));
+const renewIn = stepIn(renew);
+const dispatchIn = stepIn(dispatch);
+const clearIn = stepIn(clear);
+const settleIn = stepIn(settle);
+const resolveIn = stepIn(resolve);
+
+/** Decides again where what was decided by is no longer so. */
+function stepIn<Request extends { readonly namespace: string; readonly key: string }, Answer>(
+  decide: (row: Row | undefined, request: Request, time: Time) => Step<Answer>,
+): Rule<Request, Answer> {
+  return (tx, request) => {
+    for (;;) {
+      const step = decide(tx.get(request.namespace, request.key), request, tx.time);
+      if (isPut(tx, step)) return step.answer;
+    }
+  };
+}
+
+function appendIn(tx: Transaction, events: readonly Omit<StoreEvent, 'at'>[]): void {
+  for (const event of events) {
+    // Of a record that was pruned meanwhile nothing is kept, and nobody would ever remove it.
+    if (tx.get(event.namespace, event.key) !== undefined) tx.note({ ...event, at: tx.time.wall });
   }
 }
 
@@ -147,8 +158,12 @@ function claimIn(tx: Transaction, request: ClaimRequest): ClaimAnswer {
   // Usually nobody has been there: then no look is needed, and the first try decides.
   const first = claim(undefined, request, tx.time, tx.floor);
   if (first.row !== null && tx.insert(first.row)) return first.answer;
-  if (isLink(tx.get(namespace, key))) return claimForms(tx, request);
-  return apply(tx, () => claim(tx.get(namespace, key), request, tx.time, tx.floor));
+  for (;;) {
+    const row = tx.get(namespace, key);
+    if (isLink(row)) return claimForms(tx, request);
+    const step = claim(row, request, tx.time, tx.floor);
+    if (isPut(tx, step)) return step.answer;
+  }
 }
 
 function claimForms(tx: Transaction, request: ClaimRequest): ClaimAnswer {
@@ -180,14 +195,6 @@ function lostAlready(backend: Backend, asking: Asking): Loss | undefined {
     if (step.kind === 'claim') return lossOf(step.row, asking, time);
     if (step.kind === 'link') return undefined;
     forms = formsOf(asking, step.newer);
-  }
-}
-
-/** Decides again where what was decided by is no longer so. */
-function apply<Answer>(tx: Transaction, decide: () => Step<Answer>): Answer {
-  for (;;) {
-    const step = decide();
-    if (isPut(tx, step)) return step.answer;
   }
 }
 

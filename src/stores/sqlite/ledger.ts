@@ -3,11 +3,11 @@
 
 import { resolve } from 'node:path';
 import { type Clock, systemClock, systemRandom } from '../../core/clock.ts';
-import type { Transaction } from '../../store/local/local-store.ts';
 import { refusalOf } from '../../store/move/ledger-state.ts';
 import type { StoreFacts } from '../../store/store.ts';
 import { isInTransaction, single } from './driver.ts';
 import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from './failure.ts';
+import type { Job } from './group-commit.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import type { Meta } from './meta.ts';
 import { type Connection, lostDescription, openLedger, replaced } from './open.ts';
@@ -18,8 +18,6 @@ import { newSession, type Session } from './session.ts';
 import type { SqliteStoreOptions } from './store.ts';
 import { type Timekeeper, timekeeper } from './time.ts';
 
-export type Work = (transaction: Transaction) => unknown;
-
 /** Who writes: those who use the ledger, or a copy, which also may where its standing refuses everybody else. */
 export type Writer = 'users' | 'copy';
 
@@ -27,7 +25,7 @@ export interface Ledger {
   readonly path: string;
   readonly machine: Machine;
   readonly time: Timekeeper;
-  readonly unlocked: Patience['unlocked'];
+  readonly patience: Patience;
   /** Opens it, whatever its standing. A person may have accepted that it lacks what was written last. */
   open(isLossAccepted?: boolean): Promise<StoreFacts>;
   /** Refuses where it has moved or is being filled. */
@@ -39,8 +37,13 @@ export interface Ledger {
   /** The open connection. */
   session(): Session;
   read<T>(look: (session: Session) => T): T;
-  /** One durable transaction, as soon as nobody else has the lock. */
-  write(take: () => readonly Work[], writer?: Writer): Promise<readonly unknown[]>;
+  isOpen(): boolean;
+  /** Begins a transaction; throws where somebody else has the lock. */
+  lock(): void;
+  /** Ends it: applies the rules, and answers once that is durable; or undoes all of it and throws. */
+  commit(jobs: readonly Pick<Job, 'rule' | 'request' | 'answer'>[], writer?: Writer): void;
+  /** Another process writes too, and this one wrote just now: it would leave no gap for others to find. */
+  isHurried(): boolean;
   /** In a transaction: what the ledger says of itself. */
   description(session: Session): Meta;
   close(): Promise<void>;
@@ -53,7 +56,8 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
   const { clock = systemClock, random = systemRandom, busyMs = 10_000, shared = false } = options;
   const machine = machineOf(clock, options.machine);
   const path = resolve(options.path ?? defaultPath());
-  const { unlocked, courtesy } = patience({ clock, random, busyMs });
+  const waiting = patience({ clock, random, busyMs });
+  const { unlocked } = waiting;
   const time = timekeeper(clock, machine);
   let session: Session | undefined;
   let opening: Promise<StoreFacts> | undefined;
@@ -68,8 +72,9 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     path,
     machine,
     time,
-    unlocked,
+    patience: waiting,
     open,
+    isOpen: () => session !== undefined,
     isAdmitted: () => isAdmitted,
     admit() {
       if (isAdmitted) return;
@@ -83,11 +88,13 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     where: () => session?.connection.path ?? path,
     session: current,
     read,
-    async write(take, writer = 'users') {
-      await open();
-      if (session?.hasNeighbours() && clock.mono() - committedAt < hurriedMs) await courtesy();
-      return unlocked(() => commit(current(), take, writer));
+    lock() {
+      const { database, begin } = current();
+      if (isInTransaction(database)) throw new InTransaction();
+      begin.run();
     },
+    commit,
+    isHurried: () => session?.hasNeighbours() === true && clock.mono() - committedAt < hurriedMs,
     description,
     async close() {
       await opening?.catch(() => {});
@@ -156,13 +163,12 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     }
   }
 
-  /** From lock to disk, without a pause in it. */
-  function commit(opened: Session, take: () => readonly Work[], writer: Writer): readonly unknown[] {
-    const { connection, database, meta } = opened;
-    if (isInTransaction(database)) throw new InTransaction();
-    opened.begin.run();
+  function commit(jobs: readonly Pick<Job, 'rule' | 'request' | 'answer'>[], writer: Writer = 'users'): void {
+    const opened = current();
+    const { connection, meta } = opened;
     try {
-      refuseReplaced(connection);
+      // Within a few milliseconds of the last look, the one after the commit is enough.
+      if (clock.mono() - committedAt >= hurriedMs) refuseReplaced(connection);
       const facts = description(opened);
       const refused = writer === 'users' ? refusalOf(facts, path) : undefined;
       if (writer === 'users') isAdmitted = refused === undefined;
@@ -174,14 +180,13 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
       const correction = time.correction();
       if (correction !== undefined) meta.setAnchor(correction);
       const transaction = opened.transaction(now, facts.floor);
-      const answers = take().map((work) => work(transaction));
+      for (const job of jobs) job.answer = job.rule(transaction, job.request as never);
       opened.countWrite();
       opened.commit.run();
       // Whoever removed the log meanwhile took with it what was just written.
       refuseReplaced(connection);
       remember(opened);
       committedAt = clock.mono();
-      return answers;
     } catch (error) {
       undo(opened);
       giveUpIfBroken(error);
@@ -212,8 +217,8 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     return error;
   }
 
-  function undo({ database, rollback, forget }: Session): void {
-    forget();
+  function undo({ database, rollback, rolledBack }: Session): void {
+    rolledBack();
     try {
       if (isInTransaction(database)) rollback.run();
     } catch {

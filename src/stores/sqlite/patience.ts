@@ -11,10 +11,12 @@ export interface PatienceOptions {
 }
 
 export interface Patience {
+  /** Takes the lock and goes on at once, or as soon as nobody else has it; fails where the patience is over. */
+  locked(lock: () => void, then: () => void, fail: (error: unknown) => void): void;
   /** Runs something again until it does not find the database locked, or the patience is over. */
   unlocked<T>(run: () => T): Promise<T>;
   /** Whoever has had the lock lets the others go first. */
-  courtesy(): Promise<void>;
+  courtesy(then: () => void): void;
 }
 
 /** A transaction is over after about a millisecond. Who has waited long asks more often than who has just come. */
@@ -23,27 +25,44 @@ const shortestMs = 1;
 
 export function patience({ clock, random, busyMs }: PatienceOptions): Patience {
   return {
-    async unlocked(run) {
-      let since: number | undefined;
-      for (let tries = 0; ; tries += 1) {
-        try {
-          return run();
-        } catch (error) {
-          const kind = kindOf(error);
-          // Another task of this program may be about to end its transaction.
-          if (kind !== 'busy' && kind !== 'in transaction') throw error;
-          since ??= clock.mono();
-          if (clock.mono() - since >= busyMs) throw error;
-        }
-        await pause(Math.max(shortestMs, longestMs - tries / 8));
-      }
-    },
-    courtesy: () => pause(longestMs),
+    locked,
+    unlocked: <T>(run: () => T) =>
+      new Promise<T>((resolve, reject) => {
+        let answer: T;
+        const lock = () => {
+          answer = run();
+        };
+        locked(lock, () => resolve(answer), reject);
+      }),
+    courtesy: (then) => void clock.setTimeout(then, random.fraction() * longestMs),
   };
 
-  function pause(longest: number): Promise<void> {
-    return new Promise((resolve) => clock.setTimeout(resolve, random.fraction() * longest));
+  function locked(
+    lock: () => void,
+    then: () => void,
+    fail: (error: unknown) => void,
+    tries = 0,
+    since = clock.mono(),
+  ): void {
+    try {
+      lock();
+    } catch (error) {
+      if (!isLocked(error) || clock.mono() - since >= busyMs) {
+        fail(error);
+        return;
+      }
+      const longest = Math.max(shortestMs, longestMs - tries / 8);
+      clock.setTimeout(() => locked(lock, then, fail, tries + 1, since), random.fraction() * longest);
+      return;
+    }
+    then();
   }
+}
+
+function isLocked(error: unknown): boolean {
+  const kind = kindOf(error);
+  // Another task of this program may be about to end its transaction.
+  return kind === 'busy' || kind === 'in transaction';
 }
 
 const cell = new Int32Array(new SharedArrayBuffer(4));

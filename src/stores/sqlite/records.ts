@@ -1,14 +1,21 @@
 // The records: one table, a row from its claim on. A claim is one insert, a settlement one update.
 
 import { crc32 } from 'node:zlib';
-import { type Columns, columnsOf, dispatchedFlag, rowOf, statusCode } from '../../store/columns.ts';
+import {
+  type Columns,
+  columnsAfter,
+  columnsOf,
+  dispatchedFlag,
+  rowOf,
+  statusCode,
+} from '../../store/columns.ts';
 import type { Row } from '../../store/store.ts';
 import { type Damaged, damagedRecord, isDamaged, orDamaged } from './damage.ts';
-import { query, type SqliteLike, type SqliteStatement, type SqliteValue } from './driver.ts';
+import { query, type SqliteLike, type SqliteValue } from './driver.ts';
 import { expirySecond, openRows } from './schema.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
 
-/** Of a record besides its name, in the order of `encode`. */
+/** Of a record besides its name: those of `Columns`, and the checksum. */
 export const columns = [
   'status',
   'flags',
@@ -41,7 +48,10 @@ export const selected: string = columns
 export interface Stored {
   readonly id: number;
   readonly row: Row;
-  readonly values: readonly SqliteValue[];
+  readonly values: Columns;
+  /** Of its claim: what its ending does not change. */
+  readonly claimSum: number;
+  readonly sum: number;
 }
 
 export interface Filter {
@@ -84,22 +94,22 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
   const get = query(database, `SELECT ${selected}, id FROM records WHERE scope = ? AND key = ?`);
   const insert = database.prepare(
     `INSERT INTO records (scope, key, key_sum, ${columns.join(', ')})
-     VALUES (?, ?, ?, ${columns.map(() => '?').join(', ')}) ON CONFLICT DO NOTHING`,
+     VALUES (?, ?, ?, ${columns.map(bound).join(', ')}) ON CONFLICT DO NOTHING`,
   );
-  const updates = [
-    // What a renewal changes, what a settlement changes, and everything.
-    update(['more', 'sum']),
-    update(['status', 'flags', 'settled', 'expires', 'result', 'more', 'sum']),
-    update(columns),
-  ];
+  // What became of an attempt, and everything.
+  const ending = database.prepare(
+    `UPDATE records SET status = ?, flags = ?, settled = ?, expires = ?, result = ?, more = ?, sum = ? ${ifUnchanged}`,
+  );
+  const everything = database.prepare(
+    `UPDATE records SET ${columns.map((column) => `${column} = ${bound(column)}`).join(', ')} ${ifUnchanged}`,
+  );
   const remove = query(database, 'DELETE FROM records WHERE scope = ? AND key = ? RETURNING sum, status');
   // The last entry before a place in the index, and the first behind it.
   const entry = 'SELECT scope, key, key_sum FROM records INDEXED BY record_keys WHERE (scope, key, key_sum)';
-  const neighbours = query(
-    database,
-    `SELECT * FROM (${entry} < (?, ?, ?) ORDER BY scope DESC, key DESC, key_sum DESC LIMIT 1)
-     UNION ALL SELECT * FROM (${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1)`,
-  );
+  const neighbours = [
+    query(database, `${entry} < (?, ?, ?) ORDER BY scope DESC, key DESC, key_sum DESC LIMIT 1`),
+    query(database, `${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1`),
+  ];
   // What `?` is null for is not asked.
   const matching =
     'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
@@ -134,25 +144,44 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
       const values = valuesOf(namespace, key);
       if (values === undefined) return undefined;
       const row = decode(namespace, key, values);
-      return { id: values[columns.length] as number, row, values: encode(row) };
+      const claimSum = claimSumOf(namespace, key, values as readonly SqliteValue[] as Columns);
+      return {
+        id: values[columns.length] as number,
+        row,
+        values: values.slice(0, at.sum) as Columns,
+        claimSum,
+        sum: values[at.sum] as number,
+      };
     },
     insert(row) {
       const [contract, rest] = split(row.key);
       const scope = scopes.idOrNew(row.namespace, contract);
-      const values = encode(row);
-      const { changes, lastInsertRowid } = insert.run(scope, rest, keySum(scope, rest), ...values);
+      const values = columnsOf(row);
+      const claimSum = claimSumOf(row.namespace, row.key, values);
+      const sum = sumOf(claimSum, values);
+      const checked = keySum(scope, rest);
+      const { changes, lastInsertRowid } = insert.run(scope, rest, checked, ...values, sum);
       if (Number(changes) === 0) return undefined;
-      refuseDamagedNeighbours(scope, rest);
-      count(values, 1);
-      return { id: Number(lastInsertRowid), row, values };
+      refuseDamagedNeighbours(scope, rest, checked);
+      count(values, sum);
+      return { id: Number(lastInsertRowid), row, values, claimSum, sum };
     },
     update(before, row) {
-      const values = encode(row, before);
-      const update = updates.find(({ others }) => others.every((nth) => before.values[nth] === values[nth]));
-      if (Number((update as Update).run(before, values).changes) === 0) return undefined;
-      count(before.values, -1);
-      count(values, 1);
-      return { id: before.id, row, values };
+      const { id, values: was } = before;
+      const ended = columnsAfter(before.row, was, row);
+      const values = ended ?? columnsOf(row);
+      const claimSum = ended === undefined ? claimSumOf(row.namespace, row.key, values) : before.claimSum;
+      const sum = sumOf(claimSum, values);
+      const [status, flags, , , , , , settled, expires, , , result, , more] = values;
+      const [wasStatus, , fence, token] = was;
+      const { changes } =
+        ended === undefined
+          ? everything.run(...values, sum, id, token, fence, wasStatus)
+          : ending.run(status, flags, settled, expires, result, more, sum, id, token, fence, wasStatus);
+      if (Number(changes) === 0) return undefined;
+      count(was, -before.sum);
+      count(values, sum);
+      return { id, row, values, claimSum, sum };
     },
     remove({ namespace, key }) {
       const [contract, rest] = split(key);
@@ -197,7 +226,7 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     const scope = scopes.idOf(namespace, contract);
     if (scope === undefined) return undefined;
     const values = readable(namespace, key, () => get.get(scope, rest));
-    if (values === undefined && how !== 'glance') refuseDamagedNeighbours(scope, rest);
+    if (values === undefined && how !== 'glance') refuseDamagedNeighbours(scope, rest, keySum(scope, rest));
     return values;
   }
 
@@ -205,79 +234,65 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
    * A key that is not found may be one whose own bytes were changed: it lies where it always lay, beside the place where
    * the search for it ended.
    */
-  function refuseDamagedNeighbours(scope: number, rest: string): void {
-    const sum = keySum(scope, rest);
-    for (const [id, key, keptSum] of neighbours.all(scope, rest, sum, scope, rest, sum)) {
-      if (keptSum === keySum(id as number, key as string)) continue;
-      const { namespace, contract } = scopes.withId(id as number);
-      throw damagedRecord(namespace, contract + (key as string), 'its key is not the one that was written');
+  function refuseDamagedNeighbours(scope: number, rest: string, sum: number): void {
+    for (const neighbour of neighbours) {
+      const found = neighbour.get(scope, rest, sum) as [number, string, number] | undefined;
+      if (found === undefined || found[2] === keySum(found[0], found[1])) continue;
+      const { namespace, contract } = scopes.withId(found[0]);
+      throw damagedRecord(namespace, contract + found[1], 'its key is not the one that was written');
     }
   }
 
-  function count(values: readonly SqliteValue[], sign: 1 | -1): void {
-    const sum = sign * (values[at.sum] as number);
+  function count(values: Columns, sum: number): void {
     all += sum;
-    if (isOpenCode(values[at.status] as number)) open += sum;
-  }
-
-  /** Where token, fence and status are still what they were. */
-  function update(changed: readonly (typeof columns)[number][]): Update {
-    const statement: SqliteStatement = database.prepare(
-      `UPDATE records SET ${changed.map((column) => `${column} = ?`).join(', ')}
-       WHERE id = ? AND token IS ? AND fence = ? AND status = ?`,
-    );
-    const places = changed.map((column) => at[column]);
-    return {
-      others: columns.map((_, nth) => nth).filter((nth) => !places.includes(nth)),
-      run: ({ id, values: was }, values) =>
-        statement.run(
-          ...places.map((nth) => values[nth] as SqliteValue),
-          id,
-          was[at.token] as SqliteValue,
-          was[at.fence] as SqliteValue,
-          was[at.status] as SqliteValue,
-        ),
-    };
+    if (isOpenCode(values[0])) open += sum;
   }
 }
 
-interface Update {
-  /** Columns that it leaves as they are. */
-  readonly others: readonly number[];
-  run(before: Stored, values: readonly SqliteValue[]): { changes: number | bigint };
+/** A token is hexadecimal here, and half as long in the table. */
+function bound(column: string): string {
+  return column === 'token' ? 'unhex(?)' : '?';
 }
 
-/** The same token is the same blob as before. */
-export function encode(row: Row, before?: Stored): SqliteValue[] {
-  const values: SqliteValue[] = columnsOf(row);
-  values.push(sumOf(row.namespace, row.key, values));
-  const token = values[at.token] as string | null;
-  if (before?.row.token === row.token) values[at.token] = before.values[at.token] as SqliteValue;
-  else if (token !== null) values[at.token] = Buffer.from(token, 'hex');
-  return values;
-}
+/** Where token, fence and status are still what they were. */
+const ifUnchanged = 'WHERE id = ? AND token IS unhex(?) AND fence = ? AND status = ?';
 
 /** Throws the damage of this one record. What follows the columns is not looked at. */
-export function decode(namespace: string, key: string, values: readonly SqliteValue[]): Row {
-  if (values[at.sum] !== sumOf(namespace, key, values))
+export function decode(namespace: string, key: string, stored: readonly SqliteValue[]): Row {
+  const values = stored as readonly SqliteValue[] as Columns;
+  // A token that is stored elsewhere is null.
+  if (stored[at.token] === '') values[at.token] = null;
+  if (stored[at.sum] !== sumOf(claimSumOf(namespace, key, values), values))
     throw damagedRecord(namespace, key, 'it is not what was written: its checksum is wrong');
-  return rowOf(namespace, key, values as readonly SqliteValue[] as Columns);
+  return rowOf(namespace, key, values);
 }
 
-/** Over the whole record and its name. A token that is stored elsewhere is read as an empty one. */
-function sumOf(namespace: string, key: string, values: readonly SqliteValue[]): number {
-  let text = `${namespace}\0${key}`;
-  for (let nth = 0; nth < at.sum; nth += 1) {
-    const value = values[nth];
-    text += value === null && nth !== at.token ? '\u0001' : `\0${value ?? ''}`;
-  }
+/** Over the record's name, and what its claim has written. */
+function claimSumOf(namespace: string, key: string, values: Columns): number {
+  const [, , fence, token, version, owner, created, , , args, content, , asker] = values;
+  return crc32(
+    `${namespace}\0${key}\0${fence}\0${token ?? ''}\0${version}\0${owner}\0${created}${text(args)}${text(content)}${text(asker)}`,
+  );
+}
+
+/** Over the whole record: what its claim has written, and what became of it. */
+function sumOf(claimSum: number, values: Columns): number {
+  const [status, flags, , , , , , settled, expires, , , result, , more] = values;
   // Signed, which takes less room.
-  return crc32(text) | 0;
+  return (
+    crc32(`${status}\0${flags}${text(settled)}${text(expires)}${text(result)}${text(more)}`, claimSum) | 0
+  );
 }
 
-/** 16 bits, signed. */
+function text(value: string | number | null): string {
+  return value === null ? '\u0001' : `\0${value}`;
+}
+
+/** 16 bits, signed: for an entry of the index alone, and computed thrice per claim. */
 export function keySum(scope: number, key: string): number {
-  return (crc32(`${scope}\0${key}`) << 16) >> 16;
+  let sum = scope;
+  for (let n = 0; n < key.length; n += 1) sum = Math.imul(sum ^ key.charCodeAt(n), 0x01000193);
+  return ((sum ^ (sum >>> 16)) << 16) >> 16;
 }
 
 const openCodes = [statusCode('running'), statusCode('unknown')];

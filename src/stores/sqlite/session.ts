@@ -35,8 +35,10 @@ export interface Session {
   writes(): number;
   /** Another connection wrote between the last two transactions. */
   hasNeighbours(): boolean;
-  /** What is remembered may not be so: something was rolled back. */
+  /** Rows are about to be written that nobody here has looked at. */
   forget(): void;
+  /** What was written since the transaction began has not been. */
+  rolledBack(): void;
 }
 
 /** Open records that are remembered. */
@@ -59,6 +61,8 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
   const totalChanges = query(database, 'SELECT total_changes()');
   let version: number | undefined;
   let changes = changesSoFar();
+  /** The transaction has written something. */
+  let hasWritten = false;
   let writes = 0;
   let hasNeighbours = false;
   let description: Meta | undefined;
@@ -85,17 +89,24 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
       return false;
     },
     remove(row) {
+      hasWritten = true;
       table.remove(row);
       held.delete(row.namespace, row.key);
     },
     raiseFloor(fence) {
       if (fence <= floor) return;
       floor = fence;
-      description = undefined;
+      describes();
       meta.setFloor(fence);
     },
-    note: history.note,
-    dropEvents: history.drop,
+    note(event) {
+      hasWritten = true;
+      history.note(event);
+    },
+    dropEvents(row, types) {
+      hasWritten = true;
+      history.drop(row, types);
+    },
     due,
   };
 
@@ -108,12 +119,16 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
     meta: {
       ...meta,
       setAnchor(anchor) {
-        description = undefined;
+        describes();
         meta.setAnchor(anchor);
       },
       setStanding(standing) {
-        description = undefined;
+        describes();
         meta.setStanding(standing);
+      },
+      acceptLoss(said) {
+        describes();
+        meta.acceptLoss(said);
       },
     },
     scopes: known,
@@ -122,7 +137,7 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
     description() {
       const current = dataVersion.get()?.[0] as number;
       hasNeighbours = version !== undefined && current !== version;
-      const isTouched = !isOurs && changesSoFar() !== changes;
+      const isTouched = changesSoFar() !== changes;
       if (current !== version || isTouched) forgetRows();
       version = current;
       if (description === undefined) {
@@ -137,18 +152,18 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
       return transaction;
     },
     countWrite() {
-      const before = changes;
-      changes = changesSoFar();
-      if (changes === before) return;
+      if (!hasWritten) return;
+      hasWritten = false;
       writes += 1;
-      // One change itself.
-      changes += 1;
       const { all, open } = table.takeSumChanges();
       meta.setWrites(writes, all, open);
+      changes = changesSoFar();
     },
     writes: () => writes,
     hasNeighbours: () => hasNeighbours,
-    forget() {
+    forget: forgetRows,
+    rolledBack() {
+      hasWritten = false;
       table.takeSumChanges();
       forgetRows();
       known.forget();
@@ -161,6 +176,7 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
 
   function isKept({ namespace, key, status }: Row, stored: Stored | undefined): boolean {
     if (stored === undefined) return false;
+    hasWritten = true;
     if (!shortcuts || !isOpen(status)) held.delete(namespace, key);
     else {
       if (held.size() >= most) held.clear();
@@ -181,8 +197,14 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
     return [...found, ...lapsed.slice(0, limit - found.length)];
   }
 
+  /** Nobody else uses a handle of our own. */
   function changesSoFar(): number {
-    return totalChanges.get()?.[0] as number;
+    return isOurs ? 0 : (totalChanges.get()?.[0] as number);
+  }
+
+  function describes(): void {
+    hasWritten = true;
+    description = undefined;
   }
 
   function forgetRows(): void {

@@ -4,15 +4,15 @@
 import { resolve } from 'node:path';
 import type { Clock, Random } from '../../core/clock.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
-import { batcher } from '../../store/batcher.ts';
 import { localRaw, type RawBackend } from '../../store/local/local-raw.ts';
-import { type Backend, localStore } from '../../store/local/local-store.ts';
+import { type Backend, localStore, type Transaction } from '../../store/local/local-store.ts';
 import type { Store } from '../../store/store.ts';
 import { type Backup, backupLedger } from './backup.ts';
 import { isRecordDamage } from './damage.ts';
 import { type SqliteLike, single } from './driver.ts';
 import { explain, kindOf } from './failure.ts';
-import { isClosed, type Ledger, ledgerOf, type Work } from './ledger.ts';
+import { groupCommit } from './group-commit.ts';
+import { isClosed, type Ledger, ledgerOf } from './ledger.ts';
 import { listRows } from './list.ts';
 import type { Machine } from './machine.ts';
 import { schemaVersion } from './schema.ts';
@@ -45,27 +45,28 @@ export interface SqliteStore extends Store {
 
 export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
   const ledger = ledgerOf(options);
-  const { path, machine, time, unlocked } = ledger;
+  const { path, machine, time, patience } = ledger;
   const backend = backendOf(ledger);
   return {
     ...localStore(backend),
     raw: localRaw(rawOf(ledger, backend)),
-    migration: () => migrationOf({ path, connect: machine.connect, unlocked, open: () => ledger.open() }),
+    migration: () =>
+      migrationOf({ path, connect: machine.connect, unlocked: patience.unlocked, open: () => ledger.open() }),
     // Only who asks for the facts wants to know what time has changed.
     open: async () => ({ ...(await backend.open()), clockProblem: time.problem() }),
     async acceptClock() {
-      const anchor = await backend.transact('settling', () => {
+      const set = () => {
         const now = time.anchorNow();
         ledger.session().meta.setAnchor(now);
         return now;
-      });
-      time.nowBy(anchor);
+      };
+      time.nowBy(await backend.transact('settling', set, undefined));
     },
     async acceptLoss({ by, note } = { by: '', note: null }) {
       await ledger.open(true);
-      await backend.transact('settling', ({ time: { wall } }) =>
-        ledger.session().meta.acceptLoss({ at: wall, by, note }),
-      );
+      const accept = ({ time: { wall } }: Transaction) =>
+        ledger.session().meta.acceptLoss({ at: wall, by, note });
+      await backend.transact('settling', accept, undefined);
     },
     async verify() {
       await backend.open();
@@ -85,8 +86,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
 
 function backendOf(ledger: Ledger): Backend {
   const { path, time, read } = ledger;
-  // Whatever waits goes into one transaction.
-  const queue = batcher<Work, unknown>({ flush: ledger.write, judge });
+  const group = groupCommit({ ...ledger, judge });
   let closing: Promise<void> | undefined;
 
   return {
@@ -96,9 +96,9 @@ function backendOf(ledger: Ledger): Backend {
       ledger.admit();
       return facts;
     },
-    transact<T>(...[urgency, work]: Parameters<Backend['transact']>) {
+    transact(urgency, rule, request) {
       if (closing !== undefined) return Promise.reject(isClosed(path));
-      return queue.add(urgency, work) as Promise<T>;
+      return group.add(urgency, rule, request);
     },
     peek(namespace, key, how) {
       // A glance does not open it: a ledger that has moved elsewhere answers no replay.
@@ -113,17 +113,17 @@ function backendOf(ledger: Ledger): Backend {
     history: (namespace, key) => read(({ events }) => events.of(namespace, key)),
     namespaces: () => read(({ scopes }) => scopes.namespaces()),
     close() {
-      closing ??= queue.drained().then(ledger.close);
+      closing ??= group.drained().then(ledger.close);
       return closing;
     },
   };
 
-  function judge(error: unknown): { error: unknown; concernsAll: boolean } {
+  function judge(error: unknown): { error: unknown; failsAll: boolean } {
     const kind = kindOf(error);
     // A full disk may still hold the smaller half.
-    const concernsAll =
+    const failsAll =
       (isSemelError(error) && !isRecordDamage(error)) || (kind !== undefined && kind !== 'full');
-    return { error: explain(error, path), concernsAll };
+    return { error: explain(error, path), failsAll };
   }
 }
 
@@ -139,7 +139,7 @@ function rawOf(ledger: Ledger, backend: Backend): RawBackend {
     peek: (namespace, key) => peekIn(ledger, namespace, key),
     where: ledger.where,
     async transact<T>(...[work]: Parameters<RawBackend['transact']>): Promise<T> {
-      const inTransaction: Work = (transaction) => {
+      const rule = (transaction: Transaction) => {
         const session = ledger.session();
         // What a copy writes replaces whatever is there.
         session.forget();
@@ -148,9 +148,14 @@ function rawOf(ledger: Ledger, backend: Backend): RawBackend {
           set: session.meta.setStanding,
         });
       };
+      const job = { rule, request: undefined, answer: undefined as unknown };
       try {
-        const [answer] = await ledger.write(() => [inTransaction], 'copy');
-        return answer as T;
+        await ledger.open();
+        await ledger.patience.unlocked(() => {
+          ledger.lock();
+          ledger.commit([job], 'copy');
+        });
+        return job.answer as T;
       } catch (error) {
         throw explain(error, path);
       }
