@@ -33,7 +33,7 @@ export { type EventName, eventNames, type SemelEvents } from './ledger/index.ts'
 export {
   type ActOptions,
   type Ambient,
-  type Arrival,
+  type ImportResult,
   type Begun,
   type CallOptions,
   type ClassifyTable,
@@ -42,7 +42,7 @@ export {
   type Doubts,
   type ExportQuery,
   type Limits,
-  type Moving,
+  type Transfer,
   type OnceOptions,
   type OpenAttempt,
   type Path,

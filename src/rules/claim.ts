@@ -25,7 +25,7 @@ import {
 
 /**
  * Which form of the key a claim acts on. Under any earlier form of the contract there may be a live record of
- * the same intent: one that is not free decides; a free one is carried on; else the present form is used.
+ * the same intent: one that is not free decides; a free one is imported on; else the present form is used.
  */
 export function formOf(rows: readonly (Row | undefined)[], time: Time): number {
   const isLive = (row: Row | undefined): row is Row => row !== undefined && !isExpired(row, time);
@@ -51,7 +51,7 @@ export function claim(
   if (row.news !== null && isLapsed(row, time)) return landed(row, row.news, time);
   // What comes from another ledger takes a free record's place; a doubt that is kept here stays with its record.
   const isElse = !isSameIntent(row, request);
-  if (isElse || (request.carried !== undefined && row.doubtSince === null))
+  if (isElse || (request.imported !== undefined && row.doubtSince === null))
     return win(fresh(request, row.fence + 1, time), time);
   const lapsed = isLapsed(row, time);
   if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
@@ -164,14 +164,14 @@ function poison(row: Row, time: Time): Step<ClaimAnswer> {
 
 /** A first claim: a new generation, named by its fence. */
 function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
-  const { carried } = request;
-  const fence = Math.max(lowest, (carried?.fence ?? 0) + 1);
+  const { imported } = request;
+  const fence = Math.max(lowest, (imported?.fence ?? 0) + 1);
   const row: Row = {
     namespace: request.namespace,
     key: request.key,
     generation: fence,
     fence,
-    keyFence: carried?.keyFence ?? fence,
+    keyFence: imported?.keyFence ?? fence,
     token: request.token,
     status: 'running',
     doubtSince: null,
@@ -187,7 +187,7 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     leaseUntil: time.mono + request.leaseMs,
     retention: request.retention,
     args: request.args,
-    prepared: carried?.prepared ?? null,
+    prepared: imported?.prepared ?? null,
     content: request.content,
     result: null,
     error: null,
@@ -196,7 +196,7 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     updatedAt: time.wall,
     settledAt: null,
     expiresAt: null,
-    firstDispatchedAt: carried?.firstDispatchedAt ?? null,
+    firstDispatchedAt: imported?.firstDispatchedAt ?? null,
     lastDispatchedAt: null,
     quietAt: null,
     tailMs: request.tailMs,
@@ -210,9 +210,9 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     movedTo: null,
   };
   const held = crossAtClaim(row, request, time);
-  return carried == null
+  return imported == null
     ? held
-    : { ...held, lastDispatchedAt: carried.lastDispatchedAt ?? held.lastDispatchedAt };
+    : { ...held, lastDispatchedAt: imported.lastDispatchedAt ?? held.lastDispatchedAt };
 }
 
 /** A later claim of the same generation. */

@@ -164,10 +164,10 @@ export function fieldsOf<Of extends Kind>(kind: Of): readonly FieldOf<Of>[] {
 }
 
 /** Some fields of a record, each made into what is shown of it. */
-export function shown<Name extends keyof StoredRecord, Value>(
-  record: Pick<StoredRecord, Name>,
+export function shown<Shape, Name extends keyof Shape & string, Value>(
+  record: Shape,
   names: readonly Name[],
-  as: (value: StoredRecord[Name]) => Value,
+  as: (value: Shape[Name]) => Value,
 ): Record<Name, Value> {
   return Object.fromEntries(names.map((name) => [name, as(record[name])])) as Record<Name, Value>;
 }

@@ -43,11 +43,11 @@ export interface ClaimRequest {
   /** The contract says `share`: a record of any caller answers. */
   readonly share: boolean;
   /** The record lived in another ledger before. */
-  readonly carried?: Carried;
+  readonly imported?: Imported;
 }
 
 /** What a record brings along from another ledger, because a provider or a verifier out there goes by it. */
-export interface Carried {
+export interface Imported {
   /** Its fence there: it goes on above. */
   readonly fence: number;
   readonly keyFence: number;

@@ -8,9 +8,9 @@ import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Act, Page, StoredRecord, StoreEvent } from '../store/store.ts';
 import { actOf, type Resolution, refusal } from './acts.ts';
-import { createMoving, type Moving } from './moving.ts';
 import { infoOf, type RecordInfo } from './record-info.ts';
 import { isRootsNamespace } from './roots.ts';
+import { createTransfer, type Transfer } from './transfer.ts';
 
 export interface RecordQuery {
   readonly contract?: string;
@@ -39,7 +39,7 @@ export interface DoubtGroup {
   readonly refs: readonly string[];
 }
 
-export interface Records extends Moving {
+export interface Records extends Transfer {
   /** By key or by id. */
   get(keyOrId: string): Promise<RecordInfo | undefined>;
   list(query?: RecordQuery): Promise<Page<RecordInfo>>;
@@ -217,7 +217,7 @@ export function createRecords({
       for (let last = -1; last !== 0; pruned += last) last = await ledger.prune(batch);
       return pruned;
     },
-    ...createMoving({ ledger, namespace, clock, user, all }),
+    ...createTransfer({ ledger, namespace, clock, user, all }),
   };
 
   const doubts: Doubts = {

@@ -50,7 +50,6 @@ export type {
 export type {
   Act,
   Asking,
-  Carried,
   ClaimAnswer,
   ClaimFor,
   ClaimRequest,
@@ -58,6 +57,7 @@ export type {
   CrossAnswer,
   DispatchRequest,
   Held,
+  Imported,
   Loss,
   Refusal,
   RenewAnswer,

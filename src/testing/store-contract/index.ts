@@ -1,7 +1,6 @@
 // What every store promises, as data: any test runner, and a user's own store, can run it.
 
 import { callerCases } from './callers.ts';
-import { carriedCases } from './carried.ts';
 import { claimCases } from './claim.ts';
 import { clearCases } from './clear.ts';
 import { concurrencyCases } from './concurrency.ts';
@@ -9,6 +8,7 @@ import { dispatchCases } from './dispatch.ts';
 import { doubtCases } from './doubt.ts';
 import type { ContractCase } from './harness.ts';
 import { historyCases } from './history.ts';
+import { importedCases } from './imported.ts';
 import { nameAndSizeCases } from './names-and-sizes.ts';
 import { newsCases } from './news.ts';
 import { pagingCases } from './paging.ts';
@@ -31,7 +31,7 @@ export function storeContract(): readonly ContractCase[] {
 const topics: readonly (readonly [string, readonly ContractCase[]])[] = [
   ['claim', claimCases],
   ['callers', callerCases],
-  ['carried', carriedCases],
+  ['imported', importedCases],
   ['poison', poisonCases],
   ['takeover', takeoverCases],
   ['dispatch', dispatchCases],

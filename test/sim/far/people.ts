@@ -2,10 +2,10 @@
 
 import type {
   Act,
-  Carried,
   ClaimAnswer,
   ClaimRequest,
   Held,
+  Imported,
   StoredRecord,
   StoredResult,
 } from '../../../src/store/store.ts';
@@ -163,11 +163,11 @@ export function people(chance: Chance, periodEndsAt: number): People {
       again: chance.pick([null, null, 'asked for']),
       caller: chance.pick([null, null, null, 'ann', 'bob']),
       share: chance.happens(0.2),
-      ...(chance.happens(0.05) ? { carried: carried() } : {}),
+      ...(chance.happens(0.05) ? { imported: imported() } : {}),
     };
   }
 
-  function carried(): Carried {
+  function imported(): Imported {
     const fence = chance.pick([1, 7]);
     const firstDispatchedAt = chance.pick([null, periodEndsAt - 86_400_000]);
     return {

@@ -1,7 +1,7 @@
 // The second reading: each line that counts is taken in, many at a time, and what became of it is counted.
 
 import { hostname } from 'node:os';
-import type { Arrival, PortableRecord, Semel } from '../../../semel/index.ts';
+import type { ImportResult, PortableRecord, Semel } from '../../../semel/index.ts';
 import type { Line } from '../../args/input.ts';
 import { entryOf, type Meaning, recordOf } from './plain.ts';
 import { type Bad, type Plan, parsed } from './plan.ts';
@@ -46,7 +46,7 @@ export async function takeIn(
   };
   const terms = { namespace, contract, windowMs, owner: hostname(), now: Date.now() };
 
-  function recordFrom({ text }: Line): PortableRecord | Arrival | undefined {
+  function recordFrom({ text }: Line): PortableRecord | ImportResult | undefined {
     const line = parsed(text);
     if (typeof line === 'string') return undefined;
     if (plan.form === 'semel') return line as unknown as PortableRecord;
@@ -68,7 +68,7 @@ export async function takeIn(
     count('imported' in record ? record : await into(record.namespace).records.import(record, { dryRun }));
   }
 
-  function count(arrival: Arrival): void {
+  function count(arrival: ImportResult): void {
     if (arrival.imported) {
       report.imported[arrival.as === 'in doubt' ? 'inDoubt' : arrival.as] += 1;
       return;

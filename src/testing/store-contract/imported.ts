@@ -1,11 +1,11 @@
 // Records that come from another ledger: what a provider or a verifier knows them by comes with them.
 
 import assert from 'node:assert/strict';
-import type { Carried } from '../../store/store.ts';
+import type { Imported } from '../../store/store.ts';
 import { hour, minute, window } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 
-const carried: Carried = {
+const imported: Imported = {
   fence: 40,
   keyFence: 38,
   firstDispatchedAt: 1_700_000_000_000,
@@ -13,35 +13,35 @@ const carried: Carried = {
   prepared: '{"body":"Dear Ada"}',
 };
 
-export const carriedCases = [
+export const importedCases = [
   behaviour(
     'a record from another ledger goes on above its fence, under the key that its provider knows',
     [],
     async ({ take, read }) => {
-      await take({ carried, crossing: true });
+      await take({ imported, crossing: true });
       const record = await read();
       assert.equal(record.fence, 41);
       assert.equal(record.generation, 41);
       assert.equal(record.keyFence, 38);
-      assert.equal(record.firstDispatchedAt, carried.firstDispatchedAt);
-      assert.equal(record.lastDispatchedAt, carried.lastDispatchedAt);
-      assert.equal(record.prepared, carried.prepared);
+      assert.equal(record.firstDispatchedAt, imported.firstDispatchedAt);
+      assert.equal(record.lastDispatchedAt, imported.lastDispatchedAt);
+      assert.equal(record.prepared, imported.prepared);
       assert.equal(record.dispatched, true);
     },
   ),
 
   behaviour('it changes nothing where a record decides already', [], async (scene) => {
     const first = await scene.take({ crossing: true });
-    await unchanged(scene, () => scene.lose({ carried }));
+    await unchanged(scene, () => scene.lose({ imported }));
     await first.settle('unknown');
-    await unchanged(scene, () => scene.lose({ carried }));
+    await unchanged(scene, () => scene.lose({ imported }));
     await first.succeed();
-    await unchanged(scene, () => scene.lose({ carried }));
+    await unchanged(scene, () => scene.lose({ imported }));
   }),
 
   behaviour('it takes the place of a free record, in a generation of its own', [], async ({ take, read }) => {
     await (await take()).settle('released');
-    await take({ carried });
+    await take({ imported });
     const record = await read();
     assert.equal(record.generation, 41);
     assert.equal(record.keyFence, 38);
@@ -52,7 +52,7 @@ export const carriedCases = [
     const first = await scene.take({ crossing: true });
     await first.settle('unknown');
     await scene.resolved({ type: 'runAgain' });
-    const arrived = await scene.take({ carried, crossing: true });
+    const arrived = await scene.take({ imported, crossing: true });
     await arrived.settle('failed');
     const record = await scene.read();
     assert.equal(record.status, 'unknown');
@@ -61,8 +61,8 @@ export const carriedCases = [
 
   behaviour('its provider’s window is judged from its first dispatch, elsewhere', ['time'], async (scene) => {
     const now = (await scene.take({ key: 'mail.send/=clock' })).record.readAt;
-    const early = { ...carried, firstDispatchedAt: now - 3 * hour };
-    const arrived = await scene.take({ carried: early, crossing: true, keyed: true });
+    const early = { ...imported, firstDispatchedAt: now - 3 * hour };
+    const arrived = await scene.take({ imported: early, crossing: true, keyed: true });
     await arrived.settle('unknown');
     await scene.lose({ for: 'rerun', rerunWithinMs: 2 * hour });
     await scene.take({ for: 'rerun', rerunWithinMs: window });
@@ -72,7 +72,7 @@ export const carriedCases = [
     'one that is in doubt is not believed to have not landed before its time',
     ['time'],
     async (scene) => {
-      const arrived = await scene.take({ carried, crossing: true, tailMs: 5 * minute });
+      const arrived = await scene.take({ imported, crossing: true, tailMs: 5 * minute });
       await arrived.settle('unknown');
       const early = await scene.resolve({ type: 'notLanded' });
       assert.equal(early.ok, false);

@@ -6,10 +6,11 @@ import { SemelError } from '../core/errors.ts';
 import { digest } from '../core/key.ts';
 import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
+import { fieldsOf, shown } from '../rules/record.ts';
 import type { ClaimRequest, Retention, StoredRecord, StoredResult } from '../store/store.ts';
 import { farAway, type PortableRecord, portableOf, problemOf } from './portable.ts';
 
-export type Arrival =
+export type ImportResult =
   | { readonly imported: true; readonly as: 'succeeded' | 'failed' | 'in doubt'; readonly key: string }
   | { readonly imported: false; readonly key: string; readonly because: string };
 
@@ -21,14 +22,14 @@ export interface ExportQuery {
   readonly only?: (record: StoredRecord) => boolean;
 }
 
-export interface Moving {
+export interface Transfer {
   /** Records in the order of their keys, as plain JSON with their history; of as many as there are. */
   export(query?: ExportQuery): AsyncIterable<PortableRecord>;
   /** Takes in a record of another ledger, unless there is one of its key. Doing it twice changes nothing. */
-  import(record: PortableRecord, options?: { readonly dryRun?: boolean }): Promise<Arrival>;
+  import(record: PortableRecord, options?: { readonly dryRun?: boolean }): Promise<ImportResult>;
 }
 
-export interface MovingSource {
+export interface TransferSource {
   readonly ledger: Ledger;
   readonly namespace: string;
   readonly clock: Clock;
@@ -36,55 +37,12 @@ export interface MovingSource {
   readonly all: (query: Omit<ExportQuery, 'only'>) => AsyncIterable<StoredRecord>;
 }
 
-/** Whoever runs it in the other ledger may cross the line this long after the look, where nobody knows better. */
+/** A worker may dispatch it in the other ledger this long after the look, where nobody knows better. */
 const unknownTailMs = 11 * 60_000;
 const failureMs = 3_600_000;
 const mostHistory = 100;
 
-export function createMoving({ ledger, namespace, clock, user, all }: MovingSource): Moving {
-  /** Its place in this ledger, or who has it. */
-  async function arrive(record: PortableRecord, as: Arriving): Promise<Arrival> {
-    const { key } = record;
-    // Not random: an import that was cut off is the same claim when it is asked again, and goes on.
-    const token = digest('semel/import', namespace, key, String(record.generation), String(record.fence), as);
-    const answer = await ledger.claim(requestOf(record, as, token, clock.now()));
-    if (answer.is !== 'execute') {
-      return {
-        imported: false,
-        key,
-        because: answer.is === 'gone' ? 'it is gone' : existing(answer.record),
-      };
-    }
-    const { fence, generation } = answer.record;
-    const held = { namespace, key, token, fence, generation };
-    const { record: settled } = await ledger.settle({
-      ...held,
-      outcome: as === 'abandoned' || as === 'in doubt' ? 'unknown' : as,
-      result: resultOf(record, as),
-      error: as === 'succeeded' ? null : (record.error ?? openError(record)),
-      keyed: record.keyed,
-      found: false,
-    });
-    if (settled === undefined) return { imported: false, key, because: 'it was removed meanwhile' };
-    ledger.annotate(settled, noteOf(record));
-    if (as === 'abandoned') await giveUp(settled, record, token);
-    return { imported: true, as: as === 'abandoned' ? 'failed' : as, key };
-  }
-
-  async function giveUp(settled: StoredRecord, { error, key }: PortableRecord, token: string): Promise<void> {
-    await ledger.resolve({
-      namespace,
-      key,
-      seen: { fence: settled.fence, dispatchedAt: settled.lastDispatchedAt },
-      decidedAt: settled.readAt,
-      act: { type: 'abandon', reason: (error?.message ?? '').replace(/^Given up, may have landed: /, '') },
-      token: `${token}!`,
-      by: user,
-      note: 'as in the ledger that it came from',
-      force: false,
-    });
-  }
-
+export function createTransfer({ ledger, namespace, clock, user, all }: TransferSource): Transfer {
   return {
     async *export({ only, ...query } = {}) {
       for await (const record of all(query))
@@ -95,15 +53,50 @@ export function createMoving({ ledger, namespace, clock, user, all }: MovingSour
       const { key } = record;
       const as = arrivingAs(record, clock.now());
       if (typeof as !== 'string') return { imported: false, key, because: as.because };
-      if (!dryRun) return arrive(record, as);
-      const there = await ledger.read(namespace, key);
-      if (there !== undefined && !isFree(there)) return { imported: false, key, because: existing(there) };
-      return { imported: true, as: as === 'abandoned' ? 'failed' : as, key };
+      const inTheWay = dryRun ? await standing(key) : await arrive(record, as);
+      if (inTheWay !== undefined) return { imported: false, key, because: inTheWay };
+      return { imported: true, as: as === 'given up' ? 'failed' : as, key };
     },
   };
+
+  async function standing(key: string): Promise<string | undefined> {
+    const there = await ledger.read(namespace, key);
+    return there === undefined || isFree(there) ? undefined : existing(there);
+  }
+
+  /** Why it is left out; undefined: it is taken in. */
+  async function arrive(record: PortableRecord, as: Arriving): Promise<string | undefined> {
+    const { key } = record;
+    // Not random: an import that was cut off is the same claim when it is asked again, and goes on.
+    const token = digest('semel/import', namespace, key, String(record.generation), String(record.fence), as);
+    const answer = await ledger.claim(requestOf(record, as, token, clock.now()));
+    if (answer.is !== 'execute') return answer.is === 'gone' ? 'it is gone' : existing(answer.record);
+    const { fence, generation } = answer.record;
+    const { record: settled } = await ledger.settle({
+      ...{ namespace, key, token, fence, generation, keyed: record.keyed, found: false },
+      outcome: as === 'succeeded' || as === 'failed' ? as : 'unknown',
+      result: resultOf(record, as),
+      error: as === 'succeeded' ? null : (record.error ?? openError(record)),
+    });
+    if (settled === undefined) return 'it was removed meanwhile';
+    ledger.annotate(settled, noteOf(record));
+    if (as === 'given up') await giveUp(settled, record, token);
+    return undefined;
+  }
+
+  async function giveUp(settled: StoredRecord, { error, key }: PortableRecord, token: string): Promise<void> {
+    const reason = (error?.message ?? '').replace(/^Given up, may have landed: /, '');
+    await ledger.resolve({
+      ...{ namespace, key, token: `${token}!`, by: user, force: false },
+      seen: { fence: settled.fence, dispatchedAt: settled.lastDispatchedAt },
+      decidedAt: settled.readAt,
+      act: { type: 'abandon', reason },
+      note: 'as in the ledger that it came from',
+    });
+  }
 }
 
-type Arriving = 'succeeded' | 'failed' | 'in doubt' | 'abandoned';
+type Arriving = 'succeeded' | 'failed' | 'in doubt' | 'given up';
 
 /** An open question is never lost; what may run again has nothing to say here. */
 function arrivingAs(record: PortableRecord, now: number): Arriving | { readonly because: string } {
@@ -113,7 +106,7 @@ function arrivingAs(record: PortableRecord, now: number): Arriving | { readonly 
   const isKept = retention?.keep === true && (status === 'succeeded' || doubt);
   const isOver = record.expired || (expiresAt !== undefined && Date.parse(expiresAt) <= now);
   if (isOver && !isKept) return { because: 'its window is over' };
-  if (status === 'failed') return doubt ? 'abandoned' : 'failed';
+  if (status === 'failed') return doubt ? 'given up' : 'failed';
   return 'succeeded';
 }
 
@@ -125,47 +118,27 @@ function existing({ status, inDoubt }: StoredRecord): string {
   return `there is a record of it already (${inDoubt ? 'in doubt' : status})`;
 }
 
+const instants = fieldsOf('instant');
+const json = fieldsOf('json');
+const texts = fieldsOf('text');
+
 function requestOf(record: PortableRecord, as: Arriving, token: string, now: number): ClaimRequest {
-  const at = (instant: string | undefined) => (instant === undefined ? null : Date.parse(instant));
-  const quietAt = at(record.quietAt);
+  const { namespace, key, version, effect, keyed, owner, fence, keyFence } = record;
+  const { notAfter, quietAt, firstDispatchedAt, lastDispatchedAt } = shown(record, instants, instantOf);
+  const { args, prepared, content } = shown(record, json, textOf);
   const tailMs = Math.max(0, quietAt === null ? unknownTailMs : quietAt - now);
   return {
-    namespace: record.namespace,
-    key: record.key,
-    olderKeys: [],
-    token,
-    fingerprint: record.fingerprint ?? null,
-    for: 'execute',
-    generation: null,
-    crossing: true,
-    leaseMs: 60_000,
-    rerunWithinMs: null,
-    maxCrashes: Number.MAX_SAFE_INTEGER,
-    quietMs: tailMs,
-    tailMs,
-    version: record.version,
-    effect: record.effect,
-    keyed: record.keyed,
-    retention: retentionOf(record, as, now),
-    owner: record.owner,
-    args: textOf(record.args),
-    content: textOf(record.content),
-    notAfter: at(record.notAfter),
-    conversation: record.conversation ?? null,
-    turn: record.turn ?? null,
-    toolCallId: record.toolCallId ?? null,
-    run: record.run ?? null,
-    again: record.again ?? null,
-    caller: record.caller ?? null,
-    share: false,
-    carried: {
-      fence: record.fence,
-      keyFence: record.keyFence,
-      firstDispatchedAt: at(record.firstDispatchedAt),
-      lastDispatchedAt: at(record.lastDispatchedAt),
-      prepared: textOf(record.prepared),
-    },
+    ...{ namespace, key, olderKeys: [], token, fingerprint: record.fingerprint ?? null },
+    ...{ for: 'execute', generation: null, crossing: true, leaseMs: 60_000, rerunWithinMs: null },
+    ...{ maxCrashes: Number.MAX_SAFE_INTEGER, quietMs: tailMs, tailMs, version, effect, keyed, owner },
+    ...{ retention: retentionOf(record, as, now), args, content, notAfter, share: false },
+    ...shown(record, texts, (text) => text ?? null),
+    imported: { fence, keyFence, firstDispatchedAt, lastDispatchedAt, prepared },
   };
+}
+
+function instantOf(text: string | undefined): number | null {
+  return text === undefined ? null : Date.parse(text);
 }
 
 /** What is settled ends when it would have ended there; what is open has all of its time before it. */
