@@ -65,10 +65,13 @@ function given(part: unknown): readonly [string, string] {
 
 /** Anywhere in a word of a header's name: `apitoken`, `userid`. What names a credential, a person, or the place of an effect. */
 const credentialStems =
-  /auth|cookie|token|key|secret|cred|passw|pwd|jwt|oidc|saml|bearer|cert|login|user|principal|subject|identity|account|tenant|email|organi[sz]ation|workspace|customer|behalf|impersonat|delegat|member|company|merchant/;
+  /auth|cookie|token|key|secret|cred|passw|pwd|jwt|oidc|saml|bearer|cert|login|user|principal|subject|identity|account|tenant|email|organi[sz]ation|workspace|customer|behalf|impersonat|delegat|member|company|merchant|caller|consumer|namespace|assertion|fingerprint|thumbprint/;
 /** Too short to be looked for inside of words. */
 const credentialWords =
-  /^(pass|pat|sso|org|orgid|team|teamid|project|projectid|uid|dn|realm|profile|instance|site|endpoint|database|url|clientid|sudo|actor|actas|runas|role|caller|shop|shopid|store|storeid|domain|subdomain|cloudid|hostname|environment|env)$/;
+  /^(pass|pat|sso|org|orgid|team|teamid|project|projectid|uid|dn|realm|profile|instance|site|endpoint|database|url|clientid|sudo|actor|actas|runas|role|sub|claim|claims|cn|serial|shop|shopid|store|storeid|domain|subdomain|cloudid|hostname|environment|env)$/;
+/** By several words: each alone is in names that say nothing of the caller (`x-cloud-trace-context`, `x-forwarded-host`). */
+const joinedNames =
+  /(^|[-_])((client|cloud|app|application)[-_]?id|(act|run)[-_]as([-_].*)?|(?<!(ssl|tls|mcp)[-_])session|(?<!(forwarded|original)[-_])(?<=[-_])host)$/;
 /** What a gateway or client writes anew with each token. */
 const renewed =
   /authorization|cookie|token|key|secret|cred|passw|pwd|jwt|bearer|cert|session|signature|assertion|claims|userinfo|oidc-data|client-principal$|^(code|state|sig|nonce|pass|pat)$/;
@@ -79,8 +82,7 @@ const otherNames =
 /** By the words of its name: a header that is taken for a credential by mistake only keeps two callers apart. */
 function isCredential(name: string): boolean {
   if (otherNames.test(name)) return false;
-  if (/(^|[-_])client[-_]id$/.test(name)) return true;
-  if (/(^|[-_])(act|run)[-_]as([-_]|$)/.test(name)) return true;
+  if (joinedNames.test(name)) return true;
   return name.split(/[-_]/).some((word) => credentialStems.test(word) || credentialWords.test(word));
 }
 

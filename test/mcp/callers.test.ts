@@ -106,6 +106,17 @@ describe('the HTTP proxy', () => {
     'x-company',
     'x-shopify-shop',
     'x-atlassian-cloudid',
+    'x-atlassian-cloud-id',
+    'x-parse-application-id',
+    'x-metabase-session',
+    'x-vault-namespace',
+    'x-databricks-host',
+    'x-consumer-custom-id',
+    'x-pomerium-claim-sub',
+    'x-ssl-client-cn',
+    'x-ssl-client-sha1-fingerprint',
+    'mscrmcallerid',
+    'x-run-as-id',
   ])('a header %s is a credential, or names the place of the effect', (name) => {
     const by = (value: string) => callerOf({ headers: { [name]: value } });
     expect(by('ann')).not.toBe(by('bob'));
@@ -131,6 +142,10 @@ describe('the HTTP proxy', () => {
             'x-idempotency-token': `i${n}`,
             'sec-websocket-key': `w${n}`,
             'x-csrf-token': `c${n}`,
+            'x-cloud-trace-context': `t${n}`,
+            'x-tls-session': `s${n}`,
+            'x-forwarded-host': `h${n}`,
+            'x-app-version': `${n}`,
           },
         },
       );
