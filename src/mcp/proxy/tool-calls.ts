@@ -174,7 +174,9 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
       async function begun(key: string | undefined): Promise<EndOfChange> {
         if (key === undefined) return async () => undefined;
         return changes.begin(scope, { call: key, tool: call.params.name }).catch((error: unknown) => {
-          throw new NotLanded(`It was not sent, because the ledger could not be written: ${error}`);
+          // Where the ledger lies is for the operator, not for a model.
+          guard.warn(`The call was not sent, because the ledger could not be written: ${error}`);
+          throw new NotLanded('It was not sent, because the ledger could not be written.');
         });
       }
 
