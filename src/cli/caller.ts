@@ -1,7 +1,7 @@
 // Who calls the command: an operator, or an agent (or guarded command) that must not judge its own effects. This is a guard
 // rail and not a wall: a process with its operator's rights can hide what it is, or write the ledger's file itself.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { type ErrorValue, isSemelError, SemelError } from '../core/errors.ts';
 import { toldError } from '../guard/index.ts';
 import type { CommandName } from './commands/summaries.ts';
@@ -40,9 +40,9 @@ export interface Caller {
 
 let ofProcess: Caller | undefined;
 
-/** Of this process. */
+/** Of this process. Asked for first when the ledger is opened: before this process is a guard itself, with pipes of its own. */
 export function caller(): Caller {
-  ofProcess ??= callerOf(process.env, environmentsAbove, environmentsInSession);
+  ofProcess ??= callerOf(process.env, environmentsAbove, environmentsInSession, isInsideRun);
   return ofProcess;
 }
 
@@ -50,11 +50,16 @@ type Above = () => Iterable<Environment | undefined> | undefined;
 
 /**
  * `above` gives the environments of the processes above this one, nearest first; undefined where one cannot be read.
- * `inSession` gives those of this process's own session only.
+ * `inSession` gives those of this process's own session only. `isInside` tells what a guard's pipes say, whatever the environment.
  */
-export function callerOf(env: Environment, above: Above, inSession: Above = () => undefined): Caller {
+export function callerOf(
+  env: Environment,
+  above: Above,
+  inSession: Above = () => undefined,
+  isInside: () => boolean = () => false,
+): Caller {
   const found = Object.keys(marks).filter((name) => isSet(env[name]));
-  const [first = hiddenIn(inSession)] = found;
+  const [first = hiddenIn(inSession) ?? (isInside() ? 'SEMEL_RUN' : undefined)] = found;
   if (first === undefined) return { agent: undefined, operator: undefined };
   return {
     agent: marks[first],
@@ -161,6 +166,48 @@ function environmentsAbove(): Iterable<Environment | undefined> | undefined {
 
 function environmentsInSession(): Iterable<Environment | undefined> | undefined {
   return hasProc() ? readAbove(process.ppid, statOf('self').session) : undefined;
+}
+
+/** A pipe of a run, as the kernel names it: see src/jobs/life.ts. */
+const runPipe = /live\/[^/]+\/[0-9a-f]{20}(\.pipes\/\w+)?( \(deleted\))?$/;
+
+/**
+ * What a guard starts inherits its pipes, in a session of its own too (`setsid`); and where nothing stands between this process
+ * and its guard (`semel run job -- env -u SEMEL_RUN semel resolve …`), no environment above has a mark, but the guard has the pipes.
+ */
+function isInsideRun(): boolean {
+  if (!hasProc()) return false;
+  if (holdsRunPipe('self')) return true;
+  for (let { parent, session } = statOf('self'); parent > 0; ) {
+    try {
+      const above = statOf(parent);
+      if (holdsRunPipe(parent)) return true;
+      // A guard may begin a session for what it starts: the process above a session's first one was looked at too.
+      if (above.session !== session) return false;
+      parent = above.parent;
+    } catch {
+      return false;
+    }
+  }
+  return false;
+}
+
+function holdsRunPipe(pid: number | 'self'): boolean {
+  const folder = `/proc/${pid}/fd`;
+  const isRunPipe = (name: string) => {
+    try {
+      return runPipe.test(readlinkSync(`${folder}/${name}`));
+    } catch {
+      // Closed meanwhile.
+      return false;
+    }
+  };
+  try {
+    return readdirSync(folder).some(isRunPipe);
+  } catch {
+    // Of another user, or gone.
+    return false;
+  }
 }
 
 function hasProc(): boolean {

@@ -113,12 +113,41 @@ describe('inside `semel run`', () => {
     expect((await at.json('doubt')) as []).toHaveLength(1);
   });
 
-  test('a session of its own is an operator’s: a login or a terminal that runs below a guard', async () => {
+  const unmarked = ['env', '-u', 'SEMEL_RUN', '-u', 'SEMEL_HELD', 'SEMEL_OPERATOR=me'];
+
+  test.each([
+    ['nothing between it and its guard', unmarked],
+    [
+      'nothing between them, and its descriptors closed',
+      [...unmarked, 'bash', '-c', 'exec 960<&- 961<&-; exec "$@" > said 2>&1', 'x'],
+    ],
+    ['a session of its own', ['setsid', '-w', ...unmarked]],
+  ])('a command without marks, with %s, may not decide either', async (_, how) => {
     const at = place();
     const ref = await inDoubt(at);
-    const script = `setsid -w env -u SEMEL_RUN -u SEMEL_HELD ${at.word} resolve ${ref} landed --result 1`;
-    const said = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
-    expect([said.code, said.stderr]).toEqual([0, expect.not.stringContaining('is for the operator')]);
+    const resolve = [
+      ...at.word.split(' ').map((word) => word.replaceAll("'", '')),
+      'resolve',
+      ref,
+      'run-again',
+    ];
+    const said = await at.semel('run', 'job', '--per', 'none', '--', ...how, ...resolve);
+    expect(said.stderr + at.lines('said').join()).toContain(
+      'is for the operator, and a command of `semel run` runs',
+    );
+    expect((await at.json('doubt')) as []).toHaveLength(1);
+  });
+
+  test('a session of its own without the guard’s descriptors is an operator’s: a login or a terminal below a guard', async () => {
+    const at = place();
+    const ref = await inDoubt(at);
+    const resolve = `exec setsid -w ${unmarked.join(' ')} ${at.word} resolve ${ref} landed --result 1`;
+    const script = `${resolve} 960<&- 961<&- > said 2>&1`;
+    const said = await at.semel('run', 'job', '--per', 'none', '--', 'bash', '-c', script);
+    expect([said.code, at.lines('said').join()]).toEqual([
+      0,
+      expect.not.stringContaining('is for the operator'),
+    ]);
   });
 
   test('the operator may let it decide, and history names the operator, the caller and the login', async () => {
@@ -171,6 +200,12 @@ describe('a grant', () => {
     'SEMEL_HELD',
   ])('is needed where %s is set', (name) => {
     expect(callerOf({ [name]: '1' }, () => []).agent).toBeDefined();
+  });
+
+  test('a mark that was taken off is seen on a process above', () => {
+    const above = () => [{}, { SEMEL_AGENT: 'mcp' }];
+    expect(callerOf({}, above, above).agent).toBe('an agent');
+    expect(callerOf({}, above, () => [{}]).agent).toBeUndefined();
   });
 
   test.each([
