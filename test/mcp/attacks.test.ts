@@ -60,6 +60,8 @@ describe('what a client sends', () => {
       { to: [{ ACCOUNT: 'bob' }], amount: 1 },
       { ...good, Idempotency_Key: 'the model’s own' },
       { ...good, 'idempotency\u200b_\u212aey': 'the model’s own' },
+      // To Java, which compares in upper case, a dotless i is an i.
+      { ...good, '\u0131dempotency_key': 'the model’s own' },
       { ...good, Card: '4242' },
       { ...good, 'A.b': 1 },
     ];

@@ -47,6 +47,13 @@ test('a run that misses one, takes fright at a harmless one, or sees too few by 
   expect(complaints({ planted: blind, harmless: quiet }).length).toBeGreaterThan(found.length);
 });
 
+// Skipped until the next whole hunt rewrites the evidence (`npm run mutants -- --evidence`): it is older than most mutants.
+test.skip('the evidence lists every mutant, and no other', () => {
+  const rows = read('docs/evidence/mutants.md').matchAll(/^\| (\S+) \| (?:simulator|suites|–) \|/gm);
+  const existing = [...planted(), ...harmless()].map(({ name }) => name);
+  expect([...rows].map(([, name]) => name).toSorted()).toEqual(existing.toSorted());
+});
+
 const quick = ['release-on-throw', 'no-token-check-in-settle', 'same-provider-key-after-the-window'];
 
 describe('the simulator', { timeout: 120_000 }, () => {

@@ -135,7 +135,7 @@ function nearIn(names: readonly string[], known: Names): string | undefined {
   return near && JSON.stringify(near);
 }
 
-/** ſ and the sign of kelvin become s and k only this way, and İ an i as in Java; what cannot be seen is left out. */
+/** ſ and the Kelvin sign become s and k, ı and İ become i, as some servers read them; invisible characters are left out. */
 export function foldCase(name: string): string {
   return name
     .normalize('NFKC')
