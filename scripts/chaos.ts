@@ -9,13 +9,13 @@
 // happened, fails.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { formatViolation, shortfalls } from '../src/testing/checker/index.ts';
 import { stormEvidence, summary } from '../test/crash/storm/evidence.ts';
 import { type FaultCounts, faultNames } from '../test/crash/storm/faults.ts';
 import { type Kind, kinds } from '../test/crash/storm/kinds.ts';
 import { isPlaceName, type PlaceName, placeNames, storeNames } from '../test/crash/storm/ledger.ts';
 import { type StormReport, storm } from '../test/crash/storm/storm.ts';
 import { markdownTable } from '../test/crash/table.ts';
+import { formatViolation, shortfalls } from '../test/support/checker/index.ts';
 import { hurtAll } from '../test/wire/hurt-all.ts';
 import { wireEvidence, wireTable } from '../test/wire/report.ts';
 

@@ -9,7 +9,7 @@ import {
   type AgentReport,
   type AgentRun,
   contractPolicies,
-} from '../../src/testing/adapter-contract/index.ts';
+} from '../support/adapter-contract/index.ts';
 
 const newId = () => `toolu_${randomBytes(12).toString('hex')}`;
 

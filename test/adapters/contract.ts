@@ -1,6 +1,6 @@
 // Plays the adapter contract on a harness, with a line for what its framework has no means for.
 import { describe, test } from 'vitest';
-import { type AdapterHarness, adapterContract, whyAbsent } from '../../src/testing/adapter-contract/index.ts';
+import { type AdapterHarness, adapterContract, whyAbsent } from '../support/adapter-contract/index.ts';
 
 export function playContract(name: string, harness: AdapterHarness): void {
   describe(`${name} keeps the adapter contract`, () => {

@@ -3,7 +3,7 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSemel } from '../../src/semel/index.ts';
-import type { AdapterHarness } from '../../src/testing/adapter-contract/index.ts';
+import type { AdapterHarness } from '../support/adapter-contract/index.ts';
 
 const [module = '', name = '', folder = '', dies = 'never'] = process.argv.slice(2);
 const harness = (await import(module))[name] as AdapterHarness;

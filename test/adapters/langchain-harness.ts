@@ -11,7 +11,7 @@ import {
   type AgentReport,
   type AgentRun,
   contractPolicies,
-} from '../../src/testing/adapter-contract/index.ts';
+} from '../support/adapter-contract/index.ts';
 
 export interface ModelCall {
   readonly name: string;

@@ -21,7 +21,7 @@ import {
   type AgentRun,
   contractPolicies,
   type Script,
-} from '../../src/testing/adapter-contract/index.ts';
+} from '../support/adapter-contract/index.ts';
 
 setTracingDisabled(true);
 

@@ -1,6 +1,6 @@
 // Histories in which one promise was broken: the checker names exactly that one.
 import { describe, expect, test } from 'vitest';
-import { check, formatViolation, type Invariant, invariantNames } from '../../src/testing/checker/index.ts';
+import { check, formatViolation, type Invariant, invariantNames } from '../support/checker/index.ts';
 import { type Story, story, theKey } from './story.ts';
 
 interface Bad {

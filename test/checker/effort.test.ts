@@ -1,6 +1,6 @@
 // A run that did too little is void; a log that was torn by a kill is still read.
 import { expect, test } from 'vitest';
-import { effortOf, parseLines, shortfalls } from '../../src/testing/checker/index.ts';
+import { effortOf, parseLines, shortfalls } from '../support/checker/index.ts';
 import { story } from './story.ts';
 
 function eventfulRun() {

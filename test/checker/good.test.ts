@@ -1,6 +1,6 @@
 // Histories in which every promise was kept: the checker finds nothing.
 import { expect, test } from 'vitest';
-import { check, formatViolation, type Logs } from '../../src/testing/checker/index.ts';
+import { check, formatViolation, type Logs } from '../support/checker/index.ts';
 import { type Story, story } from './story.ts';
 
 function good(name: string, tell: (story: Story) => void, options?: Parameters<Story['logs']>[0]) {

@@ -2,14 +2,7 @@
 
 import type { Outcome } from '../../src/core/words.ts';
 import type { EventType, StoreEvent } from '../../src/store/store.ts';
-import type {
-  CheckedRecord,
-  EffectEntry,
-  Logs,
-  Policy,
-  Told,
-  WorkEntry,
-} from '../../src/testing/checker/index.ts';
+import type { CheckedRecord, EffectEntry, Logs, Policy, Told, WorkEntry } from '../support/checker/index.ts';
 
 const contract = 'mail.send';
 export const theKey = `${contract}/=order-1`;

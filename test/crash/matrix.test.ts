@@ -1,7 +1,7 @@
 // SIGKILL at every crash point of every contract, on a real ledger and with a target in a process of its own.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EffectServer, startEffectServer } from '../../src/testing/effect-server/index.ts';
 import { newScratch } from '../processes/scratch.ts';
+import { type EffectServer, startEffectServer } from '../support/effect-server/index.ts';
 import { expected } from './expected.ts';
 import type { Heard } from './heard.ts';
 import { kill, survive } from './kill.ts';

@@ -1,7 +1,7 @@
 // The one who came to find out whether it landed dies too. What the words mean: expected.ts.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EffectServer, startEffectServer } from '../../src/testing/effect-server/index.ts';
 import { newScratch } from '../processes/scratch.ts';
+import { type EffectServer, startEffectServer } from '../support/effect-server/index.ts';
 import { kill, survive } from './kill.ts';
 import type { LineName } from './lines.ts';
 import type { LaterPoint, Point } from './points.ts';

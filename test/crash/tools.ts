@@ -5,7 +5,7 @@ import type { ContractDefinition } from '../../src/core/contract.ts';
 import type { Per } from '../../src/core/period.ts';
 import type { StandardSchema } from '../../src/core/standard-schema.ts';
 import { type AttemptContext, landed, notLanded, type Semel, type ToolFunction } from '../../src/index.ts';
-import { type LandedEffect, senderHeaders } from '../../src/testing/effect-server/index.ts';
+import { type LandedEffect, senderHeaders } from '../support/effect-server/index.ts';
 import { type LineName, lineOf } from './lines.ts';
 
 export interface Args {

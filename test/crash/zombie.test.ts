@@ -1,8 +1,8 @@
 // SIGSTOP past the lease, then SIGCONT: what a process does that does not know that time went on without it.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createSemel, type Resolution, type Semel } from '../../src/index.ts';
-import { type EffectServer, startEffectServer } from '../../src/testing/effect-server/index.ts';
 import { newScratch } from '../processes/scratch.ts';
+import { type EffectServer, startEffectServer } from '../support/effect-server/index.ts';
 import { type Heard, heard } from './heard.ts';
 import type { LineName } from './lines.ts';
 import type { StoppingPoint } from './points.ts';

@@ -10,7 +10,7 @@ import {
   type EffectServer,
   senderHeaders,
   startEffectServer,
-} from '../../src/testing/effect-server/index.ts';
+} from '../support/effect-server/index.ts';
 
 let world: EffectServer;
 
@@ -216,7 +216,7 @@ describe('a target that fails', () => {
 
 test('it runs as a script, and goes on with the numbers of its log', async () => {
   const log = join(mkdtempSync(join(tmpdir(), 'semel-effects-')), 'effects.jsonl');
-  const main = join(import.meta.dirname, '../../src/testing/effect-server/main.ts');
+  const main = join(import.meta.dirname, '../support/effect-server/main.ts');
   for (const seq of [1, 2]) {
     const child = spawn(process.execPath, [main, '--log', log, '--targets', '{"mail":{}}']);
     const [line] = await once(child.stdout, 'data');

@@ -4,9 +4,9 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createSemel, type Semel, type SemelOptions } from '../../src/index.ts';
-import { senderHeaders } from '../../src/testing/effect-server/index.ts';
 import { onFinish } from '../processes/child.ts';
 import { movableClock } from '../processes/movable-clock.ts';
+import { senderHeaders } from '../support/effect-server/index.ts';
 import type { Job } from './incident.ts';
 import { namespace, target } from './stage.ts';
 

@@ -1,7 +1,7 @@
 // What an incident is: something that happened to people, played by real processes, once for each way of doing it.
 
-import type { EffectServer } from '../../src/testing/effect-server/index.ts';
 import type { Ended } from '../processes/node-process.ts';
+import type { EffectServer } from '../support/effect-server/index.ts';
 
 /** `bare` is how it was done when it happened; the others are contracts. */
 export interface Way {

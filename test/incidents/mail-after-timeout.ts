@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { landed, notLanded } from '../../src/index.ts';
-import { conducts } from '../../src/testing/effect-server/index.ts';
 import { jobOf } from '../processes/child.ts';
+import { conducts } from '../support/effect-server/index.ts';
 import { find, findAll, type Sent, semelOf, send } from './actor.ts';
 import type { Incident, Job } from './incident.ts';
 

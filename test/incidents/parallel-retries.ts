@@ -1,7 +1,7 @@
 // A load balancer and a client both retry, at the same moment.
 
-import { conducts } from '../../src/testing/effect-server/index.ts';
 import { jobOf } from '../processes/child.ts';
+import { conducts } from '../support/effect-server/index.ts';
 import { find, meet, semelOf, send } from './actor.ts';
 import type { Incident, Job } from './incident.ts';
 

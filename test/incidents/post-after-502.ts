@@ -1,6 +1,6 @@
 // A blog post is published, the answer is a 502, and cron starts the agent again: with other prose and another slug.
 
-import { conducts } from '../../src/testing/effect-server/index.ts';
+import { conducts } from '../support/effect-server/index.ts';
 import type { Incident } from './incident.ts';
 import { shellOn } from './shell.ts';
 

@@ -1,6 +1,6 @@
 // A file is written, its push fails, and the job runs again.
 
-import { conducts } from '../../src/testing/effect-server/index.ts';
+import { conducts } from '../support/effect-server/index.ts';
 import type { Incident } from './incident.ts';
 import { shellOn } from './shell.ts';
 

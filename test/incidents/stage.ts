@@ -3,10 +3,10 @@
 
 import { readFileSync } from 'node:fs';
 import { createSemel } from '../../src/index.ts';
-import { startEffectServer } from '../../src/testing/effect-server/index.ts';
 import { movableClock } from '../processes/movable-clock.ts';
 import { startNode } from '../processes/node-process.ts';
 import { newScratch } from '../processes/scratch.ts';
+import { startEffectServer } from '../support/effect-server/index.ts';
 import type { Incident, Job, Stage } from './incident.ts';
 
 export interface Outcome {

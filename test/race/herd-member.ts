@@ -2,9 +2,9 @@
 
 import { createSemel, isSemelError, systemClock, systemRandom } from '../../src/index.ts';
 import { storeOf } from '../../src/semel/store-of.ts';
-import { senderHeaders } from '../../src/testing/effect-server/index.ts';
 import { jobOf, onFinish, print } from '../processes/child.ts';
 import { hookedStore } from '../processes/hooked-store.ts';
+import { senderHeaders } from '../support/effect-server/index.ts';
 
 export interface HerdJob {
   readonly ledger: string;

@@ -1,10 +1,10 @@
 // A thousand callers of one key at the same moment, in four processes: one effect, one answer, and hardly a question
 // to the store.
 import { describe, expect, inject, test } from 'vitest';
-import { conducts, startEffectServer } from '../../src/testing/effect-server/index.ts';
 import { startLedger, storeNames } from '../crash/storm/ledger.ts';
 import { startNode } from '../processes/node-process.ts';
 import { newScratch } from '../processes/scratch.ts';
+import { conducts, startEffectServer } from '../support/effect-server/index.ts';
 import type { HerdJob, HerdLine } from './herd-member.ts';
 
 const processes = 4;

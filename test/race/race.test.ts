@@ -1,8 +1,8 @@
 // Many processes, one ledger, the same thousand calls: each lands once, and everybody hears of the same effect.
 import { expect, test } from 'vitest';
-import { startEffectServer } from '../../src/testing/effect-server/index.ts';
 import { startNode } from '../processes/node-process.ts';
 import { newScratch } from '../processes/scratch.ts';
+import { startEffectServer } from '../support/effect-server/index.ts';
 import type { RacerJob, RacerLine } from './racer.ts';
 
 const racers = 8;

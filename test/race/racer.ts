@@ -1,8 +1,8 @@
 // One of many processes that all call the same keys, each in an order of its own.
 
 import { createSemel } from '../../src/index.ts';
-import { senderHeaders } from '../../src/testing/effect-server/index.ts';
 import { jobOf, onFinish, print } from '../processes/child.ts';
+import { senderHeaders } from '../support/effect-server/index.ts';
 
 export interface RacerJob {
   readonly ledger: string;

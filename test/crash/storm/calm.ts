@@ -3,8 +3,8 @@
 
 import { createSemel, type Semel } from '../../../src/index.ts';
 import type { StoredRecord, StoreEvent } from '../../../src/store/index.ts';
-import type { LandedEffect } from '../../../src/testing/effect-server/index.ts';
 import { hookedStore } from '../../processes/hooked-store.ts';
+import type { LandedEffect } from '../../support/effect-server/index.ts';
 import { toolOf } from '../tools.ts';
 import type { StormLedger } from './ledger.ts';
 import { somebody } from './person.ts';

@@ -1,10 +1,10 @@
 // The workers of a storm, and what is done to them: killed and replaced, stopped past their lease and woken.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { WorkEntry } from '../../../src/testing/checker/index.ts';
 import type { Chance } from '../../processes/chance.ts';
 import { type NodeProcess, startNode } from '../../processes/node-process.ts';
 import { type FakeClock, fakeClock } from '../../servers/fake-clock.ts';
+import type { WorkEntry } from '../../support/checker/index.ts';
 import { longestLeaseMs } from './terms.ts';
 import type { WorkerJob, WorkerLine } from './worker.ts';
 

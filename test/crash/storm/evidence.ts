@@ -1,7 +1,7 @@
 // A storm as a table, and as the page that it writes about itself.
 
-import { invariantNames } from '../../../src/testing/checker/index.ts';
 import { circumstances } from '../../processes/evidence.ts';
+import { invariantNames } from '../../support/checker/index.ts';
 import { markdownTable } from '../table.ts';
 import { type FaultName, faultNames } from './faults.ts';
 import type { StormReport } from './storm.ts';

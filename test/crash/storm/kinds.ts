@@ -1,6 +1,6 @@
 // The storms that can be asked for: what each does for a given number, and what it must have gone through to count.
 
-import type { Effort } from '../../../src/testing/checker/index.ts';
+import type { Effort } from '../../support/checker/index.ts';
 import type { FaultCounts } from './faults.ts';
 import { minimumOf } from './minimum.ts';
 

@@ -1,6 +1,6 @@
 // What a storm must at least have gone through to count, for the kills that it was asked for.
 
-import type { Effort } from '../../../src/testing/checker/index.ts';
+import type { Effort } from '../../support/checker/index.ts';
 
 export function minimumOf(kills: number): Partial<Effort> {
   return {

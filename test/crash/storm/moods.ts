@@ -1,7 +1,7 @@
 // The target has its days too: it refuses, is overloaded, cuts the line before or after it did what was asked.
 
-import { type Conduct, conducts, type EffectServer } from '../../../src/testing/effect-server/index.ts';
 import type { Chance } from '../../processes/chance.ts';
+import { type Conduct, conducts, type EffectServer } from '../../support/effect-server/index.ts';
 import { targetOf, targets } from '../tools.ts';
 import { contracts } from './terms.ts';
 

@@ -2,8 +2,8 @@
 // a repeat or gives up.
 
 import { isSemelError, type Resolution, type Semel } from '../../../src/index.ts';
-import type { LandedEffect } from '../../../src/testing/effect-server/index.ts';
 import type { Chance } from '../../processes/chance.ts';
+import type { LandedEffect } from '../../support/effect-server/index.ts';
 
 export interface Person {
   /** Looks at everything that is in doubt now; answers how much of it was decided. */

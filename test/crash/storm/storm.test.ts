@@ -1,6 +1,6 @@
 // The short storms of CI. `npm run chaos` has the long ones.
 import { describe, expect, inject, test } from 'vitest';
-import { formatViolation, shortfalls } from '../../../src/testing/checker/index.ts';
+import { formatViolation, shortfalls } from '../../support/checker/index.ts';
 import type { FaultCounts } from './faults.ts';
 import { type StoreName, storeNames } from './ledger.ts';
 import { minimumOf } from './minimum.ts';

@@ -5,6 +5,8 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createSemel } from '../../../src/index.ts';
+import { chanceOf } from '../../processes/chance.ts';
+import { newScratch } from '../../processes/scratch.ts';
 import {
   type Effort,
   effortOf,
@@ -12,10 +14,8 @@ import {
   parseLines,
   type Violation,
   type WorkEntry,
-} from '../../../src/testing/checker/index.ts';
-import { startEffectServer } from '../../../src/testing/effect-server/index.ts';
-import { chanceOf } from '../../processes/chance.ts';
-import { newScratch } from '../../processes/scratch.ts';
+} from '../../support/checker/index.ts';
+import { startEffectServer } from '../../support/effect-server/index.ts';
 import { targets } from '../tools.ts';
 import { calm } from './calm.ts';
 import { startCrew } from './crew.ts';

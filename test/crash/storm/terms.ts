@@ -1,8 +1,8 @@
 // What all processes of a storm agree on.
 
 import { type Per, week } from '../../../src/index.ts';
-import type { Policy } from '../../../src/testing/checker/index.ts';
 import { chanceOf } from '../../processes/chance.ts';
+import type { Policy } from '../../support/checker/index.ts';
 import { type LineName, lineNames, lineOf } from '../lines.ts';
 import type { Terms } from '../tools.ts';
 

@@ -1,7 +1,7 @@
 // Whether a storm left everything as it was promised: by the checker, and once more by counting effects.
 
-import { check, type Logs, type Violation } from '../../../src/testing/checker/index.ts';
-import type { LandedEffect } from '../../../src/testing/effect-server/index.ts';
+import { check, type Logs, type Violation } from '../../support/checker/index.ts';
+import type { LandedEffect } from '../../support/effect-server/index.ts';
 import type { Calm } from './calm.ts';
 import { policies } from './terms.ts';
 

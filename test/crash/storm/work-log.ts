@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto';
 import { openSync, writeSync } from 'node:fs';
 import type { Result, ToolFunction } from '../../../src/index.ts';
 import type { ClaimAnswer, SettleAnswer, SettleRequest } from '../../../src/store/index.ts';
-import type { Told, WorkEntry } from '../../../src/testing/checker/index.ts';
 import type { Hooks } from '../../processes/hooked-store.ts';
+import type { Told, WorkEntry } from '../../support/checker/index.ts';
 import type { Args, Value } from '../tools.ts';
 import { asking, namespace } from './terms.ts';
 

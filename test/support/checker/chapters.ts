@@ -1,8 +1,8 @@
 // Sorts the three logs by what they are about: one chapter for each generation of each key, with everything that
 // workers, store and world tell of it.
 
-import { contractOf } from '../../rules/state.ts';
-import type { StoreEvent } from '../../store/store.ts';
+import { contractOf } from '../../../src/rules/state.ts';
+import type { StoreEvent } from '../../../src/store/store.ts';
 import type { CheckedRecord, EffectEntry, Logs, Policy, WorkEntry } from './logs.ts';
 
 export type Claimed = Extract<WorkEntry, { kind: 'claimed' }>;

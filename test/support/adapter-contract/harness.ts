@@ -1,7 +1,7 @@
 // An agent with a scripted model, in whatever framework: what a harness has to bring so that the adapter contract can be
 // played on it.
 
-import type { Semel } from '../../semel/index.ts';
+import type { Semel } from '../../../src/semel/index.ts';
 
 /** One call that the model makes. */
 export interface ScriptedCall {

@@ -1,8 +1,8 @@
 // What every adapter promises, as data: any framework that has a harness can be held to it.
 
 import assert from 'node:assert/strict';
-import { Rejected } from '../../core/signals.ts';
-import { isToolError } from '../../guard/index.ts';
+import { Rejected } from '../../../src/core/signals.ts';
+import { isToolError } from '../../../src/guard/index.ts';
 import type { AdapterCase, AdapterHarness } from './harness.ts';
 import { mail, refund, scene, search } from './scene.ts';
 

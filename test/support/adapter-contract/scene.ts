@@ -1,8 +1,8 @@
 // One world and one ledger per case: what the tools did in the world is counted.
 
 import assert from 'node:assert/strict';
-import { createSemel, type Semel } from '../../semel/index.ts';
-import { memoryStore } from '../../store/memory.ts';
+import { createSemel, type Semel } from '../../../src/semel/index.ts';
+import { memoryStore } from '../../../src/store/memory.ts';
 import type { AdapterHarness, AgentReport, AgentRun, Effects, Script, ScriptedCall } from './harness.ts';
 
 export const contractPolicies = {

@@ -1,6 +1,6 @@
 // A violation, told so that somebody can follow it: what was promised, what happened, line by line.
 
-import type { StoreEvent } from '../../store/store.ts';
+import type { StoreEvent } from '../../../src/store/store.ts';
 import type { Chapter } from './chapters.ts';
 import type { EffectEntry, WorkEntry } from './logs.ts';
 
