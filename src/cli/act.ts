@@ -7,12 +7,13 @@ import type { Namespaces } from './args/namespaces.ts';
 import { caller } from './caller.ts';
 import type { Flags } from './command.ts';
 import { exitCodeOf } from './exit-code.ts';
+import { text } from './flags.ts';
 import { complain, print, printable, printJson } from './render/print.ts';
 import { usageError } from './usage.ts';
 
 export const actFlags = {
-  note: { type: 'string', short: 'm', value: '<text>', help: 'kept in the history' },
-  by: { type: 'string', value: '<name>', help: 'who decides (default: the login name)' },
+  note: text('<text>', 'kept in the history', 'm'),
+  by: text('<name>', 'who decides (default: the login name)'),
 } as const satisfies Flags;
 
 interface Given {

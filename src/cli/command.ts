@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { nearIn } from '../core/known-fields.ts';
 import { type CommandName, summaries } from './commands/summaries.ts';
+import { text, toggle } from './flags.ts';
 import { usageError } from './usage.ts';
 
 export interface Flag {
@@ -31,18 +32,13 @@ export type ValuesOf<All extends Flags> = {
 
 /** The options that every command has: which ledger, which application, for whom to print. */
 export const everywhere = {
-  store: {
-    type: 'string',
-    value: '<url>',
-    help: 'the ledger: sqlite:path, postgres://… (default: SEMEL_STORE, else that of the user)',
-  },
-  namespace: {
-    type: 'string',
-    value: '<name>',
-    help: 'the application (default: SEMEL_NAMESPACE; else "default", or all for ls, doubt and their like)',
-  },
-  json: { type: 'boolean', help: 'print JSON, for programs' },
-  help: { type: 'boolean', short: 'h', help: 'this text' },
+  store: text('<url>', 'the ledger: sqlite:path, postgres://… (default: SEMEL_STORE, else that of the user)'),
+  namespace: text(
+    '<name>',
+    'the application (default: SEMEL_NAMESPACE; else "default", or all for ls, doubt and their like)',
+  ),
+  json: toggle('print JSON, for programs'),
+  help: toggle('this text', 'h'),
 } as const satisfies Flags;
 
 export interface Input<All extends Flags> {

@@ -6,6 +6,7 @@ import { namedRecord } from '../args/named.ts';
 import { namespacesFor } from '../args/namespaces.ts';
 import { mustBeOperator } from '../caller.ts';
 import { command } from '../command.ts';
+import { toggle } from '../flags.ts';
 import { complain, oneLine, print, printAside } from '../render/print.ts';
 import { ageText, nameOf, stateOf } from '../render/state.ts';
 import { usageError } from '../usage.ts';
@@ -15,7 +16,7 @@ export default command({
   takes: '<id>… [-m note] [options]',
   about: `Ends the window of settled records now. They no longer answer for their keys: the next call of each executes, and what had
 landed lands a second time. What is in doubt cannot be forgotten: semel resolve decides it.`,
-  flags: { ...actFlags, yes: { type: 'boolean', short: 'y', help: 'do not ask' } },
+  flags: { ...actFlags, yes: toggle('do not ask', 'y') },
   examples: ['semel forget 7f3a0c -m "the customer wants it again"', 'semel forget 7f3a0c 81bd22 --yes'],
   async run({ values, positionals }) {
     mustBeOperator('forget', 'Deciding about a record');

@@ -24,52 +24,26 @@ import type { Ambient } from '../../semel/index.ts';
 import { flagReader } from '../args/flag-values.ts';
 import { policiesIn } from '../args/policy-file.ts';
 import { command, type ValuesOf } from '../command.ts';
+import { text, texts, toggle } from '../flags.ts';
 import { ledgerFor } from '../ledger.ts';
 import { complain, print, printAside, printable, printJson, table } from '../render/print.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
-  policy: {
-    type: 'string',
-    value: '<file>',
-    help: 'what each tool may do (default: by the hints of each tool)',
-  },
-  name: {
-    type: 'string',
-    value: '<name>',
-    help: 'what the server is called in the ledger (default: from its command)',
-  },
-  conversation: { type: 'string', value: '<id>', help: 'the conversation of calls that name none' },
-  turn: { type: 'string', value: '<id>', help: 'the turn of calls that name none, with --conversation' },
-  http: { type: 'string', value: '<url>', help: 'the server is there, and talks streamable HTTP' },
-  listen: {
-    type: 'string',
-    value: '<port>',
-    help: 'with --http: listen here, on this machine only, or on <host>:<port>',
-  },
-  'allow-origin': {
-    type: 'string',
-    multiple: true,
-    value: '<origin>',
-    help: 'with --listen: pages of this origin may call',
-  },
-  'verified-tokens': {
-    type: 'boolean',
-    help: "with --listen: tokens were verified on the way here, so a JWT's subject is the caller",
-  },
-  grace: {
-    type: 'string',
-    value: '<duration>',
-    help: 'wait so long for begun calls when the client leaves (default: 30s)',
-  },
-  env: {
-    type: 'string',
-    multiple: true,
-    value: '<name>',
-    help: "pass this variable to the server, though it is one of semel's own secrets",
-  },
-  inspect: { type: 'boolean', help: 'list the tools and what holds for each, and end' },
-  write: { type: 'string', value: '<file>', help: 'with --inspect: write a policy file to start from' },
+  policy: text('<file>', 'what each tool may do (default: by the hints of each tool)'),
+  name: text('<name>', 'what the server is called in the ledger (default: from its command)'),
+  conversation: text('<id>', 'the conversation of calls that name none'),
+  turn: text('<id>', 'the turn of calls that name none, with --conversation'),
+  http: text('<url>', 'the server is there, and talks streamable HTTP'),
+  listen: text('<port>', 'with --http: listen here, on this machine only, or on <host>:<port>'),
+  'allow-origin': texts('<origin>', 'with --listen: pages of this origin may call'),
+  'verified-tokens': toggle(
+    "with --listen: tokens were verified on the way here, so a JWT's subject is the caller",
+  ),
+  grace: text('<duration>', 'wait so long for begun calls when the client leaves (default: 30s)'),
+  env: texts('<name>', "pass this variable to the server, though it is one of semel's own secrets"),
+  inspect: toggle('list the tools and what holds for each, and end'),
+  write: text('<file>', 'with --inspect: write a policy file to start from'),
 } as const;
 
 export default command({

@@ -23,6 +23,7 @@ import { zoneOf } from '../args/zone.ts';
 import { isAgent, ledgerNote, mustBeOperator, shownError, shownMessage } from '../caller.ts';
 import { command, type ValuesOf } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
+import { choice, text, texts, toggle } from '../flags.ts';
 import { couldNotStart, doneWords, guardedLine, labelOf, leave } from '../guarded.ts';
 import { chosenNamespace, ledgerFor } from '../ledger.ts';
 import { tellDoubt } from '../render/in-doubt.ts';
@@ -32,77 +33,27 @@ import { complain, printAside } from '../render/print.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
-  id: {
-    type: 'string',
-    multiple: true,
-    value: '<name=value>',
-    help: 'what the effect is about; repeatable',
-  },
-  'id-json': { type: 'string', value: '<file|->', help: 'the same as a JSON object' },
-  key: { type: 'string', value: '<key>', help: 'your own key, instead of one made of the ids' },
-  per: {
-    type: 'string',
-    choices: ['run', 'minute', 'hour', 'day', 'week', 'month', 'ever'],
-    help: 'once per what (default: ever with --id, else the run)',
-  },
-  tz: {
-    type: 'string',
-    value: '<zone>',
-    help: 'the time zone of --per (default: that of the run, else TZ)',
-  },
-  window: {
-    type: 'string',
-    value: '<duration>',
-    help: 'how long, after its period, the result is kept (default: 30d)',
-  },
-  again: { type: 'string', value: '<why>', help: 'do it once more on purpose; kept in the history' },
-  'if-busy': {
-    type: 'string',
-    choices: ['wait', 'skip', 'fail'],
-    help: 'what to do while it is being done (default: wait)',
-  },
-  wait: {
-    type: 'string',
-    value: '<duration>',
-    help: 'wait at most so long (default: as long as it takes)',
-  },
-  'not-landed-exit': {
-    type: 'string',
-    value: '<codes>',
-    help: 'exit codes that mean "it did not land": 6,7',
-  },
-  'if-unknown': {
-    type: 'string',
-    choices: ['hold', 'rerun'],
-    help: 'rerun: the command is safe to repeat (default: hold)',
-  },
-  verify: {
-    type: 'string',
-    value: '<command>',
-    help: 'decides a doubt: exit 0 it landed (its stdout is the result), 1 it did not',
-  },
-  'verify-after': {
-    type: 'string',
-    value: '<duration>',
-    help: 'believe "it did not" only so long after the end (default: 60s)',
-  },
-  timeout: {
-    type: 'string',
-    value: '<duration>',
-    help: 'end the command with TERM after this time (default: none)',
-  },
-  grace: { type: 'string', value: '<duration>', help: 'from TERM to KILL (default: 10s)' },
-  lease: {
-    type: 'string',
-    value: '<duration>',
-    help: 'how long a dead machine blocks the others (default: 15m)',
-  },
-  'skip-code': {
-    type: 'string',
-    value: '<code>',
-    help: 'the exit code where nothing was run (default: 0)',
-  },
-  quiet: { type: 'boolean', short: 'q', help: 'say nothing about what was done already' },
+  id: texts('<name=value>', 'what the effect is about; repeatable'),
+  'id-json': text('<file|->', 'the same as a JSON object'),
+  key: text('<key>', 'your own key, instead of one made of the ids'),
+  per: choice(
+    ['run', 'minute', 'hour', 'day', 'week', 'month', 'ever'],
+    'once per what (default: ever with --id, else the run)',
+  ),
+  tz: text('<zone>', 'the time zone of --per (default: that of the run, else TZ)'),
+  window: text('<duration>', 'how long, after its period, the result is kept (default: 30d)'),
+  again: text('<why>', 'do it once more on purpose; kept in the history'),
+  'if-busy': choice(['wait', 'skip', 'fail'], 'what to do while it is being done (default: wait)'),
+  wait: text('<duration>', 'wait at most so long (default: as long as it takes)'),
+  'not-landed-exit': text('<codes>', 'exit codes that mean "it did not land": 6,7'),
+  'if-unknown': choice(['hold', 'rerun'], 'rerun: the command is safe to repeat (default: hold)'),
+  verify: text('<command>', 'decides a doubt: exit 0 it landed (its stdout is the result), 1 it did not'),
+  'verify-after': text('<duration>', 'believe "it did not" only so long after the end (default: 60s)'),
+  timeout: text('<duration>', 'end the command with TERM after this time (default: none)'),
+  grace: text('<duration>', 'from TERM to KILL (default: 10s)'),
+  lease: text('<duration>', 'how long a dead machine blocks the others (default: 15m)'),
+  'skip-code': text('<code>', 'the exit code where nothing was run (default: 0)'),
+  quiet: toggle('say nothing about what was done already', 'q'),
 } as const;
 
 export default command({

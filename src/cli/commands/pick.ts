@@ -5,6 +5,7 @@ import { pick } from '../../jobs/index.ts';
 import { flagReader } from '../args/flag-values.ts';
 import { smallText } from '../args/input.ts';
 import { command } from '../command.ts';
+import { text } from '../flags.ts';
 import { mustBeInside } from '../inside.ts';
 import { ledgerFor } from '../ledger.ts';
 import { printJson } from '../render/print.ts';
@@ -16,12 +17,8 @@ export default command({
   about: `Inside \`semel run\`. The choice depends on job, slot, ids and name alone, and is stored on first use: every later
 attempt of the slot gets it, even if the list changed. Recent are the choices of earlier slots.`,
   flags: {
-    from: {
-      type: 'string',
-      value: '<a,b,c>',
-      help: 'what to choose from; a line each if it comes from - (stdin)',
-    },
-    'not-recent': { type: 'string', value: '<n>', help: 'not what the last n slots chose' },
+    from: text('<a,b,c>', 'what to choose from; a line each if it comes from - (stdin)'),
+    'not-recent': text('<n>', 'not what the last n slots chose'),
   },
   examples: ['topic=$(semel pick topic --from launches,interviews,how-to --not-recent 2)'],
   async run({ values, positionals }) {

@@ -1,6 +1,7 @@
 // `semel prune`: removes what has expired, or says how much that would be.
 
 import { command } from '../command.ts';
+import { toggle } from '../flags.ts';
 import { ledgerFor } from '../ledger.ts';
 import { print, printJson } from '../render/print.ts';
 import { usageError } from '../usage.ts';
@@ -11,7 +12,7 @@ export default command({
   about: `Removes expired records, of all namespaces of the ledger, with their history. What was done "ever" keeps its key and
 loses only its result. What is running or in doubt stays, however old. Nothing depends on it: programs that use the
 ledger prune it by themselves.`,
-  flags: { 'dry-run': { type: 'boolean', help: 'only count' } },
+  flags: { 'dry-run': toggle('only count') },
   examples: ['semel prune --dry-run', 'semel prune'],
   async run({ values, positionals }) {
     if (positionals.length > 0)

@@ -4,6 +4,7 @@ import { isBlank } from '../../core/plain.ts';
 import { fieldOf, recentWork } from '../../jobs/index.ts';
 import { flagReader } from '../args/flag-values.ts';
 import { command } from '../command.ts';
+import { text } from '../flags.ts';
 import { ledgerFor } from '../ledger.ts';
 import { oneLine, print, printable, printJson } from '../render/print.ts';
 import { usageError } from '../usage.ts';
@@ -13,12 +14,8 @@ export default command({
   takes: '<name> [-n 10] [--field slug]',
   about: 'The name is that of a `semel once`, a step or a pick. Newest first; only what is known to be done.',
   flags: {
-    limit: { type: 'string', short: 'n', value: '<count>', help: 'so many at most (default: 10)' },
-    field: {
-      type: 'string',
-      value: '<path>',
-      help: 'one field of the result (where it is JSON) or of the ids',
-    },
+    limit: text('<count>', 'so many at most (default: 10)', 'n'),
+    field: text('<path>', 'one field of the result (where it is JSON) or of the ids'),
   },
   examples: ['semel recent publish -n 5 --field slug', 'echo "Do not repeat: $(semel recent publish)" | llm'],
   async run({ values, positionals }) {

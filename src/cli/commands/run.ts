@@ -20,6 +20,7 @@ import { zoneOf } from '../args/zone.ts';
 import { isAgent, ledgerNote, mustBeOperator, shownError, shownMessage } from '../caller.ts';
 import { command, type ValuesOf } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
+import { choice, text, texts, toggle } from '../flags.ts';
 import { couldNotStart, doneWords, guardedLine, labelOf, leave } from '../guarded.ts';
 import { chosenNamespace, ledgerFor } from '../ledger.ts';
 import { tellDoubt } from '../render/in-doubt.ts';
@@ -28,74 +29,25 @@ import { complain, printAside, relative } from '../render/print.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
-  per: {
-    type: 'string',
-    choices: units,
-    help: 'do each slot once (default: none, which only prevents overlap)',
-  },
-  cron: {
-    type: 'string',
-    value: '<expression>',
-    help: 'the schedule, as in the crontab: the slot is its latest instant',
-  },
-  at: {
-    type: 'string',
-    value: '<instant>',
-    help: 'the scheduled instant, where the scheduler tells it; of --tz unless it has a zone',
-  },
-  tz: {
-    type: 'string',
-    value: '<zone>',
-    help: 'the time zone of slots: Europe/Paris (default: TZ, else that of the system)',
-  },
-  id: {
-    type: 'string',
-    multiple: true,
-    value: '<name=value>',
-    help: 'one run per customer, say; repeatable',
-  },
-  again: { type: 'string', value: '<why>', help: 'run it once more on purpose; kept in the history' },
-  'if-busy': {
-    type: 'string',
-    choices: ['skip', 'wait', 'fail'],
-    help: 'what to do while it runs (default: skip)',
-  },
-  wait: { type: 'string', value: '<duration>', help: 'wait at most so long; implies --if-busy wait' },
-  verify: {
-    type: 'string',
-    value: '<command>',
-    help: 'asked after a failure: exit 0 it is done, 1 it is not, else unknown',
-  },
-  'verify-after': {
-    type: 'string',
-    value: '<duration>',
-    help: 'believe "it is not" only so long after the end (default: 60s)',
-  },
-  'after-failure': {
-    type: 'string',
-    choices: ['rerun', 'hold'],
-    help: 'run again (default), or hold in doubt',
-  },
-  retries: { type: 'string', value: '<n>', help: 'try a failure again so often, in its turn (default: 0)' },
-  backoff: { type: 'string', value: '<duration>', help: 'before the first retry; doubles (default: 1m)' },
-  timeout: {
-    type: 'string',
-    value: '<duration>',
-    help: 'end the command with TERM after this time (default: none)',
-  },
-  grace: { type: 'string', value: '<duration>', help: 'from TERM to KILL (default: 10s)' },
-  lease: {
-    type: 'string',
-    value: '<duration>',
-    help: 'how long a dead machine blocks the others (default: 15m)',
-  },
-  window: {
-    type: 'string',
-    value: '<duration>',
-    help: 'how long, after its slot, a run is remembered (default: 30d)',
-  },
-  'skip-code': { type: 'string', value: '<code>', help: 'the exit code of a skip (default: 0)' },
-  quiet: { type: 'boolean', short: 'q', help: 'say nothing about skips' },
+  per: choice(units, 'do each slot once (default: none, which only prevents overlap)'),
+  cron: text('<expression>', 'the schedule, as in the crontab: the slot is its latest instant'),
+  at: text('<instant>', 'the scheduled instant, where the scheduler tells it; of --tz unless it has a zone'),
+  tz: text('<zone>', 'the time zone of slots: Europe/Paris (default: TZ, else that of the system)'),
+  id: texts('<name=value>', 'one run per customer, say; repeatable'),
+  again: text('<why>', 'run it once more on purpose; kept in the history'),
+  'if-busy': choice(['skip', 'wait', 'fail'], 'what to do while it runs (default: skip)'),
+  wait: text('<duration>', 'wait at most so long; implies --if-busy wait'),
+  verify: text('<command>', 'asked after a failure: exit 0 it is done, 1 it is not, else unknown'),
+  'verify-after': text('<duration>', 'believe "it is not" only so long after the end (default: 60s)'),
+  'after-failure': choice(['rerun', 'hold'], 'run again (default), or hold in doubt'),
+  retries: text('<n>', 'try a failure again so often, in its turn (default: 0)'),
+  backoff: text('<duration>', 'before the first retry; doubles (default: 1m)'),
+  timeout: text('<duration>', 'end the command with TERM after this time (default: none)'),
+  grace: text('<duration>', 'from TERM to KILL (default: 10s)'),
+  lease: text('<duration>', 'how long a dead machine blocks the others (default: 15m)'),
+  window: text('<duration>', 'how long, after its slot, a run is remembered (default: 30d)'),
+  'skip-code': text('<code>', 'the exit code of a skip (default: 0)'),
+  quiet: toggle('say nothing about skips', 'q'),
 } as const;
 
 export default command({

@@ -3,6 +3,7 @@
 import { shellWord } from '../../core/visible.ts';
 import { picksOf, recentWork, seedOf, wordsOf } from '../../jobs/index.ts';
 import { command } from '../command.ts';
+import { texts } from '../flags.ts';
 import { mustBeInside } from '../inside.ts';
 import { ledgerFor } from '../ledger.ts';
 import { jsonText } from '../render/json-text.ts';
@@ -15,12 +16,7 @@ export default command({
   about: `Inside \`semel run\`: slot, date, weekday, zone, a number, the picks of this slot, and what was done lately under the
 names that are asked for. The same in every attempt of the slot: what the run has done itself is left out.`,
   flags: {
-    recent: {
-      type: 'string',
-      multiple: true,
-      value: '<name>',
-      help: 'with the last 10 of this `semel once`; repeatable',
-    },
+    recent: texts('<name>', 'with the last 10 of this `semel once`; repeatable'),
   },
   examples: ['semel seed --json --recent publish | llm "write the post"'],
   async run({ values, positionals }) {

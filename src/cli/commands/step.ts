@@ -14,6 +14,7 @@ import {
 import { shownError, shownMessage } from '../caller.ts';
 import { command } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
+import { text, toggle } from '../flags.ts';
 import { couldNotStart, guardedLine, leave } from '../guarded.ts';
 import { mustBeInside } from '../inside.ts';
 import { chosenNamespace, ledgerFor } from '../ledger.ts';
@@ -29,13 +30,8 @@ export default command({
 nothing. A step that failed or died is run again: put effects under \`semel once\`. With -o the output goes to the file,
 whole or not at all, and a later attempt keeps or restores it.`,
   flags: {
-    output: {
-      type: 'string',
-      short: 'o',
-      value: '<file>',
-      help: 'write the output there: only on success, by renaming',
-    },
-    quiet: { type: 'boolean', short: 'q', help: 'say nothing about what was done already' },
+    output: text('<file>', 'write the output there: only on success, by renaming', 'o'),
+    quiet: toggle('say nothing about what was done already', 'q'),
   },
   examples: ['semel step plan -- llm "plan the post"', 'semel step draft -o draft.md -- llm "write it"'],
   async run(input) {

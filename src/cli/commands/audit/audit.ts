@@ -4,6 +4,7 @@ import type { SemelError } from '../../../core/errors.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { linesOf, textOf } from '../../args/input.ts';
 import { command } from '../../command.ts';
+import { choice, text, texts } from '../../flags.ts';
 import { print, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { entriesOf, longestLine } from './entries.ts';
@@ -17,29 +18,16 @@ export default command({
 one key for different calls, repeats right after a restart. Fields are dotted paths; args that are JSON in a text are looked
 into. What is not said is guessed from the first lines, and told. Exit code 1 if anything was found. No ledger is needed.`,
   flags: {
-    same: { type: 'string', value: '<a,b.c>', help: 'the fields that two calls share if they are one' },
-    within: {
-      type: 'string',
-      value: '<duration>',
-      help: 'how long after the last one it counts (default 1h)',
-    },
-    time: { type: 'string', value: '<field>', help: 'when the call was made' },
-    key: { type: 'string', value: '<field>', help: 'the key that it was made under' },
-    restart: { type: 'string', value: '<regex>', help: 'what a line looks like when the program starts' },
-    near: {
-      type: 'string',
-      value: '<duration>',
-      help: 'how long after a restart is right after it (default 30s)',
-    },
-    where: {
-      type: 'string',
-      multiple: true,
-      value: '<field>=<value>',
-      help: 'only these lines: status=done',
-    },
-    tool: { type: 'string', value: '<name>', help: 'only calls of this tool' },
-    format: { type: 'string', choices: ['jsonl', 'csv'], help: 'default: by the first line' },
-    limit: { type: 'string', value: '<number>', help: 'how many groups to print (default 20)' },
+    same: text('<a,b.c>', 'the fields that two calls share if they are one'),
+    within: text('<duration>', 'how long after the last one it counts (default 1h)'),
+    time: text('<field>', 'when the call was made'),
+    key: text('<field>', 'the key that it was made under'),
+    restart: text('<regex>', 'what a line looks like when the program starts'),
+    near: text('<duration>', 'how long after a restart is right after it (default 30s)'),
+    where: texts('<field>=<value>', 'only these lines: status=done'),
+    tool: text('<name>', 'only calls of this tool'),
+    format: choice(['jsonl', 'csv'], 'default: by the first line'),
+    limit: text('<number>', 'how many groups to print (default 20)'),
   },
   examples: [
     'semel audit calls.jsonl --same tool,args.lead --within 5m',

@@ -1,6 +1,7 @@
 // `semel completion`: a script for the shell, made from the definitions of all commands.
 
 import { type Commands, command } from '../../command.ts';
+import { choice } from '../../flags.ts';
 import { print, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { type CommandName, summaries } from '../summaries.ts';
@@ -25,11 +26,7 @@ Install it, then start a new shell:
   zsh    semel completion zsh > "\${fpath[1]}/_semel"
   fish   semel completion fish > ~/.config/fish/completions/semel.fish`,
   flags: {
-    words: {
-      type: 'string',
-      choices: ledgerWords,
-      help: 'print words of the ledger: what the scripts ask for',
-    },
+    words: choice(ledgerWords, 'print words of the ledger: what the scripts ask for'),
   },
   examples: ['source <(semel completion bash)', 'semel completion fish | source'],
   async run({ values, positionals, rest, commands }) {

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { command } from '../../command.ts';
+import { choice } from '../../flags.ts';
 import { print, printable, printJson, styled, table } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import type { Incident } from './incident.ts';
@@ -18,7 +19,7 @@ export default command({
 that counts what landed. Takes a few seconds; needs no network, and leaves nothing behind. Exits with 1 if an effect did
 not land exactly once with semel.`,
   flags: {
-    only: { type: 'string', choices: ['1', '2', '3'], help: 'only this incident' },
+    only: choice(['1', '2', '3'], 'only this incident'),
   },
   examples: ['semel demo', 'semel demo --only 2', 'semel demo --json'],
   async run({ values, positionals }) {

@@ -4,6 +4,7 @@ import { formatDuration } from '../../../core/duration.ts';
 import { nearIn } from '../../../core/known-fields.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';
+import { text, texts } from '../../flags.ts';
 import { complain, print, printable, printJson, relative, styled } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { findingIds, findingsIn } from './checks.ts';
@@ -17,14 +18,9 @@ export default command({
 exits with 1 if anything is found. Each finding has a stable id, says what to do, and is explained in docs/doctor.md:
 ${wrapped(findingIds)}`,
   flags: {
-    since: { type: 'string', value: '<duration>', help: 'how far to look back (default: 30d)' },
-    only: {
-      type: 'string',
-      value: '<ids>',
-      multiple: true,
-      help: 'only these findings, with commas between',
-    },
-    ignore: { type: 'string', value: '<ids>', multiple: true, help: 'not these findings' },
+    since: text('<duration>', 'how far to look back (default: 30d)'),
+    only: texts('<ids>', 'only these findings, with commas between'),
+    ignore: texts('<ids>', 'not these findings'),
   },
   examples: [
     'semel doctor',

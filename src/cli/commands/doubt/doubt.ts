@@ -9,6 +9,7 @@ import { flagReader } from '../../args/flag-values.ts';
 import { type Namespaces, namesInWords, namespacesFor } from '../../args/namespaces.ts';
 import { isAgent, personDecides } from '../../caller.ts';
 import { command } from '../../command.ts';
+import { text, toggle } from '../../flags.ts';
 import { warnOfNothing } from '../../render/elsewhere.ts';
 import { oneLine, print, printable, printJson } from '../../render/print.ts';
 import { ageMs, isTurn, nameOf } from '../../render/state.ts';
@@ -23,9 +24,9 @@ export default command({
 dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed, not-landed, run-again or abandon.
 What is running now is counted: if its process was killed, it is in doubt only when its lease is over.`,
   flags: {
-    tool: { type: 'string', value: '<name>', help: 'only this contract, or this job' },
-    older: { type: 'string', value: '<duration>', help: 'only what has been open for longer: 10m' },
-    'exit-code': { type: 'boolean', help: 'exit with 1 if anything is in doubt, for monitoring' },
+    tool: text('<name>', 'only this contract, or this job'),
+    older: text('<duration>', 'only what has been open for longer: 10m'),
+    'exit-code': toggle('exit with 1 if anything is in doubt, for monitoring'),
   },
   examples: ['semel doubt', 'semel doubt --exit-code --older 10m', 'semel doubt --json | jq -r ".[].ref"'],
   async run({ values, positionals }) {

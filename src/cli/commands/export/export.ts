@@ -8,6 +8,7 @@ import type { StoredRecord } from '../../../store/store.ts';
 import { flagReader, longestTimerMs } from '../../args/flag-values.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
 import { command } from '../../command.ts';
+import { choice, text, toggle } from '../../flags.ts';
 import { printable } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { createFollower, type Follower } from './follower.ts';
@@ -18,15 +19,11 @@ export default command({
   about: `One line per record, of every namespace unless one is named: every field, and its history. "semel": 1 is the version of the form. Stored values are as in the
 ledger: what JSON cannot hold (dates, sets, undefined) is tagged by "$semel". \`semel import\` reads it.`,
   flags: {
-    tool: { type: 'string', value: '<name>', help: 'only this contract' },
-    status: {
-      type: 'string',
-      choices: ['running', 'succeeded', 'failed', 'released', 'unknown', 'in-doubt'],
-      help: 'only these',
-    },
-    since: { type: 'string', value: '<duration>', help: 'only what changed in this time: 7d' },
-    follow: { type: 'boolean', short: 'f', help: 'go on with what changes, until interrupted' },
-    every: { type: 'string', value: '<duration>', help: 'with --follow: how often to look (default 1s)' },
+    tool: text('<name>', 'only this contract'),
+    status: choice(['running', 'succeeded', 'failed', 'released', 'unknown', 'in-doubt'], 'only these'),
+    since: text('<duration>', 'only what changed in this time: 7d'),
+    follow: toggle('go on with what changes, until interrupted', 'f'),
+    every: text('<duration>', 'with --follow: how often to look (default 1s)'),
   },
   examples: [
     'semel export > ledger.jsonl',

@@ -13,6 +13,7 @@ import { bounded, isStream, linesOf, textOf } from '../../args/input.ts';
 import { type Namespaces, namespacesFor, namespacesOf } from '../../args/namespaces.ts';
 import { mustBeOperator } from '../../caller.ts';
 import { command } from '../../command.ts';
+import { text, texts, toggle } from '../../flags.ts';
 import { chosenNamespace, type LedgerChoice, namespaceOf } from '../../ledger.ts';
 import { complain, print, printable, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
@@ -31,27 +32,14 @@ An action ledger needs --tool; its keys become the caller's own (\`key\` of a ca
 values. Statuses like done, ok and sent are done; pending and started are in doubt; failed and error are skipped, since they
 may run again. Others need --map. Where a key has several lines, the last counts, or the first that says done.`,
   flags: {
-    tool: { type: 'string', value: '<name>', help: 'action ledger: the contract of its records' },
-    map: {
-      type: 'string',
-      multiple: true,
-      value: '<status>=<meaning>',
-      help: `what a status means: ${meanings.join(', ')}`,
-    },
-    'key-field': {
-      type: 'string',
-      value: '<field>',
-      help: 'action ledger: where its key is (default: guessed)',
-    },
-    'time-field': { type: 'string', value: '<field>', help: 'the same for its time' },
-    'status-field': { type: 'string', value: '<field>', help: 'the same for its status' },
-    window: {
-      type: 'string',
-      value: '<duration>',
-      help: 'action ledger: how long values are kept (default 30d); keys: for good',
-    },
-    'skip-bad': { type: 'boolean', help: 'leave out lines that cannot be read, and import the others' },
-    'dry-run': { type: 'boolean', help: 'tell what would be imported, and change nothing' },
+    tool: text('<name>', 'action ledger: the contract of its records'),
+    map: texts('<status>=<meaning>', `what a status means: ${meanings.join(', ')}`),
+    'key-field': text('<field>', 'action ledger: where its key is (default: guessed)'),
+    'time-field': text('<field>', 'the same for its time'),
+    'status-field': text('<field>', 'the same for its status'),
+    window: text('<duration>', 'action ledger: how long values are kept (default 30d); keys: for good'),
+    'skip-bad': toggle('leave out lines that cannot be read, and import the others'),
+    'dry-run': toggle('tell what would be imported, and change nothing'),
   },
   examples: [
     'semel import ledger.jsonl --store sqlite:new.db',

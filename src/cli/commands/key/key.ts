@@ -7,6 +7,7 @@ import { contentOf, driftOf } from '../../../core/identity.ts';
 import { createSemel, type KeyInfo, type RecordInfo, type ToolFunction } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';
+import { choice, text, texts } from '../../flags.ts';
 import { type LedgerChoice, ledgerFor, namespaceOf } from '../../ledger.ts';
 import { oneLine, print, printable, printJson, relative, styled } from '../../render/print.ts';
 import { stateOf } from '../../render/state.ts';
@@ -21,35 +22,21 @@ export default command({
 of it. With a second set of args (--and, or two --id-json) it tells why the two are one intent, or why they are not.
 The fields are those of the contract in code; --id gives texts, as \`semel once\` does, --id-json any JSON.`,
   flags: {
-    id: { type: 'string', multiple: true, value: '<name>=<value>', help: 'a field of the args' },
-    'id-json': {
-      type: 'string',
-      multiple: true,
-      value: '<file|->',
-      help: 'the args as JSON; twice: two calls',
-    },
-    and: { type: 'string', value: '<json>', help: 'the args of a second call, to compare' },
-    per: { type: 'string', choices: periods, help: 'what bounds the intent (default ever)' },
-    tz: { type: 'string', value: '<zone>', help: 'the time zone of a calendar period (default UTC)' },
-    at: { type: 'string', value: '<time>', help: 'the instant of a calendar period (default now)' },
-    identity: {
-      type: 'string',
-      value: '<a,b>',
-      help: 'the fields that make the intent; all others are content',
-    },
-    content: { type: 'string', value: '<a,b>', help: 'the fields that may be worded differently' },
-    volatile: { type: 'string', value: '<a,b>', help: 'the fields that mean nothing' },
-    normalize: {
-      type: 'string',
-      multiple: true,
-      value: '<field>=<how>',
-      help: 'email, e164, money, trim, nfc or lower',
-    },
-    conversation: { type: 'string', value: '<id>', help: 'for --per turn and conversation' },
-    turn: { type: 'string', value: '<id>', help: 'for --per turn' },
-    run: { type: 'string', value: '<id>', help: 'for --per run' },
-    key: { type: 'string', value: '<key>', help: "the caller's own key, instead of one from the args" },
-    again: { type: 'string', value: '<why>', help: 'done once more on purpose' },
+    id: texts('<name>=<value>', 'a field of the args'),
+    'id-json': texts('<file|->', 'the args as JSON; twice: two calls'),
+    and: text('<json>', 'the args of a second call, to compare'),
+    per: choice(periods, 'what bounds the intent (default ever)'),
+    tz: text('<zone>', 'the time zone of a calendar period (default UTC)'),
+    at: text('<time>', 'the instant of a calendar period (default now)'),
+    identity: text('<a,b>', 'the fields that make the intent; all others are content'),
+    content: text('<a,b>', 'the fields that may be worded differently'),
+    volatile: text('<a,b>', 'the fields that mean nothing'),
+    normalize: texts('<field>=<how>', 'email, e164, money, trim, nfc or lower'),
+    conversation: text('<id>', 'for --per turn and conversation'),
+    turn: text('<id>', 'for --per turn'),
+    run: text('<id>', 'for --per run'),
+    key: text('<key>', "the caller's own key, instead of one from the args"),
+    again: text('<why>', 'done once more on purpose'),
   },
   examples: [
     'semel key email.send --id lead=42 --id template=welcome --per day --tz Europe/Paris',

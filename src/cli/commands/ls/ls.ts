@@ -6,6 +6,7 @@ import { everyRecord } from '../../args/every.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { type Namespaces, namesInWords, namespacesFor } from '../../args/namespaces.ts';
 import { command } from '../../command.ts';
+import { text, toggle } from '../../flags.ts';
 import { warnOfNothing } from '../../render/elsewhere.ts';
 import {
   type Cell,
@@ -34,26 +35,23 @@ settled, given back. Filters add up; --status can be given several times and mea
   in-doubt   it may have landed             lapsed     the lease is over: in doubt, or abandoned
   abandoned  its process died before it dispatched anything, and nobody came back`,
   flags: {
-    tool: { type: 'string', value: '<name>', help: 'only this contract, or this job' },
+    tool: text('<name>', 'only this contract, or this job'),
     status: {
       type: 'string',
       multiple: true,
       choices: statusWords,
       help: 'only what is so',
     },
-    conversation: { type: 'string', value: '<id>', help: 'only what this conversation asked for' },
-    run: { type: 'string', value: '<id>', help: 'only what this run asked for' },
-    key: { type: 'string', value: '<prefix>', help: 'only keys that start so: mail.send/2026-06-19' },
-    newer: { type: 'string', value: '<duration>', help: 'only what is younger: 2h' },
-    older: { type: 'string', value: '<duration>', help: 'only what is older: 10m' },
-    since: { type: 'string', value: '<instant>', help: 'only from then on: 2026-06-19T09:00 (UTC)' },
-    until: { type: 'string', value: '<instant>', help: 'only until then' },
-    args: { type: 'string', value: '<text>', help: 'only with this text in the args' },
-    limit: { type: 'string', short: 'n', value: '<count>', help: 'so many at most (default: 50)' },
-    watch: {
-      type: 'boolean',
-      help: 'look again every second; with --json a line for each record that changed',
-    },
+    conversation: text('<id>', 'only what this conversation asked for'),
+    run: text('<id>', 'only what this run asked for'),
+    key: text('<prefix>', 'only keys that start so: mail.send/2026-06-19'),
+    newer: text('<duration>', 'only what is younger: 2h'),
+    older: text('<duration>', 'only what is older: 10m'),
+    since: text('<instant>', 'only from then on: 2026-06-19T09:00 (UTC)'),
+    until: text('<instant>', 'only until then'),
+    args: text('<text>', 'only with this text in the args'),
+    limit: text('<count>', 'so many at most (default: 50)', 'n'),
+    watch: toggle('look again every second; with --json a line for each record that changed'),
   },
   examples: [
     'semel ls',

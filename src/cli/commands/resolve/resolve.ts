@@ -8,6 +8,7 @@ import { findRecord } from '../../args/named.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
 import { mustBeOperator } from '../../caller.ts';
 import { command, type Input } from '../../command.ts';
+import { text, texts, toggle } from '../../flags.ts';
 import { complain, print, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { resolveFrom } from './from.ts';
@@ -15,32 +16,22 @@ import { resolveGroup } from './group.ts';
 import { meaningOf, resolutionOf, verdicts, verdictToChoose } from './verdict.ts';
 
 const flags = {
-  result: { type: 'string', value: '<json>', help: 'what the call would have returned' },
-  ref: { type: 'string', value: '<id>', help: "the provider's own id for what landed" },
+  result: text('<json>', 'what the call would have returned'),
+  ref: text('<id>', "the provider's own id for what landed"),
   ...actFlags,
-  force: { type: 'boolean', help: 'also while it is being executed, or before "not landed" can be known' },
-  tool: { type: 'string', value: '<name>', help: 'all in doubt of this contract' },
-  error: { type: 'string', value: '<text>', help: 'all in doubt with this error; * stands for any text' },
-  from: {
-    type: 'string',
-    value: '<file>',
-    help: 'all that this export has: CSV, JSON lines, JSON array; - is stdin',
-  },
-  match: {
-    type: 'string',
-    multiple: true,
-    value: '<column>[=<field>]',
-    help: "the export's column, and what it is in the record: args.orderId (default: any of its names)",
-  },
-  where: { type: 'string', multiple: true, value: '<column>=<value>', help: 'count only rows that say so' },
-  'result-field': {
-    type: 'string',
-    value: '<column>',
-    help: 'the result is this field (default: the whole row)',
-  },
-  'ref-field': { type: 'string', value: '<column>', help: "the provider's own id is this field" },
-  'dry-run': { type: 'boolean', help: 'only say what would be settled' },
-  yes: { type: 'boolean', short: 'y', help: 'do not ask before many are settled' },
+  force: toggle('also while it is being executed, or before "not landed" can be known'),
+  tool: text('<name>', 'all in doubt of this contract'),
+  error: text('<text>', 'all in doubt with this error; * stands for any text'),
+  from: text('<file>', 'all that this export has: CSV, JSON lines, JSON array; - is stdin'),
+  match: texts(
+    '<column>[=<field>]',
+    "the export's column, and what it is in the record: args.orderId (default: any of its names)",
+  ),
+  where: texts('<column>=<value>', 'count only rows that say so'),
+  'result-field': text('<column>', 'the result is this field (default: the whole row)'),
+  'ref-field': text('<column>', "the provider's own id is this field"),
+  'dry-run': toggle('only say what would be settled'),
+  yes: toggle('do not ask before many are settled', 'y'),
 } as const;
 
 export default command({

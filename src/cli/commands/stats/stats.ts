@@ -6,6 +6,7 @@ import { everyRecord } from '../../args/every.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { namespacesFor } from '../../args/namespaces.ts';
 import { command } from '../../command.ts';
+import { choice, text, toggle } from '../../flags.ts';
 import { print, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { page } from './chart.ts';
@@ -17,11 +18,11 @@ export default command({
   about: `Counts records and their history, of every namespace unless one is named: what was executed, how many calls were replayed instead, what is in doubt. With --observe:
 what a semel that only observes would have prevented. What was pruned is not counted.`,
   flags: {
-    since: { type: 'string', value: '<duration>', help: 'how far back (default 7d; with --by hour 24h)' },
-    by: { type: 'string', choices: ['hour', 'day'], help: 'a line per day, or per hour (default day)' },
-    tz: { type: 'string', value: '<zone>', help: 'the time zone of days and hours (default UTC)' },
-    tool: { type: 'string', value: '<name>', help: 'only this contract' },
-    observe: { type: 'boolean', help: 'what observing would have prevented' },
+    since: text('<duration>', 'how far back (default 7d; with --by hour 24h)'),
+    by: choice(['hour', 'day'], 'a line per day, or per hour (default day)'),
+    tz: text('<zone>', 'the time zone of days and hours (default UTC)'),
+    tool: text('<name>', 'only this contract'),
+    observe: toggle('what observing would have prevented'),
   },
   examples: ['semel stats', 'semel stats --since 24h --by hour', 'semel stats --observe'],
   async run({ values, positionals }) {

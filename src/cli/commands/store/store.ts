@@ -1,6 +1,7 @@
 // `semel store`: what keeps the records, as a whole: looked at, made, moved.
 
 import { command } from '../../command.ts';
+import { text, toggle } from '../../flags.ts';
 import { usageError } from '../../usage.ts';
 import { acceptLoss } from './accept-loss.ts';
 import { backup } from './backup.ts';
@@ -27,17 +28,13 @@ backup       copies a SQLite ledger into a new file, also while programs use it
 restore      puts a backup in place of a SQLite ledger and keeps what was there. What was done since the backup is not in it:
              the ledger stays closed until \`accept-loss\`, or opens at once with --nothing-since`,
   flags: {
-    from: { type: 'string', value: '<url>', help: 'copy: the ledger that is in use' },
-    to: {
-      type: 'string',
-      value: '<url>',
-      help: 'copy: where it goes; made if it is missing, refused if it has records',
-    },
-    'dry-run': { type: 'boolean', help: 'copy, migrate: only tell what would be done' },
-    unseal: { type: 'boolean', help: 'copy: give it up; the ledger of --from is in use again. Asks first' },
-    'nothing-since': { type: 'boolean', help: 'restore: nothing was done since the backup was made' },
-    note: { type: 'string', short: 'm', value: '<text>', help: 'accept-loss, restore: why' },
-    yes: { type: 'boolean', short: 'y', help: 'do not ask' },
+    from: text('<url>', 'copy: the ledger that is in use'),
+    to: text('<url>', 'copy: where it goes; made if it is missing, refused if it has records'),
+    'dry-run': toggle('copy, migrate: only tell what would be done'),
+    unseal: toggle('copy: give it up; the ledger of --from is in use again. Asks first'),
+    'nothing-since': toggle('restore: nothing was done since the backup was made'),
+    note: text('<text>', 'accept-loss, restore: why', 'm'),
+    yes: toggle('do not ask', 'y'),
   },
   examples: [
     'semel store check',

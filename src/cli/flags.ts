@@ -1,0 +1,22 @@
+// The kinds of options that a command has.
+
+export function text(value: string, help: string, short?: string) {
+  return { type: 'string', value, help, ...shortOf(short) } as const;
+}
+
+/** May be given several times. */
+export function texts(value: string, help: string) {
+  return { type: 'string', multiple: true, value, help } as const;
+}
+
+export function choice<const Choice extends string>(choices: readonly Choice[], help: string) {
+  return { type: 'string', choices, help } as const;
+}
+
+export function toggle(help: string, short?: string) {
+  return { type: 'boolean', help, ...shortOf(short) } as const;
+}
+
+function shortOf(short: string | undefined) {
+  return short === undefined ? {} : { short };
+}
