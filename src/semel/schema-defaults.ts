@@ -8,6 +8,7 @@ import { type Steps, stepsTo } from '../core/identity.ts';
 import type { SchemaResult } from '../core/standard-schema.ts';
 import {
   attempt,
+  type Inside,
   type Moving,
   type Reduced,
   reduce,
@@ -82,10 +83,15 @@ export function schemaDefaults(
       isIdentity(steps, lists) && same(at(output, steps), at(input, steps)) === true;
     const isSeen = ({ steps, moves }: Moving) =>
       isInKey(steps) || moves.some((each) => isIdentity(each, lists));
-    const tied = reduced.moving.filter((each) => each.isTied && !isSeen(each));
-    const stuck = [...reduced.stuck.filter((steps) => !isInKey(steps)), ...tied.map(({ steps }) => steps)];
-    if (stuck.length === 0) return { constant, fresh, stuck };
-    return { constant: [], fresh, stuck: constant.length > 0 ? stuck : [] };
+    const stuckIn = (by: Reduced) => [
+      ...by.stuck.filter((steps) => !isInKey(steps)),
+      ...by.moving.filter((each) => each.isTied && !isSeen(each)).map(({ steps }) => steps),
+    ];
+    return {
+      constant: constant.filter(({ by }) => stuckIn(by).length === 0).map(({ steps }) => steps),
+      fresh,
+      stuck: constant.flatMap(({ by }) => stuckIn(by)),
+    };
   }
 
   return async (lists) => {
@@ -103,11 +109,17 @@ export function schemaDefaults(
 /** What was found out for all calls of one shape says of this one. */
 export interface SharedDefaults {
   readonly defaults: SchemaDefaults;
-  /** Fields that were given although the schema has a default for them: counts only if that is still the default. */
-  readonly overridden: readonly Steps[];
+  /** Given although the schema has a default for it: counts only if that is still the default. */
+  readonly overridden: readonly Found[];
 }
 
-/** Undefined: something was made for this call alone. */
+/** A field, and the trial that tells of it. */
+export interface Found {
+  readonly steps: Steps;
+  readonly by: Reduced;
+}
+
+/** Undefined: something was made for this call alone, or was not tried out. */
 export function sharedDefaults(
   input: unknown,
   output: unknown,
@@ -115,18 +127,15 @@ export function sharedDefaults(
   shared: Reduced,
 ): SharedDefaults | undefined {
   if (!isFields(output)) return { defaults: nothing, overridden: [] };
-  const { constant, made, overridden } = judge(input, output, fieldsIn(output, lists), lists, shared);
-  return made.length > 0 ? undefined : { defaults: { constant, fresh: [], stuck: [] }, overridden };
+  const judged = judge(input, output, fieldsIn(output, lists), lists, shared);
+  if (judged.made.length > 0 || judged.isUntried) return undefined;
+  const constant = judged.constant.map(({ steps }) => steps);
+  return { defaults: { constant, fresh: [], stuck: [] }, overridden: judged.overridden };
 }
 
 /** The schema still fills in the same: a default may be a function of the time, or of a setting. */
-export function areCurrent(
-  fields: readonly Steps[],
-  { filledIn }: Reduced,
-  now: SchemaResult<unknown>,
-): boolean {
-  const value = valueIn(now);
-  return fields.every((steps) => same(at(value, steps), at(filledIn, steps)) === true);
+export function isCurrent({ steps, by }: Found, now: SchemaResult<unknown>): boolean {
+  return same(at(valueIn(now), steps), at(by.filledIn, steps)) === true;
 }
 
 function fieldsIn(output: Fields, { identity }: FieldLists): readonly Steps[] {
@@ -134,40 +143,67 @@ function fieldsIn(output: Fields, { identity }: FieldLists): readonly Steps[] {
   return identity.map((path) => stepsTo(output, path)).filter((steps) => steps !== undefined);
 }
 
-/** `made`: not given, and no constant either. `overridden`: given, and the schema has a default for it. */
+interface Judged {
+  readonly constant: readonly Found[];
+  /** Not given, and no constant either. */
+  readonly made: readonly Steps[];
+  /** Given, and the schema has a default for it. */
+  readonly overridden: readonly Found[];
+  /** An object was given for which the trial had none. */
+  readonly isUntried: boolean;
+}
+
 function judge(
   input: unknown,
   output: unknown,
   fields: readonly Steps[],
   lists: FieldLists,
-  { base, filledIn, moving }: Reduced,
-): {
-  readonly constant: readonly Steps[];
-  readonly made: readonly Steps[];
-  readonly overridden: readonly Steps[];
-} {
-  const constant: Steps[] = [];
+  reduced: Reduced,
+): Judged {
+  const constant: Found[] = [];
   const made: Steps[] = [];
-  const overridden: Steps[] = [];
-  const isMoved = (steps: Steps) =>
-    moving.some(({ moves }) => moves.some((each) => isWithin(each, steps) || isWithin(steps, each)));
-  const look = (steps: Steps): void => {
+  const overridden: Found[] = [];
+  let isUntried = false;
+  const look = (steps: Steps, by: Reduced): void => {
     const value = at(output, steps);
     if (value === undefined || isIgnored(steps, lists)) return;
-    const isLeftOut = at(base, steps) === undefined;
-    const isConstant = isLeftOut && !isMoved(steps) && !isDay(value);
-    if (isConstant && at(input, steps) !== undefined && at(filledIn, steps) !== undefined)
-      overridden.push(steps);
-    if (isConstant && same(at(filledIn, steps), value) === true) {
-      constant.push(steps);
+    const isLeftOut = at(by.base, steps) === undefined;
+    const isConstant = isLeftOut && !isMoved(steps, by) && !isDay(value);
+    if (isConstant && at(input, steps) !== undefined && at(by.filledIn, steps) !== undefined)
+      overridden.push({ steps, by });
+    if (isConstant && same(at(by.filledIn, steps), value) === true) {
+      constant.push({ steps, by });
     } else if (at(input, steps) === undefined) {
       made.push(steps);
     } else if (isFields(value) && isFields(at(input, steps)) && steps.length < deepest) {
-      for (const name of Object.keys(value)) look([...steps, name]);
+      const inner = within(steps, by);
+      if (inner === undefined) isUntried = true;
+      if (inner?.reduced === undefined) return;
+      for (const name of Object.keys(value)) look([...steps, name], inner.reduced);
     }
   };
-  for (const steps of fields) look(steps);
-  return { constant, made, overridden };
+  for (const steps of fields) {
+    const by = trialOf(steps, reduced);
+    if (by !== undefined) look(steps, by);
+  }
+  return { constant, made, overridden, isUntried };
+}
+
+/** Another value of another arg changes it. */
+function isMoved(steps: Steps, { moving }: Reduced): boolean {
+  return moving.some(({ moves }) => moves.some((each) => isWithin(each, steps) || isWithin(steps, each)));
+}
+
+/** What is known of the members of this object; undefined: it was not tried. */
+function within(steps: Steps, by: Reduced): Inside | undefined {
+  const found = by.inside.find((each) => each.steps.length === steps.length && isWithin(each.steps, steps));
+  return found === undefined && isFields(at(by.base, steps)) ? { steps, reduced: by } : found;
+}
+
+/** The trial that tells of a field named by its path; undefined: it is not looked at. */
+function trialOf(steps: Steps, by: Reduced): Reduced | undefined {
+  const outer = by.inside.find((each) => each.steps.length < steps.length && isWithin(steps, each.steps));
+  return outer === undefined ? by : outer.reduced && trialOf(steps, outer.reduced);
 }
 
 const nothing: SchemaDefaults = { constant: [], fresh: [], stuck: [] };
@@ -185,12 +221,16 @@ function isDay(value: unknown): boolean {
 }
 
 const months = 'jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec';
+/** Whole names: `monthly` is none. */
+const weekdays = '(?:sun|mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?)(?:day)?';
+const monthNames = `${months}|january|february|march|april|june|july|august|september|october|november|december`;
 const days: readonly RegExp[] = [
   /^\d{4}-?(?:\d{2}(?:-?\d{2})?|W\d{2}|Q[1-4])$/,
   /^\d{1,2}([./-])\d{1,2}\1(?:\d{4}|\d{2})$/,
   /^\d{4}([./])\d{1,2}\1\d{1,2}$/,
   // Tue Nov 17 2026, Tuesday, November 17, 2026, 17 Nov 2026, November 2026
   new RegExp(`^(?:[a-z]{3,9},? )?(?:\\d{1,2}\\.? )?(?:${months})[a-z]{0,6}\\.?(?: \\d{1,2})?,? \\d{4}$`, 'i'),
+  new RegExp(`^(?:${weekdays}|${monthNames})$`, 'i'),
 ];
 
 /** Of the years 2001 to 2100. */

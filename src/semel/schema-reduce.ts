@@ -4,7 +4,19 @@
 import type { Steps } from '../core/identity.ts';
 import { limits } from '../core/limits.ts';
 import type { SchemaIssue, SchemaResult } from '../core/standard-schema.ts';
-import { at, constantsFor, deepest, type Fields, isFields, placed, same, without } from './schema-trials.ts';
+import {
+  at,
+  constants,
+  constantsLike,
+  deepest,
+  type Fields,
+  isFields,
+  isWithin,
+  notObjects,
+  placed,
+  same,
+  without,
+} from './schema-trials.ts';
 
 export type Try = (input: unknown) => Promise<SchemaResult<unknown>>;
 
@@ -15,6 +27,14 @@ export interface Reduced {
   /** Args for which the schema took none of the constants, and those that choose which others it wants. */
   readonly stuck: readonly Steps[];
   readonly moving: readonly Moving[];
+  /** Objects that `base` does without. */
+  readonly inside: readonly Inside[];
+}
+
+export interface Inside {
+  readonly steps: Steps;
+  /** The least that the schema takes where it is given; undefined: its members are not looked at. */
+  readonly reduced: Reduced | undefined;
 }
 
 /** Further values for an arg, and how many of those that the schema takes are tried. */
@@ -25,74 +45,115 @@ interface Others {
 
 interface Replaced extends Others {
   readonly steps: Steps;
-  /** It can be left out if another one is given: an alias, or what only one branch of a union has. */
-  readonly isTied: boolean;
 }
 
 export interface Moving extends Replaced {
+  /** It can be left out if another one is given: an alias, or what only one branch of a union has. */
+  readonly isTied: boolean;
   /** The fields that another value of this arg changes: those are made of it. */
   readonly moves: readonly Steps[];
 }
 
+/** The least is the same for all calls, whatever was given: else equal args would be judged by unequal trials. */
 export async function reduce(validate: Try, input: Fields, output: Fields): Promise<Reduced> {
+  const reduced = await reduceWithin([], validate, input, output, { stuck: [], moving: [] });
+  // What is made up for each call shows only in a second trial.
+  if (reduced.base !== input) return reduced;
+  return { ...reduced, filledIn: valueIn(await attempt(validate, input)) };
+}
+
+/** Only what is inside of `within` is reduced. `outer`: what was found outside of it. */
+async function reduceWithin(
+  within: Steps,
+  validate: Try,
+  input: unknown,
+  output: unknown,
+  outer: Pick<Reduced, 'stuck' | 'moving'>,
+): Promise<Reduced> {
   let base: unknown = input;
   let filledIn: unknown = output;
-  const stuck: Steps[] = [];
+  const stuck: Steps[] = [...outer.stuck];
   const replaced: Replaced[] = [];
 
-  async function takes(changed: unknown, mayTake: (filled: unknown) => boolean = () => true) {
+  async function isTaken(changed: unknown): Promise<boolean> {
     const result = await attempt(validate, changed);
-    if (result.issues !== undefined || !mayTake(result.value)) return result;
+    if (result.issues !== undefined) return false;
     base = changed;
     filledIn = result.value;
-    return undefined;
+    return true;
   }
 
-  /** An object keeps its place, so that what is inside can be compared, unless the schema makes it of nothing. */
+  /** What is inside can be compared. */
   function isContainer(steps: Steps): boolean {
-    return isFields(at(base, steps)) && isFields(at(output, steps)) && steps.length < deepest;
+    return isFields(at(input, steps)) && isFields(at(output, steps)) && steps.length < deepest;
   }
 
-  function mayLeaveOut(steps: Steps, filled: unknown): boolean {
-    return !isContainer(steps) || same(at(filled, steps), at(output, steps)) === true;
+  const isReplaced = (steps: Steps) => replaced.some((each) => isSame(each.steps, steps));
+
+  /** Until nothing more can go: an arg may be required only as long as another one is there. */
+  async function leaveOut(): Promise<void> {
+    for (let before: unknown; before !== base; ) {
+      before = base;
+      await leaveOutMembers(within);
+    }
   }
 
   /** In one order, whatever the order of the args. */
-  async function reduceMembers(steps: Steps, members: Fields): Promise<void> {
-    const isTaken = async (names: readonly string[]) => {
-      const mayTake = (filled: unknown) => names.every((name) => mayLeaveOut([...steps, name], filled));
-      return (await takes(without(base, steps, names), mayTake)) === undefined;
-    };
-    for (const name of await leftOf(Object.keys(members).sort(), isTaken)) await reduceAt([...steps, name]);
+  async function leaveOutMembers(steps: Steps): Promise<void> {
+    const members = at(base, steps);
+    if (!isFields(members) || isReplaced(steps)) return;
+    const isTakenWithout = (names: readonly string[]) => isTaken(without(base, steps, names));
+    for (const name of await leftOf(Object.keys(members).sort(), isTakenWithout)) {
+      const inner = [...steps, name];
+      if (at(base, inner) === undefined || (await isTaken(placed(base, inner, undefined)))) continue;
+      if (isContainer(inner)) await leaveOutMembers(inner);
+    }
   }
 
-  async function reduceAt(steps: Steps): Promise<void> {
-    const value = at(base, steps);
-    if (value === undefined) return;
-    const refusal = await takes(placed(base, steps, undefined), (filled) => mayLeaveOut(steps, filled));
-    if (refusal === undefined) return;
-    if (isContainer(steps)) return reduceMembers(steps, value as Fields);
-    const others = await replace(steps, value);
-    if (others === undefined) stuck.push(steps);
-    else replaced.push({ steps, isTied: !isAbout(refusal, steps), ...others });
+  async function replaceMembers(steps: Steps): Promise<void> {
+    const members = at(base, steps);
+    if (!isFields(members)) return;
+    for (const name of Object.keys(members).sort()) {
+      const inner = [...steps, name];
+      if (members[name] !== undefined) await replaceAt(inner, members[name]);
+    }
   }
 
-  /** The constants are tried in one order, whatever was given: else equal outputs would be judged by unequal trials. */
-  async function replace(steps: Steps, value: unknown): Promise<Others | undefined> {
-    const constants = constantsFor(value, await leanest(steps, value));
-    for (const [index, constant] of constants.entries())
-      if ((await takes(placed(base, steps, constant))) === undefined)
-        return { others: constants.slice(index + 1), most: 1 };
+  async function replaceAt(steps: Steps, value: unknown): Promise<void> {
+    const others =
+      (await replace(steps, constants)) ??
+      (isContainer(steps) ? undefined : ((await choose(steps)) ?? (await replaceByKind(steps, value))));
+    if (others !== undefined) replaced.push({ steps, ...others });
+    else if (isContainer(steps)) await replaceMembers(steps);
+    else stuck.push(steps);
+  }
+
+  async function replace(steps: Steps, by: readonly unknown[]): Promise<Others | undefined> {
+    for (const [index, constant] of by.entries())
+      if (await isTaken(placed(base, steps, constant))) return { others: by.slice(index + 1), most: 1 };
+    return undefined;
+  }
+
+  /** Of the shape that was given. Where the schema makes another kind of it, another shape might come out equal. */
+  async function replaceByKind(steps: Steps, value: unknown): Promise<Others | undefined> {
+    const others = await replace(steps, constantsLike(value, await leanest(steps, value)));
+    const [given, made] = [at(base, steps), at(filledIn, steps)];
+    const isSameKind = Array.isArray(given) ? Array.isArray(made) : !isFields(given) || isFields(made);
+    return isSameKind ? others : undefined;
+  }
+
+  async function choose(steps: Steps): Promise<Others | undefined> {
     const from = base;
     const others: unknown[] = [];
     for (const word of await alternativesAt(steps)) {
-      const changed = placed(from, steps, word);
-      const refusal = await (base === from ? takes(changed) : attempt(validate, changed));
+      const result = await attempt(validate, placed(from, steps, word));
       // Under this word the schema wants other args: it chooses a branch.
-      if (refusal?.issues !== undefined && !isAbout(refusal, steps)) return undefined;
-      if (refusal?.issues === undefined) others.push(word);
+      if (result.issues !== undefined && !isAbout(result, steps)) return undefined;
+      if (result.issues === undefined) others.push(word);
     }
-    return base === from ? undefined : { others, most: others.length };
+    const [first, ...rest] = others;
+    if (first === undefined || !(await isTaken(placed(from, steps, first)))) return undefined;
+    return { others: rest, most: rest.length };
   }
 
   /** A list or an object with the fewest members that the schema takes, so that equal ones are tried alike. */
@@ -100,13 +161,13 @@ export async function reduce(validate: Try, input: Fields, output: Fields): Prom
     const isList = Array.isArray(value);
     let lean = isList ? value[0] : value;
     if (!isFields(lean)) return lean;
-    const isTaken = async (names: readonly string[]) => {
+    const isLeaner = async (names: readonly string[]) => {
       const less = without(lean, [], names);
       const result = await attempt(validate, placed(base, steps, isList ? [less] : less));
       if (result.issues === undefined) lean = less;
       return result.issues === undefined;
     };
-    for (const name of await leftOf(Object.keys(lean).sort(), isTaken)) await isTaken([name]);
+    for (const name of await leftOf(Object.keys(lean).sort(), isLeaner)) await isLeaner([name]);
     return lean;
   }
 
@@ -130,12 +191,52 @@ export async function reduce(validate: Try, input: Fields, output: Fields): Prom
     return alternativesIn(issues);
   }
 
-  await reduceMembers([], input);
-  // What is made up for each call shows only in a second trial.
-  if (base === input) filledIn = valueIn(await attempt(validate, input));
-  const moving = await Promise.all(replaced.map(async (each) => ({ ...each, moves: await movesOf(each) })));
-  return { base, filledIn, stuck, moving };
+  async function isTied({ steps }: Replaced): Promise<boolean> {
+    return !isAbout(await attempt(validate, placed(base, steps, undefined)), steps);
+  }
+
+  /** The outermost objects that were left out or replaced. */
+  function objectsIn(steps: Steps): readonly Steps[] {
+    const members = at(input, steps);
+    return Object.keys(isFields(members) ? members : {}).flatMap((name) => {
+      const inner = [...steps, name];
+      if (!isContainer(inner)) return [];
+      return at(base, inner) === undefined || isReplaced(inner) ? [inner] : objectsIn(inner);
+    });
+  }
+
+  async function insideOf(steps: Steps, moving: readonly Moving[]): Promise<Inside> {
+    const given = placed(base, steps, at(input, steps));
+    const result = await attempt(validate, given);
+    // Not given alone, or not only as an object: a text that is made the same object has no members to compare.
+    if (result.issues !== undefined || !(await isOnlyObject(steps))) return { steps, reduced: undefined };
+    const beside = { stuck, moving: moving.filter((each) => !isWithin(steps, each.steps)) };
+    return { steps, reduced: await reduceWithin(steps, validate, given, result.value, beside) };
+  }
+
+  async function isOnlyObject(steps: Steps): Promise<boolean> {
+    for (const other of notObjects) {
+      const { issues } = await attempt(validate, placed(base, steps, other));
+      const isLookedInto = issues?.some(({ path = [] }) => path.length > steps.length);
+      if (issues === undefined || isLookedInto) return false;
+    }
+    return true;
+  }
+
+  await leaveOut();
+  await replaceMembers(within);
+  await leaveOut();
+  const moving: Moving[] = [];
+  for (const each of outer.moving) moving.push({ ...each, moves: await movesOf(each) });
+  for (const each of replaced)
+    if (at(base, each.steps) !== undefined)
+      moving.push({ ...each, isTied: await isTied(each), moves: await movesOf(each) });
+  const inside: Inside[] = [];
+  for (const steps of objectsIn(within)) inside.push(await insideOf(steps, moving));
+  return { base, filledIn, stuck, moving, inside };
 }
+
+const isSame = (a: Steps, b: Steps) => a.length === b.length && isWithin(a, b);
 
 /** So many members are left out one by one; of more, as many at once as the schema lets go. */
 const mostOneByOne = 100;

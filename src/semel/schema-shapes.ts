@@ -12,7 +12,7 @@ import {
   TooManyTrials,
   type Try,
 } from './schema-reduce.ts';
-import { constantsFor, deepest, type Fields, isFields, placed } from './schema-trials.ts';
+import { constants, constantsLike, deepest, type Fields, isFields, placed } from './schema-trials.ts';
 
 /** Undefined: each call by itself. A promise only for the first call of a shape. */
 export type Shared = Reduced | undefined;
@@ -67,11 +67,19 @@ function shapeOf(value: unknown, depth: number): string | undefined {
 }
 
 async function learn(validate: Try, input: unknown): Promise<Shared> {
-  const found = await constantsLike(validate, input);
+  const found = await argsLike(validate, input);
   if (found === undefined || !isFields(found.input) || !isFields(found.output)) return undefined;
   const reduced = await reduce(validate, found.input, found.output);
-  const isFree = reduced.stuck.length === 0 && reduced.moving.every(({ isTied }) => !isTied);
-  return isFree ? reduced : undefined;
+  return isFree(reduced) ? reduced : undefined;
+}
+
+/** What is filled in does not depend on which args are given. */
+function isFree({ stuck, moving, inside }: Reduced): boolean {
+  return (
+    stuck.length === 0 &&
+    moving.every(({ isTied }) => !isTied) &&
+    inside.every(({ reduced }) => reduced === undefined || isFree(reduced))
+  );
 }
 
 interface Leaf {
@@ -82,7 +90,7 @@ interface Leaf {
 }
 
 /** Args of the same shape that the schema takes, all of them constants. */
-async function constantsLike(
+async function argsLike(
   validate: Try,
   input: unknown,
 ): Promise<{ readonly input: unknown; readonly output: unknown } | undefined> {
@@ -123,15 +131,15 @@ function firstOf(value: unknown, depth: number): unknown {
     const members = Object.keys(value).sort();
     return Object.fromEntries(members.map((name) => [name, firstOf(value[name], depth + 1)]));
   }
-  return value === undefined ? undefined : constantsOf(value)[0];
+  return value === undefined ? undefined : constants[0];
 }
 
 function isBranch(value: unknown, depth: number): value is Fields {
-  return isFields(value) && depth < deepest && Object.keys(value).length > 0;
+  return isFields(value) && depth < deepest;
 }
 
 function constantsOf(value: unknown): readonly unknown[] {
-  return constantsFor(value, Array.isArray(value) ? value[0] : value);
+  return [...constants, ...constantsLike(value, Array.isArray(value) ? value[0] : value)];
 }
 
 function leavesOf(value: unknown, steps: readonly string[]): readonly Leaf[] {

@@ -11,7 +11,9 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** Further inside, objects are taken as a whole. */
 export const deepest = 4;
 
-const texts = [
+/** What may stand for an arg, whatever was given. */
+export const constants: readonly unknown[] = [
+  null,
   '',
   'semel',
   '0',
@@ -22,28 +24,21 @@ const texts = [
   'https://semel.example/',
   '+14155550100',
   '00000000-0000-4000-8000-000000000000',
+  ...[0, 1, 10, 100, 1000],
+  ...[false, true],
+  [],
+  {},
 ];
-const numbers = [0, 1, 10, 100, 1000];
 
-/** What may stand for an arg: by its kind alone, never by its value. `lean`: its shape, or that of its items. */
-export function constantsFor(value: unknown, lean: unknown): readonly unknown[] {
-  if (value === null) return [null, ...texts, ...numbers, false, true, [], {}];
-  if (Array.isArray(value))
-    return value.length === 0 ? [null, []] : [null, [], ...skeletons(lean).map((item) => [item])];
-  if (isFields(value)) return [null, {}, ...skeletons(lean)];
-  if (value instanceof Date) return [null, new Date(0), new Date(Date.UTC(2100, 0))];
-  switch (typeof value) {
-    case 'string':
-      return [null, ...texts];
-    case 'number':
-      return [null, ...numbers];
-    case 'bigint':
-      return [null, 0n, 1n];
-    case 'boolean':
-      return [null, false, true];
-    default:
-      return [null];
-  }
+/** A schema that takes one of these for an object makes one of it. */
+export const notObjects: readonly unknown[] = ['{}', ...constants.filter((one) => typeof one !== 'object')];
+
+/** Where none of those fits: by its kind alone, never by its value. `lean`: its shape, or that of its items. */
+export function constantsLike(value: unknown, lean: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value.length === 0 ? [] : skeletons(lean).map((item) => [item]);
+  if (isFields(value)) return skeletons(lean);
+  if (value instanceof Date) return [new Date(0), new Date(Date.UTC(2100, 0))];
+  return typeof value === 'bigint' ? [0n, 1n] : [];
 }
 
 /** Of the same shape, with constants in it. */

@@ -4,7 +4,7 @@ import type { Contract, FieldLists } from '../core/contract.ts';
 import { SemelError } from '../core/errors.ts';
 import type { LeftOut } from '../core/identity.ts';
 import type { SchemaIssue, SchemaResult, StandardSchema } from '../core/standard-schema.ts';
-import { areCurrent, type SchemaDefaults, schemaDefaults, sharedDefaults } from './schema-defaults.ts';
+import { isCurrent, type SchemaDefaults, schemaDefaults, sharedDefaults } from './schema-defaults.ts';
 import { bounded, type Reduced, type Try } from './schema-reduce.ts';
 import { sharedTrial } from './schema-shapes.ts';
 
@@ -71,10 +71,17 @@ function judgeFor(
     if (shared === undefined || found === undefined) return judgeAlone(lists);
     const { defaults, overridden } = found;
     if (overridden.length === 0) return defaults;
-    return after(validatedNow(schema, shared.base), (now) =>
-      areCurrent(overridden, shared, now) ? defaults : judgeAlone(lists),
+    const trials = [...new Set(overridden.map(({ by }) => by))];
+    return after(allOf(trials.map(({ base }) => validatedNow(schema, base))), (results) =>
+      overridden.every((each) => isCurrent(each, results[trials.indexOf(each.by)] as SchemaResult<unknown>))
+        ? defaults
+        : judgeAlone(lists),
     );
   };
+}
+
+function allOf<T extends object>(values: readonly (T | Promise<T>)[]): readonly T[] | Promise<readonly T[]> {
+  return values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[]);
 }
 
 /** A schema that threw has not filled anything in. */

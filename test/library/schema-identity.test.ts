@@ -53,6 +53,35 @@ describe('a value that is made of other args', () => {
       { payment_id: 'p2' },
     ],
     [
+      'by what kind another arg is of, where the schema makes them equal',
+      {
+        input: z
+          .object({ to: z.union([z.string(), z.array(z.string()).min(1)]), mode: z.string().optional() })
+          .transform(({ to, mode }) => ({
+            to: [to].flat(),
+            mode: mode ?? (Array.isArray(to) ? 'batch' : 'single'),
+          })),
+      },
+      { to: 'bob' },
+      { to: ['bob'] },
+    ],
+    [
+      'by what another arg looks like, where the schema makes them equal',
+      {
+        input: z
+          .object({
+            to: z.union([z.object({ email: z.string() }), z.object({ phone: z.string() })]),
+            via: z.string().optional(),
+          })
+          .transform(({ to, via }) => ({
+            to: 'email' in to ? to.email : to.phone,
+            via: via ?? ('email' in to ? 'mail' : 'sms'),
+          })),
+      },
+      { to: { email: 'bob' } },
+      { to: { phone: 'bob' } },
+    ],
+    [
       'by an alias that stays',
       {
         input: z.preprocess(
@@ -340,6 +369,72 @@ describe('equal outputs are one intent, however they came about', () => {
       },
       [{ items: [{ sku: 'a' }] }, { items: [{ sku: 'a', n: 1 }] }],
     ],
+    ...(
+      [
+        [
+          'zod',
+          z.object({
+            id: z.string(),
+            opts: z.object({ lang: z.string().default('en') }).default({ lang: 'en' }),
+          }),
+        ],
+        [
+          'valibot',
+          v.object({
+            id: v.string(),
+            opts: v.optional(v.object({ lang: v.optional(v.string(), 'en') }), {}),
+          }),
+        ],
+        ['arktype', type({ id: 'string', opts: type({ lang: 'string = "en"' }).default(() => ({})) })],
+      ] as [string, Any][]
+    ).map(([vendor, input]): [string, object, unknown[]] => [
+      `in an object that may be left out as a whole: ${vendor}`,
+      { input },
+      [{ id: 'a' }, { id: 'a', opts: {} }, { id: 'a', opts: { lang: 'en' } }],
+    ]),
+    [
+      'in an object that is filled in otherwise than its members are',
+      {
+        input: z.object({
+          id: z.string(),
+          opts: z.object({ lang: z.string().default('en') }).prefault({ lang: 'de' }),
+        }),
+      },
+      [{ id: 'a' }, { id: 'a', opts: { lang: 'de' } }],
+    ],
+    [
+      'beside an arg of another kind',
+      {
+        input: z.object({
+          id: z.string(),
+          level: z.union([z.literal('low'), z.literal(1)]),
+          lang: z.string().default('en'),
+        }),
+        identity: ['id', 'lang'],
+      },
+      [
+        { id: 'a', level: 'low' },
+        { id: 'a', level: 1, lang: 'en' },
+      ],
+    ],
+    [
+      'in an object that may be given as a text',
+      {
+        input: z.object({
+          id: z.string(),
+          to: z
+            .union([
+              z.string().transform((name) => ({ name, lang: 'en' })),
+              z.object({ name: z.string(), lang: z.string().default('en') }),
+            ])
+            .optional(),
+        }),
+      },
+      [
+        { id: 'a', to: 'bob' },
+        { id: 'a', to: { name: 'bob' } },
+      ],
+    ],
     [
       'in a nested object, beside an optional one',
       {
@@ -382,6 +477,8 @@ describe('equal outputs are one intent, however they came about', () => {
       'a date in words',
       (instant) => instant.toLocaleDateString('en', { dateStyle: 'full', timeZone: 'UTC' }),
     ],
+    ['a weekday', (instant) => instant.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' })],
+    ['a short weekday', (instant) => instant.toLocaleDateString('en', { weekday: 'short', timeZone: 'UTC' })],
     [
       'a British date',
       (instant) => instant.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' }),
