@@ -113,9 +113,11 @@ function isWaitingFor(flight: Flight, other: Flight, seen = new Set<Flight>()): 
   return [...flight.waitsFor].some((each) => each === other || isWaitingFor(each, other, seen));
 }
 
-function mayShare({ leader, attempt }: Flight, call: Call): boolean {
+function mayShare({ leader, attempt, left }: Flight, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;
   if (ifBusy !== 'wait' || leader.fingerprint !== call.fingerprint) return false;
+  // It ends because the others gave up, or because the record is another one by now: neither is an answer for this caller.
+  if (left?.signal.aborted || leader.generation !== call.generation) return false;
   // Another caller has a flight of its own, which ends in a refusal.
   if (leader.caller !== call.caller && !call.share) return false;
   // Whoever has more time is not refused because the leader did not start in time.

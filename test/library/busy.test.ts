@@ -247,6 +247,27 @@ describe('giving up', () => {
     expect((await semel.records.list()).items[0]).toMatchObject({ status: 'released' });
   });
 
+  test('who comes after the last of them has left is not told that it gave up', async () => {
+    const semel = quick();
+    let ran = 0;
+    const tool = semel.tool({
+      ...base,
+      prepare: (_args: Post, { signal }) =>
+        new Promise<string>((resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+          if (ran++ > 0) resolve('text');
+        }),
+      run: () => 'sent',
+    });
+    const caller = new AbortController();
+    const first = tool.try({ id: 1 }, { signal: caller.signal });
+    await rest();
+    caller.abort();
+    const second = tool.try({ id: 1 });
+    expect(await first).toMatchObject({ error: { code: 'ABORTED' } });
+    expect(await second).toMatchObject({ ok: true, value: 'sent' });
+  });
+
   test('after the line: the caller is answered at once and not told that nothing was run; the effect is told, and heard out', async () => {
     const semel = quick();
     const caller = new AbortController();

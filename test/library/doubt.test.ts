@@ -607,6 +607,35 @@ describe('sweep', () => {
     expect(sent).toEqual([{ to: 'ann' }, { to: 'bob' }, { to: 'bob' }]);
   });
 
+  test('of a record that is gone meanwhile does not answer who asks anew', async () => {
+    const { semel, store, another } = rig();
+    const { sent, send } = mailer(1);
+    const tool = semel.tool({
+      ...mail,
+      run: (args: Mail) => send(args),
+      verify: () => landed({ id: 'found' }),
+    });
+    const { receipt } = await tool.try({ to: 'ann' });
+    const sweeping = gate<void>();
+    const anew = sweeping.promise.then(() => tool.try({ to: 'ann' }));
+    store.after = async (method) => {
+      if (method !== 'list') return;
+      store.after = undefined;
+      const operator = another();
+      await operator.doubts.resolve(`${receipt.id}@${receipt.fence}`, { landed: { id: 'seen' } });
+      const [record] = (await operator.records.list()).items;
+      await operator.records.forget(record?.key ?? '');
+      store.before = async () => {
+        store.before = undefined;
+        sweeping.resolve();
+        await rest();
+      };
+    };
+    await semel.doubts.sweep();
+    expect(await anew).toMatchObject({ ok: true });
+    expect(sent).toHaveLength(2);
+  });
+
   test.each([
     ['nobody', {}],
     ['an operator', { conversation: 'ops', turn: '9', run: 'nightly', caller: 'ops' }],
