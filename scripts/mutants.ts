@@ -1,14 +1,15 @@
 // npm run mutants [-- name…] [--jobs 2] [--histories 30000] [--seed 1] [--evidence]
 //
 // Plants each bug of test/mutants in a copy of the tree and lets simulator and suites look for it. All must be found,
-// the harmless changes must not, and with a checker that reports nothing the whole run must fail.
+// the harmless changes must not, and with a checker that reports nothing the whole run must fail. The test file that found
+// a mutant is written into it.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../test/mutants/copy.ts';
 import { type Effort, type Finding, hunt } from '../test/mutants/hunt.ts';
-import { emptyChecker, harmless, type Mutant, planted } from '../test/mutants/mutant.ts';
+import { emptyChecker, harmless, type Mutant, planted, remember } from '../test/mutants/mutant.ts';
 import { complaintOf, complaints, head, row, summary } from '../test/mutants/verdict.ts';
 import { circumstances } from '../test/processes/evidence.ts';
 
@@ -91,6 +92,8 @@ function huntAll(
     const finding = await hunt(mutant, how);
     console.log(row(finding));
     judge(finding);
+    const { file } = finding;
+    if (file !== undefined && file !== mutant.foundBy && mutant.foundBy !== 'sim') remember(mutant, file);
     return finding;
   });
 }

@@ -22,6 +22,8 @@ export interface Finding {
   readonly seeds: number | undefined;
   /** The invariant, or the name of the test. */
   readonly what: string;
+  /** The test file that found it. */
+  readonly file?: string | undefined;
   readonly seconds: number;
 }
 
@@ -44,7 +46,7 @@ export async function hunt(mutant: Mutant, effort: Effort): Promise<Finding> {
   }
 }
 
-type Found = Pick<Finding, 'by' | 'seeds' | 'what'> | undefined;
+type Found = Pick<Finding, 'by' | 'seeds' | 'what' | 'file'> | undefined;
 
 interface SimReport {
   readonly ok: boolean;
@@ -137,11 +139,13 @@ async function bySuite(copy: Copy, suite: Suite): Promise<Found> {
   }
   const failed = report.testResults.flatMap(({ name, message, assertionResults }) => {
     const titles = assertionResults.filter(({ status }) => status === 'failed').map(({ title }) => title);
-    const where = name.slice(copy.folder.length + 1).replace('.test.ts', '');
-    if (titles.length > 0) return titles.map((title) => `${where}: ${title}`);
-    return message === '' ? [] : [`${where}: ${message.split('\n', 1)[0]}`];
+    if (titles.length === 0 && message !== '') titles.push(message.split('\n', 1)[0] as string);
+    return titles.map((title) => ({ file: name.slice(copy.folder.length + 1), title }));
   });
-  return { by: 'contract', seeds: undefined, what: failed[0] ?? 'a suite fails' };
+  const [first] = failed;
+  if (first === undefined) return { by: 'contract', seeds: undefined, what: 'a suite fails' };
+  const what = `${first.file.replace('.test.ts', '')}: ${first.title}`;
+  return { by: 'contract', seeds: undefined, what, file: first.file };
 }
 
 interface Ran {

@@ -8,10 +8,10 @@
 //   +++
 //   the text as a mistake would have it
 //
-// `sim`: the simulator must find it. A test file: that file must. `contract`: some suite does, but nobody knows which yet:
-// `npm run mutants -- its-name` says which one.
+// `sim`: the simulator must find it. `contract`: the suites must, and nobody knows yet which one does: a hunt writes the test
+// file that found it here, and that one is asked first from then on.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 /** `sim`, `contract`, or the path of a test file. */
@@ -63,6 +63,12 @@ function readMutant(path: string): Mutant {
     changes.every(({ file, find }) => file !== '' && find.trim() !== '');
   if (!isWhole) throw new Error(`${path} is no mutant: see the head of test/mutants/mutant.ts.`);
   return { name: basename(path, '.mutant'), why, foundBy: foundBy as Finder, changes, path };
+}
+
+/** The next hunt asks this test file first. */
+export function remember({ path }: Mutant, file: string): void {
+  const text = readFileSync(path, 'utf8');
+  writeFileSync(path, text.replace(/^found by: .*$/m, `found by: ${file}`));
 }
 
 function changeOf(part: string): Change {
