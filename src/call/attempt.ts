@@ -4,9 +4,10 @@
 import { decodeResult, encodeResult } from '../core/codec.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Provider } from '../core/provider.ts';
+import { Timed } from '../ledger/index.ts';
 import type { Held, Refusal, RenewAnswer, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
-import type { Won } from './claim.ts';
+import type { Claim } from './claim.ts';
 import { type AttemptContext, type ContextSource, contextFor } from './context.ts';
 import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
@@ -14,7 +15,6 @@ import { Heartbeat, type Lease } from './heartbeat.ts';
 import { timedOut } from './refusals.ts';
 import { type Requests, sentBlindly } from './requests.ts';
 import { Stop } from './stop.ts';
-import type { Timer } from './timers.ts';
 
 /** The end of an attempt's time, whatever its effect does. */
 export class TimeUp {
@@ -30,7 +30,7 @@ interface Prepared {
   readonly text: string | null;
 }
 
-export class Attempt implements ContextSource, Lease {
+export class Attempt extends Timed implements ContextSource, Lease {
   readonly call: Call;
   readonly held: Held;
   /** The record as this attempt last saw it. */
@@ -41,15 +41,16 @@ export class Attempt implements ContextSource, Lease {
   readonly stop = new Stop();
   readonly #env: Env;
   readonly #heartbeat: Heartbeat;
-  readonly #timer: Timer | undefined;
   #prepared: Prepared | undefined;
   #issued: Set<string> | undefined;
-  #endNow: ((reason: Error) => void) | undefined;
+  /** Ends the wait for the effect. */
+  #timeUp: ((end: TimeUp) => void) | undefined;
   #endedBy: Error | undefined;
   #isOpen = false;
 
-  constructor(env: Env, call: Call, { record, token, askedAt }: Won) {
-    const { contract } = call.tool;
+  constructor(env: Env, { call, token, askedAt }: Claim, record: StoredRecord) {
+    super();
+    const { timeoutMs } = call.tool.contract;
     this.#env = env;
     this.call = call;
     this.record = record;
@@ -64,9 +65,12 @@ export class Attempt implements ContextSource, Lease {
     if (record.prepared !== null && isSameCode(call, record))
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
     this.#heartbeat = new Heartbeat(env.clock, env.timers, this, askedAt);
-    this.#timer = Number.isFinite(contract.timeoutMs)
-      ? env.timers.start(contract.timeoutMs, () => this.end(timedOut(contract)))
-      : undefined;
+    if (Number.isFinite(timeoutMs)) env.timers.start(timeoutMs, this);
+  }
+
+  /** Its timeout is over. */
+  due(): void {
+    this.end(timedOut(this.call.tool.contract));
   }
 
   get namespace(): string {
@@ -192,8 +196,8 @@ export class Attempt implements ContextSource, Lease {
   /** The effect, or the end of its time, whatever the effect does; what it says afterwards is given to `late`. */
   race<Ended>(effect: Promise<Ended>, late?: (ended: Ended) => void): Promise<Ended | TimeUp> {
     return new Promise((resolve, reject) => {
-      this.#endNow = (reason) => resolve(new TimeUp(reason));
-      if (this.#endedBy !== undefined) this.#endNow(this.#endedBy);
+      this.#timeUp = resolve;
+      if (this.#endedBy !== undefined) resolve(new TimeUp(this.#endedBy));
       effect.then((ended) => (this.#endedBy === undefined ? resolve(ended) : late?.(ended)), reject);
     });
   }
@@ -208,7 +212,7 @@ export class Attempt implements ContextSource, Lease {
     this.#endedBy ??= reason;
     this.#heartbeat.stop();
     this.stop.ask(reason);
-    this.#endNow?.(this.#endedBy);
+    this.#timeUp?.(new TimeUp(this.#endedBy));
   }
 
   note(ref: string): void {
@@ -218,7 +222,7 @@ export class Attempt implements ContextSource, Lease {
   /** No more heartbeats: the attempt is over. */
   rest(): void {
     this.#heartbeat.stop();
-    this.#timer?.stop();
+    this.stopTimer();
   }
 
   get leaseMs(): number {

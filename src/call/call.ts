@@ -182,7 +182,7 @@ export class Call {
   }
 }
 
-type Changes = Partial<Pick<Call, 'tool' | 'identity' | 'notAfter' | 'signal' | 'asksOnly'>>;
+type Changes = Partial<Pick<Call, 'tool' | 'identity' | 'notAfter' | 'signal' | 'asksOnly' | 'inTurn'>>;
 
 const noKeys: readonly string[] = [];
 

@@ -5,6 +5,7 @@ import { driftOf } from '../core/identity.ts';
 import type { Asker, Lost } from '../ledger/index.ts';
 import type { ClaimAnswer, ClaimFor, ClaimRequest, RecordError, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
+import { rerunWithin, waysOut } from './doubt.ts';
 import type { Env } from './env.ts';
 import { aborted, closed } from './refusals.ts';
 import { settleLater } from './settle.ts';
@@ -24,67 +25,48 @@ export interface Ask {
 /** Of a call that knows nothing yet. */
 export const firstAsk: Ask = { for: 'execute', generation: null, rerunWithinMs: null, tried: [] };
 
-/** A claim that was won. */
-export interface Won {
-  readonly is: 'execute';
-  readonly record: StoredRecord;
-  readonly token: string;
-  /** When it was asked for: the lease is counted from here. */
-  readonly askedAt: number;
+/** What to ask about a record in doubt; undefined: all that this call may do about it has been tried. */
+export function nextWayOut(call: Call, doubt: StoredRecord, tried: Ask['tried']): Ask | undefined {
+  const way = waysOut(call, doubt).find((each) => !tried.includes(each));
+  if (way === undefined) return undefined;
+  const { generation } = doubt;
+  return { for: way, generation, rerunWithinMs: rerunWithin(call, doubt), tried: [...tried, way], doubt };
 }
 
-export interface Claims {
-  claim(call: Call, ask: Ask): Promise<Won | Lost>;
-  /** The call is answered by this. */
-  tell(call: Call, answer: Lost): void;
-}
-
-export function createClaims(env: Env): Claims {
-  const { ledger, clock, random, owner, closing } = env;
-  /** Calls whose claim is being asked for: each ends its own when this process closes. */
-  const asking = new Set<ClaimAsker>();
-  closing.addEventListener('abort', () => {
-    for (const asker of asking) asker.leave?.(asker.call.signal?.aborted ? aborted(asker.call) : closed());
-  });
-
-  return {
-    async claim(call, ask) {
-      const token = random.token();
-      const askedAt = clock.mono();
-      const asker = new ClaimAsker(env, call, token, ask);
-      const { signal } = call;
-      const leave = signal && (() => asker.leave?.(aborted(call)));
-      asking.add(asker);
-      if (leave !== undefined) signal?.addEventListener('abort', leave);
-      try {
-        const answer = await ledger.claim(requestFor(call, ask, token, owner), asker);
-        return answer.is === 'execute' ? { is: 'execute', record: answer.record, token, askedAt } : answer;
-      } finally {
-        asking.delete(asker);
-        if (leave !== undefined) signal?.removeEventListener('abort', leave);
-      }
-    },
-    tell(call, answer) {
-      if (answer.is === 'replay' && answer.kept !== undefined)
-        ledger.tellKept(answer.kept, call.identity, owner, answer.kept.driftFrom(call));
-      else ledger.tell(answer, { ...call.identity, owner, ...driftFrom(call, answer) });
-    },
-  };
-}
-
-/** The caller has left, or will not hear the answer. If the store made the claim all the same, it is given back. */
-class ClaimAsker implements Asker<ClaimAnswer> {
+/** One claim. Where its caller has left, or will not hear the answer, what the store made of it is given back. */
+export class Claim implements Asker<ClaimAnswer> {
   leave: Asker<ClaimAnswer>['leave'];
   readonly call: Call;
+  readonly token: string;
+  /** The lease is counted from here. */
+  readonly askedAt: number;
   readonly #env: Env;
-  readonly #token: string;
   readonly #ask: Ask;
 
-  constructor(env: Env, call: Call, token: string, ask: Ask) {
-    this.#env = env;
+  constructor(env: Env, call: Call, ask: Ask) {
+    this.leave = undefined;
     this.call = call;
-    this.#token = token;
+    this.token = env.random.token();
+    this.askedAt = env.clock.mono();
+    this.#env = env;
     this.#ask = ask;
+  }
+
+  request(): ClaimRequest {
+    return requestFor(this.call, this.#ask, this.token, this.#env.owner);
+  }
+
+  /** The caller may give up while the store is asked. */
+  endWith(signal: AbortSignal, answer: Promise<unknown>): void {
+    const giveUp = () => this.leave?.(aborted(this.call));
+    const forget = () => signal.removeEventListener('abort', giveUp);
+    signal.addEventListener('abort', giveUp);
+    answer.then(forget, forget);
+  }
+
+  /** This process closes. */
+  close(): void {
+    this.leave?.(this.call.signal?.aborted ? aborted(this.call) : closed());
   }
 
   answeredLate({ won }: ClaimAnswer): void {
@@ -101,7 +83,7 @@ class ClaimAsker implements Asker<ClaimAnswer> {
     const error = this.#ask.for === 'execute' ? neverStarted : null;
     const nobody = { fence: 0, generation: 0, result: null, error, keyed: false, found: false };
     for (const form of [key, ...olderKeys]) {
-      const released = { ...nobody, namespace, key: form, token: this.#token, outcome: 'released' as const };
+      const released = { ...nobody, namespace, key: form, token: this.token, outcome: 'released' as const };
       this.#env.inBackground(settleLater(this.#env, released));
     }
   }
@@ -113,6 +95,13 @@ const neverStarted: RecordError = {
   message: 'the caller was gone before it was started',
   retriable: true,
 };
+
+/** The call is answered by this. */
+export function tell({ ledger, owner }: Env, call: Call, answer: Lost): void {
+  if (answer.is === 'replay' && answer.kept !== undefined)
+    ledger.tellKept(answer.kept, call.identity, owner, answer.kept.driftFrom(call));
+  else ledger.tell(answer, { ...call.identity, owner, ...driftFrom(call, answer) });
+}
 
 /** What was asked in other words may have been other work: whoever looks for that later finds it in the history. */
 function driftFrom(call: Call, answer: Lost): { readonly drift?: readonly string[] } {

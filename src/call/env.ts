@@ -1,8 +1,7 @@
 // What every part of the path of a call works with.
 
 import type { Clock, Random } from '../core/clock.ts';
-import type { Ledger } from '../ledger/index.ts';
-import type { Timers } from './timers.ts';
+import type { Ledger, Timers } from '../ledger/index.ts';
 
 export interface Env {
   readonly ledger: Ledger;

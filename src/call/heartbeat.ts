@@ -2,8 +2,8 @@
 // clock, so it never believes in more than the store granted.
 
 import type { Clock } from '../core/clock.ts';
+import { Timed, type Timers } from '../ledger/index.ts';
 import type { RenewAnswer } from '../store/store.ts';
-import type { Timer, Timers } from './timers.ts';
 
 export interface Lease {
   readonly leaseMs: number;
@@ -12,21 +12,21 @@ export interface Lease {
   onLeaseLost(): void;
 }
 
-export class Heartbeat {
+export class Heartbeat extends Timed {
   readonly #clock: Clock;
   readonly #timers: Timers;
   readonly #lease: Lease;
   #until: number;
-  #timer: Timer;
   #isStopped = false;
 
   /** `askedAt`: when the claim was asked for. */
   constructor(clock: Clock, timers: Timers, lease: Lease, askedAt: number) {
+    super();
     this.#clock = clock;
     this.#timers = timers;
     this.#lease = lease;
     this.#until = askedAt + lease.leaseMs;
-    this.#timer = this.#next();
+    this.#next();
   }
 
   /** How long the lease is sure to last. */
@@ -48,19 +48,19 @@ export class Heartbeat {
 
   stop(): void {
     this.#isStopped = true;
-    this.#timer.stop();
+    this.stopTimer();
   }
 
-  #next(): Timer {
-    return this.#timers.start(this.#lease.leaseMs / 3, () => this.#beat());
-  }
-
-  #beat(): void {
+  due(): void {
     this.renew()
       // A store that does not answer now may answer at the next beat; the lease runs out by itself.
       .catch(() => undefined)
       .finally(() => {
-        if (!this.#isStopped) this.#timer = this.#next();
+        if (!this.#isStopped) this.#next();
       });
+  }
+
+  #next(): void {
+    this.#timers.start(this.#lease.leaseMs / 3, this);
   }
 }

@@ -2,11 +2,12 @@
 // of a call, sharing, being too late) is unknown to it.
 
 import { isSemelError, type SemelError } from '../core/errors.ts';
-import { type Lost, pause } from '../ledger/index.ts';
+import { type Answer, createTimers, type Lost, pause } from '../ledger/index.ts';
+import type { StoredRecord } from '../store/store.ts';
 import { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
-import { type Ask, createClaims, firstAsk, type Won } from './claim.ts';
-import { isHarmless, rerunWithin, waysOut } from './doubt.ts';
+import { type Ask, Claim, firstAsk, nextWayOut, tell } from './claim.ts';
+import { isHarmless } from './doubt.ts';
 import type { Env } from './env.ts';
 import { endWithCaller, execute, verifyFirst } from './execute.ts';
 import { createHabit } from './habit.ts';
@@ -19,8 +20,7 @@ import { aborted, closed, conflict, foreign, gone, interrupted, reentrant, tooLa
 import { replay, replayKept } from './replay.ts';
 import { type Body, isLate, runTool } from './run-tool.ts';
 import { settleAttempt } from './settle.ts';
-import { createSharing, type Flight } from './sharing.ts';
-import { createTimers } from './timers.ts';
+import { createSharing, type Flight, untilGivenUp } from './sharing.ts';
 import { type Waited, wait, waitBehind } from './wait.ts';
 
 export type PipelineOptions = Omit<Env, 'timers' | 'closing' | 'inBackground'>;
@@ -38,9 +38,10 @@ export interface Pipeline {
 
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { ledger, clock } = options;
-  const calls = new Set<Promise<unknown>>();
+  /** What the loop is at work on; and what wraps it, or goes on after it. */
+  const flights = new Set<Flight>();
+  const wrapped = new Set<Promise<unknown>>();
   const settling = new Set<Promise<unknown>>();
-  const attempts = new Set<Attempt>();
   const closing = new AbortController();
   let isClosing = false;
   const env: Env = {
@@ -49,30 +50,123 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     closing: closing.signal,
     inBackground: (work) => void track(settling, work),
   };
-  const { claim, tell } = createClaims(env);
   const sharing = createSharing(clock);
+  const { inside } = sharing;
   const habit = createHabit();
   const runIt: Body = (attempt) => runTool(env, attempt);
-  const observing = {
-    env,
-    claim,
-    hold: (call: Call, won: Won, body: Body) => hold(call, won, firstAsk, body),
-  };
 
   function run(call: Call): Result | Promise<Result> {
     const { effect, mode } = call.tool.contract;
     if (effect === 'read') return mode === 'enforce' ? runRepeatable(env, call) : runUnguarded(env, call);
     const problem = problemOf(call);
-    if (mode === 'observe')
-      return track(
-        calls,
-        problem === undefined && isLate(call, clock)
-          ? observeLate(env, call)
-          : observe(observing, call, problem),
-      );
+    if (mode === 'observe') return track(wrapped, observed(call, problem));
     if (problem !== undefined) return refused(call, undefined, problem);
     const placing = inOriginalTurn(env, call);
-    return placing === undefined ? enter(call) : track(calls, placed(call, placing, enter));
+    if (placing !== undefined) return track(wrapped, placed(call, placing, run));
+    const known = knownOf(call);
+    // A live value has to be fetched, which is work like any other.
+    if (known?.is === 'replay' && call.tool.onReplay === undefined) {
+      tell(env, call, known);
+      return known.kept === undefined ? replay(call, known.record) : replayKept(call, known.kept);
+    }
+    const shared = sharing.join(call);
+    if (shared !== undefined) return shared;
+    if (isLate(call, clock)) return track(wrapped, answerLate(call));
+    const flight = sharing.lead(call);
+    flight.result = inside.run(flight, loop, flight, runIt, firstAsk, known);
+    return untilGivenUp(call, flight);
+  }
+
+  /** What the call would be told, where that is known or cheaper to read than to ask for. */
+  function knownOf(call: Call): Lost | undefined {
+    const { contract } = call.tool;
+    const remembered = ledger.remembered(call);
+    if (remembered !== undefined || !habit.readsFirst(contract)) return remembered;
+    const seen = ledger.peek(call);
+    if (seen !== undefined) habit.learn(contract, true);
+    return seen;
+  }
+
+  /** Asks, does what the answer says, asks again. */
+  async function loop(flight: Flight, body: Body, first: Ask, known: Lost | undefined): Promise<Result> {
+    const { call } = flight;
+    flights.add(flight);
+    try {
+      let ask = first;
+      for (let answer: Answer | undefined = known; ; answer = undefined) {
+        answer ??= await claim(flight, ask);
+        if (answer.is === 'execute') return await hold(flight, answer.record, ask, body);
+        tell(env, call, answer);
+        let next: Waited;
+        switch (answer.is) {
+          case 'replay':
+            return await replay(call, answer.record);
+          case 'conflict':
+            return refused(call, answer.record, conflict(call, answer.record));
+          case 'gone':
+            return refused(call, undefined, gone(call));
+          case 'foreign':
+            next = await beside(call, answer, body);
+            break;
+          case 'busy':
+            next = await wait(env, call, answer.record, sharing.insideOf(call));
+            break;
+          case 'in doubt':
+            next = { doubt: answer.record, tried: ask.tried };
+        }
+        if ('result' in next) return await next.result;
+        if ('doubt' in next) {
+          // A worker that was faster has died since: what this call tried before was tried on another attempt.
+          const tried = next.tried ?? (next.doubt.lapsed ? [] : ask.tried);
+          const wayOut = nextWayOut(call, next.doubt, tried);
+          if (wayOut === undefined) return inDoubt(call, next.doubt);
+          ask = wayOut;
+        } else ask = next.ask;
+      }
+    } catch (error) {
+      if (!isSemelError(error)) throw error;
+      if (mayRunWithoutClaim(env, call, error)) return await runWithoutClaim(env, call);
+      return refused(call, undefined, error);
+    } finally {
+      flights.delete(flight);
+      sharing.end(flight);
+    }
+  }
+
+  async function claim(flight: Flight, ask: Ask): Promise<Answer> {
+    const { call } = flight;
+    const { signal, tool } = call;
+    flight.claim = new Claim(env, call, ask);
+    const answering = ledger.claim(flight.claim.request(), flight.claim);
+    if (signal !== undefined) flight.claim.endWith(signal, answering);
+    const answer = await answering;
+    if (ask === firstAsk) habit.learn(tool.contract, answer.is !== 'execute');
+    return answer;
+  }
+
+  /** Under a won claim: holds the lease, and ends exactly once in the ledger. */
+  async function hold(flight: Flight, record: StoredRecord, ask: Ask, body: Body): Promise<Result> {
+    const attempt = new Attempt(env, flight.claim as Claim, record);
+    flight.claim = undefined;
+    flight.attempt = attempt;
+    const unlisten = endWithCaller(attempt);
+    try {
+      const ended =
+        ask.for === 'verify'
+          ? await verifyFirst(env, attempt, ask.doubt, body)
+          : await execute(env, attempt, body);
+      return await settleAttempt(env, attempt, ended);
+    } finally {
+      unlisten?.();
+      attempt.rest();
+    }
+  }
+
+  /** A loop whose answer no equal call shares. */
+  function loopAlone(call: Call, body: Body, ask: Ask, known: Lost | undefined): Promise<Result> {
+    const flight = sharing.alone(call);
+    flight.result = loop(flight, body, ask, known);
+    return flight.result;
   }
 
   /** A call whose turn cannot be looked up is not run: it may be done. */
@@ -88,124 +182,36 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       if (!isSemelError(error)) throw error;
       return refused(call, undefined, error);
     }
-    const problem = problemOf(found);
-    return problem === undefined ? go(found) : refused(found, undefined, problem);
-  }
-
-  function enter(call: Call): Result | Promise<Result> {
-    const known = knownOf(call);
-    // A live value has to be fetched, which is work like any other.
-    if (known?.is === 'replay' && call.tool.onReplay === undefined) {
-      tell(call, known);
-      return known.kept === undefined ? replay(call, known.record) : replayKept(call, known.kept);
-    }
-    const shared = sharing.join(call);
-    if (shared !== undefined) return shared;
-    if (isLate(call, clock)) return track(calls, answerLate(call));
-    return sharing.lead(call, (led, flight) => track(calls, guarded(led, runIt, known, flight)));
-  }
-
-  /** What the call would be told, where that is known or cheaper to read than to ask for. */
-  function knownOf(call: Call): Lost | undefined {
-    const { contract } = call.tool;
-    const remembered = ledger.remembered(call);
-    if (remembered !== undefined || !habit.readsFirst(contract)) return remembered;
-    const seen = ledger.peek(call);
-    if (seen !== undefined) habit.learn(contract, true);
-    return seen;
-  }
-
-  async function guarded(call: Call, body: Body, known: Lost | undefined, flight?: Flight): Promise<Result> {
-    try {
-      return await loop(call, body, firstAsk, known, flight);
-    } catch (error) {
-      if (!isSemelError(error)) throw error;
-      if (mayRunWithoutClaim(env, call, error)) return await runWithoutClaim(env, call);
-      return refused(call, undefined, error);
-    } finally {
-      if (flight !== undefined) sharing.end(flight);
-    }
+    return go(found.with({ inTurn: undefined }));
   }
 
   async function answerLate(call: Call): Promise<Result> {
     try {
       const found = await findInTime(env, call);
       if (found === undefined) return refused(call, undefined, tooLate(call));
-      return await loop(found.call, found.body, found.ask, undefined, undefined);
+      return await loopAlone(found.call, found.body, found.ask, undefined);
     } catch (error) {
       if (!isSemelError(error)) throw error;
       return refused(call, undefined, error);
     }
   }
 
-  async function loop(
-    call: Call,
-    body: Body,
-    first: Ask,
-    known: Lost | undefined,
-    flight: Flight | undefined,
-  ): Promise<Result> {
-    let ask = first;
-    for (let answer: Won | Lost | undefined = known; ; answer = undefined) {
-      if (answer === undefined) {
-        answer = await claim(call, ask);
-        if (ask === firstAsk) habit.learn(call.tool.contract, answer.is !== 'execute');
-      }
-      if (answer.is === 'execute') return hold(call, answer, ask, body, flight);
-      tell(call, answer);
-      let next: Waited;
-      switch (answer.is) {
-        case 'replay':
-          return replay(call, answer.record);
-        case 'conflict':
-          return refused(call, answer.record, conflict(call, answer.record));
-        case 'gone':
-          return refused(call, undefined, gone(call));
-        case 'foreign':
-          next = await beside(call, answer, body);
-          break;
-        case 'busy':
-          next = await wait(env, call, answer.record, sharing.insideOf(call));
-          break;
-        case 'in doubt':
-          next = { doubt: answer.record, tried: ask.tried };
-      }
-      if ('result' in next) return next.result;
-      if ('ask' in next) ask = next.ask;
-      else {
-        const { doubt } = next;
-        // A worker that was faster has died since: what this call tried before was tried on another attempt.
-        const tried = next.tried ?? (doubt.lapsed ? [] : ask.tried);
-        const way = waysOut(call, doubt).find((each) => !tried.includes(each));
-        if (way === undefined) return inDoubt(call, doubt);
-        const { generation } = doubt;
-        ask = {
-          for: way,
-          generation,
-          rerunWithinMs: rerunWithin(call, doubt),
-          tried: [...tried, way],
-          doubt,
-        };
-      }
-    }
-  }
-
-  /** Under a won claim: holds the lease, and ends exactly once in the ledger. */
-  async function hold(call: Call, won: Won, ask: Ask, body: Body, flight?: Flight): Promise<Result> {
-    const attempt = new Attempt(env, call, won);
-    attempts.add(attempt);
-    if (flight !== undefined) flight.attempt = attempt;
-    const unlisten = endWithCaller(attempt);
+  async function observed(call: Call, problem: SemelError | undefined): Promise<Result> {
+    if (problem === undefined && isLate(call, clock)) return observeLate(env, call);
+    const flight = sharing.alone(call);
+    flights.add(flight);
     try {
-      const ended =
-        ask.for === 'verify'
-          ? await verifyFirst(env, attempt, ask.doubt, body)
-          : await execute(env, attempt, body);
-      return await settleAttempt(env, attempt, ended);
+      return await observe(
+        {
+          env,
+          claim: () => claim(flight, firstAsk),
+          hold: (record, body) => hold(flight, record, firstAsk, body),
+        },
+        call,
+        problem,
+      );
     } finally {
-      unlisten?.();
-      attempt.rest();
-      attempts.delete(attempt);
+      flights.delete(flight);
     }
   }
 
@@ -233,28 +239,39 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return sharing.isInside(call) ? reentrant(call) : undefined;
   }
 
-  return {
+  const pipeline: Pipeline = {
     run,
     closing: closing.signal,
     async runWith(call, body) {
       const problem = problemOf(call);
       if (problem !== undefined) return refused(call, undefined, problem);
-      const go = (found: Call) =>
-        isLate(found, clock) ? answerLate(found) : guarded(found, body, knownOf(found));
       const placing = inOriginalTurn(env, call);
-      return track(calls, placing === undefined ? go(call) : placed(call, placing, go));
+      if (placing !== undefined)
+        return track(
+          wrapped,
+          placed(call, placing, (found) => pipeline.runWith(found, body)),
+        );
+      if (isLate(call, clock)) return track(wrapped, answerLate(call));
+      return loopAlone(call, body, firstAsk, knownOf(call));
     },
     async close(graceMs) {
       isClosing = true;
       const finished = new AbortController();
-      void none(calls).then(() => finished.abort());
+      void ended().then(() => finished.abort());
       await pause(clock, graceMs, [finished.signal]);
       closing.abort(interrupted());
-      for (const attempt of attempts) attempt.end(interrupted());
-      await none(calls);
+      for (const flight of flights) flight.close(interrupted());
+      await ended();
       await none(settling);
     },
   };
+  return pipeline;
+
+  /** Resolves when nothing runs or waits any more, also of what joined meanwhile. */
+  async function ended(): Promise<void> {
+    while (flights.size + wrapped.size > 0)
+      await Promise.allSettled([...wrapped, ...Array.from(flights, ({ result }) => result)]);
+  }
 }
 
 /** Keeps the work in the set until it has ended. */

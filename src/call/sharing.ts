@@ -10,36 +10,58 @@ import { keyMap } from '../core/key-map.ts';
 import { isRepeatable } from '../core/words.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
+import type { Claim } from './claim.ts';
 import { type Result, refused } from './receipt.ts';
 import { inFlight, leftBehind, waitsInTurn } from './refusals.ts';
 
 /** One execution of this process, and all who share it. */
 export class Flight {
   readonly leader: Call;
+  /** The leader's call as it is executed: it gives up only when every caller has. */
+  readonly call: Call;
   /** The execution from whose run the call was made. */
   readonly outer: Flight | undefined;
   /** Aborts when the last caller has left; there is none where the leader cannot leave. */
   readonly left: AbortController | undefined;
   /** Given in the step that makes the flight: nobody can join before. */
   result: Promise<Result> | undefined;
+  /** While the store is asked for it. */
+  claim: Claim | undefined;
   attempt: Attempt | undefined;
   callers = 1;
   isOver = false;
   /** The flights that calls from inside this one share, and wait for. */
   waitsFor: Set<Flight> | undefined;
 
-  constructor(leader: Call, outer: Flight | undefined) {
+  /** `isShared`: others may join. */
+  constructor(leader: Call, outer: Flight | undefined, isShared: boolean) {
+    const { signal } = leader;
     this.leader = leader;
     this.outer = outer;
-    this.left = leader.signal === undefined ? undefined : new AbortController();
+    this.left = signal === undefined || !isShared ? undefined : new AbortController();
+    this.call = this.left === undefined ? leader : leader.with({ signal: this.left.signal });
+    this.result = undefined;
+    this.claim = undefined;
+    this.attempt = undefined;
+    this.waitsFor = undefined;
+  }
+
+  /** This process closes: ends it by what is known of it. */
+  close(reason: Error): void {
+    this.claim?.close();
+    this.attempt?.end(reason);
   }
 }
 
 export interface Sharing {
   /** Shares the flight of an equal call; undefined: there is none, or the caller does not want to wait. */
   join(call: Call): Promise<Result> | undefined;
-  /** Starts one. What is started gives up only when every caller has, and says when it is over. */
-  lead(call: Call, start: (call: Call, flight: Flight) => Promise<Result>): Promise<Result>;
+  /** A flight of this call that equal ones may join. */
+  lead(call: Call): Flight;
+  /** A flight of its own, for a call that is answered or executed in another way than its equals. */
+  alone(call: Call): Flight;
+  /** The code of a flight runs in its context, so that calls from inside are known. */
+  readonly inside: AsyncLocalStorage<Flight | undefined>;
   end(flight: Flight): void;
   /** The code that runs now was started by an execution of this key that is not over yet. */
   isInside(call: Call): boolean;
@@ -81,15 +103,14 @@ export function createSharing(clock: Clock): Sharing {
         })
         .then((result) => shared(flight, call, result));
     },
-    lead(call, start) {
-      const { namespace, key } = call;
-      const flight = new Flight(call, inside.getStore());
-      const led = flight.left === undefined ? call : call.with({ signal: flight.left.signal });
+    lead(call) {
+      const flight = new Flight(call, inside.getStore(), true);
       // A caller's own key with other args has a flight of its own, which ends in a conflict.
-      if (flights.get(namespace, key) === undefined) flights.set(namespace, key, flight);
-      flight.result = inside.run(flight, start, led, flight);
-      return untilGivenUp(call, flight);
+      if (flights.get(call.namespace, call.key) === undefined) flights.set(call.namespace, call.key, flight);
+      return flight;
     },
+    alone: (call) => new Flight(call, inside.getStore(), false),
+    inside,
     end(flight) {
       const { namespace, key } = flight.leader;
       flight.isOver = true;
@@ -131,7 +152,7 @@ function mayShare({ leader, attempt, left }: Flight, call: Call): boolean {
  * A caller who gives up is answered at once where the execution goes on without them; so is one who shares it, at the
  * latest when its own contract says.
  */
-function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise<Result> {
+export function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise<Result> {
   const { signal } = call;
   const { waitMs } = call.tool.contract;
   const patience = clock !== undefined && Number.isFinite(waitMs) ? { clock, waitMs } : undefined;

@@ -27,9 +27,8 @@ import type {
 import { type Answer, answerFor, type Lost } from './answer.ts';
 import { createAudit } from './audit.ts';
 import { type CacheLimits, createCache, type Kept, type Wanted } from './cache.ts';
-import { createDeadline } from './deadline.ts';
 import { createEvents, type EventHub } from './events.ts';
-import { type Asker, createPatience } from './patience.ts';
+import { type Asker, call, createDesk, Question, same } from './question.ts';
 
 export interface LedgerOptions {
   readonly store: Store;
@@ -46,6 +45,11 @@ export type Asked = Pick<
 
 /** Who asks, for the audit of a replay. */
 export type Caller = Readonly<Record<string, unknown>>;
+
+interface Heard<Request> {
+  readonly request: Request;
+  readonly askedAt: number;
+}
 
 export interface Ledger {
   readonly events: EventHub;
@@ -85,9 +89,8 @@ export interface Ledger {
 
 export function createLedger({ store, clock, random, cache: cacheLimits }: LedgerOptions): Ledger {
   const events = createEvents();
-  const { ask, askLong, askUnlessDown } = createPatience(clock, random, events);
+  const desk = createDesk(clock, random, events);
   const audit = createAudit(store, clock);
-  const deadline = createDeadline(clock);
   const cache = createCache(cacheLimits);
   const marking = new Set<Promise<unknown>>();
 
@@ -106,20 +109,17 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       return loss && lost(asking, loss.record, askedAt);
     },
 
-    async claim(request, asker) {
-      const askedAt = clock.mono();
-      const answer = await askUnlessDown(() => store.claim(request), asker);
-      if (!answer.won) return lost(request, answer.record, askedAt);
-      const { record, takeover } = answer;
-      if (events.isHeard('claimed')) events.emit('claimed', { ...about(record), attempt: record.attempts });
-      if (takeover) {
-        events.emit('takeover', { ...about(record), from: record.doubtSince === null ? 'lapsed' : 'doubt' });
+    claim(request, asker) {
+      try {
+        desk.refuseIfDown();
+      } catch (error) {
+        return Promise.reject(error);
       }
-      if (record.dispatched && events.isHeard('dispatched')) events.emit('dispatched', about(record));
-      return { is: 'execute', record };
+      return new Question(desk, store, 'claim', request, heardClaim, asker).ask();
     },
     async firstUnder(request) {
-      const { won, record } = await askUnlessDown(() => store.claim(request));
+      desk.refuseIfDown();
+      const { won, record } = await new Question(desk, store, 'claim', request, same<ClaimAnswer>).ask();
       if (won) mark(request, record);
       return record ?? request;
     },
@@ -133,28 +133,10 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       kept.countFrom(audit.note(noteOf(record, 'replayed', detail)), asker, drift);
     },
 
-    renew: (request) => ask(() => store.renew(request)),
-    async dispatch(request) {
-      return crossing(await ask(() => store.dispatch(request)));
-    },
-    async clear(request) {
-      return crossing(await ask(() => store.clear(request)));
-    },
-    async settle(request) {
-      const askedAt = clock.mono();
-      const answer = await ask(() => store.settle(request));
-      const { record, noted, settled, fenced } = answer;
-      if (record !== undefined) {
-        if (settled) cache.put(record, askedAt);
-        if (settled && !fenced) announce(record, isOldDoubt(request));
-      }
-      if (noted === 'fenced' || noted === 'lateNews') {
-        events.emit(noted, { ...aboutRequest(request), outcome: request.outcome });
-      } else if (noted === 'duplicate' || noted === 'contradiction') {
-        events.emit(noted, aboutRequest(request));
-      }
-      return answer;
-    },
+    renew: (request) => new Question(desk, store, 'renew', request, same<RenewAnswer>).ask(),
+    dispatch: (request) => new Question(desk, store, 'dispatch', request, heardCrossing).ask(),
+    clear: (request) => new Question(desk, store, 'clear', request, heardCrossing).ask(),
+    settle: (request) => new Question(desk, store, 'settle', request, heardSettle).ask(),
     async goesOn(held) {
       const still = { outcome: 'unknown', result: null, error: null, keyed: false, found: false } as const;
       const { record } = await ask(() => store.settle({ ...held, ...still, late: true }));
@@ -192,11 +174,49 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     async close() {
       await Promise.allSettled(marking);
       // A store that hangs does not keep a program from ending.
-      await new Promise<void>((resolve, reject) => {
-        deadline.within(() => audit.flush().then(() => store.close()), resolve, reject);
-      });
+      const problem = await ask(() => flushAndClose().catch((error: unknown) => ({ error })));
+      if (problem !== undefined) throw problem.error;
     },
   };
+
+  async function flushAndClose(): Promise<undefined> {
+    await audit.flush();
+    await store.close();
+  }
+
+  /** About one record: answered within seconds, or STORE_UNAVAILABLE. */
+  function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+    return new Question(desk, call, 'by', question, same<Answer>).ask();
+  }
+
+  /** About many records, or before the store is ready: takes as long as it takes. */
+  function askLong<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+    return new Question(desk, call, 'by', question, same<Answer>, undefined, false).ask();
+  }
+
+  function heardClaim(answer: ClaimAnswer, { request, askedAt }: Heard<ClaimRequest>): Answer {
+    if (!answer.won) return lost(request, answer.record, askedAt);
+    const { record, takeover } = answer;
+    if (events.isHeard('claimed')) events.emit('claimed', { ...about(record), attempt: record.attempts });
+    if (takeover)
+      events.emit('takeover', { ...about(record), from: record.doubtSince === null ? 'lapsed' : 'doubt' });
+    if (record.dispatched && events.isHeard('dispatched')) events.emit('dispatched', about(record));
+    return { is: 'execute', record };
+  }
+
+  function heardSettle(answer: SettleAnswer, { request, askedAt }: Heard<SettleRequest>): SettleAnswer {
+    const { record, noted, settled, fenced } = answer;
+    if (record !== undefined && settled) {
+      cache.put(record, askedAt);
+      if (!fenced) announce(record, isOldDoubt(request));
+    }
+    if (noted === 'fenced' || noted === 'lateNews') {
+      events.emit(noted, { ...aboutRequest(request), outcome: request.outcome });
+    } else if (noted === 'duplicate' || noted === 'contradiction') {
+      events.emit(noted, aboutRequest(request));
+    }
+    return answer;
+  }
 
   /** What is asked of the store next goes out together with this, or after it. */
   function mark({ namespace, token }: ClaimRequest, { key, fence, generation }: StoredRecord): void {
@@ -251,7 +271,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     }
   }
 
-  function crossing(answer: CrossAnswer): CrossAnswer {
+  function heardCrossing(answer: CrossAnswer): CrossAnswer {
     if (answer.ok && answer.record.dispatched && events.isHeard('dispatched'))
       events.emit('dispatched', about(answer.record));
     return answer;

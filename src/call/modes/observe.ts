@@ -2,9 +2,10 @@
 
 import { legible } from '../../core/classify.ts';
 import type { SemelError } from '../../core/errors.ts';
+import type { Answer } from '../../ledger/index.ts';
+import type { StoredRecord } from '../../store/store.ts';
 import type { Attempt } from '../attempt.ts';
 import type { Call } from '../call.ts';
-import { type Claims, firstAsk, type Won } from '../claim.ts';
 import type { Env } from '../env.ts';
 import type { Result } from '../receipt.ts';
 import { tooLate } from '../refusals.ts';
@@ -13,9 +14,9 @@ import { bare, type Outside, runUnguarded } from './without-claim.ts';
 
 export interface Observing {
   readonly env: Env;
-  readonly claim: Claims['claim'];
+  readonly claim: () => Promise<Answer>;
   /** Holds the attempt while the body runs, and settles it. */
-  readonly hold: (call: Call, won: Won, body: Body) => Promise<Result>;
+  readonly hold: (record: StoredRecord, body: Body) => Promise<Result>;
 }
 
 /** `problem` is why the call would have been refused before anything was claimed. */
@@ -25,9 +26,9 @@ export async function observe(
   problem: SemelError | undefined,
 ): Promise<Result> {
   if (problem !== undefined) return runUnguarded(env, call, { observed: `refuse: ${problem.code}` });
-  const answer = await claim(call, firstAsk).catch(() => undefined);
+  const answer = await claim().catch(() => undefined);
   if (answer === undefined) return runUnguarded(env, call, { observed: 'refuse: STORE_UNAVAILABLE' });
-  if (answer.is === 'execute') return recorded(call, (body) => hold(call, answer, body));
+  if (answer.is === 'execute') return recorded(call, (body) => hold(answer.record, body));
   if (answer.is !== 'gone') env.ledger.observe(answer.record, answer.is);
   return runUnguarded(env, call, { observed: answer.is });
 }

@@ -5,7 +5,7 @@ import { SemelError } from '../../core/errors.ts';
 import { isLazy } from '../../core/plain.ts';
 import { AlreadyLanded, Rejected } from '../../core/signals.ts';
 import { isRepeatable } from '../../core/words.ts';
-import { pause } from '../../ledger/index.ts';
+import { Alarm, pause, type Timers } from '../../ledger/index.ts';
 import type { Call, Tool } from '../call.ts';
 import { contextFor } from '../context.ts';
 import type { Env } from '../env.ts';
@@ -15,7 +15,6 @@ import type { Requests } from '../requests.ts';
 import { backoffMs, classifiedBy, isLate, type Line, lazyRun, reachLine } from '../run-tool.ts';
 import { messageOf } from '../settle.ts';
 import { Stop } from '../stop.ts';
-import type { Timers } from '../timers.ts';
 
 /** How a run without a claim reaches the outside. */
 export interface Outside {
@@ -56,8 +55,9 @@ export async function runRepeatable(
 }
 
 /** The store is away, and the class allows to go on without it. */
-export function mayRunWithoutClaim(env: Env, { tool }: Call, { code }: SemelError): boolean {
-  const mayGoOn = !env.closing.aborted && env.mayRunUnguarded && isRepeatable(tool.contract.effect);
+export function mayRunWithoutClaim(env: Env, { tool, asksOnly }: Call, { code }: SemelError): boolean {
+  const mayGoOn =
+    !env.closing.aborted && env.mayRunUnguarded && isRepeatable(tool.contract.effect) && !asksOnly;
   return code === 'STORE_UNAVAILABLE' && mayGoOn;
 }
 
@@ -117,12 +117,12 @@ function hadLanded(error: unknown): unknown {
 async function timed({ tool }: Call, { run, stop, requests }: BareRun, timers: Timers): Promise<unknown> {
   const { timeoutMs } = tool.contract;
   const { promise: over, reject } = Promise.withResolvers<never>();
-  const end = () => {
+  const alarm = new Alarm(() => {
     const reason = timedOut(tool.contract);
     stop.ask(reason);
     reject(reason);
-  };
-  const timer = Number.isFinite(timeoutMs) ? timers.start(timeoutMs, end) : undefined;
+  });
+  if (Number.isFinite(timeoutMs)) timers.start(timeoutMs, alarm);
   try {
     const value = await Promise.race([run(), over]);
     // Without a record too: nobody may be told that it is done. What a read returns is its caller's to run.
@@ -133,7 +133,7 @@ async function timed({ tool }: Call, { run, stop, requests }: BareRun, timers: T
     void requests.close();
     throw error;
   } finally {
-    timer?.stop();
+    alarm.stopTimer();
   }
 }
 

@@ -3,7 +3,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
 import type { Clock } from '../core/clock.ts';
-import { createDeadline } from './deadline.ts';
+import { systemRandom } from '../core/clock.ts';
+import { createEvents } from './events.ts';
+import { call, createDesk, Question, same } from './question.ts';
 
 /** Time passes where the test says so; timers that are due then fire together, as after a stop. */
 function stoppableClock() {
@@ -30,7 +32,8 @@ function stoppableClock() {
 }
 
 function asked<Answer>(clock: Clock, answer: Promise<Answer>): Promise<Answer> {
-  return new Promise((resolve, reject) => createDeadline(clock).within(() => answer, resolve, reject));
+  const desk = createDesk(clock, systemRandom, createEvents());
+  return new Question(desk, call, 'by', () => answer, same<Answer>).ask();
 }
 
 test('an answer that never comes is given up after 15 seconds', async () => {
@@ -63,13 +66,6 @@ test('the timer that all callers share runs in the context of none', () => {
   const armedIn: (string | undefined)[] = [];
   const { clock } = stoppableClock();
   const watched: Clock = { ...clock, setTimeout: () => void armedIn.push(context.getStore()) };
-  const deadline = createDeadline(watched);
-  context.run('the first caller', () => {
-    deadline.within(
-      () => new Promise(() => undefined),
-      () => undefined,
-      () => undefined,
-    );
-  });
+  context.run('the first caller', () => void asked(watched, new Promise(() => undefined)));
   expect(armedIn).toEqual([undefined]);
 });
