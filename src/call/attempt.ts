@@ -4,7 +4,7 @@
 import { decodeResult, encodeResult } from '../core/codec.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Provider } from '../core/provider.ts';
-import { Timed } from '../ledger/index.ts';
+import type { Timed, TimerList } from '../ledger/index.ts';
 import type { Held, Refusal, RenewAnswer, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
@@ -30,7 +30,11 @@ interface Prepared {
   readonly text: string | null;
 }
 
-export class Attempt extends Timed implements ContextSource, Lease {
+export class Attempt implements ContextSource, Lease, Timed {
+  dueAt = 0;
+  before: Timed | undefined = undefined;
+  after: Timed | undefined = undefined;
+  list: TimerList | undefined = undefined;
   readonly call: Call;
   readonly held: Held;
   /** The record as this attempt last saw it. */
@@ -49,7 +53,6 @@ export class Attempt extends Timed implements ContextSource, Lease {
   #isOpen = false;
 
   constructor(env: Env, { call, token, askedAt }: Claim, record: StoredRecord) {
-    super();
     const { timeoutMs } = call.tool.contract;
     this.#env = env;
     this.call = call;
@@ -222,7 +225,7 @@ export class Attempt extends Timed implements ContextSource, Lease {
   /** No more heartbeats: the attempt is over. */
   rest(): void {
     this.#heartbeat.stop();
-    this.stopTimer();
+    this.list?.remove(this);
   }
 
   get leaseMs(): number {

@@ -31,25 +31,52 @@ export interface ContextSource extends RequestSource {
   note(remoteRef: string): void;
 }
 
-/** One per try: requests of a later try get the same keys again, in the same order. A plain object: effects spread it. */
+/** One per try: requests of a later try get the same keys again, in the same order. */
 export function contextFor(source: ContextSource): { ctx: AttemptContext; requests: Requests } {
   const requests = new Requests(source);
-  const ctx: AttemptContext = {
-    get key() {
-      return requests.keyFor();
+  return { ctx: new Context(source, requests) as unknown as AttemptContext, requests };
+}
+
+const from = Symbol('source');
+const by = Symbol('requests');
+
+/** All of it lies in the object itself: effects spread it. What is rarely wanted is made when it is read. */
+class Context {
+  readonly keyFor: AttemptContext['keyFor'];
+  readonly fetch: AttemptContext['fetch'];
+  readonly fence: number;
+  readonly attempt: number;
+  readonly dispatch: AttemptContext['dispatch'];
+  readonly note: AttemptContext['note'];
+  declare readonly [from]: ContextSource;
+  declare readonly [by]: Requests;
+
+  constructor(source: ContextSource, requests: Requests) {
+    this.keyFor = (part) => requests.keyFor(part);
+    this.fetch = (input, init) => requests.fetch(input, init);
+    this.fence = source.fence;
+    this.attempt = source.attempt;
+    this.dispatch = () => requests.dispatch();
+    this.note = (remoteRef) => source.note(remoteRef);
+    Object.defineProperty(this, from, { value: source });
+    Object.defineProperty(this, by, { value: requests });
+    // The same getters for all: with some of its own, each context would be a dictionary, which costs four times as much.
+    Object.defineProperty(this, 'key', key);
+    Object.defineProperty(this, 'signal', signal);
+    Object.defineProperty(this, 'prepared', prepared);
+  }
+}
+
+const key = lazily(({ [by]: requests }) => requests.keyFor());
+const signal = lazily(({ [from]: source }) => source.stop.signal);
+const prepared = lazily(({ [from]: source }) => source.prepared);
+
+function lazily(read: (context: Context) => unknown): PropertyDescriptor & ThisType<Context> {
+  return {
+    get() {
+      return read(this);
     },
-    keyFor: (part) => requests.keyFor(part),
-    fetch: (input, init) => requests.fetch(input, init),
-    fence: source.fence,
-    attempt: source.attempt,
-    get signal() {
-      return source.stop.signal;
-    },
-    dispatch: () => requests.dispatch(),
-    note: (remoteRef) => source.note(remoteRef),
-    get prepared() {
-      return source.prepared;
-    },
+    enumerable: true,
+    configurable: true,
   };
-  return { ctx, requests };
 }

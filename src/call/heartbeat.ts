@@ -2,7 +2,7 @@
 // clock, so it never believes in more than the store granted.
 
 import type { Clock } from '../core/clock.ts';
-import { Timed, type Timers } from '../ledger/index.ts';
+import type { Timed, TimerList, Timers } from '../ledger/index.ts';
 import type { RenewAnswer } from '../store/store.ts';
 
 export interface Lease {
@@ -12,7 +12,11 @@ export interface Lease {
   onLeaseLost(): void;
 }
 
-export class Heartbeat extends Timed {
+export class Heartbeat implements Timed {
+  dueAt = 0;
+  before: Timed | undefined = undefined;
+  after: Timed | undefined = undefined;
+  list: TimerList | undefined = undefined;
   readonly #clock: Clock;
   readonly #timers: Timers;
   readonly #lease: Lease;
@@ -21,7 +25,6 @@ export class Heartbeat extends Timed {
 
   /** `askedAt`: when the claim was asked for. */
   constructor(clock: Clock, timers: Timers, lease: Lease, askedAt: number) {
-    super();
     this.#clock = clock;
     this.#timers = timers;
     this.#lease = lease;
@@ -48,7 +51,7 @@ export class Heartbeat extends Timed {
 
   stop(): void {
     this.#isStopped = true;
-    this.stopTimer();
+    this.list?.remove(this);
   }
 
   due(): void {

@@ -33,10 +33,13 @@ export interface Body {
   readonly isElsewhere?: true;
 }
 
-export async function runTool({ clock, random }: Env, attempt: Attempt): Promise<Try> {
+export function runTool(env: Env, attempt: Attempt): Promise<Try> {
+  return attempt.call.tool.contract.retry.tries > 1 ? runSeveralTimes(env, attempt) : runOnce(attempt);
+}
+
+async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promise<Try> {
   const { retry } = attempt.call.tool.contract;
   let last = await runOnce(attempt);
-  if (retry.tries <= 1) return last;
   const tries = [last];
   for (;;) {
     const joined = joinTries(tries);

@@ -36,7 +36,13 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
   const { call } = attempt;
   const request = settleRequest(env, attempt, ended);
   warnOfOmitted(env, call, request);
-  const answer = await settleSurely(env, request);
+  let answer: SettleAnswer | undefined;
+  try {
+    answer = await env.ledger.settle(request);
+  } catch {
+    // The ledger's patience is over: it goes on in the background for as long as the process lives.
+    env.inBackground(settleLater(env, request));
+  }
   const executed = verified === undefined && ending.outcome !== 'released';
   const more: Partial<Receipt> = {
     executed,
@@ -51,20 +57,25 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
 
   if (answer === undefined) return unrecorded(attempt, { ending, thrown }, more);
   const record = ofSameGeneration(answer.record, attempt);
-  // Where the record's value is not this call's own doing, nothing was done by it.
-  const others = { ...more, replayed: !executed };
   if (ending.outcome === 'succeeded') {
     if (answer.fenced && record?.status === 'succeeded' && !answer.settled && hasValue(call, record))
-      return replay(call, record, others);
+      return replay(call, record, ofAnother(more));
     // Whoever else holds the key now, this attempt tells of itself: replays give its value only if the record took it.
     const settledAt = (answer.settled && record?.settledAt) || null;
     const own = answer.fenced ? { ...attempt.record, settledAt } : (record ?? attempt.record);
-    return { ok: true, value: ending.value, receipt: receiptOf(call, own, landedReceipt(request, more)) };
+    const { result } = request;
+    const kept = { remoteRef: result?.remoteRef ?? undefined, omitted: result?.omitted ?? undefined };
+    return { ok: true, value: ending.value, receipt: receiptOf(call, own, { ...more, ...kept }) };
   }
-  if (record?.status === 'succeeded') return replay(call, record, others);
+  if (record?.status === 'succeeded') return replay(call, record, ofAnother(more));
   if (answer.fenced || record === undefined)
     return refused(call, record ?? attempt.record, takenOver(call, thrown), more);
   return fromRecord(call, record, { ending, thrown }, more);
+}
+
+/** Where the record's value is not this call's own doing, nothing was done by it. */
+function ofAnother(more: Partial<Receipt>): Partial<Receipt> {
+  return { ...more, replayed: more.executed !== true };
 }
 
 /** Where the ledger has no value to give, whoever has one of their own keeps it. */
@@ -171,14 +182,6 @@ export function resultOf(
   return { text: null, omitted: encoded.detail, remoteRef: reference };
 }
 
-function landedReceipt({ result }: SettleRequest, more: Partial<Receipt>): Partial<Receipt> {
-  return {
-    ...more,
-    remoteRef: result?.remoteRef ?? undefined,
-    omitted: result?.omitted ?? undefined,
-  };
-}
-
 /** Null where nothing was thrown: then the record keeps the error that it has. */
 function errorOf(outcome: 'failed' | 'released' | 'unknown', thrown: unknown): RecordError | null {
   if (thrown === undefined) return null;
@@ -225,16 +228,6 @@ function textOf(thrown: unknown): string {
     (part) => typeof part === 'string' || typeof part === 'number',
   );
   return parts.length === 0 ? 'an object was thrown that has no message' : parts.join(': ');
-}
-
-/** Tries as long as the ledger has patience; then goes on in the background for as long as the process lives. */
-async function settleSurely(env: Env, request: SettleRequest): Promise<SettleAnswer | undefined> {
-  try {
-    return await env.ledger.settle(request);
-  } catch {
-    env.inBackground(settleLater(env, request));
-    return undefined;
-  }
 }
 
 /** As long as the process lives; a last time when it closes. */

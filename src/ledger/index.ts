@@ -6,4 +6,4 @@ export { type EventHub, type EventName, eventNames, type SemelEvents } from './e
 export { type Caller, createLedger, type Ledger, type LedgerOptions } from './ledger.ts';
 export { pause } from './pause.ts';
 export type { Asker } from './question.ts';
-export { Alarm, createTimers, Timed, type Timers } from './timers.ts';
+export { Alarm, createTimers, type Timed, type TimerList, type Timers } from './timers.ts';

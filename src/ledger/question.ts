@@ -7,7 +7,7 @@ import { isSemelError, SemelError } from '../core/errors.ts';
 import { createCircuit } from './circuit.ts';
 import type { EventHub } from './events.ts';
 import { pause } from './pause.ts';
-import { Timed, TimerList } from './timers.ts';
+import { type Timed, TimerList } from './timers.ts';
 
 /** A store can take long to answer; its asker may have left by then, and what the store did must not be lost. */
 export interface Asker<Answer> {
@@ -75,7 +75,11 @@ type Hear<Request, Answer, Heard> = (
  * One question, `store[method](request)`, with its deadline, its repetitions and an asker who may leave: one object and
  * one promise for all of that, since every call asks twice. `hear` turns the answer into what the promise gives.
  */
-export class Question<Method extends string, Request, Answer, Heard> extends Timed {
+export class Question<Method extends string, Request, Answer, Heard> implements Timed {
+  dueAt = 0;
+  before: Timed | undefined = undefined;
+  after: Timed | undefined = undefined;
+  list: TimerList | undefined = undefined;
   readonly request: Request;
   readonly askedAt: number;
   readonly #desk: Desk;
@@ -98,7 +102,6 @@ export class Question<Method extends string, Request, Answer, Heard> extends Tim
     asker?: Asker<Answer>,
     isBounded = true,
   ) {
-    super();
     this.#desk = desk;
     this.#store = store;
     this.#method = method;
@@ -139,7 +142,7 @@ export class Question<Method extends string, Request, Answer, Heard> extends Tim
   #answered(answer: Answer): void {
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
-    this.stopTimer();
+    this.list?.remove(this);
     this.#desk.up();
     if (this.#hasLeft) this.#asker?.answeredLate(answer);
     else {
@@ -154,7 +157,7 @@ export class Question<Method extends string, Request, Answer, Heard> extends Tim
   #threw(thrown: unknown): void {
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
-    this.stopTimer();
+    this.list?.remove(this);
     const { clock, random, down, gaveUp } = this.#desk;
     const error = asStoreError(thrown);
     // What is wrong with one record says nothing of the store.

@@ -10,26 +10,24 @@ export interface Timers {
 }
 
 /** Something that has a time limit; it is its own link in the list of its length. */
-export abstract class Timed {
+export interface Timed {
+  dueAt: number;
+  before: Timed | undefined;
+  after: Timed | undefined;
+  list: TimerList | undefined;
+  /** Its time is over. */
+  due(): void;
+}
+
+/** One that calls a function. */
+export class Alarm implements Timed {
   dueAt = 0;
   before: Timed | undefined = undefined;
   after: Timed | undefined = undefined;
   list: TimerList | undefined = undefined;
-
-  /** Its time is over. */
-  abstract due(): void;
-
-  stopTimer(): void {
-    this.list?.remove(this);
-  }
-}
-
-/** One that calls a function. */
-export class Alarm extends Timed {
   readonly due: () => void;
 
   constructor(due: () => void) {
-    super();
     this.due = due;
   }
 }

@@ -1,7 +1,7 @@
 // The public object: tools, one-liners, identity, and the ledger's doors.
 
 import { hostname } from 'node:os';
-import { type AttemptContext, type Call, createPipeline, type Result } from '../call/index.ts';
+import { type AttemptContext, type Call, createPipeline } from '../call/index.ts';
 import { systemClock, systemRandom } from '../core/clock.ts';
 import type { ContractDefaults, IfBusy } from '../core/contract.ts';
 import type { Duration } from '../core/duration.ts';
@@ -42,13 +42,7 @@ import { createRecords, type Doubts, type Records } from './records.ts';
 import { otherRoots, rootsIn, sharedWarning } from './roots.ts';
 import { storeOf } from './store-of.ts';
 import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
-import {
-  type AnyDefinition,
-  createToolbox,
-  type KnownTool,
-  type OneLinerOptions,
-  valueFrom,
-} from './toolbox.ts';
+import { type AnyDefinition, createToolbox, type KnownTool, type OneLinerOptions } from './toolbox.ts';
 
 export interface Semel extends AsyncDisposable {
   readonly namespace: string;
@@ -218,7 +212,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     return found;
   }
 
-  const toolbox = createToolbox({ defaults, warnOnce, call, rebuild });
+  const toolbox = createToolbox({ defaults, warnOnce, prepare, run: pipeline.run, rebuild });
 
   function rebuild(definition: AnyDefinition, change: Rebuilding): Sibling {
     const other = createSemel({
@@ -232,19 +226,16 @@ export function createSemel(options: SemelOptions = {}): Semel {
     return { semel: other, tool: other.tool(same as ToolDefinition<unknown, unknown>) };
   }
 
-  /** A promise only where something has to be waited for. */
-  function call(
+  /** The call that the pipeline can run; a promise only where the schema or the store has to be waited for. */
+  function prepare(
     { tool, schema }: KnownTool,
     args: unknown,
     callOptions: CallOptions,
-  ): Result | Promise<Result> {
-    const calling = calls.make(tool, schema, args, callOptions);
-    return calling instanceof Promise ? starting(calling).then(begun) : begun(calling);
-  }
-
-  function begun(made: Call): Result | Promise<Result> {
-    const opening = beforeUse(made);
-    return opening === undefined ? pipeline.run(made) : starting(opening).then(() => pipeline.run(made));
+  ): Call | Promise<Call> {
+    const made = calls.make(tool, schema, args, callOptions);
+    if (made instanceof Promise) return starting(made.then(beforeUse));
+    const ready = beforeUse(made);
+    return ready instanceof Promise ? starting(ready) : ready;
   }
 
   /** Closing lets calls finish, also those that have not got as far as the pipeline. */
@@ -256,7 +247,8 @@ export function createSemel(options: SemelOptions = {}): Semel {
   }
 
   /** A promise only at the first use. */
-  function beforeUse({ tool, args, identity }: Call): Promise<unknown> | undefined {
+  function beforeUse(call: Call): Call | Promise<Call> {
+    const { tool, args, identity } = call;
     const { contract } = tool;
     toolbox.warnOfIdentity(tool, args);
     if (identity.weak) {
@@ -264,8 +256,12 @@ export function createSemel(options: SemelOptions = {}): Semel {
         `${contract.name}: the turn was guessed; pass one to \`semel.within\` so that retries are recognised.`,
       );
     }
+    if (contract.effect === 'read' || opened !== undefined) return call;
     // What is wrong with the store is told by the call itself, as its own error.
-    return contract.effect !== 'read' && opened === undefined ? open().catch(() => undefined) : undefined;
+    return open().then(
+      () => call,
+      () => call,
+    );
   }
 
   function recordedTool(fn: Pick<ToolFunction<unknown, unknown>, 'contract'>): KnownTool {
@@ -304,14 +300,13 @@ export function createSemel(options: SemelOptions = {}): Semel {
         onceOptions as OnceOptions;
       const contract = { per, window, failureWindow, lease, timeout, ifBusy, via, share } as OneLinerOptions;
       const tool = toolbox.oneLiner(name, contract, effect as (ctx: AttemptContext<undefined>) => unknown);
-      return (await valueFrom(name, () => call({ tool, schema: undefined }, id, callOptions))) as never;
+      return (await toolbox.invoke({ tool, schema: undefined }, id, callOptions)) as never;
     },
     tool: toolbox.define as unknown as Semel['tool'],
     async begin(fn, args, callOptions = noOptions) {
       const { tool, schema } = recordedTool(fn);
       const made = await calls.make(tool, schema, args, callOptions);
-      await beforeUse(made);
-      return begin(pipeline, clock, made);
+      return begin(pipeline, clock, await beforeUse(made));
     },
     async keyOf(fn, args, callOptions = noOptions) {
       const { tool, schema } = recordedTool(fn);

@@ -4,7 +4,7 @@ import type { Clock, Random } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { looksLikeServer, postgresExample, readAddress, redisExample } from '../store/address.ts';
 import { memoryStore } from '../store/memory.ts';
-import type { Asking, ClaimRequest, Store } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import type { PostgresClient } from '../stores/postgres/index.ts';
 import type { RedisClient } from '../stores/redis/index.ts';
 import type { SqliteLike } from '../stores/sqlite/index.ts';
@@ -101,22 +101,16 @@ const sqlite = () => import('../stores/sqlite/index.ts');
 const postgres = () => import('../stores/postgres/index.ts');
 const redis = () => import('../stores/redis/index.ts');
 
-/** A store that is made on first use. */
+/** A store that is made on first use. From then on its methods are those of the store itself. */
 function later(make: () => Promise<Store>): Store {
   let made: Promise<Store> | undefined;
-  let present: Store | undefined;
   const store = () => {
-    made ??= make().then((store) => {
-      present = store;
-      return store;
-    });
+    made ??= make().then((present) => Object.assign(lazy, present));
     return made;
   };
-  return {
+  const lazy: Store = {
     open: async () => (await store()).open(),
-    claim: Object.assign(async (request: ClaimRequest) => (await store()).claim(request), {
-      glance: (asking: Asking) => present?.claim.glance?.(asking),
-    }),
+    claim: async (request) => (await store()).claim(request),
     renew: async (request) => (await store()).renew(request),
     dispatch: async (request) => (await store()).dispatch(request),
     clear: async (request) => (await store()).clear(request),
@@ -130,9 +124,10 @@ function later(make: () => Promise<Store>): Store {
     prune: async (limit) => (await store()).prune(limit),
     countExpired: async () => (await store()).countExpired(),
     close: async () => {
-      // What could not be made was told to whoever asked; here it would hide that error behind a second one.
-      await made?.catch(() => {});
+      // What could not be made was told to the caller that asked; here it would hide that error behind a second one.
+      const present = await made?.catch(() => undefined);
       await present?.close();
     },
   };
+  return lazy;
 }

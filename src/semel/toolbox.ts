@@ -1,6 +1,13 @@
 // The tools of one semel: definitions become functions, and one name stands for one contract.
 
-import { type AttemptContext, emptyReceipt, messageOf, type Result, type Tool } from '../call/index.ts';
+import {
+  type AttemptContext,
+  type Call,
+  emptyReceipt,
+  messageOf,
+  type Result,
+  type Tool,
+} from '../call/index.ts';
 import { codesOf, mayHaveArrived } from '../core/classify.ts';
 import {
   type ContractDefaults,
@@ -36,6 +43,8 @@ export interface KnownTool {
 
 export interface Toolbox {
   define(definition: AnyDefinition): ToolFunction<unknown, unknown>;
+  /** Makes one call. */
+  invoke(known: KnownTool, args: unknown, options: CallOptions): Promise<unknown>;
   /** A tool whose effect is another closure at each call. */
   oneLiner(name: string, options: OneLinerOptions, effect: (ctx: AttemptContext<undefined>) => unknown): Tool;
   /** By its name, or by one that it had before. Not one-liners: their effect is gone with its call. */
@@ -56,11 +65,13 @@ export type OneLinerOptions = Pick<
 export interface ToolboxSource {
   readonly defaults: ContractDefaults;
   readonly warnOnce: (message: string) => void;
-  readonly call: (known: KnownTool, args: unknown, options: CallOptions) => Result | Promise<Result>;
+  /** A promise only where something has to be waited for, here as in `run`. */
+  readonly prepare: (known: KnownTool, args: unknown, options: CallOptions) => Call | Promise<Call>;
+  readonly run: (call: Call) => Result | Promise<Result>;
   readonly rebuild: (definition: AnyDefinition, change: Rebuilding) => Sibling;
 }
 
-export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSource): Toolbox {
+export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: ToolboxSource): Toolbox {
   const shapes = new Map<string, string>();
   const tools = new Map<string, KnownTool>();
   const fields = new Map<string, Set<string>>();
@@ -192,7 +203,23 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
     return unseen ?? noFields;
   }
 
+  /** The value, or the error with its receipt. What a read threw passes as it is. */
+  function invoke(known: KnownTool, args: unknown, options: CallOptions = noOptions): Promise<unknown> {
+    const { name } = known.tool.contract;
+    let calling: Result | Promise<Result>;
+    try {
+      const call = prepare(known, args, options);
+      calling = paced(call instanceof Promise ? call.then(run) : run(call));
+    } catch (error) {
+      calling = paced(Promise.reject(error));
+    }
+    if (calling instanceof Promise) return valueLater(name, calling);
+    if (calling.ok) return Promise.resolve(calling.value);
+    return Promise.reject(withReceipt(calling.error, calling.receipt));
+  }
+
   return {
+    invoke,
     define(definition) {
       const traits = {
         hasVerify: definition?.verify !== undefined,
@@ -226,16 +253,11 @@ export function createToolbox({ defaults, warnOnce, call, rebuild }: ToolboxSour
       if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
       warnOfTerms(contract);
 
-      const guarded = (args: unknown, options: CallOptions = noOptions) => {
-        try {
-          return valueIn(contract.name, paced(call(known, args, options)));
-        } catch (error) {
-          return valueIn(contract.name, paced(Promise.reject(error)));
-        }
-      };
+      const guarded = invoke.bind(undefined, known);
       const attempt = async (args: unknown, options: CallOptions = noOptions): Promise<Result> => {
         try {
-          return told(await paced(call(known, args, options)));
+          const call = prepare(known, args, options);
+          return told(await paced(call instanceof Promise ? call.then(run) : run(call)));
         } catch (error) {
           const receipt = emptyReceipt(contract.name);
           return paced({
@@ -327,22 +349,6 @@ function paced(calling: Result | Promise<Result>): Result | Promise<Result> {
   // Refused before that turn, it would be a rejection that nobody handles, and end the process.
   if (calling instanceof Promise) calling.catch(() => undefined);
   return new Promise((resolve) => nextTurn(() => resolve(calling)));
-}
-
-/** The value, or the error with its receipt. What a read threw passes as it is. */
-export function valueFrom(name: string, call: () => Result | Promise<Result>): Promise<unknown> {
-  try {
-    return valueIn(name, paced(call()));
-  } catch (error) {
-    return valueIn(name, paced(Promise.reject(error)));
-  }
-}
-
-/** What is at hand is given without a further turn. */
-function valueIn(name: string, calling: Result | Promise<Result>): Promise<unknown> {
-  if (calling instanceof Promise) return valueLater(name, calling);
-  if (calling.ok) return Promise.resolve(calling.value);
-  return Promise.reject(withReceipt(calling.error, calling.receipt));
 }
 
 async function valueLater(name: string, calling: Promise<Result>): Promise<unknown> {

@@ -133,7 +133,7 @@ async function timed({ tool }: Call, { run, stop, requests }: BareRun, timers: T
     void requests.close();
     throw error;
   } finally {
-    alarm.stopTimer();
+    alarm.list?.remove(alarm);
   }
 }
 
