@@ -78,6 +78,7 @@ export class TimerList {
     if (timed.after === undefined) this.#last = timed.before;
     else timed.after.before = timed.before;
     timed.list = undefined;
+    // A removed link in the old generation would keep its young neighbours, and they theirs, with all of their calls.
     timed.before = undefined;
     timed.after = undefined;
   }
