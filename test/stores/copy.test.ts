@@ -16,7 +16,7 @@ import { attemptOf, claimRequest, take } from '../../src/testing/store-contract/
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
 import { all, expectSame, fill, isUsable, now } from './copied-ledger.ts';
-import { emptyExchange } from './postgres-ledger.ts';
+import { emptyWrite } from './postgres-ledger.ts';
 import { newPath } from './sqlite-folder.ts';
 
 let server: PostgresServer;
@@ -434,7 +434,7 @@ describe('the seal of Postgres', () => {
     await store.open();
     const writer = await pool.connect();
     await writer.query('BEGIN');
-    await writer.query(emptyExchange(schema));
+    await writer.query(emptyWrite(schema));
     let isSealed = false;
     const sealing = store.raw.seal('elsewhere').then(() => {
       isSealed = true;

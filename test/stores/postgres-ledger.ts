@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import type { Store } from '../../src/store/index.ts';
-import { exchangeParameters } from '../../src/stores/postgres/exchange-function.ts';
+import { writeParameters } from '../../src/stores/postgres/exchange-function.ts';
 import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts';
 import { migration, within } from '../../src/stores/postgres/schema.ts';
 
@@ -17,9 +17,9 @@ export interface MovableLedger {
 }
 
 /** As a client would send it that writes nothing. */
-export function emptyExchange(schema: string): string {
-  const nothing = exchangeParameters.slice(0, -2).map(([, type]) => `null::${type}`);
-  return within(schema, `SELECT * FROM semel.exchange(${nothing.join(', ')}, '50ms', 1)`);
+export function emptyWrite(schema: string): string {
+  const nothing = writeParameters.slice(0, -2).map(([, type]) => `null::${type}`);
+  return within(schema, `SELECT * FROM semel.write(${nothing.join(', ')}, '50ms', 1)`);
 }
 
 let schemas = 0;

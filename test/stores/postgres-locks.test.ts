@@ -161,6 +161,16 @@ test('a record that cannot be read fails alone', async () => {
   await Promise.all([store.close(), other.close()]);
 });
 
+test('a batch over several namespaces finds what is open beside what has ended', async () => {
+  const store = await open();
+  const [ended, running] = ['mail.send/=crossed 1', 'mail.send/=crossed 2'];
+  for (const namespace of ['one', 'two']) await (await take(store, { namespace, key: ended })).succeed();
+  await take(store, { namespace: 'two', key: running });
+  const found = await Promise.all([store.read('one', ended), store.read('two', running)]);
+  expect(found.map((record) => record?.status)).toEqual(['succeeded', 'running']);
+  await store.close();
+});
+
 test('batches that overlap never wait for each other in a circle', async () => {
   const stores = await Promise.all(Array.from({ length: 4 }, open));
   const keys = Array.from({ length: 60 }, (_, n) => `mail.send/=overlap ${n}`);

@@ -50,14 +50,14 @@ async function setting() {
 test('a dispatch that reaches the server after its lease is refused', async () => {
   const { store, meanwhile, lapse } = await setting();
   const held = await take(store);
-  meanwhile('exchange(', lapse);
+  meanwhile('swap(', lapse);
   expect(await held.dispatch()).toMatchObject({ ok: false, why: 'lapsed' });
   await store.close();
 });
 
 test('a first claim that reaches the server too late counts from when it is done', async () => {
   const { store, meanwhile, lapse, now } = await setting();
-  meanwhile('exchange(', lapse);
+  meanwhile('write(', lapse);
   const { won, record } = await store.claim(claimRequest());
   expect(won).toBe(true);
   expect(record).toMatchObject({ createdAt: now() + lease, lapsed: false });
@@ -67,7 +67,7 @@ test('a first claim that reaches the server too late counts from when it is done
 test('a settlement that reaches the server too late is decided anew', async () => {
   const { store, meanwhile, lapse, now } = await setting();
   const held = await take(store);
-  meanwhile('exchange(', lapse);
+  meanwhile('write(', lapse);
   expect((await held.succeed()).record).toMatchObject({ status: 'succeeded', settledAt: now() + lease });
   await store.close();
 });

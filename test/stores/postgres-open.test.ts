@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migration, migrations, within } from '../../src/stores/postgres/schema.ts';
 import { claimRequest, take } from '../../src/testing/store-contract/attempt.ts';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
-import { emptyExchange } from './postgres-ledger.ts';
+import { emptyWrite } from './postgres-ledger.ts';
 
 let server: PostgresServer;
 let pool: pg.Pool;
@@ -158,7 +158,7 @@ describe('refusals', () => {
     });
     await weak.connect();
     await weak.query('BEGIN');
-    await weak.query(emptyExchange(schema));
+    await weak.query(emptyWrite(schema));
     expect((await weak.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
     await weak.query('COMMIT');
     await weak.end();
@@ -206,7 +206,7 @@ test.each(['repeatable read', 'serializable'])(
     const store = await opened({ client: pool as never, schema });
     await take(store);
     await store.close();
-    const late = client.query(emptyExchange(schema));
+    const late = client.query(emptyWrite(schema));
     await expect(late).rejects.toMatchObject({ code: 'SM004' });
     for (const call of ["remove('[]', 1)", "append('[]', 1)", "refill('x', '[]', '[]', '[]', '[]', 0)"])
       await expect(client.query(within(schema, `SELECT semel.${call}`))).rejects.toMatchObject({

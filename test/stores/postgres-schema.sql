@@ -69,18 +69,87 @@ CREATE INDEX events_of ON semel.events (namespace, key, n);
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
-CREATE FUNCTION semel.exchange(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], look_namespace text[], look_key text[], at_ms bigint, until_ms bigint, rest json, noted json, beside json, patience text, writer integer,
-  OUT now bigint, OUT floor bigint, OUT done text, OUT seen text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer,
+  OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   known semel.meta;
   entered boolean;
   was text;
-  made integer;
-  late bigint[];
+  claimed integer;
+  settled integer;
+  is_late boolean;
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
+  END IF;
+  entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
+  SELECT * INTO known FROM semel.meta WHERE one;
+  IF known.moved_to IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
+  ELSIF known.filling THEN
+    RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
+  ELSIF writer < known.min_writer THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  END IF;
+  now := semel.now_ms();
+  floor := known.floor;
+  -- A pooler may have given us a session of somebody who does not care.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    was := set_config('synchronous_commit', 'on', true);
+  END IF;
+  was := set_config('lock_timeout', patience, true);
+  IF NOT (at_ms <= now AND now < until_ms) THEN
+    done := '[]';
+    RETURN;
+  END IF;
+
+  IF claim_key IS NOT NULL THEN
+    INSERT INTO semel.open (namespace, key, revision, fence, created, flags, token, version, owner, args, content, asker, more, status)
+      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
+      WHERE a.fence > known.floor ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS claimed = ROW_COUNT;
+    -- This starts only when the INSERT has ended: a claim that waited for a record to leave the one table finds it in the other.
+    SELECT m.floor, EXISTS (SELECT FROM semel.closed c
+        WHERE c.namespace = ANY (claim_namespace) AND c.key = ANY (claim_key))
+      INTO floor, is_late FROM semel.meta m WHERE m.one;
+    IF floor > known.floor THEN
+      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
+    END IF;
+    IF is_late THEN
+      DELETE FROM semel.open t USING semel.closed c
+      WHERE t.namespace = ANY (claim_namespace) AND t.key = ANY (claim_key) AND t.revision = ANY (claim_revision)
+        AND c.namespace = t.namespace AND c.key = t.key;
+      claimed := -1;
+    END IF;
+  END IF;
+
+  IF settle_key IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.open t USING (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_old) AS old, unnest(settle_revision) AS revision, unnest(settle_expires) AS expires, unnest(settle_settled) AS settled, unnest(settle_status) AS status, unnest(settle_flags) AS flags, unnest(settle_result) AS result, unnest(settle_more) AS more) AS a WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old
+      RETURNING t.namespace, t.key, t.fence, t.created, t.token, t.version, t.owner, t.args, t.content, t.asker, a.revision, a.expires, a.settled, a.status, a.flags, a.result, a.more
+    )
+    INSERT INTO semel.closed (namespace, key, fence, created, token, version, owner, args, content, asker, revision, expires, settled, status, flags, result, more) SELECT * FROM gone;
+    GET DIAGNOSTICS settled = ROW_COUNT;
+  END IF;
+
+  IF claimed < cardinality(claim_key) OR settled < cardinality(settle_key) THEN
+    SELECT coalesce(json_agg(t.revision)::text, '[]') INTO done FROM (
+      SELECT r.revision FROM semel.open r
+      WHERE r.namespace = ANY (claim_namespace) AND r.key = ANY (claim_key) AND r.revision = ANY (claim_revision) UNION ALL SELECT r.revision FROM semel.closed r
+      WHERE r.namespace = ANY (settle_namespace) AND r.key = ANY (settle_key) AND r.revision = ANY (settle_revision)) AS t;
+  END IF;
+END $$;
+
+CREATE FUNCTION semel.swap(rest json, noted json, beside json, patience text, writer integer,
+  OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  known semel.meta;
+  entered boolean;
+  was text;
   swapped bigint[] := '{}';
   spoilt bigint[] := '{}';
-  is_short boolean := look_key IS NOT NULL OR rest IS NOT NULL;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -122,112 +191,60 @@ BEGIN
   END IF;
   was := set_config('lock_timeout', patience, true);
 
-  IF claim_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
-    INSERT INTO semel.open (namespace, key, revision, fence, created, flags, token, version, owner, args, content, asker, more, status)
-      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a WHERE true AND a.fence > known.floor
-      ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS made = ROW_COUNT;
-    SELECT m.floor, (SELECT array_agg(a.revision) FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision) AS a
-        JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key WHERE true)
-      INTO floor, late FROM semel.meta m WHERE m.one;
+  -- Nothing may be there, in either table: fresh.
+  INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+    WHERE a.kind = 0 AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known.floor ON CONFLICT DO NOTHING;
+  DELETE FROM semel.open t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint) JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key
+    WHERE a.kind = 0 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;
+  SELECT coalesce(array_agg(t.revision), '{}') INTO swapped FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      args text, content text, result text, asker text, more text, old bigint)
+    JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision WHERE a.kind = 0;
+  IF cardinality(swapped) > 0 THEN
+    SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
     IF floor > known.floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
-    IF late IS NOT NULL THEN
-      DELETE FROM semel.open t USING (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision) AS a
-      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision AND a.revision = ANY (late);
-      made := -1;
-    END IF;
   END IF;
-  IF made IS DISTINCT FROM cardinality(claim_key) THEN
-    is_short := true;
-    SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped
-      FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision) AS a
-      JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;
-  END IF;
-
-  IF rest IS NOT NULL THEN
-    INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more)
-      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) WHERE a.kind = 0 AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known.floor
-      ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS made = ROW_COUNT;
-    SELECT m.floor, (SELECT array_agg(a.revision) FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint)
-        JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key WHERE a.kind = 0 AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt))
-      INTO floor, late FROM semel.meta m WHERE m.one;
-    IF floor > known.floor THEN
-      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
-    END IF;
-    IF late IS NOT NULL THEN
-      DELETE FROM semel.open t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint)
-      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision AND a.revision = ANY (late);
-      made := -1;
-    END IF;
-    SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint)
-      JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision
-      WHERE a.kind = 0;
-    -- In open, and stays there: held.
-    WITH written AS (
-      UPDATE semel.open t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-      FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+  -- In open, and stays there: held.
+  WITH written AS (
+    UPDATE semel.open t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
+    FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint) WHERE a.kind = 1 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
-    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-    -- From open to closed: ended.
-    WITH gone AS (
-      DELETE FROM semel.open t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  -- From open to closed: ended.
+  WITH gone AS (
+    DELETE FROM semel.open t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint)
-      WHERE a.kind = 2 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
-    ), written AS (
-      INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+    WHERE a.kind = 2 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+  ), written AS (
+    INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
       content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
-    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
-
-  made := NULL;
-  IF settle_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
-    WITH gone AS (
-      DELETE FROM semel.open t USING (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_old) AS old, unnest(settle_revision) AS revision, unnest(settle_expires) AS expires, unnest(settle_settled) AS settled, unnest(settle_status) AS status, unnest(settle_flags) AS flags, unnest(settle_result) AS result, unnest(settle_more) AS more) AS a WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old
-      RETURNING t.namespace, t.key, t.fence, t.created, t.token, t.version, t.owner, t.args, t.content, t.asker, a.revision, a.expires, a.settled, a.status, a.flags, a.result, a.more
-    )
-    INSERT INTO semel.closed (namespace, key, fence, created, token, version, owner, args, content, asker, revision, expires, settled, status, flags, result, more) SELECT * FROM gone;
-    GET DIAGNOSTICS made = ROW_COUNT;
-  END IF;
-  IF made IS DISTINCT FROM cardinality(settle_key) THEN
-    is_short := true;
-    SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped
-      FROM (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_revision) AS revision) AS a
-      JOIN semel.closed t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;
-  END IF;
-
-  IF rest IS NOT NULL THEN
-    -- From closed to open: taken.
-    WITH gone AS (
-      DELETE FROM semel.closed t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  -- From closed to open: taken.
+  WITH gone AS (
+    DELETE FROM semel.closed t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint)
-      WHERE a.kind = 3 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
-    ), written AS (
-      INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+    WHERE a.kind = 3 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
+  ), written AS (
+    INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
       content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
-    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-    -- In closed, and stays there: told.
-    WITH written AS (
-      UPDATE semel.closed t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-      FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
+  -- In closed, and stays there: told.
+  WITH written AS (
+    UPDATE semel.closed t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
+    FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint) WHERE a.kind = 4 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
-    ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  END IF;
+  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
 
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
@@ -236,30 +253,15 @@ BEGIN
       fence bigint, namespace text, key text, type text, detail text)
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
-
-  IF is_short THEN
-    done := array_to_json(swapped)::text;
-    SELECT json_agg(json_build_array(r.namespace, r.key, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
-  r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more))::text INTO seen
-      FROM (
-        SELECT unnest(look_namespace) AS namespace, unnest(look_key) AS key, NULL::bigint AS revision
-        UNION ALL SELECT unnest(claim_namespace), unnest(claim_key), unnest(claim_revision)
-        UNION ALL SELECT unnest(settle_namespace), unnest(settle_key), unnest(settle_revision)
-        UNION ALL SELECT a.namespace, a.key, a.revision FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint)
-      ) AS a, LATERAL (
-        SELECT o.namespace, o.key, o.revision, o.fence, o.created, o.expires, o.settled, o.status, o.flags, o.token, o.version, o.owner, o.args, o.content, o.result, o.asker, o.more FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
-        UNION ALL SELECT c.namespace, c.key, c.revision, c.fence, c.created, c.expires, c.settled, c.status, c.flags, c.token, c.version, c.owner, c.args, c.content, c.result, c.asker, c.more FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
-      ) AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
-  END IF;
+  done := array_to_json(swapped)::text;
 END $$;
 
-CREATE FUNCTION semel.look(namespaces text[], keys text[], writer integer,
-  OUT now bigint, OUT floor bigint, OUT done text, OUT seen text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.look(namespaces text[], keys text[], writer integer)
+RETURNS TABLE (head text, key text, namespace text, token text, version text, owner text, args text, content text, result text, asker text, more text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   known semel.meta;
+  ended integer;
 BEGIN
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
@@ -269,23 +271,38 @@ BEGIN
   ELSIF writer < known.min_writer THEN
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
   END IF;
-  now := semel.now_ms();
-  floor := known.floor;
-  done := '[]';
-  -- Perhaps also the same key in another namespace of this batch: whoever asked takes its own.
-  SELECT json_agg(json_build_array(r.namespace, r.key, r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
-  r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more))::text INTO seen
-    FROM (SELECT * FROM semel.open WHERE namespace = ANY (namespaces) AND key = ANY (keys)
-      UNION ALL SELECT * FROM semel.closed WHERE namespace = ANY (namespaces) AND key = ANY (keys)) AS r;
+  head := concat(semel.now_ms(), ',', known.floor);
+  RETURN NEXT;
+  RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.closed r
+    WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
+  GET DIAGNOSTICS ended = ROW_COUNT;
+  -- One statement: a record that moves meanwhile is in one of the tables.
+  IF ended < cardinality(keys) OR namespaces[1] <> ANY (namespaces) THEN
+    RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.closed r
+    WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys) UNION ALL SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.open r
+    WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
+  END IF;
 END $$;
 
-CREATE PROCEDURE semel.own_exchange(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], look_namespace text[], look_key text[], at_ms bigint, until_ms bigint, rest json, noted json, beside json, patience text, writer integer,
-  INOUT now bigint DEFAULT NULL, INOUT floor bigint DEFAULT NULL, INOUT done text DEFAULT NULL,
-  INOUT seen text DEFAULT NULL) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE semel.own_write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer, INOUT answer text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
-  SELECT e.now, e.floor, e.done, e.seen INTO now, floor, done, seen
-  FROM semel.exchange(claim_namespace, claim_key, claim_revision, claim_fence, claim_created, claim_flags, claim_token, claim_version, claim_owner, claim_args, claim_content, claim_asker, claim_more, settle_namespace, settle_key, settle_old, settle_revision, settle_expires, settle_settled, settle_status, settle_flags, settle_result, settle_more, look_namespace, look_key, at_ms, until_ms, rest, noted, beside, patience, writer) AS e;
+  SELECT json_agg(e)::text INTO answer FROM semel.write(claim_namespace, claim_key, claim_revision, claim_fence, claim_created, claim_flags, claim_token, claim_version, claim_owner, claim_args, claim_content, claim_asker, claim_more, settle_namespace, settle_key, settle_old, settle_revision, settle_expires, settle_settled, settle_status, settle_flags, settle_result, settle_more, at_ms, until_ms, patience, writer) AS e;
+END $$;
+
+CREATE PROCEDURE semel.own_swap(rest json, noted json, beside json, patience text, writer integer, INOUT answer text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+BEGIN
+  COMMIT;
+  SELECT json_agg(e)::text INTO answer FROM semel.swap(rest, noted, beside, patience, writer) AS e;
+END $$;
+
+CREATE PROCEDURE semel.own_look(namespaces text[], keys text[], writer integer, INOUT answer text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+BEGIN
+  COMMIT;
+  SELECT json_agg(e)::text INTO answer FROM semel.look(namespaces, keys, writer) AS e;
 END $$;
 
 CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$

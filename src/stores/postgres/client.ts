@@ -5,13 +5,13 @@ export interface PgLike {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
-/** The pool of `pg` itself, which can keep a statement prepared. */
+/** The pool of `pg` itself, which can keep a statement prepared, and give rows as lists. */
 interface PgPool {
-  readonly totalCount: number;
   query(statement: {
-    name: string;
+    name?: string;
     text: string;
     values: unknown[];
+    rowMode?: 'array';
   }): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
@@ -29,6 +29,8 @@ export interface Connection {
     values?: readonly unknown[],
     name?: string,
   ): Promise<readonly Record<string, unknown>[]>;
+  /** The same, and each row is the list of its values: of a pool that is ours. */
+  lists?(text: string, values: readonly unknown[], name?: string): Promise<readonly (readonly unknown[])[]>;
   /** Of a pool that is ours. */
   end(): Promise<void>;
 }
@@ -62,21 +64,48 @@ export function connectionOf(client: PostgresClient): Connection {
       async end() {},
     };
   }
-  let isPreparing = 'totalCount' in client;
+  const ask = statementsOf(client as unknown as PgPool);
   return {
-    async query(text, values, name) {
-      if (isPreparing && name !== undefined) {
-        try {
-          const pool = client as unknown as PgPool;
-          return (await pool.query({ name, text, values: [...(values ?? [])] })).rows;
-        } catch (error) {
-          if (!knowsNoStatement(error)) throw error;
-          isPreparing = false;
-        }
-      }
-      return (await client.query(text, values && [...values])).rows;
-    },
+    query: async (text, values, name) =>
+      'totalCount' in client && name !== undefined
+        ? ask({ name, text, values: [...(values ?? [])] })
+        : (await client.query(text, values && [...values])).rows,
     async end() {},
+  };
+}
+
+/** A pool of `pg` that is ours. */
+export function connectionOfPool(pool: PgLike & { end(): Promise<void> }): Connection {
+  const ask = statementsOf(pool as unknown as PgPool);
+  return {
+    ...connectionOf(pool),
+    lists: async (text, values, name) =>
+      (await ask({
+        ...(name === undefined ? {} : { name }),
+        text,
+        values: [...values],
+        rowMode: 'array',
+      })) as never,
+    end: () => pool.end(),
+  };
+}
+
+/** Keeps statements prepared as long as the server, or what stands before it, allows it. */
+function statementsOf(
+  pool: PgPool,
+): (statement: Parameters<PgPool['query']>[0]) => Promise<Record<string, unknown>[]> {
+  let isPreparing = true;
+  return async (statement) => {
+    if (isPreparing) {
+      try {
+        return (await pool.query(statement)).rows;
+      } catch (error) {
+        if (statement.name === undefined || !knowsNoStatement(error)) throw error;
+        isPreparing = false;
+      }
+    }
+    const { name: _, ...unnamed } = statement;
+    return (await pool.query(unnamed)).rows;
   };
 }
 

@@ -1,7 +1,7 @@
 // What a batch does in the database: it compares and writes, and never decides. `semel` stands for the schema.
 
 import { admission, byKey, eitherTable, names, settings, standing, values, written } from './functions.ts';
-import { columns } from './rows.ts';
+import { packed, packedColumns } from './rows.ts';
 
 /** What is done to a record, in the order in which it is done. */
 export const kinds = { fresh: 0, held: 1, ended: 2, taken: 3, told: 4 } as const;
@@ -41,120 +41,154 @@ export const settleLists: readonly Named[] = [
   ['more', 'text'],
 ];
 
-const lookLists: readonly Named[] = [
-  ['namespace', 'text'],
-  ['key', 'text'],
-];
-
-/** Of `exchange`, in their order. Lists are null where there is nothing in them. */
-export const exchangeParameters: readonly Named[] = [
-  ...claimLists.map(([name, type]): Named => [`claim_${name}`, `${type}[]`]),
-  ...settleLists.map(([name, type]): Named => [`settle_${name}`, `${type}[]`]),
-  ...lookLists.map(([name, type]): Named => [`look_${name}`, `${type}[]`]),
-  // The decisions in the lists count from here on by the store's clock, and before there.
-  ['at_ms', 'bigint'],
-  ['until_ms', 'bigint'],
-  ['rest', 'json'],
-  ['noted', 'json'],
-  ['beside', 'json'],
+/** What every write ends with. */
+const last: readonly Named[] = [
   // How long a locked row is waited for.
   ['patience', 'text'],
   ['writer', 'integer'],
 ];
-const parameters = exchangeParameters.map((parameter) => parameter.join(' ')).join(', ');
+
+/** Of `write`. Lists are null where there is nothing in them. */
+export const writeParameters: readonly Named[] = [
+  ...claimLists.map(([name, type]): Named => [`claim_${name}`, `${type}[]`]),
+  ...settleLists.map(([name, type]): Named => [`settle_${name}`, `${type}[]`]),
+  // The decisions count from here on by the store's clock, and before there.
+  ['at_ms', 'bigint'],
+  ['until_ms', 'bigint'],
+  ...last,
+];
+
+/** Of `swap`. */
+export const swapParameters: readonly Named[] = [
+  ['rest', 'json'],
+  ['noted', 'json'],
+  ['beside', 'json'],
+  ...last,
+];
+
+export const lookParameters: readonly Named[] = [
+  ['namespaces', 'text[]'],
+  ['keys', 'text[]'],
+  ['writer', 'integer'],
+];
+
+const declared = (parameters: readonly Named[]) =>
+  parameters.map((parameter) => parameter.join(' ')).join(', ');
 
 /** In the list of a SELECT and not in its FROM: there each list would be written down once more before it is read. */
 const listed = (prefix: string, columns: readonly string[]) =>
   `(SELECT ${columns.map((name) => `unnest(${prefix}_${name}) AS ${name}`).join(', ')}) AS a`;
-
-const named = ['namespace', 'key', 'revision'];
 
 /** Whatever is not ordinary. */
 const rest = `json_to_recordset(rest) AS a (kind smallint, ${written})`;
 const inTime = 'a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt)';
 const still = 't.namespace = a.namespace AND t.key = a.key AND t.revision = a.old';
 
-/**
- * First claims: nothing may be there, in either table. What follows the INSERT starts only when it has ended: a claim
- * that waited for a record to leave the one table finds it in the other; one that waited for a record to be removed
- * finds the floor raised, and must not give its fence again. `narrow`: only what names them.
- */
-const claims = (
-  columns: string,
-  values: string,
-  source: string,
-  narrow: string,
-  where: string,
-) => `INSERT INTO semel.open (${columns})
-      SELECT ${values} FROM ${source} WHERE ${where} AND a.fence > known.floor
-      ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS made = ROW_COUNT;
-    SELECT m.floor, (SELECT array_agg(a.revision) FROM ${narrow}
-        JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key WHERE ${where})
-      INTO floor, late FROM semel.meta m WHERE m.one;
-    IF floor > known.floor THEN
-      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
-    END IF;
-    IF late IS NOT NULL THEN
-      DELETE FROM semel.open t USING ${narrow}
-      WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision AND a.revision = ANY (late);
-      made := -1;
-    END IF;`;
-
-/** Those of the lists that were done, where not all were. */
-const found = (
-  table: string,
-  prefix: string,
-) => `SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped
-      FROM ${listed(prefix, named)}
-      JOIN semel.${table} t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;`;
-
-/**
- * One transaction. Each record is written if it is still the one that was seen; what was not done is read by a
- * statement that follows, and so sees what the write has lost to. Everybody writes in one order, by kind and then by
- * key, so that no two of these ever wait for each other in a circle. A row that somebody's open transaction holds fails
- * the batch after a moment, and the caller divides it.
- */
-export function exchangeFunction(): string {
-  const is = (kind: Kind) => `a.kind = ${kinds[kind]}`;
-  const noted = "SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w";
-  const stays = (table: string, kind: Kind) => `-- In ${table}, and stays there: ${kind}.
-    WITH written AS (
-      UPDATE semel.${table} t SET ${settings('a')}
-      FROM ${rest} WHERE ${is(kind)} AND ${still} AND ${inTime} RETURNING t.revision
-    ) ${noted};`;
-  const moves = (from: string, to: string, kind: Kind) => `-- From ${from} to ${to}: ${kind}.
-    WITH gone AS (
-      DELETE FROM semel.${from} t USING ${rest}
-      WHERE ${is(kind)} AND ${still} AND ${inTime} RETURNING a.*
-    ), written AS (
-      INSERT INTO semel.${to} (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
-    ) ${noted};`;
-  const claimed = claimLists.map(([name]) => name);
-  const settled = settleLists.map(([name]) => name);
-  const changed = settled.slice(3);
-  const kept = names.split(/,\s*/).filter((name) => !changed.includes(name));
-  const claimedValues = claimed.map((name) => `a.${name}`).join(', ');
-  return `CREATE FUNCTION semel.exchange(${parameters},
-  OUT now bigint, OUT floor bigint, OUT done text, OUT seen text) LANGUAGE plpgsql ${byKey} AS $$
-#variable_conflict use_column
-DECLARE
-  known semel.meta;
-  entered boolean;
-  was text;
-  made integer;
-  late bigint[];
-  swapped bigint[] := '{}';
-  spoilt bigint[] := '{}';
-  is_short boolean := look_key IS NOT NULL OR rest IS NOT NULL;
-BEGIN
-  ${admission}
+/** What stands first in both functions that write. */
+const begin = `${admission}
   now := semel.now_ms();
   floor := known.floor;
   -- A pooler may have given us a session of somebody who does not care.
   IF current_setting('synchronous_commit') = 'off' THEN
     was := set_config('synchronous_commit', 'on', true);
+  END IF;`;
+
+/** A claim that waited for a record to be removed finds the floor raised, and must not give its fence again. */
+const sameFloor = `IF floor > known.floor THEN
+      RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
+    END IF;`;
+
+/**
+ * Ordinary first claims and settlements: one transaction. `done`: the revisions that were written; null: all. Everybody writes
+ * in one order, by kind and then by key, so that no two of these ever wait for each other in a circle. A row that
+ * somebody's open transaction holds fails the batch after a moment, and the caller divides it.
+ */
+export function writeFunction(): string {
+  const claimed = claimLists.map(([name]) => name);
+  const settled = settleLists.map(([name]) => name);
+  const changed = settled.slice(3);
+  const kept = names.split(/,\s*/).filter((name) => !changed.includes(name));
+  const doneIn = (table: string, prefix: string) => `SELECT r.revision FROM semel.${table} r
+      WHERE r.namespace = ANY (${prefix}_namespace) AND r.key = ANY (${prefix}_key) AND r.revision = ANY (${prefix}_revision)`;
+  return `CREATE FUNCTION semel.write(${declared(writeParameters)},
+  OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql ${byKey} AS $$
+#variable_conflict use_column
+DECLARE
+  known semel.meta;
+  entered boolean;
+  was text;
+  claimed integer;
+  settled integer;
+  is_late boolean;
+BEGIN
+  ${begin}
+  was := set_config('lock_timeout', patience, true);
+  IF NOT (at_ms <= now AND now < until_ms) THEN
+    done := '[]';
+    RETURN;
   END IF;
+
+  IF claim_key IS NOT NULL THEN
+    INSERT INTO semel.open (${claimed.join(', ')}, status)
+      SELECT ${claimed.map((name) => `a.${name}`).join(', ')}, 0 FROM ${listed('claim', claimed)}
+      WHERE a.fence > known.floor ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS claimed = ROW_COUNT;
+    -- This starts only when the INSERT has ended: a claim that waited for a record to leave the one table finds it in the other.
+    SELECT m.floor, EXISTS (SELECT FROM semel.closed c
+        WHERE c.namespace = ANY (claim_namespace) AND c.key = ANY (claim_key))
+      INTO floor, is_late FROM semel.meta m WHERE m.one;
+    ${sameFloor}
+    IF is_late THEN
+      DELETE FROM semel.open t USING semel.closed c
+      WHERE t.namespace = ANY (claim_namespace) AND t.key = ANY (claim_key) AND t.revision = ANY (claim_revision)
+        AND c.namespace = t.namespace AND c.key = t.key;
+      claimed := -1;
+    END IF;
+  END IF;
+
+  IF settle_key IS NOT NULL THEN
+    WITH gone AS (
+      DELETE FROM semel.open t USING ${listed('settle', settled)} WHERE ${still}
+      RETURNING ${[...kept.map((name) => `t.${name}`), ...changed.map((name) => `a.${name}`)].join(', ')}
+    )
+    INSERT INTO semel.closed (${[...kept, ...changed].join(', ')}) SELECT * FROM gone;
+    GET DIAGNOSTICS settled = ROW_COUNT;
+  END IF;
+
+  IF claimed < cardinality(claim_key) OR settled < cardinality(settle_key) THEN
+    SELECT coalesce(json_agg(t.revision)::text, '[]') INTO done FROM (
+      ${doneIn('open', 'claim')} UNION ALL ${doneIn('closed', 'settle')}) AS t;
+  END IF;
+END $$`;
+}
+
+/** Everything else, in the same order: each record is written if it is still the one that was seen. `done`: those that were. */
+export function swapFunction(): string {
+  const is = (kind: Kind) => `a.kind = ${kinds[kind]}`;
+  const noted = "SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w";
+  const stays = (table: string, kind: Kind) => `-- In ${table}, and stays there: ${kind}.
+  WITH written AS (
+    UPDATE semel.${table} t SET ${settings('a')}
+    FROM ${rest} WHERE ${is(kind)} AND ${still} AND ${inTime} RETURNING t.revision
+  ) ${noted};`;
+  const moves = (from: string, to: string, kind: Kind) => `-- From ${from} to ${to}: ${kind}.
+  WITH gone AS (
+    DELETE FROM semel.${from} t USING ${rest}
+    WHERE ${is(kind)} AND ${still} AND ${inTime} RETURNING a.*
+  ), written AS (
+    INSERT INTO semel.${to} (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
+  ) ${noted};`;
+  return `CREATE FUNCTION semel.swap(${declared(swapParameters)},
+  OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql ${byKey} AS $$
+#variable_conflict use_column
+DECLARE
+  known semel.meta;
+  entered boolean;
+  was text;
+  swapped bigint[] := '{}';
+  spoilt bigint[] := '{}';
+BEGIN
+  ${begin}
 
   IF beside IS NOT NULL THEN
     -- Two claims of one intent under several forms of its key come one after the other. A transaction that never ends
@@ -174,41 +208,21 @@ BEGIN
   END IF;
   was := set_config('lock_timeout', patience, true);
 
-  IF claim_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
-    ${claims(`${claimed.join(', ')}, status`, `${claimedValues}, 0`, listed('claim', claimed), listed('claim', named), 'true')}
+  -- Nothing may be there, in either table: fresh.
+  INSERT INTO semel.open (${names}) SELECT ${values('a')} FROM ${rest}
+    WHERE ${is('fresh')} AND ${inTime} AND a.fence > known.floor ON CONFLICT DO NOTHING;
+  DELETE FROM semel.open t USING ${rest} JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key
+    WHERE ${is('fresh')} AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;
+  SELECT coalesce(array_agg(t.revision), '{}') INTO swapped FROM ${rest}
+    JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision WHERE ${is('fresh')};
+  IF cardinality(swapped) > 0 THEN
+    SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
+    ${sameFloor}
   END IF;
-  IF made IS DISTINCT FROM cardinality(claim_key) THEN
-    is_short := true;
-    ${found('open', 'claim')}
-  END IF;
-
-  IF rest IS NOT NULL THEN
-    ${claims(names, values('a'), rest, rest, `${is('fresh')} AND ${inTime}`)}
-    SELECT swapped || coalesce(array_agg(t.revision), '{}') INTO swapped FROM ${rest}
-      JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision
-      WHERE ${is('fresh')};
-    ${stays('open', 'held')}
-    ${moves('open', 'closed', 'ended')}
-  END IF;
-
-  made := NULL;
-  IF settle_key IS NOT NULL AND at_ms <= now AND now < until_ms THEN
-    WITH gone AS (
-      DELETE FROM semel.open t USING ${listed('settle', settled)} WHERE ${still}
-      RETURNING ${[...kept.map((name) => `t.${name}`), ...changed.map((name) => `a.${name}`)].join(', ')}
-    )
-    INSERT INTO semel.closed (${[...kept, ...changed].join(', ')}) SELECT * FROM gone;
-    GET DIAGNOSTICS made = ROW_COUNT;
-  END IF;
-  IF made IS DISTINCT FROM cardinality(settle_key) THEN
-    is_short := true;
-    ${found('closed', 'settle')}
-  END IF;
-
-  IF rest IS NOT NULL THEN
-    ${moves('closed', 'open', 'taken')}
-    ${stays('closed', 'told')}
-  END IF;
+  ${stays('open', 'held')}
+  ${moves('open', 'closed', 'ended')}
+  ${moves('closed', 'open', 'taken')}
+  ${stays('closed', 'told')}
 
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
@@ -217,36 +231,34 @@ BEGIN
       fence bigint, namespace text, key text, type text, detail text)
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
-
-  IF is_short THEN
-    done := array_to_json(swapped)::text;
-    SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text INTO seen
-      FROM (
-        SELECT unnest(look_namespace) AS namespace, unnest(look_key) AS key, NULL::bigint AS revision
-        UNION ALL SELECT unnest(claim_namespace), unnest(claim_key), unnest(claim_revision)
-        UNION ALL SELECT unnest(settle_namespace), unnest(settle_key), unnest(settle_revision)
-        UNION ALL SELECT a.namespace, a.key, a.revision FROM ${rest}
-      ) AS a, LATERAL ${eitherTable} AS r WHERE a.revision IS NULL OR NOT a.revision = ANY (swapped);
-  END IF;
+  done := array_to_json(swapped)::text;
 END $$`;
 }
 
-/** What is there under these keys, and nothing is written: a replay. */
+/**
+ * What is there under these keys, and nothing is written. The first row tells the time and the floor. Nearly always all
+ * of them have ended. Perhaps also the same key in another namespace of this batch: whoever asked takes its own.
+ */
 export function lookFunction(): string {
-  return `CREATE FUNCTION semel.look(namespaces text[], keys text[], writer integer,
-  OUT now bigint, OUT floor bigint, OUT done text, OUT seen text) LANGUAGE plpgsql ${byKey} AS $$
+  const from = (table: string) => `SELECT ${packed('namespaces[1]')} FROM semel.${table} r
+    WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys)`;
+  return `CREATE FUNCTION semel.look(${declared(lookParameters)})
+RETURNS TABLE (${packedColumns}) LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
   known semel.meta;
+  ended integer;
 BEGIN
   SELECT * INTO known FROM semel.meta WHERE one;
   ${standing}
-  now := semel.now_ms();
-  floor := known.floor;
-  done := '[]';
-  -- Perhaps also the same key in another namespace of this batch: whoever asked takes its own.
-  SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text INTO seen
-    FROM (${['open', 'closed'].map((table) => `SELECT * FROM semel.${table} WHERE namespace = ANY (namespaces) AND key = ANY (keys)`).join('\n      UNION ALL ')}) AS r;
+  head := concat(semel.now_ms(), ',', known.floor);
+  RETURN NEXT;
+  RETURN QUERY ${from('closed')};
+  GET DIAGNOSTICS ended = ROW_COUNT;
+  -- One statement: a record that moves meanwhile is in one of the tables.
+  IF ended < cardinality(keys) OR namespaces[1] <> ANY (namespaces) THEN
+    RETURN QUERY ${from('closed')} UNION ALL ${from('open')};
+  END IF;
 END $$`;
 }
 
@@ -254,13 +266,11 @@ END $$`;
  * The same on a connection that is not ours alone. COMMIT is allowed only where no transaction is open around the call,
  * so a record is never written into a transaction that its owner may roll back (SQLSTATE 2D000).
  */
-export function ownExchangeProcedure(): string {
-  return `CREATE PROCEDURE semel.own_exchange(${parameters},
-  INOUT now bigint DEFAULT NULL, INOUT floor bigint DEFAULT NULL, INOUT done text DEFAULT NULL,
-  INOUT seen text DEFAULT NULL) LANGUAGE plpgsql AS $$
+export function ownProcedure(name: string, parameters: readonly Named[]): string {
+  return `CREATE PROCEDURE semel.own_${name}(${declared(parameters)}, INOUT answer text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
-  SELECT e.now, e.floor, e.done, e.seen INTO now, floor, done, seen
-  FROM semel.exchange(${exchangeParameters.map(([name]) => name).join(', ')}) AS e;
+  SELECT json_agg(e)::text INTO answer FROM semel.${name}(${parameters.map(([parameter]) => parameter).join(', ')}) AS e;
 END $$`;
 }

@@ -1,20 +1,71 @@
-// What `exchange` in exchange-function.ts is asked, and what it answers. The ordinary first claims and settlements of a batch go
-// as lists, which cost the database least; everything else as JSON.
+// What the functions in exchange-function.ts are asked, and what they answer. The ordinary first claims and settlements of a
+// batch go as lists, which cost the database least; everything else as JSON.
 
 import { columnsOf, isOpen } from '../../store/columns.ts';
-import type { Found, Swap, Swapped, Write } from '../../store/remote/backend.ts';
+import type { Found, RemoteBackend, Swap, Swapped, Write } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import { arrayOf, type Value } from './array.ts';
 import { claimLists, kinds, settleLists } from './exchange-function.ts';
-import { decode, itemOf, type Selected } from './rows.ts';
+import { foundIn, itemOf, type Packed } from './rows.ts';
 import { schemaVersion } from './schema.ts';
 
 interface Asked {
   readonly kind: number;
-  readonly namespace: string;
-  readonly key: string;
+  readonly swap: Swap;
   readonly write: Write;
   readonly row: Row;
+}
+
+/** Calls one of the functions, and gives its rows. */
+export type Call = (
+  name: 'write' | 'swap' | 'look',
+  values: readonly unknown[],
+) => Promise<readonly (readonly unknown[])[]>;
+type Exchanged = Awaited<ReturnType<RemoteBackend['exchange']>>;
+
+const swapDone: Swapped = { done: true };
+
+/**
+ * Nearly always all writes are done, and that is all that is answered. What is ordinary and what is not are two transactions:
+ * if one of them fails, what the other has done is told, and its own writes count as not done.
+ */
+export async function exchange(call: Call, swaps: readonly Swap[]): Promise<Exchanged> {
+  const { looked, writes } = sorted(swaps);
+  const replies = await Promise.allSettled(writes.map(({ name, values }) => call(name, values)));
+  let said: readonly unknown[] | undefined;
+  for (const [index, { swaps: asked }] of writes.entries()) {
+    const reply = replies[index] as (typeof replies)[number];
+    if (reply.status === 'rejected') looked.push(...asked);
+    else {
+      [said = []] = reply.value;
+      const [, , done] = said;
+      if (done !== null) looked.push(...undoneOf(asked, JSON.parse(done as string)));
+    }
+  }
+  if (said === undefined) for (const reply of replies) if (reply.status === 'rejected') throw reply.reason;
+  if (looked.length === 0)
+    return { now: Number(said?.[0]), floor: Number(said?.[1]), answers: swaps.map(() => swapDone) };
+
+  const usual = (looked[0] as Swap).namespace;
+  const [head, ...rows] = (await call('look', lookedFor(looked))) as readonly [Packed, ...Packed[]];
+  const [now, floor] = head[0].split(',');
+  const found = new Map<string, Found>();
+  for (const row of rows) found.set(nameOf(row[2] ?? usual, row[1]), foundIn(row, usual));
+  const undone = looked.length === swaps.length ? undefined : new Set(looked);
+  return {
+    now: Number(now),
+    floor: Number(floor),
+    answers: swaps.map((swap) =>
+      undone === undefined || undone.has(swap)
+        ? { done: false, found: found.get(nameOf(swap.namespace, swap.key)) }
+        : swapDone,
+    ),
+  };
+}
+
+function undoneOf(asked: readonly Swap[], done: readonly number[]): readonly Swap[] {
+  const revisions = new Set(done);
+  return asked.filter(({ write }) => write?.row !== undefined && !revisions.has(write.revision));
 }
 
 /** One pair of instants stands for all that is in the lists: decisions that are about to turn, or that were made later, do not go there. */
@@ -25,68 +76,76 @@ const apartMs = 100;
 const longestMs = 50;
 const shortestMs = 20;
 
-/** As the function takes them. */
-export function valuesOf(swaps: readonly Swap[]): unknown[] {
+/** A batch, by how it is asked. */
+interface Sorted {
+  readonly looked: Swap[];
+  readonly writes: readonly {
+    readonly name: 'write' | 'swap';
+    readonly swaps: readonly Swap[];
+    /** As the function takes them. */
+    readonly values: readonly unknown[];
+  }[];
+}
+
+export function sorted(swaps: readonly Swap[]): Sorted {
   const asked: Asked[] = [];
   const looked: Swap[] = [];
+  const others: Swap[] = [];
   let noted: object[] | undefined;
   let beside: object[] | undefined;
   let earliest = Number.POSITIVE_INFINITY;
   for (const swap of swaps) {
-    const { namespace, key, write } = swap;
+    const { write } = swap;
     if (write === undefined) {
       looked.push(swap);
       continue;
     }
     if (write.row !== undefined) {
-      asked.push({ kind: kindOf(write, write.row), namespace, key, write, row: write.row });
+      asked.push({ kind: kindOf(write, write.row), swap, write, row: write.row });
       if (write.at < earliest) earliest = write.at;
-    }
+    } else others.push(swap);
     if (write.events.length > 0) noted = [...(noted ?? []), ...notedOf(write)];
     if (write.beside.length > 0) beside = [...(beside ?? []), ...besideOf(swap, write)];
   }
-  // All who write many at once do so in one order: a kind is not divided between lists and JSON.
+  // All who write many at once do so in one order.
   if (asked.length > 1) asked.sort(inOrder);
-  const isOrdinary = (one: Asked) =>
-    one.write.events.length === 0 &&
-    one.write.beside.length === 0 &&
-    one.write.at - earliest < apartMs &&
-    one.write.until - earliest > leastMs &&
-    (one.kind === kinds.fresh ? isFirst(one.row) : isSettlement(one));
-  const areOrdinary = (kind: number) => asked.every((one) => one.kind !== kind || isOrdinary(one));
-  const hasClaims = areOrdinary(kinds.fresh);
-  const hasSettlements = areOrdinary(kinds.ended);
 
-  const claims: Value[][] = claimLists.map(() => []);
-  const settlements: Value[][] = settleLists.map(() => []);
+  const plain: Swap[] = [];
+  const claimed: Value[][] = claimLists.map(() => []);
+  const settled: Value[][] = settleLists.map(() => []);
   const rest: object[] = [];
   let at = 0;
   let until = Number.MAX_SAFE_INTEGER;
   for (const one of asked) {
-    const { kind, write } = one;
-    if (kind === kinds.fresh && hasClaims) addClaim(claims, one);
-    else if (kind === kinds.ended && hasSettlements) addSettlement(settlements, one);
+    const { kind, write, swap } = one;
+    const isOrdinary =
+      write.events.length === 0 &&
+      write.beside.length === 0 &&
+      write.at - earliest < apartMs &&
+      write.until - earliest > leastMs;
+    if (isOrdinary && kind === kinds.fresh && isFirst(one.row)) addClaim(claimed, one);
+    else if (isOrdinary && kind === kinds.ended && isSettlement(one)) addSettlement(settled, one);
     else {
+      others.push(swap);
       rest.push(restOf(one));
       continue;
     }
+    plain.push(swap);
     if (write.at > at) at = write.at;
     if (write.until < until) until = write.until;
   }
-  return [
-    ...claims.map(listOf),
-    ...settlements.map(listOf),
-    listOf(looked.map(({ namespace }) => namespace)),
-    listOf(looked.map(({ key }) => key)),
-    at,
-    until,
-    rest.length === 0 ? null : JSON.stringify(rest),
-    noted === undefined ? null : JSON.stringify(noted),
-    beside === undefined ? null : JSON.stringify(beside),
-    // The fewer there are, the fewer wait for nothing; and to divide a batch until the locked one is alone takes not long.
-    `${Math.min(longestMs, Math.max(shortestMs, swaps.length))}ms`,
-    schemaVersion,
-  ];
+  // The fewer there are, the fewer wait for nothing; and to divide a batch until the locked one is alone takes not long.
+  const last = [`${Math.min(longestMs, Math.max(shortestMs, swaps.length))}ms`, schemaVersion];
+  const writes: Sorted['writes'][number][] = [];
+  if (plain.length > 0) {
+    const values = [...claimed.map(listOf), ...settled.map(listOf), at, until, ...last];
+    writes.push({ name: 'write', swaps: plain, values });
+  }
+  if (others.length > 0) {
+    const values = [JSON.stringify(rest), textOf(noted), textOf(beside), ...last];
+    writes.push({ name: 'swap', swaps: others, values });
+  }
+  return { looked, writes };
 }
 
 /** As `look` takes them. */
@@ -106,8 +165,9 @@ function kindOf({ before }: Write, row: Row): number {
 
 function inOrder(a: Asked, b: Asked): number {
   if (a.kind !== b.kind) return a.kind - b.kind;
-  if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1;
-  return a.key < b.key ? -1 : 1;
+  const [one, other] = [a.swap, b.swap];
+  if (one.namespace !== other.namespace) return one.namespace < other.namespace ? -1 : 1;
+  return one.key < other.key ? -1 : 1;
 }
 
 /** It has nothing that the list of claims leaves out. */
@@ -136,7 +196,7 @@ function isSettlement({ write, row }: Asked): boolean {
 }
 
 /** In the order of `claimLists`. */
-function addClaim(lists: Value[][], { namespace, key, write, row }: Asked): void {
+function addClaim(lists: Value[][], { swap: { namespace, key }, write, row }: Asked): void {
   const [, flags, fence, token, version, owner, created, , , args, content, , asker, more] = columnsOf(row);
   let next = 0;
   const add = (value: Value) => (lists[next++] as Value[]).push(value);
@@ -156,7 +216,7 @@ function addClaim(lists: Value[][], { namespace, key, write, row }: Asked): void
 }
 
 /** In the order of `settleLists`. */
-function addSettlement(lists: Value[][], { namespace, key, write, row }: Asked): void {
+function addSettlement(lists: Value[][], { swap: { namespace, key }, write, row }: Asked): void {
   const [status, flags, , , , , , settled, , , , result, , more] = columnsOf(row);
   let next = 0;
   const add = (value: Value) => (lists[next++] as Value[]).push(value);
@@ -172,13 +232,21 @@ function addSettlement(lists: Value[][], { namespace, key, write, row }: Asked):
   add(more);
 }
 
-function restOf({ kind, namespace, key, write, row }: Asked): object {
+function restOf({ kind, swap: { namespace, key }, write, row }: Asked): object {
   const { revision, at, until, before } = write;
   return { kind, namespace, key, revision, at, until, old: before?.revision ?? null, ...itemOf(row) };
 }
 
 function listOf(values: readonly Value[]): string | null {
   return values.length === 0 ? null : arrayOf(values);
+}
+
+function nameOf(namespace: string, key: string): string {
+  return `${namespace}\0${key}`;
+}
+
+function textOf(list: readonly object[] | undefined): string | null {
+  return list === undefined ? null : JSON.stringify(list);
 }
 
 function notedOf({ row, revision, events }: Write): readonly object[] {
@@ -201,28 +269,4 @@ function besideOf({ namespace, key }: Swap, { beside, revision }: Write): readon
 
 export function eventOf({ namespace, key, generation, fence, type, detail }: Omit<StoreEvent, 'at'>): object {
   return { namespace, key, generation, fence, type, detail: JSON.stringify(detail) };
-}
-
-const swapDone: Swapped = { done: true };
-
-/** `done`: which writes were, by their revisions; null: all. `seen`: what is there where one was not. */
-export function answersOf(
-  swaps: readonly Swap[],
-  { done, seen }: { readonly done?: unknown; readonly seen?: unknown },
-): readonly Swapped[] {
-  if (typeof done !== 'string') return swaps.map(() => swapDone);
-  const revisions = new Set(JSON.parse(done) as number[]);
-  const rows = new Map<string, Found>();
-  if (typeof seen === 'string')
-    for (const [namespace, key, ...selected] of JSON.parse(seen) as [string, string, ...Selected][])
-      rows.set(`${namespace}\0${key}`, foundIn(namespace, key, selected));
-  return swaps.map(({ namespace, key, write }) =>
-    write !== undefined && (write.row === undefined || revisions.has(write.revision))
-      ? swapDone
-      : { done: false, found: rows.get(`${namespace}\0${key}`) },
-  );
-}
-
-export function foundIn(namespace: string, key: string, selected: Selected): Found {
-  return { row: decode(namespace, key, selected), revision: selected[0] };
 }

@@ -4,7 +4,7 @@ import { isInDoubt } from '../../rules/state.ts';
 import { isOpen, statusCode } from '../../store/columns.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
 import type { Connection } from './client.ts';
-import { columns, decode, type Selected } from './rows.ts';
+import { decode, type Packed, packed } from './rows.ts';
 import { within } from './schema.ts';
 
 /** Read at once where only some of the rows may match. */
@@ -31,10 +31,8 @@ export async function listRows(
       limit,
     ]);
     const now = Number(answer?.now);
-    const found = JSON.parse((answer?.found as string | null) ?? '[]') as [string, ...Selected][];
-    const decoded = found.map(([key, ...values]) =>
-      decode(asked.namespace, key, values as unknown as Selected),
-    );
+    const found = JSON.parse((answer?.found as string | null) ?? '[]') as Packed[];
+    const decoded = found.map((values) => decode(values));
     const time = { wall: now, mono: now, boot: 'store', steady: true };
     rows.push(
       ...decoded.filter((row) => asked.inDoubt === undefined || isInDoubt(row, time) === asked.inDoubt),
@@ -63,7 +61,7 @@ const matching = (table: string) => `SELECT * FROM semel.${table} t
     ORDER BY t.key LIMIT $7`;
 
 const selecting = (rows: string) => `SELECT semel.now_ms() AS now, (
-  SELECT json_agg(json_build_array(r.key, ${columns}) ORDER BY r.key)::text FROM (${rows}) AS r) AS found`;
+  SELECT json_agg(json_build_array(${packed()}) ORDER BY r.key)::text FROM (${rows}) AS r) AS found`;
 
 const openPage = selecting(matching('open'));
 const page = selecting(`(${matching('open')}) UNION ALL (${matching('closed')}) ORDER BY key LIMIT $7`);

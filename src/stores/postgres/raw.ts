@@ -17,7 +17,7 @@ import type { StoreEvent } from '../../store/store.ts';
 import type { Connection } from './client.ts';
 import { isLockTimeout, judge } from './failure.ts';
 import { isNewer, standingOf } from './open.ts';
-import { columns, decode, itemOf, type Selected } from './rows.ts';
+import { decode, itemOf, type Packed, packed } from './rows.ts';
 import { schemaVersion, within } from './schema.ts';
 
 export interface PostgresRawOptions {
@@ -35,7 +35,7 @@ const mostTries = 30;
 
 const named = 'json_to_recordset($1::text::json) AS x (namespace text, key text)';
 
-const selected = `r.namespace, r.key, semel.now_ms() AS now, json_build_array(${columns})::text AS found`;
+const selected = `r.namespace, r.key, semel.now_ms() AS now, json_build_array(${packed()})::text AS found`;
 
 export function postgresRaw(options: PostgresRawOptions): Raw {
   const { query, schema, where, random } = options;
@@ -165,10 +165,10 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
 
   async function withEvents(rows: readonly Record<string, unknown>[]): Promise<readonly RawRecord[]> {
     if (rows.length === 0) return [];
-    const found = rows.map(({ namespace, key, now, found: text }) => {
-      const values = JSON.parse(text as string) as Selected;
+    const found = rows.map(({ now, found: text }) => {
+      const values = JSON.parse(text as string) as Packed;
       const time = { ...clockAt(Number(now)), steady: true };
-      return { row: decode(String(namespace), String(key), values), time };
+      return { row: decode(values), time };
     });
     const events = await eventsOf(found.map(({ row }) => row));
     return found.map(({ row, time }) => rawOf(row, events.get(nameOf(row)) ?? [], time));

@@ -1,6 +1,7 @@
 // A row as the schema's columns, and back.
 
-import { type Columns, columnsOf, rowOf } from '../../store/columns.ts';
+import { columnsOf, rowOf } from '../../store/columns.ts';
+import type { Found } from '../../store/remote/backend.ts';
 import type { Row } from '../../store/store.ts';
 
 export interface Item {
@@ -55,20 +56,53 @@ export function itemOf(row: Row): Item {
   };
 }
 
-/** As the server selects them: see `columns`. */
-export type Selected = [revision: number, ...Columns];
+const numbers = ['revision', 'status', 'flags', 'fence', 'created', 'settled', 'expires'];
+const texts = ['token', 'version', 'owner', 'args', 'content', 'result', 'asker', 'more'];
 
-/** Of a record `r`. */
-export const columns: string = `r.revision, r.status, r.flags, r.fence, r.token, r.version, r.owner, r.created,
-  r.settled, r.expires, r.args, r.content, r.result, r.asker, r.more`;
+/** A record as it is selected: every value costs the driver time, so the numbers are one text. */
+export type Packed = readonly [
+  head: string,
+  key: string,
+  namespace: string | null,
+  ...texts: (string | null)[],
+];
+
+/** Of a record `r`. No namespace: the usual one. */
+export const packed = (usual = 'NULL'): string =>
+  `concat(${numbers.map((name) => `r.${name}`).join(", ',', ")}), r.key, nullif(r.namespace, ${usual}), ${texts.map((name) => `r.${name}`).join(', ')}`;
+
+/** As a function returns them. */
+export const packedColumns: string = ['head', 'key', 'namespace', ...texts]
+  .map((name) => `${name} text`)
+  .join(', ');
+
+export function foundIn(values: Packed, usual?: string): Found {
+  return { row: decode(values, usual), revision: Number.parseInt(values[0], 10) };
+}
 
 /** One that semel did not write is told as an error of Postgres would be: it concerns nobody but who asks for it. */
-export function decode(namespace: string, key: string, [, ...values]: Selected): Row {
-  const copy = [...values] as unknown as Columns;
-  const expires = copy[8];
-  if (expires !== null) copy[8] = expires - copy[6];
+export function decode(values: Packed, usual?: string): Row {
+  const [head, key, other, token, version, owner, args, content, result, asker, more] = values;
+  const namespace = other ?? (usual as string);
+  const [, status, flags, fence, created, settled, expires] = head.split(',');
+  const createdAt = Number(created);
   try {
-    return rowOf(namespace, key, copy);
+    return rowOf(namespace, key, [
+      Number(status),
+      Number(flags),
+      Number(fence),
+      token as string | null,
+      version as string,
+      owner as string,
+      createdAt,
+      settled === '' ? null : Number(settled),
+      expires === '' ? null : Number(expires) - createdAt,
+      args as string | null,
+      content as string | null,
+      result as string | null,
+      asker as string | null,
+      more as string | null,
+    ]);
   } catch (cause) {
     const what = `record ${JSON.stringify(key)} in ${JSON.stringify(namespace)} cannot be read`;
     throw Object.assign(new Error(what, { cause }), { code: 'SM007' });

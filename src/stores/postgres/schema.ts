@@ -1,7 +1,15 @@
 // The tables, and how an older schema becomes this one. test/stores/postgres-schema.sql shows the result. Everything is
 // made by one statement list under one lock, so that many programs may start at once.
 
-import { exchangeFunction, lookFunction, ownExchangeProcedure } from './exchange-function.ts';
+import {
+  lookFunction,
+  lookParameters,
+  ownProcedure,
+  swapFunction,
+  swapParameters,
+  writeFunction,
+  writeParameters,
+} from './exchange-function.ts';
 import { appendFunction, refillFunction, removeFunction, standFunction } from './functions.ts';
 
 const recordColumns = `
@@ -61,9 +69,12 @@ export const migrations: readonly (readonly string[])[] = [
     // The time at which a statement runs, not at which its transaction began.
     `CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
-    exchangeFunction(),
+    writeFunction(),
+    swapFunction(),
     lookFunction(),
-    ownExchangeProcedure(),
+    ownProcedure('write', writeParameters),
+    ownProcedure('swap', swapParameters),
+    ownProcedure('look', lookParameters),
     removeFunction(),
     appendFunction(),
     standFunction(),

@@ -9,13 +9,13 @@ import { inTime } from '../../store/remote/in-time.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
-import { answersOf, eventOf, foundIn, lookedFor, valuesOf } from './exchange.ts';
-import { exchangeParameters } from './exchange-function.ts';
+import { eventOf, exchange } from './exchange.ts';
+import { lookParameters, swapParameters, writeParameters } from './exchange-function.ts';
 import { inTransaction, isConflict, judge, sqlStateOf } from './failure.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresRaw } from './raw.ts';
-import { columns, itemOf, type Selected } from './rows.ts';
+import { foundIn, itemOf, type Packed, packed } from './rows.ts';
 import { schemaVersion, within } from './schema.ts';
 import { migrationOf } from './upkeep.ts';
 import { connect, placeOf, usualSchema } from './url.ts';
@@ -41,9 +41,11 @@ export interface PostgresStoreOptions {
 const mostTries = 5;
 
 /** Lists are a text first, whatever a driver would make of one: the server reads it. */
-const parameters = exchangeParameters
-  .map(([, type], index) => `$${index + 1}::${/\[\]|json/.test(type) ? 'text::' : ''}${type}`)
-  .join(', ');
+const calls = { write: writeParameters, swap: swapParameters, look: lookParameters };
+const parametersOf = (name: keyof typeof calls) =>
+  calls[name]
+    .map(([, type], index) => `$${index + 1}::${/\[\]|json/.test(type) ? 'text::' : ''}${type}`)
+    .join(', ');
 
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { clock = systemClock, random = systemRandom } = options;
@@ -60,22 +62,25 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   const where = placeOf(options.url, schema);
   const timeoutMs = options.timeoutMs ?? 10_000;
   const sql = (text: string) => within(schema, text);
+  // A transaction can be open on a client that the program uses too; never on a connection of our own.
+  const isOwn = options.client === undefined;
+  const callOf = (name: keyof typeof calls) =>
+    sql(
+      isOwn
+        ? `SELECT * FROM semel.${name}(${parametersOf(name)})`
+        : `CALL semel.own_${name}(${parametersOf(name)})`,
+    );
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
-    // A transaction can be open on a client that the program uses too; never on a connection of our own.
-    exchange:
-      options.client === undefined
-        ? sql(`SELECT now, floor, done, seen FROM semel.exchange(${parameters})`)
-        : sql(`CALL semel.own_exchange(${parameters})`),
-    look: sql(
-      'SELECT now, floor, done, seen FROM semel.look($1::text::text[], $2::text::text[], $3::integer)',
-    ),
+    write: callOf('write'),
+    swap: callOf('swap'),
+    look: callOf('look'),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
     // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
     // \u is made harmless, also where its backslash is itself an escaped one.
     due: sql(`SELECT t.now, (
-      SELECT json_agg(json_build_array(r.namespace, r.key, ${columns}))::text FROM (
+      SELECT json_agg(json_build_array(${packed()}))::text FROM (
         (SELECT * FROM semel.closed c WHERE c.expires <= t.now ORDER BY c.expires LIMIT $1)
         UNION ALL (SELECT o.* FROM semel.open o, LATERAL (SELECT replace(o.more, chr(92) || 'u', '//')::json AS more) m
           WHERE o.status = ${statusCode('running')} AND o.flags & ${dispatchedFlag} = 0
@@ -96,8 +101,11 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       FROM names n WHERE n.namespace IS NOT NULL)
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
-  const exchangeName = nameOf(`semel ${schemaVersion} ${schema}`);
-  const lookName = nameOf(`semel ${schemaVersion} look ${schema}`);
+  const names = {
+    write: nameOf(`semel ${schemaVersion} write ${schema}`),
+    swap: nameOf(`semel ${schemaVersion} swap ${schema}`),
+    look: nameOf(`semel ${schemaVersion} look ${schema}`),
+  };
   let connecting: Promise<Connection> | undefined;
 
   const address = fullAddress(options.url, {
@@ -111,22 +119,12 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       const [row] = await query(texts.now);
       return Number(row?.now);
     },
-    async exchange(swaps) {
-      // A client that the program uses too is asked in a way that refuses an open transaction, also for a look.
-      const isLook = options.client === undefined && swaps.every(({ write }) => write === undefined);
-      const [row] = isLook
-        ? await query(texts.look, lookedFor(swaps), lookName)
-        : await query(texts.exchange, valuesOf(swaps), exchangeName);
-      return { now: Number(row?.now), floor: Number(row?.floor), answers: answersOf(swaps, row ?? {}) };
-    },
+    exchange: (swaps) => exchange(call, swaps),
     list: (asked) => listRows(query, schema, asked),
     async due(limit) {
       const [row] = await query(texts.due, [limit]);
-      const found = JSON.parse((row?.found as string | null) ?? '[]') as [string, string, ...Selected][];
-      return {
-        now: Number(row?.now),
-        found: found.map(([namespace, key, ...values]) => foundIn(namespace, key, values)),
-      };
+      const found = JSON.parse((row?.found as string | null) ?? '[]') as Packed[];
+      return { now: Number(row?.now), found: found.map((values) => foundIn(values)) };
     },
     async remove(removals) {
       const [row] = await query(texts.remove, [JSON.stringify(removals.map(removalOf)), schemaVersion]);
@@ -198,14 +196,29 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   ): Promise<readonly Record<string, unknown>[]> {
     const { query: ask } = await connection();
     if (options.client !== undefined && showsTransaction(options.client)) throw inTransaction(where);
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await inTime(ask(text, values, name), clock, timeoutMs);
-      } catch (error) {
-        // The floor was raised by somebody else between two statements: the answer tells it next time.
-        const isPassing = isConflict(error) || sqlStateOf(error) === 'SM001';
-        if (!isPassing || tries >= mostTries) throw error;
-      }
+    return persistently(() => inTime(ask(text, values, name), clock, timeoutMs));
+  }
+
+  async function call(
+    name: keyof typeof calls,
+    values: readonly unknown[],
+  ): Promise<readonly (readonly unknown[])[]> {
+    const { lists } = await connection();
+    // The pool that is ours keeps the time itself.
+    if (lists !== undefined) return persistently(() => lists(texts[name], values, names[name]));
+    const [row] = await query(texts[name], values, names[name]);
+    return (JSON.parse(row?.answer as string) as object[]).map(Object.values);
+  }
+}
+
+async function persistently<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      // The floor was raised by somebody else between two statements: the answer tells it next time.
+      const isPassing = isConflict(error) || sqlStateOf(error) === 'SM001';
+      if (!isPassing || tries >= mostTries) throw error;
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import { postgresExample, readAddress } from '../../store/address.ts';
 import { findPeer, missingPeer } from '../../store/remote/driver.ts';
-import { type Connection, connectionOf, type PgLike } from './client.ts';
+import { type Connection, connectionOfPool, type PgLike } from './client.ts';
 
 export const usualSchema = 'semel';
 
@@ -24,7 +24,7 @@ export async function connect(url: string | undefined, timeoutMs: number): Promi
   });
   // A connection that breaks while it is idle is replaced; without a listener it would end the program.
   pool.on('error', () => {});
-  return { ...connectionOf(pool), end: () => pool.end() };
+  return connectionOfPool(pool);
 }
 
 interface PgPool extends PgLike {
