@@ -1,15 +1,66 @@
 // What `run`, `once` and `step` have in common: a name and the command after `--`, what it is about, who did it, why it
 // could not start.
 
+import { randomBytes } from 'node:crypto';
+import type { SemelError } from '../core/errors.ts';
 import { isBlank } from '../core/plain.ts';
 import { shellWord } from '../core/visible.ts';
-import { type ChildEnding, type Ids, shownOwner } from '../jobs/index.ts';
+import { type ChildEnding, type Ids, shortestLeaseMs, shownOwner } from '../jobs/index.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
+import { type FlagReader, longestTimerMs } from './args/flag-values.ts';
+import { isAgent, shownMessage } from './caller.ts';
 import type { Flags, Input } from './command.ts';
 import type { CommandName } from './commands/summaries.ts';
+import { text } from './flags.ts';
+import { chosenNamespace, type LedgerChoice } from './ledger.ts';
+import { type Doubtful, tellDoubt } from './render/in-doubt.ts';
 import { jsonText } from './render/json-text.ts';
-import { cut, relative } from './render/print.ts';
+import { complain, cut, printAside, relative } from './render/print.ts';
 import { usageError } from './usage.ts';
+
+/** The options of `run` and `once` about their command's life. */
+export const guardFlags = {
+  timeout: text('<duration>', 'end the command with TERM after this time (default: none)'),
+  grace: text('<duration>', 'from TERM to KILL (default: 10s)'),
+  lease: text('<duration>', 'how long a dead machine blocks the others (default: 15m)'),
+};
+
+export function guardTerms(
+  given: FlagReader<Record<'wait' | 'verify-after' | 'lease' | 'timeout' | 'grace', unknown>>,
+) {
+  return {
+    waitMs: given.duration('wait', Number.POSITIVE_INFINITY),
+    verifyAfterMs: given.duration('verify-after', 60_000),
+    leaseMs: given.duration('lease', 900_000, { from: shortestLeaseMs }),
+    timeoutMs: given.duration('timeout', Number.POSITIVE_INFINITY, { to: longestTimerMs }),
+    graceMs: given.duration('grace', 10_000, { to: longestTimerMs }),
+  };
+}
+
+export function newMark(): string {
+  return randomBytes(10).toString('hex');
+}
+
+/** Who guards, and in which ledger. */
+export async function guardIn(semel: Semel, choice: LedgerChoice, mark: string) {
+  const isNamespaceChosen = chosenNamespace(choice) !== undefined;
+  return { semel, facts: await semel.open(), mark, isNamespaceChosen, say: complain };
+}
+
+/** What a guarded command was refused for, unless a program asks: that is told once, in JSON. */
+export function tellRefusal(error: SemelError, json: boolean | undefined, doubtful: Doubtful): void {
+  if (json) return;
+  if (error.code === 'IN_DOUBT') tellDoubt(error, doubtful);
+  else complain(shownMessage(error));
+}
+
+/** For `--json`: one line about what was done. Answers the exit code. */
+export function answering(isJson: boolean | undefined, about: object, ledger: string) {
+  return (status: string, exit: number, more: object = {}) => {
+    if (isJson) printAside(jsonText({ ...about, status, exit, ...(isAgent() ? {} : { ledger }), ...more }));
+    return exit;
+  };
+}
 
 export interface GuardedLine {
   readonly name: string;

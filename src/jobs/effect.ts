@@ -2,7 +2,6 @@
 // failed may have done it, so that is in doubt, unless its exit code, a verifier or a person says more.
 
 import type { Result } from '../call/index.ts';
-import { systemClock } from '../core/clock.ts';
 import type { SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key.ts';
 import type { Per } from '../core/period.ts';
@@ -11,12 +10,11 @@ import { type ChildEnding, mostBytes, runChild } from './child.ts';
 import { type Asked, type Claimed, claim } from './claim.ts';
 import { commonEnv } from './context.ts';
 import { noteEnding, outlived, told } from './ending.ts';
-import type { Guarding } from './guarding.ts';
-import { type Holder, holderOf, waitingFor } from './holder.ts';
+import { claimingOf, type Guarding, verifying } from './guarding.ts';
+import { type Holder, holderOf } from './holder.ts';
 import { beginLife, lifeFolder } from './life.ts';
 import { textOrBytes } from './output.ts';
 import { isReserved } from './run-id.ts';
-import { askVerifier } from './verifier.ts';
 
 export interface EffectOptions extends Guarding {
   readonly contract: string;
@@ -60,7 +58,7 @@ export type EffectValue =
   | undefined;
 
 export async function runEffect(options: EffectOptions): Promise<EffectReport> {
-  const { semel, facts, mark, callOptions, ifBusy, waitMs, say } = options;
+  const { semel, facts, mark, callOptions, ifBusy, say } = options;
   // A digest: a command line may hold secrets.
   const identity = Object.keys(options.args).length === 0 ? { effect: options.contract } : options.args;
   const args = { ...identity, [commandField]: shortDigest('command', ...options.command) };
@@ -80,18 +78,7 @@ export async function runEffect(options: EffectOptions): Promise<EffectReport> {
     await replay.attempt.release();
   }
   const life = await beginLife(folder, mark);
-  const claiming = {
-    semel,
-    folder,
-    tool,
-    args,
-    options: callOptions,
-    asked,
-    ifBusy,
-    waitMs,
-    onWait: (holder: Holder) => say(waitingFor(holder)),
-  };
-  const claimed = await claim(claiming);
+  const claimed = await claim({ ...claimingOf(options, folder), tool, args, options: callOptions, asked });
   const report = claimed.kind === 'execute' ? await execute(claimed) : answer(claimed);
   const isOpen =
     report.kind === 'left behind' || (report.kind === 'refused' && report.error.code === 'UNRECORDED');
@@ -175,7 +162,7 @@ function storedOf({ stdout, stdoutBytes }: ChildEnding): EffectValue {
 }
 
 function toolOf(options: EffectOptions, asked: Asked): ToolFunction<Fields, unknown> {
-  const { semel, facts, contract, per, leaseMs, windowMs, verify, verifyAfterMs, ifUnknown, env } = options;
+  const { semel, contract, per, leaseMs, windowMs, ifUnknown, env } = options;
   return semel.tool({
     name: contract,
     effect: 'irreversible',
@@ -189,20 +176,7 @@ function toolOf(options: EffectOptions, asked: Asked): ToolFunction<Fields, unkn
     share: isReserved(contract),
     run: (_: Fields) => undefined as unknown,
     ...(windowMs === undefined ? {} : { window: windowMs }),
-    ...(verify === undefined
-      ? {}
-      : {
-          verifyAfter: verifyAfterMs,
-          verify: (_: Fields, ctx) => {
-            asked.since ??= systemClock.mono();
-            const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
-            return askVerifier(
-              verify,
-              { ...env, ...commonEnv(semel, facts, attempt, options.isNamespaceChosen) },
-              ctx.signal,
-            );
-          },
-        }),
+    ...verifying(options, () => env, asked),
   });
 }
 

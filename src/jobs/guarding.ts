@@ -1,8 +1,14 @@
-// What every guarded command is told, whatever it is guarded for.
+// What every guarded command has in common, whatever it is guarded for: what it is told, how it waits, who is asked
+// whether it landed.
 
+import type { VerifyContext } from '../call/index.ts';
+import { systemClock } from '../core/clock.ts';
 import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
-import type { IfBusy } from './claim.ts';
+import type { Asked, IfBusy } from './claim.ts';
+import { commonEnv } from './context.ts';
+import { type Holder, waitingFor } from './holder.ts';
+import { askVerifier } from './verifier.ts';
 
 export interface Guarding {
   readonly semel: Semel;
@@ -21,4 +27,29 @@ export interface Guarding {
   /** From TERM to KILL; and how long what the command left behind is waited for. */
   readonly graceMs: number;
   readonly say: (message: string) => void;
+}
+
+export function claimingOf({ semel, ifBusy, waitMs, say }: Guarding, folder: string) {
+  return { semel, folder, ifBusy, waitMs, onWait: (holder: Holder) => say(waitingFor(holder)) };
+}
+
+/** The part of a contract that asks the command in `verify`, where there is one. */
+export function verifying(
+  { semel, facts, isNamespaceChosen, verify, verifyAfterMs }: Guarding,
+  env: () => Readonly<Record<string, string>>,
+  asked: Asked,
+) {
+  if (verify === undefined) return {};
+  return {
+    verifyAfter: verifyAfterMs,
+    verify: (_: unknown, ctx: VerifyContext) => {
+      asked.since ??= systemClock.mono();
+      const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
+      return askVerifier(
+        verify,
+        { ...env(), ...commonEnv(semel, facts, attempt, isNamespaceChosen) },
+        ctx.signal,
+      );
+    },
+  };
 }

@@ -1,7 +1,6 @@
 // A guarded run: the job's turn (never two at a time, across slots), then its slot (done once), then the command.
 
 import { isDeepStrictEqual } from 'node:util';
-import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { SemelError } from '../core/errors.ts';
 import { minute } from '../core/period.ts';
@@ -10,13 +9,12 @@ import { type ChildEnding, runChild } from './child.ts';
 import { type Asked, type Claimed, claim, insideItself } from './claim.ts';
 import { commonEnv, heldAbove, runEnv } from './context.ts';
 import { lastEnding, neverStartedWords, noteEnding, notesWritten, outlived, told } from './ending.ts';
-import type { Guarding } from './guarding.ts';
-import { type Holder, holderOf, unlessStale, waitingFor } from './holder.ts';
+import { claimingOf, type Guarding, verifying } from './guarding.ts';
+import { type Holder, holderOf, unlessStale } from './holder.ts';
 import { beginLife, type Life, lifeFolder } from './life.ts';
 import { recordsOf } from './pick.ts';
 import { checkRun, contractName, type Ids } from './run-id.ts';
 import type { JobSlot } from './slot.ts';
-import { askVerifier } from './verifier.ts';
 
 export interface JobOptions extends Guarding {
   readonly job: string;
@@ -47,7 +45,7 @@ export type JobReport = (
 };
 
 export async function runJob(options: JobOptions): Promise<JobReport> {
-  const { semel, facts, mark, job, ids, slot, again, ifBusy, waitMs, say } = options;
+  const { semel, facts, mark, job, ids, slot, again, ifBusy, say } = options;
   const { start } = slot;
   const folder = lifeFolder(facts.kind, facts.location);
   const args = { job, ...(Object.keys(ids).length === 0 ? {} : { ids }) };
@@ -83,13 +81,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
   }
 
   const life = await beginLife(folder, mark);
-  const claiming = {
-    semel,
-    folder,
-    ifBusy,
-    waitMs,
-    onWait: (holder: Holder) => say(waitingFor(holder)),
-  };
+  const claiming = claimingOf(options, folder);
   const turn = await claimTurn();
   if (turn.kind !== 'execute') {
     life.end();
@@ -328,7 +320,7 @@ function turnOf({ semel, job, leaseMs }: JobOptions) {
 }
 
 function slotToolOf(options: JobOptions, asked: Asked) {
-  const { semel, facts, job, slot, ids, leaseMs, windowMs, verify, verifyAfterMs } = options;
+  const { semel, job, slot, ids, leaseMs, windowMs } = options;
   // Counted from the end of the slot, which the key does not know.
   const lengthMs = slot.span === undefined ? 0 : slot.span.endsAt - slot.span.startsAt;
   return semel.tool({
@@ -345,19 +337,6 @@ function slotToolOf(options: JobOptions, asked: Asked) {
     content: ['slot'],
     share: true,
     run: (_: { slot: string }) => undefined as unknown,
-    ...(verify === undefined
-      ? {}
-      : {
-          verifyAfter: verifyAfterMs,
-          verify: (_: { slot: string }, ctx) => {
-            asked.since ??= systemClock.mono();
-            const attempt = { attempt: ctx.attempts, fence: '', key: ctx.key };
-            const env = {
-              ...commonEnv(semel, facts, attempt, options.isNamespaceChosen),
-              ...runEnv(semel, runOf(options), slot, ids),
-            };
-            return askVerifier(verify, env, ctx.signal);
-          },
-        }),
+    ...verifying(options, () => runEnv(semel, runOf(options), slot, ids), asked),
   });
 }

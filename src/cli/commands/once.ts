@@ -1,6 +1,5 @@
 // `semel once`: guards one effect. Its words only; what it does is in src/jobs.
 
-import { randomBytes } from 'node:crypto';
 import type { Per } from '../../core/period.ts';
 import {
   type ChildEnding,
@@ -12,24 +11,33 @@ import {
   periodNamed,
   resultBytes,
   runEffect,
-  shortestLeaseMs,
   shownOwner,
 } from '../../jobs/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import type { StoreFacts } from '../../store/store.ts';
-import { exitCodes, flagReader, longestTimerMs } from '../args/flag-values.ts';
+import { exitCodes, flagReader } from '../args/flag-values.ts';
 import { identityOf } from '../args/ids.ts';
 import { zoneOf } from '../args/zone.ts';
-import { isAgent, ledgerNote, mustBeOperator, shownError, shownMessage } from '../caller.ts';
+import { ledgerNote, mustBeOperator, shownError } from '../caller.ts';
 import { command, type ValuesOf } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
 import { choice, text, texts, toggle } from '../flags.ts';
-import { couldNotStart, doneWords, guardedLine, labelOf, leave } from '../guarded.ts';
-import { chosenNamespace, ledgerFor } from '../ledger.ts';
-import { tellDoubt } from '../render/in-doubt.ts';
-import { jsonText } from '../render/json-text.ts';
+import {
+  answering,
+  couldNotStart,
+  doneWords,
+  guardedLine,
+  guardFlags,
+  guardIn,
+  guardTerms,
+  labelOf,
+  leave,
+  newMark,
+  tellRefusal,
+} from '../guarded.ts';
+import { ledgerFor } from '../ledger.ts';
 import { writeResult } from '../render/output.ts';
-import { complain, printAside } from '../render/print.ts';
+import { complain } from '../render/print.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
@@ -49,9 +57,7 @@ const flags = {
   'if-unknown': choice(['hold', 'rerun'], 'rerun: the command is safe to repeat (default: hold)'),
   verify: text('<command>', 'decides a doubt: exit 0 it landed (its stdout is the result), 1 it did not'),
   'verify-after': text('<duration>', 'believe "it did not" only so long after the end (default: 60s)'),
-  timeout: text('<duration>', 'end the command with TERM after this time (default: none)'),
-  grace: text('<duration>', 'from TERM to KILL (default: 10s)'),
-  lease: text('<duration>', 'how long a dead machine blocks the others (default: 15m)'),
+  ...guardFlags,
   'skip-code': text('<code>', 'the exit code where nothing was run (default: 0)'),
   quiet: toggle('say nothing about what was done already', 'q'),
 } as const;
@@ -92,29 +98,22 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       throw usageError('once', 'nothing says what the effect is about', 'Give it by --id name=value.');
     const given = flagReader('once', values);
     const terms = {
-      waitMs: given.duration('wait', Number.POSITIVE_INFINITY),
-      verifyAfterMs: given.duration('verify-after', 60_000),
-      leaseMs: given.duration('lease', 900_000, { from: shortestLeaseMs }),
+      ...guardTerms(given),
       windowMs: given.duration('window', undefined),
-      timeoutMs: given.duration('timeout', Number.POSITIVE_INFINITY, { to: longestTimerMs }),
-      graceMs: given.duration('grace', 10_000, { to: longestTimerMs }),
       notLandedExits: exitsOf(values['not-landed-exit']),
     };
     const skipCode = given.whole('skip-code', 0, exitCodes);
     const zone = zoneOf(values.tz, inside?.zone);
     const per: Per = unit === 'run' || unit === 'ever' ? unit : periodNamed(unit, zone);
-    const mark = randomBytes(10).toString('hex');
+    const mark = newMark();
     await using semel = ledgerFor(values, {
       make: true,
       owner: ownerOf(mark),
       limits: { resultBytes },
     });
-    const facts = await semel.open();
+    const guard = await guardIn(semel, values, mark);
     const report = await runEffect({
-      semel,
-      facts,
-      mark,
-      isNamespaceChosen: chosenNamespace(values) !== undefined,
+      ...guard,
       contract: contractName(undefined, name),
       args: ids,
       per,
@@ -129,13 +128,13 @@ without, inside \`semel run\`: once per slot. The command gets SEMEL_KEY and SEM
       verify: values.verify,
       ...terms,
       passOn: true,
-      say: complain,
     });
+    const label = labelOf(name, ids);
     const code = await tell(report, {
       semel,
       name,
-      label: labelOf(name, ids),
-      facts,
+      label,
+      facts: guard.facts,
       command: words,
       skipCode,
       values,
@@ -158,10 +157,7 @@ interface Told {
 async function tell(report: EffectReport, told: Told): Promise<number> {
   const { semel, name, label, facts, command, skipCode, values } = told;
   const ledger = facts.location;
-  const answer = (status: string, exit: number, more: object) => {
-    if (values.json) printAside(jsonText({ name, status, exit, ...(isAgent() ? {} : { ledger }), ...more }));
-    return exit;
-  };
+  const answer = answering(values.json, { name }, ledger);
   const say = (sentence: string) => {
     if (!values.json) complain(sentence);
   };
@@ -211,16 +207,11 @@ async function tell(report: EffectReport, told: Told): Promise<number> {
     }
     case 'refused': {
       const { error, ending } = report;
-      if (error.code === 'IN_DOUBT' && !values.json)
-        tellDoubt(error, {
-          label,
-          namespace: semel.namespace,
-          facts,
-          hasVerify: values.verify !== undefined,
-          ending,
-          flags: flagsFor(ending),
-        });
-      else say(shownMessage(error));
+      tellRefusal(error, values.json, {
+        ...{ label, namespace: semel.namespace, facts, ending },
+        hasVerify: values.verify !== undefined,
+        flags: flagsFor(ending),
+      });
       return answer(error.code, exitCodeOf(error), { error: shownError(error) });
     }
   }

@@ -1,31 +1,39 @@
 // `semel run`: guards a job. Its words only; what it does is in src/jobs.
 
-import { randomBytes } from 'node:crypto';
 import {
   type Holder,
   type JobReport,
   type JobSlot,
   ownerOf,
   runJob,
-  shortestLeaseMs,
   shownOwner,
   slotOf,
   units,
 } from '../../jobs/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import type { StoreFacts } from '../../store/store.ts';
-import { exitCodes, flagReader, longestTimerMs } from '../args/flag-values.ts';
+import { exitCodes, flagReader } from '../args/flag-values.ts';
 import { idsOf } from '../args/ids.ts';
 import { zoneOf } from '../args/zone.ts';
-import { isAgent, ledgerNote, mustBeOperator, shownError, shownMessage } from '../caller.ts';
+import { ledgerNote, mustBeOperator, shownError } from '../caller.ts';
 import { command, type ValuesOf } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
 import { choice, text, texts, toggle } from '../flags.ts';
-import { couldNotStart, doneWords, guardedLine, labelOf, leave } from '../guarded.ts';
-import { chosenNamespace, ledgerFor } from '../ledger.ts';
-import { tellDoubt } from '../render/in-doubt.ts';
-import { jsonText } from '../render/json-text.ts';
-import { complain, printAside, relative } from '../render/print.ts';
+import {
+  answering,
+  couldNotStart,
+  doneWords,
+  guardedLine,
+  guardFlags,
+  guardIn,
+  guardTerms,
+  labelOf,
+  leave,
+  newMark,
+  tellRefusal,
+} from '../guarded.ts';
+import { ledgerFor } from '../ledger.ts';
+import { complain, relative } from '../render/print.ts';
 import { usageError } from '../usage.ts';
 
 const flags = {
@@ -42,9 +50,7 @@ const flags = {
   'after-failure': choice(['rerun', 'hold'], 'run again (default), or hold in doubt'),
   retries: text('<n>', 'try a failure again so often, in its turn (default: 0)'),
   backoff: text('<duration>', 'before the first retry; doubles (default: 1m)'),
-  timeout: text('<duration>', 'end the command with TERM after this time (default: none)'),
-  grace: text('<duration>', 'from TERM to KILL (default: 10s)'),
-  lease: text('<duration>', 'how long a dead machine blocks the others (default: 15m)'),
+  ...guardFlags,
   window: text('<duration>', 'how long, after its slot, a run is remembered (default: 30d)'),
   'skip-code': text('<code>', 'the exit code of a skip (default: 0)'),
   quiet: toggle('say nothing about skips', 'q'),
@@ -72,7 +78,7 @@ the command's: --json prints one line about the run on stderr.`,
     const given = flagReader('run', values);
     const zone = zoneOf(values.tz);
     const at = given.instant('at', zone);
-    const mark = randomBytes(10).toString('hex');
+    const mark = newMark();
     const slot = slotOf({ per: values.per, cron: values.cron, at, zone }, Date.now(), mark);
     if (slot.unit === 'none' && values['after-failure'] === 'hold')
       throw usageError(
@@ -81,25 +87,18 @@ the command's: --json prints one line about the run on stderr.`,
         'Add --per day, or --cron with the schedule.',
       );
     const terms = {
-      waitMs: given.duration('wait', Number.POSITIVE_INFINITY),
-      verifyAfterMs: given.duration('verify-after', 60_000),
+      ...guardTerms(given),
       retries: given.whole('retries', 0, { to: 999 }),
       backoffMs: given.duration('backoff', 60_000),
-      leaseMs: given.duration('lease', 900_000, { from: shortestLeaseMs }),
       windowMs: given.duration('window', 30 * 86_400_000),
-      timeoutMs: given.duration('timeout', Number.POSITIVE_INFINITY, { to: longestTimerMs }),
-      graceMs: given.duration('grace', 10_000, { to: longestTimerMs }),
     };
     const skipCode = given.whole('skip-code', 0, exitCodes);
     const ids = idsOf('run', values.id);
     const label = labelOf(`${job} ${slot.name}`, ids);
     await using semel = ledgerFor(values, { make: true, owner: ownerOf(mark) });
-    const facts = await semel.open();
+    const guard = await guardIn(semel, values, mark);
     const report = await runJob({
-      semel,
-      facts,
-      mark,
-      isNamespaceChosen: chosenNamespace(values) !== undefined,
+      ...guard,
       job,
       label,
       ids,
@@ -111,18 +110,9 @@ the command's: --json prints one line about the run on stderr.`,
       afterFailure: values['after-failure'] ?? 'rerun',
       ...terms,
       hint: values.quiet || values.json ? undefined : hintFor(job, slot, values.per),
-      say: complain,
     });
-    const code = await tell(report, {
-      semel,
-      job,
-      label,
-      slot,
-      facts,
-      command: words,
-      skipCode,
-      values,
-    });
+    const { facts } = guard;
+    const code = await tell(report, { semel, job, label, slot, facts, command: words, skipCode, values });
     return report.leftBehind ? leave(semel, code) : code;
   },
 });
@@ -142,13 +132,7 @@ interface Told {
 async function tell(report: JobReport, told: Told): Promise<number> {
   const { semel, job, label, slot, facts, command, skipCode, values } = told;
   const ledger = facts.location;
-  const answer = (status: string, exit: number, more: object = {}) => {
-    if (values.json) {
-      const where = isAgent() ? {} : { ledger };
-      printAside(jsonText({ job, slot: slot.name, status, exit, ...where, ...more }));
-    }
-    return exit;
-  };
+  const answer = answering(values.json, { job, slot: slot.name }, ledger);
   const skip = (sentence: string, more: object) => {
     if (!values.quiet && !values.json) complain(`${sentence}; nothing was run${ledgerNote(ledger)}`);
     return answer('skipped', skipCode, more);
@@ -179,16 +163,11 @@ async function tell(report: JobReport, told: Told): Promise<number> {
       return skip(sentence, { record: report.holder.record.id });
     }
     case 'refused': {
-      if (!values.json && report.error.code === 'IN_DOUBT')
-        tellDoubt(report.error, {
-          label,
-          namespace: semel.namespace,
-          facts,
-          hasVerify: values.verify !== undefined,
-          ending: report.ending,
-          flags: '--verify <command> would decide it',
-        });
-      else if (!values.json) complain(shownMessage(report.error));
+      tellRefusal(report.error, values.json, {
+        ...{ label, namespace: semel.namespace, facts, ending: report.ending },
+        hasVerify: values.verify !== undefined,
+        flags: '--verify <command> would decide it',
+      });
       return answer(report.error.code, exitCodeOf(report.error), { error: shownError(report.error) });
     }
     case 'ran': {

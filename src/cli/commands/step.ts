@@ -1,6 +1,5 @@
 // `semel step`: a durable step of a run. Its output is kept, so that the next attempt goes on with the same.
 
-import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import {
   contractName,
@@ -15,9 +14,9 @@ import { shownError, shownMessage } from '../caller.ts';
 import { command } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
 import { text, toggle } from '../flags.ts';
-import { couldNotStart, guardedLine, leave } from '../guarded.ts';
+import { couldNotStart, guardedLine, guardIn, leave, newMark } from '../guarded.ts';
 import { mustBeInside } from '../inside.ts';
-import { chosenNamespace, ledgerFor } from '../ledger.ts';
+import { ledgerFor } from '../ledger.ts';
 import { keepFile, outputOf, writeFile } from '../render/file-output.ts';
 import { jsonText } from '../render/json-text.ts';
 import { writeResult } from '../render/output.ts';
@@ -38,18 +37,14 @@ whole or not at all, and a later attempt keeps or restores it.`,
     const { values } = input;
     const { name, words } = guardedLine('step', 'step', input, '-- ./plan.sh');
     mustBeInside('step');
-    const mark = randomBytes(10).toString('hex');
+    const mark = newMark();
     await using semel = ledgerFor(values, {
       make: true,
       owner: ownerOf(mark),
       limits: { resultBytes },
     });
-    const facts = await semel.open();
     const report = await runEffect({
-      semel,
-      facts,
-      mark,
-      isNamespaceChosen: chosenNamespace(values) !== undefined,
+      ...(await guardIn(semel, values, mark)),
       contract: contractName('step', name),
       args: { step: name },
       per: 'run',
@@ -67,7 +62,6 @@ whole or not at all, and a later attempt keeps or restores it.`,
       timeoutMs: Number.POSITIVE_INFINITY,
       graceMs: 10_000,
       passOn: values.output === undefined,
-      say: complain,
     });
     const code = await tell(name, words, report, values);
     return report.kind === 'left behind' ? leave(semel, code) : code;
