@@ -11,7 +11,7 @@ import { metaTable } from './meta.ts';
 import { type OwnFile, openOwnFile } from './own-file.ts';
 import { prepare } from './place.ts';
 import { makePrivate } from './privacy.ts';
-import { type Description, isCurrent, migrate } from './schema.ts';
+import { type Description, isCurrent, migrate, refuseForeignParts } from './schema.ts';
 import { refuseDamaged } from './verify.ts';
 import { watch } from './watch.ts';
 
@@ -86,6 +86,7 @@ async function openDatabase(path: string, file: OwnFile, options: OpenOptions): 
     await unlocked(() => refuseTruncated(database, path));
     if (!(await unlocked(() => isCurrent(database))))
       await unlocked(() => migrate(database, path, describe()));
+    await unlocked(() => refuseForeignParts(database, path));
     await unlocked(() => refuseLoss(database));
     await unlocked(() => refuseDamaged(database));
     await unlocked(() => makeDurable(database, path));

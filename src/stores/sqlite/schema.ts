@@ -179,6 +179,21 @@ export function versionOf(database: SqliteLike, path: string, known: number): nu
   return version;
 }
 
+/** A trigger would run with every claim; a view in a table's place gives what it likes, without end too. */
+export function refuseForeignParts(database: SqliteLike, path: string): void {
+  const [type, name] =
+    query(
+      database,
+      `SELECT type, name FROM sqlite_schema
+       WHERE type = 'trigger' OR (type = 'view' AND name COLLATE NOCASE IN ('meta', 'scopes', 'records', 'events'))`,
+    ).get() ?? [];
+  if (type === undefined) return;
+  throw storeError('STORE_UNSAFE', `The ledger ${path} has a ${type} that is not semel's (${name}).`, {
+    next: 'Find out who changed it. Restore a backup, or, where nothing else was changed, drop it. Nothing was deleted.',
+    evidence: { path, [String(type)]: name },
+  });
+}
+
 export function refuseNewer(version: number, known: number, path: string): void {
   if (version <= known) return;
   throw storeError(
