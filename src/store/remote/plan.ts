@@ -67,7 +67,6 @@ export interface Planner {
   decide(question: Question, saidAt: number): void;
   /** So long after they were made the last decisions reached the store. */
   took(ms: number): void;
-  newRevision(): number;
 }
 
 /** How old a decision may be when it reaches a store that answers as usual, and one that is slow. */
@@ -92,7 +91,6 @@ export function planner({
     took(ms) {
       patienceMs = Math.min(stalestMs, Math.max(staleMs, 2 * ms));
     },
-    newRevision,
   };
 
   function decide(question: Question, saidAt: number | undefined): void {
@@ -127,7 +125,7 @@ export function planner({
     question.write = {
       before,
       row: row ?? before?.row,
-      revision: newRevision(),
+      revision: newRevision(random),
       events,
       at: time.wall,
       until: turnAfter(time.wall, own, others, question.rerunWithinMs, time.wall + patienceMs),
@@ -156,10 +154,11 @@ export function planner({
     for (const one of others) notBefore(one);
     return { wall, mono: wall, boot, steady };
   }
+}
 
-  function newRevision(): number {
-    return Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
-  }
+/** Compared only with other revisions of one key, by one who has just seen it. */
+export function newRevision(random: Random): number {
+  return Math.floor(random.fraction() * 2 ** 42);
 }
 
 /** The other keys are looked at along with the one that is written: if it is not done, one of them may be why. */

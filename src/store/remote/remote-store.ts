@@ -18,7 +18,7 @@ import type { ClaimAnswer, ClaimRequest, Page, Row, Store, StoredRecord, StoreFa
 import type { Found, RemoteBackend, Removal, Swap, Swapped } from './backend.ts';
 import { remoteClock } from './clock.ts';
 import { lastSeen } from './last-seen.ts';
-import { type Decision, isUnchanged, planner, Question, type Rows, swapsOf } from './plan.ts';
+import { type Decision, isUnchanged, newRevision, planner, Question, type Rows, swapsOf } from './plan.ts';
 
 export interface RemoteStoreOptions {
   readonly clock?: Clock;
@@ -332,9 +332,9 @@ export function remoteStore(
     const removals = found.flatMap((before): Removal[] => {
       const { row } = before;
       if (isTombstoneDue(row, time))
-        return [{ before, row: tombstone(row), revision: plans.newRevision(), events: mereUse }];
+        return [{ before, row: tombstone(row), revision: newRevision(random), events: mereUse }];
       return isRemovable(row, time)
-        ? [{ before, row: undefined, revision: plans.newRevision(), events: undefined }]
+        ? [{ before, row: undefined, revision: newRevision(random), events: undefined }]
         : [];
     });
     if (removals.length === 0) return 0;

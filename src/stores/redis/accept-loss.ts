@@ -2,6 +2,7 @@
 // that can have been given since, and then goes on as another incarnation.
 
 import type { Random } from '../../core/clock.ts';
+import { newRevision } from '../../store/remote/plan.ts';
 import type { Node } from './client.ts';
 import { acceptAnew, bucketsOf, type Run } from './incarnation.ts';
 import { type Names, namesOf, partsOf } from './names.ts';
@@ -41,6 +42,5 @@ async function liftOne(run: Run, names: Names, name: string, random: Random): Pr
   const { row, revision } = unpack(...partsOf(name), value);
   const fence = now * 1000;
   if (row.fence >= fence) return;
-  const renewed = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
-  await run(lift, [record], [headOf(revision), pack({ ...row, fence }, renewed)]);
+  await run(lift, [record], [headOf(revision), pack({ ...row, fence }, newRevision(random))]);
 }

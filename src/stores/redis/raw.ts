@@ -19,6 +19,7 @@ import {
   rawOf,
   rowFrom,
 } from '../../store/move/raw.ts';
+import { newRevision } from '../../store/remote/plan.ts';
 import type { Node, Reply } from './client.ts';
 import { dueSlot } from './due.ts';
 import { judge, ledgerAt } from './failure.ts';
@@ -32,9 +33,9 @@ import {
   type Run,
 } from './incarnation.ts';
 import { type Names, nameOf, namesOf, partsOf } from './names.ts';
-import { pack, packNoted, short, unpack, unpackEvent } from './rows.ts';
+import { pack, packNoted, statusIn, unpack, unpackEvent } from './rows.ts';
 import { scan } from './scan.ts';
-import { layoutVersion, look, read, refill, statuses } from './scripts.ts';
+import { gone, layoutVersion, look, read, refill, statuses } from './scripts.ts';
 import { change, standingOf } from './standing.ts';
 
 export interface RedisRawOptions {
@@ -54,7 +55,7 @@ const chunk = 1_000;
 /** A change of the standing is tried again where somebody else was faster. */
 const mostTries = 10;
 
-const openCodes = (['running', 'unknown'] as const).map((status) => short(statusCode(status)));
+const openCodes = (['running', 'unknown'] as const).map(statusCode);
 
 export function redisRaw(options: RedisRawOptions): Raw {
   const { run, send, prefix, random } = options;
@@ -185,7 +186,11 @@ export function redisRaw(options: RedisRawOptions): Raw {
       const part = all.slice(start, start + chunk);
       const records = part.map((name) => names.record(0, name));
       const codes = String(await run(statuses, records, []));
-      open.push(...part.filter((_, index) => openCodes.includes(codes[index] as string)));
+      open.push(
+        ...part.filter(
+          (_, index) => codes[index] !== gone && openCodes.includes(statusIn(codes.charCodeAt(index))),
+        ),
+      );
     }
     return open;
   }
@@ -221,7 +226,7 @@ export function redisRaw(options: RedisRawOptions): Raw {
       const name = nameOf(row.namespace, row.key);
       const key = names.record(0, name);
       const slot = dueSlot(row);
-      const revision = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
+      const revision = newRevision(random);
       keys.push(key, slot === undefined ? key : names.due(0, String(slot)), names.events(0, name));
       args.push(slot === undefined ? '' : String(slot), row.namespace, pack(row, revision));
       args.push(String(record.events.length), ...record.events.map(packNoted));

@@ -1,33 +1,60 @@
-// A row as one packed text, and back: the revision that a swap compares, a short head, the texts one after the other as
-// they are, and a checksum. A hash with values of this size would take twice the memory.
+// A row as one packed text, and back: a head of fixed width that starts with the revision that a swap compares, a few numbers
+// and names, the texts one after the other as they are, and a checksum. Redis rounds sizes up to steps of 64 bytes, so a few
+// bytes may cost many; a hash with values of this size would take twice the memory.
 
 import { crc32 } from 'node:zlib';
 import { type Columns, columnsOf, rowOf } from '../../store/columns.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
-import { numbersIn, toBase36 } from './base36.ts';
+import { digit, digits2, digits6, digits7, numberIn, numbersIn, toBase36 } from './digits.ts';
 import { nameOf } from './names.ts';
+
+// The head: revision, created, status and flags, fence, token.
+const createdFrom = 7;
+const stateFrom = 14;
+/** Where the digit stands that holds the status, counted from zero. */
+export const statusAt = 15;
+const fenceFrom = 16;
+const tokenFrom = 25;
+const headEnd = 36;
+const statusBits = 3;
+/** Behind the flags of the columns. */
+const hasResult = 1 << 10;
+const hasPlainAsker = 1 << 11;
+/** Of a record whose token is not 64 bits: it is among the rest. */
+const noToken = '...........';
+const minuteMs = 60_000;
 
 /** What a packed record starts with as long as nobody else has written it. */
 export function headOf(revision: number): string {
-  return `${toBase36(revision)}\n`;
+  return digits7(revision);
 }
 
 /** The checksum covers the name too: a value that was copied to another key is refused. */
 export function pack(row: Row, revision: number): string {
   const columns = columnsOf(row);
   const [status, flags, fence, token, version, owner, created, settled, expires] = columns;
-  const [, , , , , , , , , args, content, result, asker, more] = columns;
-  const numbers = `${short(created)},${short(status)},${short(flags)},${short(fence)},${short(settled)},${short(expires)}`;
-  const lengths = trimmed(
-    `${sizeOf(args)},${sizeOf(content)},${sizeOf(result)},${sizeOf(asker)},${sizeOf(more)}`,
+  const [, , , , , , , , , args, content, result, askers, more] = columns;
+  const isPlain = askers?.startsWith('["') === true && askers.endsWith('"]');
+  const asker = isPlain ? askers.slice(2, -2) : askers;
+  const state =
+    status | (flags << statusBits) | (result === null ? 0 : hasResult) | (isPlain ? hasPlainAsker : 0);
+  const windowMs = expires !== null && settled !== null ? expires - settled : -1;
+  const minutes = windowMs >= 0 && windowMs % minuteMs === 0 ? windowMs / minuteMs : null;
+  const numbers = trimmed(
+    `${short(settled)},${short(minutes)},${sizeOf(args)},${sizeOf(content)},${sizeOf(asker)},${sizeOf(more)},${minutes === null ? short(expires) : ''}`,
   );
-  const names = `${tokenIn(token)},${escaped(version)},${escaped(owner)}`;
-  const texts = `${args ?? ''}${content ?? ''}${result ?? ''}${asker ?? ''}${more ?? ''}`;
-  const name = nameOf(row.namespace, row.key);
-  const whole = `${name}${headOf(revision)}${numbers},${lengths}\n${names}\n${texts}`;
-  return `${whole.slice(name.length)}\n${toBase36(crc32(whole))}`;
+  const head = `${digits7(revision)}${digits7(created)}${digits2(state)}${digits2(Math.floor(fence / 2 ** 42))}${digits7(fence % 2 ** 42)}${token === null ? noToken : tokenIn(token)}`;
+  const names = `${version === usualVersion ? '' : escaped(version)},${escaped(owner)}`;
+  const text = `${head}${numbers}\n${names}\n${args ?? ''}${content ?? ''}${asker ?? ''}${more ?? ''}${result ?? ''}`;
+  return `${text}${checksum(row.namespace, row.key, text)}`;
 }
+
+function checksum(namespace: string, key: string, text: string): string {
+  return digits6(crc32(text, crc32(nameOf(namespace, key))));
+}
+
+const usualVersion = '1';
 
 /** A record that semel did not write, or that was changed since, is reported as an error of Redis would be. */
 export function unpack(namespace: string, key: string, packed: string): Found {
@@ -39,17 +66,17 @@ export function unpack(namespace: string, key: string, packed: string): Found {
 }
 
 function unpacked(namespace: string, key: string, packed: string): Found {
-  const end = packed.lastIndexOf('\n');
-  if (packed.slice(end + 1) !== toBase36(crc32(nameOf(namespace, key) + packed.slice(0, end))))
+  const end = packed.length - 6;
+  if (packed.slice(end) !== checksum(namespace, key, packed.slice(0, end)))
     throw new Error('its checksum does not match');
-  const headEnd = packed.indexOf('\n');
-  const numbersEnd = packed.indexOf('\n', headEnd + 1);
+  const numbersEnd = packed.indexOf('\n', headEnd);
   const namesEnd = packed.indexOf('\n', numbersEnd + 1);
-  const [revision] = numbersIn(packed, 0, headEnd) as [number];
-  const numbers = numbersIn(packed, headEnd + 1, numbersEnd);
-  const [created, status, flags, fence] = numbers as [number, number, number, number];
-  const names = packed.slice(numbersEnd + 1, namesEnd).split(',');
-  const [token, version, owner] = names.map(unescaped) as [string, string, string];
+  const state = numberIn(packed, stateFrom, fenceFrom);
+  const token = packed.slice(tokenFrom, headEnd);
+  const numbers = numbersIn(packed, headEnd, numbersEnd);
+  const [settled = null, minutes = null] = numbers;
+  const comma = packed.indexOf(',', numbersEnd);
+  const version = packed.slice(numbersEnd + 1, comma);
   let start = namesEnd + 1;
   const text = (nth: number): string | null => {
     const length = numbers[nth] ?? null;
@@ -57,27 +84,36 @@ function unpacked(namespace: string, key: string, packed: string): Found {
     start += length;
     return packed.slice(start - length, start);
   };
+  const args = text(2);
+  const content = text(3);
+  const asker = text(4);
+  const more = text(5);
   const columns: Columns = [
-    status,
-    flags,
-    fence,
-    token === '' ? null : tokenOf(token),
-    version,
-    owner,
-    created,
-    numbers[4] ?? null,
-    numbers[5] ?? null,
-    text(6),
-    text(7),
-    text(8),
-    text(9),
-    text(10),
+    state & ((1 << statusBits) - 1),
+    (state & (hasResult - 1)) >> statusBits,
+    numberIn(packed, fenceFrom, tokenFrom),
+    token === noToken ? null : tokenOf(token),
+    version === '' ? usualVersion : unescaped(version),
+    unescaped(packed.slice(comma + 1, namesEnd)),
+    numberIn(packed, createdFrom, stateFrom),
+    settled,
+    minutes === null ? (numbers[6] ?? null) : (settled as number) + minutes * minuteMs,
+    args,
+    content,
+    (state & hasResult) === 0 ? null : packed.slice(start, end),
+    (state & hasPlainAsker) === 0 ? asker : `["${asker}"]`,
+    more,
   ];
-  return { row: rowOf(namespace, key, columns), revision };
+  return { row: rowOf(namespace, key, columns), revision: numberIn(packed, 0, createdFrom) };
+}
+
+/** The code of the status, by the digit that stands at `statusAt`. */
+export function statusIn(code: number): number {
+  return digit(code) & ((1 << statusBits) - 1);
 }
 
 /** Numbers take two thirds of the room so. */
-export function short(value: number | null): string {
+function short(value: number | null): string {
   return value === null ? '' : toBase36(value);
 }
 
@@ -95,8 +131,8 @@ function trimmed(list: string): string {
 const comma = 44;
 
 /** A usual token is hexadecimal. */
-function tokenIn(token: string | null): string {
-  return token === null ? '' : Buffer.from(token, 'hex').toString('base64url');
+function tokenIn(token: string): string {
+  return Buffer.from(token, 'hex').toString('base64url');
 }
 
 function tokenOf(text: string): string {

@@ -2,6 +2,7 @@
 // in one bucket and so, in a cluster, in one slot.
 
 import { createHash } from 'node:crypto';
+import { headOf, statusAt } from './rows.ts';
 
 export interface Script {
   readonly text: string;
@@ -61,9 +62,7 @@ end
 `;
 
 // What a record is compared by. A value that semel did not write has a head that nobody expects.
-const head = `local function head(value)
-  return not value and '' or string.match(value, '^[^\\n]*\\n') or 'none'
-end
+const head = `local function head(value) return value and string.sub(value, 1, ${headOf(0).length}) or '' end
 `;
 
 /** KEYS: record. */
@@ -301,10 +300,13 @@ for i = 1, #KEYS, 2 do
 end
 return answers`);
 
-/** KEYS: records. Answers the code of each one's status, in a row; `-`: it is gone. */
+export const gone = '!';
+
+/** KEYS: records. Answers the digit of each one's status, in a row. */
 export const statuses: Script = script(`local found = {}
 for i, record in ipairs(KEYS) do
-  found[i] = string.match(redis.call('GETRANGE', record, 0, 63), '^[^\\n]*\\n[^,]*,(%w)') or '-'
+  found[i] = redis.call('GETRANGE', record, ${statusAt}, ${statusAt})
+  if found[i] == '' then found[i] = '${gone}' end
 end
 return table.concat(found)`);
 
