@@ -94,7 +94,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     try {
       let ask = first;
       for (let answer: Answer | undefined = known; ; answer = undefined) {
-        answer ??= await claim(flight, ask);
+        if (answer === undefined) {
+          answer = await claim(flight, ask);
+          if (ask === firstAsk) habit.learn(call.tool.contract, answer.is !== 'execute');
+        }
         if (answer.is === 'execute') return await hold(flight, answer.record, ask, body);
         tell(env, call, answer);
         let next: Waited;
@@ -133,15 +136,12 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     }
   }
 
-  async function claim(flight: Flight, ask: Ask): Promise<Answer> {
+  function claim(flight: Flight, ask: Ask): Promise<Answer> {
     const { call } = flight;
-    const { signal, tool } = call;
     flight.claim = new Claim(env, call, ask);
     const answering = ledger.claim(flight.claim.request(), flight.claim);
-    if (signal !== undefined) flight.claim.endWith(signal, answering);
-    const answer = await answering;
-    if (ask === firstAsk) habit.learn(tool.contract, answer.is !== 'execute');
-    return answer;
+    if (call.signal !== undefined) flight.claim.endWith(call.signal, answering);
+    return answering;
   }
 
   /** Under a won claim: holds the lease, and ends exactly once in the ledger. */

@@ -101,7 +101,7 @@ function lose(row: Row | undefined, time: Time): Step<ClaimAnswer> {
 }
 
 function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<ClaimAnswer> {
-  const held = request === undefined ? row : crossAtClaim(row, request, time);
+  const held = request !== undefined && crossesAtClaim(request) ? crossed(row, request.quietMs, time) : row;
   const events =
     over === undefined
       ? []
@@ -166,7 +166,7 @@ function poison(row: Row, time: Time): Step<ClaimAnswer> {
 function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
   const { imported } = request;
   const fence = Math.max(lowest, (imported?.fence ?? 0) + 1);
-  const row: Row = {
+  const row: Draft = {
     namespace: request.namespace,
     key: request.key,
     generation: fence,
@@ -209,10 +209,9 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     caller: request.caller,
     movedTo: null,
   };
-  const held = crossAtClaim(row, request, time);
-  return imported == null
-    ? held
-    : { ...held, lastDispatchedAt: imported.lastDispatchedAt ?? held.lastDispatchedAt };
+  if (crossesAtClaim(request)) cross(row, request.quietMs, time);
+  if (imported != null) row.lastDispatchedAt = imported.lastDispatchedAt ?? row.lastDispatchedAt;
+  return row;
 }
 
 /** A later claim of the same generation. */
@@ -260,18 +259,24 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
   };
 }
 
-function crossAtClaim(row: Row, request: ClaimRequest, time: Time): Row {
-  return request.crossing && request.for !== 'verify' ? crossed(row, request.quietMs, time) : row;
+function crossesAtClaim(request: ClaimRequest): boolean {
+  return request.crossing && request.for !== 'verify';
 }
 
 /** The attempt has crossed the line: from now on its effect may land. */
 export function crossed(row: Row, quietMs: number, time: Time): Row {
-  return {
-    ...row,
-    dispatched: true,
-    firstDispatchedAt: row.firstDispatchedAt ?? (time.steady ? time.wall : untold),
-    lastDispatchedAt: time.wall,
-    quietAt: quietAfter(quietMs, row.quietAt, time),
-    updatedAt: time.wall,
-  };
+  const after = { ...row };
+  cross(after, quietMs, time);
+  return after;
+}
+
+/** A row that nobody else has seen yet. */
+type Draft = { -readonly [Field in keyof Row]: Row[Field] };
+
+function cross(row: Draft, quietMs: number, time: Time): void {
+  row.dispatched = true;
+  row.firstDispatchedAt ??= time.steady ? time.wall : untold;
+  row.lastDispatchedAt = time.wall;
+  row.quietAt = quietAfter(quietMs, row.quietAt, time);
+  row.updatedAt = time.wall;
 }

@@ -14,26 +14,24 @@ export function landedBy(row: Row, news: News, time: Time): Row {
   return { ...succeed(row, news.result, time), token: news.token, news };
 }
 
+/** Most calls end so: the one copy of the row is written in place. */
 export function succeed(row: Row, result: StoredResult | null, time: Time): Row {
-  return {
-    ...ended(row, time),
-    status: 'succeeded',
-    doubtSince: null,
-    result: result ?? noValue,
-    error: null,
-    prepared: null,
-    quietAt: null,
-    tailMs: 0,
-    expiresAt: expiryOf(row, 'success', time),
-    // The windows have become an instant; only whether the key stays for good is still asked.
-    retention: row.retention && {
-      windowMs: 0,
-      failureWindowMs: 0,
-      keep: row.retention.keep,
-      periodEndsAt: null,
-    },
-  };
+  const after = ended(row, time);
+  after.status = 'succeeded';
+  after.doubtSince = null;
+  after.result = result ?? noValue;
+  after.error = null;
+  after.prepared = null;
+  after.quietAt = null;
+  after.tailMs = 0;
+  after.expiresAt = expiryOf(row, 'success', time);
+  // The windows have become an instant; only whether the key stays for good is still asked.
+  after.retention = row.retention && (row.retention.keep ? keptForGood : keptForNow);
+  return after;
 }
+
+const keptForNow = { windowMs: 0, failureWindowMs: 0, keep: false, periodEndsAt: null } as const;
+const keptForGood = { ...keptForNow, keep: true } as const;
 
 export function fail(row: Row, request: SettleRequest, time: Time): Row {
   return {
@@ -88,6 +86,6 @@ function earlierQuiet(row: Row): number | null {
   return row.doubtSince === null ? null : row.quietAt;
 }
 
-function ended(row: Row, time: Time): Row {
+function ended(row: Row, time: Time): { -readonly [Field in keyof Row]: Row[Field] } {
   return { ...row, leaseBoot: null, leaseUntil: null, settledAt: time.wall, updatedAt: time.wall };
 }
