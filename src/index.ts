@@ -33,7 +33,6 @@ export { type EventName, eventNames, type SemelEvents } from './ledger/index.ts'
 export {
   type ActOptions,
   type Ambient,
-  type ImportResult,
   type Begun,
   type CallOptions,
   type ClassifyTable,
@@ -41,8 +40,8 @@ export {
   type DoubtGroup,
   type Doubts,
   type ExportQuery,
+  type ImportResult,
   type Limits,
-  type Transfer,
   type OnceOptions,
   type OpenAttempt,
   type Path,
@@ -62,5 +61,6 @@ export {
   type SweepReport,
   type ToolDefinition,
   type ToolFunction,
+  type Transfer,
 } from './semel/index.ts';
 export type { Page, Store, StoreEvent, StoreFacts } from './store/store.ts';

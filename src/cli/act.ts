@@ -38,7 +38,7 @@ export function checkWords(command: string, { note, by }: Given): void {
   }
 }
 
-export interface Deed {
+interface Deed {
   act(record: RecordInfo): Promise<RecordInfo>;
   said(record: RecordInfo): string;
 }

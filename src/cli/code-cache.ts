@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import type { Script } from 'node:vm';
 import { isOwn, makeFolder, nearestExisting, openRegular } from '../store/files.ts';
 
-export interface CodeCache {
+interface CodeCache {
   /** What was kept of this file; its name tells what is in it. Undefined: nothing, or nothing to be trusted. */
   find(file: string): Buffer | undefined;
   /** It is in use; `cached` is what it was made of. */

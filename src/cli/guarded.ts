@@ -62,7 +62,7 @@ export function answering(isJson: boolean | undefined, about: object, ledger: st
   };
 }
 
-export interface GuardedLine {
+interface GuardedLine {
   readonly name: string;
   readonly words: readonly string[];
 }

@@ -3,7 +3,7 @@
 
 import { digest } from './key.ts';
 
-export interface Credentials {
+interface Credentials {
   /** An id that the program vouches for, such as that of the user it has signed in. */
   readonly id?: string;
   /** What a server's own check of a token found. It is believed. */
@@ -16,7 +16,7 @@ export interface Credentials {
 
 export type HeaderValues = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-export interface Verified {
+interface Verified {
   readonly token?: unknown;
   readonly clientId?: unknown;
   readonly extra?: unknown;

@@ -30,7 +30,7 @@ export type Ending =
  */
 export type Via = 'fetch' | 'one-request';
 
-export interface Thrown {
+interface Thrown {
   readonly error: unknown;
   /** The line was crossed before it was thrown. */
   readonly dispatched: boolean;

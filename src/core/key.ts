@@ -59,7 +59,7 @@ export interface PeriodPart {
   readonly exact: string;
 }
 
-export interface KeyParts {
+interface KeyParts {
   readonly namespace: string;
   readonly contract: string;
   readonly period: PeriodPart;

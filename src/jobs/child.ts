@@ -10,7 +10,7 @@ import type { Kin, Life } from './life.ts';
 import { firstBytes, lastBytes, type Passing, passOn } from './passing.ts';
 import { forwarded, isEnding } from './signals.ts';
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly life: Life;
@@ -56,7 +56,7 @@ export interface ChildEnding {
   recorded(): Promise<void>;
 }
 
-export const tailBytes = 65_536;
+const tailBytes = 65_536;
 export const mostBytes = 16 * 1024 * 1024;
 
 /** How often a guard looks whether its command still holds its life. */
@@ -227,6 +227,6 @@ function endOf(child: ChildProcess): Promise<Ended> {
   });
 }
 
-export function exitOf(code: number | null, by: NodeJS.Signals | null): number {
+function exitOf(code: number | null, by: NodeJS.Signals | null): number {
   return code ?? 128 + (by === null ? 0 : constants.signals[by]);
 }

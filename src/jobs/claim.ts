@@ -1,6 +1,7 @@
 // From a key to the right to act on it: look who holds it, wait or give way, then claim. Every guarded command takes
 // this path, for its turn, its slot or its effect.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { NotLanded } from '../core/signals.ts';
@@ -16,7 +17,7 @@ export interface Asked {
   since: number | undefined;
 }
 
-export interface Claiming<Args> {
+interface Claiming<Args> {
   readonly semel: Semel;
   readonly folder: string;
   readonly tool: ToolFunction<Args, unknown>;
@@ -56,7 +57,7 @@ export async function claim<Args>(claiming: Claiming<Args>): Promise<Claimed> {
         return { kind: 'refused', error: insideItself(tool.contract.name) };
       if (!isWaiting) onWait(holder);
       isWaiting = true;
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      await pause(pauseMs);
       continue;
     }
     if (asked !== undefined) asked.since = undefined;

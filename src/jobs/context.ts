@@ -56,7 +56,7 @@ export function heldAbove(env: NodeJS.ProcessEnv = process.env): readonly string
   return (env.SEMEL_HELD ?? '').split(',').filter((id) => id !== '');
 }
 
-export interface AttemptFacts {
+interface AttemptFacts {
   readonly attempt: number;
   readonly fence: number | string;
   readonly key: string;

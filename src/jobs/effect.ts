@@ -16,7 +16,7 @@ import { beginLife, lifeFolder } from './life.ts';
 import { textOrBytes } from './output.ts';
 import { isReserved } from './run-id.ts';
 
-export interface EffectOptions extends Guarding {
+interface EffectOptions extends Guarding {
   readonly contract: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly per: Per;
@@ -155,7 +155,7 @@ function replayed(result: Result, record: RecordInfo): EffectReport {
 }
 
 /** Not part of the identity: another command line for the same intent is told, not run. */
-export const commandField = '$command';
+const commandField = '$command';
 
 function storedOf({ stdout, stdoutBytes }: ChildEnding): EffectValue {
   return stdout === undefined ? { bytes: stdoutBytes } : { stdout: textOrBytes(stdout) };

@@ -1,5 +1,6 @@
 // How a command ended, in words for people and in the history.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/duration.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
@@ -42,7 +43,7 @@ export async function notesWritten(semel: Semel, key: string): Promise<void> {
 export async function outlived({ kin }: ChildEnding, forMs: number): Promise<boolean> {
   for (const until = systemClock.mono() + forMs; kin.lives(); ) {
     if (systemClock.mono() >= until) return true;
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await pause(50);
   }
   return false;
 }

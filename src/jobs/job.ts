@@ -1,5 +1,6 @@
 // A guarded run: the job's turn (never two at a time, across slots), then its slot (done once), then the command.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { formatDuration } from '../core/duration.ts';
 import type { SemelError } from '../core/errors.ts';
@@ -16,7 +17,7 @@ import { recordsOf } from './pick.ts';
 import { checkRun, contractName, type Ids } from './run-id.ts';
 import type { JobSlot } from './slot.ts';
 
-export interface JobOptions extends Guarding {
+interface JobOptions extends Guarding {
   readonly job: string;
   /** Job, slot and ids, for people. */
   readonly label: string;
@@ -197,8 +198,6 @@ function failureIn(report: JobReport): ChildEnding | undefined {
   const { ending } = report;
   return ending === undefined || ending.exit === 0 || ending.interruptedBy !== undefined ? undefined : ending;
 }
-
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 const longestBackoffMs = 3_600_000;
 

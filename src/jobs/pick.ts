@@ -2,12 +2,13 @@
 // so that it stays even if the list changes.
 
 import { createHash } from 'node:crypto';
+import { items } from '../core/paging.ts';
 import type { Status } from '../core/words.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
 import type { Inside } from './context.ts';
 import { contractName, type Ids } from './run-id.ts';
 
-export interface Picked {
+interface Picked {
   readonly job: string;
   readonly ids: Ids;
   readonly name: string;
@@ -87,21 +88,11 @@ async function earlierPicks(semel: Semel, inside: Inside, name: string): Promise
 }
 
 /** All records of a contract, or of those whose names start so, with this status: what succeeded unless another is named. */
-export async function* recordsOf(
+export function recordsOf(
   semel: Semel,
   query: ({ readonly contract: string } | { readonly prefix: string }) & { readonly status?: Status },
 ): AsyncGenerator<RecordInfo> {
-  for (let after: string | undefined; ; ) {
-    const page = await semel.records.list({
-      status: 'succeeded',
-      ...query,
-      limit: 500,
-      ...(after === undefined ? {} : { after }),
-    });
-    yield* page.items;
-    if (page.next === undefined) return;
-    after = page.next;
-  }
+  return items((from) => semel.records.list({ status: 'succeeded', ...query, limit: 500, ...from }));
 }
 
 /** What this run has chosen so far. */

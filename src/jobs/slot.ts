@@ -6,7 +6,7 @@ import { parseCron } from './cron.ts';
 
 export const units = ['minute', 'hour', 'day', 'week', 'month', 'ever', 'none'] as const;
 
-export type SlotUnit = (typeof units)[number];
+type SlotUnit = (typeof units)[number];
 
 export interface Schedule {
   readonly per: SlotUnit | undefined;

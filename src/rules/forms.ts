@@ -8,7 +8,7 @@ import type { Asking, ClaimRequest } from './requests.ts';
 import { isExpired, type Time } from './state.ts';
 
 /** The keys that a claim looks at: its own, newer ones that links led to, and earlier ones, in this order. */
-export interface Forms {
+interface Forms {
   readonly keys: readonly string[];
   readonly newer: readonly string[];
 }

@@ -6,13 +6,13 @@ import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { SemelError } from '../core/errors.ts';
 import { openRegular } from '../store/files.ts';
 
-export interface Application {
+interface Application {
   readonly name: string | undefined;
   /** Its folder; undefined where there is no program: a REPL, `node -e`. */
   readonly root: string | undefined;
 }
 
-export interface Process {
+interface Process {
   /** The file that Node.js was started with. */
   readonly started: string | undefined;
   readonly cwd: string;

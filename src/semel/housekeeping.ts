@@ -4,7 +4,7 @@
 import type { Clock, Random } from '../core/clock.ts';
 import type { Ledger } from '../ledger/index.ts';
 
-export interface Housekeeping {
+interface Housekeeping {
   start(): void;
   /** A program that never runs long enough for the timer does its share at the end, one time in many. */
   finish(): Promise<void>;

@@ -4,7 +4,7 @@ import { text } from '../core/text.ts';
 import { applicationOf } from './application.ts';
 import { environmentText } from './environment.ts';
 
-export interface NamespaceChoice {
+interface NamespaceChoice {
   readonly name: string;
   /** The application's folder where nobody named the namespace: two of them must not share it unnoticed. */
   readonly root: string | undefined;

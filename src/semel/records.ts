@@ -4,6 +4,7 @@ import { isCallsNamespace, refOf } from '../call/index.ts';
 import type { Clock, Random } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key.ts';
+import { pages } from '../core/paging.ts';
 import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Act, Page, StoredRecord, StoreEvent } from '../store/store.ts';
@@ -65,7 +66,7 @@ export interface Doubts {
   resolve(ref: string, resolution: Resolution, options?: ActOptions): Promise<RecordInfo>;
 }
 
-export interface RecordsSource {
+interface RecordsSource {
   readonly ledger: Ledger;
   readonly namespace: string;
   readonly clock: Clock;
@@ -91,17 +92,10 @@ export function createRecords({
   doubts: Doubts;
 } {
   async function* all(query: RecordQuery): AsyncGenerator<StoredRecord> {
-    for (let after = query.after; ; ) {
-      const page = await ledger.list({
-        ...query,
-        namespace,
-        limit: query.limit ?? 500,
-        ...(after === undefined ? {} : { after }),
-      });
+    const about = { ...query, namespace, limit: query.limit ?? 500 };
+    for await (const page of pages((from) => ledger.list({ ...about, ...from }), query.after)) {
       tellDamaged(page.damaged);
       yield* page.items;
-      if (page.next === undefined) return;
-      after = page.next;
     }
   }
 

@@ -4,6 +4,7 @@
 import { hostname } from 'node:os';
 import { basename, dirname } from 'node:path';
 import { isSemelError } from '../core/errors.ts';
+import { type From, items } from '../core/paging.ts';
 import { shellWord } from '../core/visible.ts';
 import { isSameFolder } from './application.ts';
 import type { Semel } from './semel.ts';
@@ -24,16 +25,10 @@ type Book = Pick<Semel, 'records' | 'once'>;
 /** Oldest first. `book` is a Semel in `rootsIn(namespace)`. */
 export async function rootsKnown(book: Pick<Book, 'records'>): Promise<readonly Root[]> {
   const roots: Root[] = [];
-  for (let after: string | undefined; ; ) {
-    const { items, next } = await book.records.list({
-      limit: 500,
-      ...(after === undefined ? {} : { after }),
-    });
-    for (const { args, createdAt, ref, expired } of items)
-      if (typeof args === 'string' && !expired) roots.push({ root: args, since: createdAt, ref });
-    if (next === undefined) return roots.sort((a, b) => a.since.getTime() - b.since.getTime());
-    after = next;
-  }
+  const list = (from: From) => book.records.list({ limit: 500, ...from });
+  for await (const { args, createdAt, ref, expired } of items(list))
+    if (typeof args === 'string' && !expired) roots.push({ root: args, since: createdAt, ref });
+  return roots.sort((a, b) => a.since.getTime() - b.since.getTime());
 }
 
 /** Notes this folder, and answers those of others. */

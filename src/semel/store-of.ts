@@ -27,7 +27,7 @@ export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: R
   throw unknownStore('this object is neither a store nor a client of a database that semel knows');
 }
 
-export interface StoreAtOptions {
+interface StoreAtOptions {
   readonly clock?: Clock;
   readonly random?: Random;
   /** False: what is not there yet is not made, and what is old is left so. SQLite makes and mends its file anyway. */

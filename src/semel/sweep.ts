@@ -11,6 +11,7 @@ import {
   type Tool,
 } from '../call/index.ts';
 import { decodeResult } from '../core/codec.ts';
+import { items } from '../core/paging.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { type FormerAsker, onBehalfOf } from './ambient.ts';
@@ -41,27 +42,18 @@ export async function sweep(
   warnOnce: (message: string) => void = () => undefined,
 ): Promise<SweepReport> {
   const report = { landed: 0, notLanded: 0, open: 0 };
-  for (let after: string | undefined; ; ) {
-    const page = await ledger.list({
-      namespace,
-      inDoubt: true,
-      limit: 100,
-      ...(contract === undefined ? {} : { contract }),
-      ...(after === undefined ? {} : { after }),
-    });
-    for (const record of page.items) {
-      const known = toolOf(record.contract);
-      const call = known && callOfRecord(known.tool, record);
-      const isLate = record.notAfter !== null && record.readAt > record.notAfter;
-      const mayRun = call && execute && !isLate && (await fits(known, call.args, warnOnce));
-      const goOn = () => call && (mayRun ? pipeline.run(call) : justAsk(pipeline, call));
-      const result = await onBehalfOf(askerOf(record), goOn);
-      if (result !== undefined && (await isOver(ledger, record, result))) continue;
-      report[meaning(result)] += 1;
-    }
-    if (page.next === undefined) return report;
-    after = page.next;
+  const about = { namespace, inDoubt: true, limit: 100, ...(contract === undefined ? {} : { contract }) };
+  for await (const record of items((from) => ledger.list({ ...about, ...from }))) {
+    const known = toolOf(record.contract);
+    const call = known && callOfRecord(known.tool, record);
+    const isLate = record.notAfter !== null && record.readAt > record.notAfter;
+    const mayRun = call && execute && !isLate && (await fits(known, call.args, warnOnce));
+    const goOn = () => call && (mayRun ? pipeline.run(call) : justAsk(pipeline, call));
+    const result = await onBehalfOf(askerOf(record), goOn);
+    if (result !== undefined && (await isOver(ledger, record, result))) continue;
+    report[meaning(result)] += 1;
   }
+  return report;
 }
 
 /**

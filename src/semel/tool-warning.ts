@@ -5,7 +5,7 @@
 export const warningKey: unique symbol = Symbol.for('semel.warning') as never;
 
 /** Says it once. */
-export type ToolWarning = (message: string) => void;
+type ToolWarning = (message: string) => void;
 
 export function warningOf(tool: object): ToolWarning | undefined {
   return (tool as { [warningKey]?: ToolWarning })[warningKey];

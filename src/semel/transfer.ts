@@ -29,7 +29,7 @@ export interface Transfer {
   import(record: PortableRecord, options?: { readonly dryRun?: boolean }): Promise<ImportResult>;
 }
 
-export interface TransferSource {
+interface TransferSource {
   readonly ledger: Ledger;
   readonly namespace: string;
   readonly clock: Clock;

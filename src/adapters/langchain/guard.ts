@@ -78,7 +78,7 @@ function twice(name: string): SemelError {
 }
 
 /** What the ledger is told of the args. */
-export type ArgsOf = (parsed: unknown, config: CallConfig) => unknown;
+type ArgsOf = (parsed: unknown, config: CallConfig) => unknown;
 
 const parsed: ArgsOf = (args) => args;
 

@@ -8,7 +8,7 @@ export type CsvRow =
   /** What is wrong, after "line 3". */
   | { readonly line: number; readonly problem: string };
 
-export interface CsvReader {
+interface CsvReader {
   /** Those of the first row; undefined: it is not over. */
   readonly names: readonly string[] | undefined;
   /** A row is there when its last line is. Empty lines are left out. */

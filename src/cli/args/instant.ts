@@ -21,7 +21,7 @@ export function instantOf(value: unknown): number | undefined {
   return /^\w{3},? /.test(text) ? known(Date.parse(text)) : undefined;
 }
 
-export interface WrittenInstant {
+interface WrittenInstant {
   /** Without a zone: as if the clock that shows it were one of UTC. */
   readonly at: number;
   readonly hasZone: boolean;

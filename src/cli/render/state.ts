@@ -15,7 +15,7 @@ export function stateOf(record: RecordInfo): State {
 }
 
 /** A job that failed may run again, so its record is released; whoever looks for failures means it too. */
-export function isFailedRun({ contract, status, error }: RecordInfo): boolean {
+function isFailedRun({ contract, status, error }: RecordInfo): boolean {
   return status === 'released' && error !== undefined && contract.startsWith('run.');
 }
 

@@ -7,7 +7,7 @@ import { toleranceMs } from '../clock-check.ts';
 import { moved } from './ledger-state.ts';
 import { type About, isSame, type Name, type Raw, type RawRecord } from './raw.ts';
 
-export interface CopyOptions {
+interface CopyOptions {
   readonly source: Raw;
   readonly target: Raw;
   /** A monotonic clock in milliseconds. */

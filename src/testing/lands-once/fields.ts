@@ -38,7 +38,7 @@ export function isIdentity(
   return keyOf(args) !== keyOf(path === '' ? after : withField(args, path.split('.'), after));
 }
 
-export type Freshness = 'uuid' | 'time' | undefined;
+type Freshness = 'uuid' | 'time' | undefined;
 
 /** What a value that changes from call to call seems to be. */
 export function freshnessOf({ path, before, after }: Difference): Freshness {

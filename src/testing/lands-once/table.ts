@@ -24,7 +24,7 @@ export function tableOf(tool: string, rows: readonly LandsOnceRow[]): LandsOnceT
   return { tool, rows, toString: () => formatTable(tool, rows) };
 }
 
-export function formatTable(tool: string, rows: readonly LandsOnceRow[]): string {
+function formatTable(tool: string, rows: readonly LandsOnceRow[]): string {
   const width = Math.max(...rows.map(({ name }) => name.length));
   const lines = rows.map(({ name, status, calls, effects, verdict }) => {
     const figures = status === 'not tried' ? ['', ''] : [String(calls), String(effects)];

@@ -7,7 +7,7 @@ import type { SeenRequest } from './replies.ts';
 
 export type Definition = Parameters<NonNullable<Rebuilding['definition']>>[0];
 
-export interface SeenRun {
+interface SeenRun {
   /** How many effects this one run made; undefined where others ran at the same time. */
   effects?: number;
   /** Which members of the context it read. */

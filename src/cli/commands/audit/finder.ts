@@ -16,7 +16,7 @@ export interface Seen {
   readonly failed: boolean;
 }
 
-export interface Occurrence {
+interface Occurrence {
   readonly line: number;
   readonly at: number;
   readonly key: string | undefined;
@@ -38,7 +38,7 @@ export interface Group {
   restart: Restart | undefined;
 }
 
-export interface Restart {
+interface Restart {
   readonly line: number;
   readonly at: number;
   /** A line says so, or nothing was logged for a while. */
@@ -68,7 +68,7 @@ export interface Found {
   readonly forgotten: number;
 }
 
-export interface FinderOptions {
+interface FinderOptions {
   readonly withinMs: number;
   readonly nearMs: number;
   /** Different calls to remember. */

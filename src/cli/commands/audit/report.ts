@@ -111,7 +111,7 @@ function reuseLines({ key, count, calls }: Reuse): readonly string[] {
   ];
 }
 
-export interface Suggestion {
+interface Suggestion {
   readonly contract: string;
   readonly identity: readonly string[];
   readonly content: readonly string[];

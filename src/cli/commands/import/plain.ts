@@ -58,7 +58,7 @@ export const usualFields: Readonly<Record<keyof PlainFields, readonly string[]>>
   status: ['status', 'state', 'outcome', 'result', 'ok'],
 };
 
-export interface PlainEntry {
+interface PlainEntry {
   readonly key: string;
   readonly status: string;
   readonly at: number | undefined;

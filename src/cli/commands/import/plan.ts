@@ -27,7 +27,7 @@ export interface Plan {
   readonly namespaces: ReadonlySet<string>;
 }
 
-export interface PlanOptions {
+interface PlanOptions {
   readonly meanings: ReadonlyMap<string, Meaning>;
   readonly fields: Partial<PlainFields>;
 }

@@ -48,7 +48,7 @@ export function normaliseOf(entries: readonly string[]): Readonly<Record<string,
   );
 }
 
-export interface ArgsGiven {
+interface ArgsGiven {
   readonly id?: string[] | undefined;
   readonly 'id-json'?: string[] | undefined;
   readonly and?: string | undefined;

@@ -14,7 +14,7 @@ import { pairOf } from './match.ts';
 import { type Candidate, readingOf, type Terms } from './reading.ts';
 import { readRows } from './rows.ts';
 
-export interface ExportChoice {
+interface ExportChoice {
   readonly from: string;
   readonly match: readonly string[] | undefined;
   readonly where: readonly string[] | undefined;

@@ -11,7 +11,7 @@ import { errorMatcher, errorText } from '../doubt/groups.ts';
 import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
 import { meaningOf, resolutionOf, type Words } from './verdict.ts';
 
-export interface GroupChoice extends Words {
+interface GroupChoice extends Words {
   readonly tool: string | undefined;
   readonly error: string | undefined;
   readonly 'dry-run': boolean | undefined;

@@ -3,7 +3,7 @@
 import { linesOf } from '../../args/input.ts';
 import { malformed } from './malformed.ts';
 
-export interface JsonValue {
+interface JsonValue {
   readonly line: number;
   readonly value: unknown;
 }

@@ -1,5 +1,6 @@
 // `semel store check`: what is true of a store, what is in it, and what it costs. Changes nothing.
 
+import { type From, items } from '../../../core/paging.ts';
 import { shownAddress } from '../../../store/address.ts';
 import type { About } from '../../../store/move/raw.ts';
 import type { Store } from '../../../store/store.ts';
@@ -59,20 +60,12 @@ async function countsIn(store: Store): Promise<Counts> {
   const names = await store.namespaces();
   const counts: Counts = { records: 0, running: 0, inDoubt: 0, expired: 0, namespaces: names.length };
   for (const namespace of names) {
-    for (let after: string | undefined; ; ) {
-      const page = await store.list({
-        namespace,
-        limit: pageSize,
-        ...(after === undefined ? {} : { after }),
-      });
-      for (const { status, lapsed, inDoubt, expired } of page.items) {
-        counts.records += 1;
-        if (status === 'running' && !lapsed) counts.running += 1;
-        if (inDoubt) counts.inDoubt += 1;
-        if (expired) counts.expired += 1;
-      }
-      if (page.next === undefined) break;
-      after = page.next;
+    const list = (from: From) => store.list({ namespace, limit: pageSize, ...from });
+    for await (const { status, lapsed, inDoubt, expired } of items(list)) {
+      counts.records += 1;
+      if (status === 'running' && !lapsed) counts.running += 1;
+      if (inDoubt) counts.inDoubt += 1;
+      if (expired) counts.expired += 1;
     }
   }
   return counts;
