@@ -101,6 +101,8 @@ describe('what a client sends', () => {
       'a wide name': call.replace('"name"', '"\uff4e\uff41me":"read","name"'),
       'a name with something in it that nobody sees': call.replace('"name"', '"na\u200bme":"read","name"'),
       'a method that is written in capitals': call.replace('tools/call', 'Tools/Call'),
+      'a method with space around it': call.replace('tools/call', ' tools/call\\n'),
+      'a name with space around it': call.replace('"name"', '"name ":"read","name"'),
       'in a batch of a batch': `[[${call}]]`,
       'a method in a list': call.replace('"tools/call"', '["tools/call"]'),
       'in a batch, a method in a list': `[${call.replace('"tools/call"', '["tools/call"]')}]`,

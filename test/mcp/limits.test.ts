@@ -563,6 +563,14 @@ describe('count', () => {
     expect(await list.find('t10000', unasked)).toBeUndefined();
   });
 
+  test('a tool whose name is too long to be called is not kept', async () => {
+    const list = toolList();
+    const [longest, longer] = [limits.nameCharacters, limits.nameCharacters + 1].map((n) => 'x'.repeat(n));
+    list.see({ result: { tools: [{ name: longest }, { name: longer }] } });
+    const found = [longest, longer].map((name) => list.find(name as string, () => Promise.resolve({})));
+    expect(await Promise.all(found)).toEqual([expect.objectContaining({ name: longest }), undefined]);
+  });
+
   test('of a list that is kept per caller only the hints are kept', async () => {
     const list = toolList();
     const tool = { name: 't', description: 'long', inputSchema: {}, annotations: { readOnlyHint: true } };

@@ -135,12 +135,13 @@ function nearIn(names: readonly string[], known: Names): string | undefined {
   return near && JSON.stringify(near);
 }
 
-/** ſ and the Kelvin sign become s and k, ı and İ become i, as some servers read them; invisible characters are left out. */
+/** ſ and the Kelvin sign become s and k, ı and İ become i, as some servers read them; invisible characters, and space around it, are left out. */
 export function foldCase(name: string): string {
   return name
     .normalize('NFKC')
     .replaceAll('\u0130', 'i')
     .replace(/[\p{Cc}\p{Cf}]/gu, '')
+    .trim()
     .toUpperCase()
     .toLowerCase();
 }
@@ -204,8 +205,10 @@ export function isId(id: unknown): id is Id {
   );
 }
 
+/** One whose name is too long to be called is not kept. */
 function isListed(tool: unknown): tool is ListedTool {
-  return typeof fieldsOf(tool).name === 'string';
+  const { name } = fieldsOf(tool);
+  return typeof name === 'string' && name.length <= limits.nameCharacters;
 }
 
 /** A tools/call whose answer could not be told from others, or that names no tool, would run without a guard. */
