@@ -14,3 +14,34 @@ test.each(['\n', '\r\n', '\r'])(
     }
   },
 );
+
+test.each<[string, object]>([
+  [': comment\ndata\n\n', {}],
+  ['data:\n\n', { data: '' }],
+  ['data:\ndata:\n\n', { data: '\n' }],
+  ['data: a\r\ndata:  b\rdata:c\n\n', { data: 'a\n b\nc' }],
+  [
+    'id: 1\nid:é 2\nretry: 20\nevent: other\ndata: {}\n\n',
+    { data: '{}', id: 'é 2', retryMs: 20, event: 'other' },
+  ],
+  ['retry: 1234567\nidx: 1\ndata : x\nid:\n\n', { id: '' }],
+])('%j says what it says', (text, fields) => {
+  const seen: object[] = [];
+  eventReader((_, each) => seen.push(each)).read(Buffer.from(text));
+  const nothing = { data: undefined, id: undefined, retryMs: undefined, event: undefined };
+  expect(seen).toEqual([{ ...nothing, ...fields }]);
+});
+
+test.each(['a\n', 'data:\n', 'id:x\r\n'])(
+  'a long event of lines %j takes no more room than its length',
+  (line) => {
+    const bytes = Buffer.from(`${line.repeat((24 * 1024 * 1024) / line.length)}\n`);
+    let seen = 0;
+    const before = process.memoryUsage().heapUsed;
+    eventReader(() => {
+      seen = process.memoryUsage().heapUsed - before;
+    }).read(bytes);
+    expect(seen).not.toBe(0);
+    expect(seen).toBeLessThan(2 * bytes.length);
+  },
+);

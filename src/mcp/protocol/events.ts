@@ -11,6 +11,8 @@ export interface EventFields {
   readonly id: string | undefined;
   /** How long to wait before that. */
   readonly retryMs: number | undefined;
+  /** Its name; without one it is a message. */
+  readonly event: string | undefined;
 }
 
 /** Retrying does not help: the event stays too long. */
@@ -111,21 +113,55 @@ function lineState(): { next(byte: number): 'here' | 'before' | undefined } {
   }
 }
 
-const nothing: EventFields = { data: undefined, id: undefined, retryMs: undefined };
+const nothing: EventFields = { data: undefined, id: undefined, retryMs: undefined, event: undefined };
 const shortest = 'id:\n\n'.length;
+const SPACE = 32;
+const [dataStart, idStart, retryStart, eventStart] = ['data:', 'id:', 'retry:', 'event:'].map((start) =>
+  Buffer.from(start),
+) as [Buffer, Buffer, Buffer, Buffer];
 
+/** Where a value begins and ends. */
+type Place = readonly [from: number, end: number];
+
+/** In one pass and without an object per line: an event may have tens of millions of them. */
 function fieldsIn(event: Buffer): EventFields {
   if (event.length < shortest) return nothing;
-  const lines = event.toString().split(/\r\n|\n|\r/);
-  const valuesOf = (field: string) =>
-    lines
-      .filter((line) => line.startsWith(`${field}:`))
-      .map((line) => line.slice(field.length + 1).replace(/^ /, ''));
-  const data = valuesOf('data');
-  const retry = valuesOf('retry').at(-1) ?? '';
+  const data = Buffer.allocUnsafe(event.length);
+  let size = -1;
+  let id: Place | undefined;
+  let retry: Place | undefined;
+  let name: Place | undefined;
+  for (let from = 0, end = 0; from < event.length; from = end + 1) {
+    end = from;
+    while (end < event.length && event[end] !== LF && event[end] !== CR) end += 1;
+    let at = valueAt(event, from, end, dataStart);
+    if (at >= 0) {
+      if (size >= 0) data[size] = LF;
+      size += 1;
+      for (; at < end; at += 1, size += 1) data[size] = event[at] as number;
+      continue;
+    }
+    at = valueAt(event, from, end, idStart);
+    if (at >= 0) id = [at, end];
+    at = valueAt(event, from, end, retryStart);
+    if (at >= 0) retry = [at, end];
+    at = valueAt(event, from, end, eventStart);
+    if (at >= 0) name = [at, end];
+  }
+  const textAt = (place: Place | undefined) => place && event.toString('utf8', ...place);
+  const asked = textAt(retry) ?? '';
   return {
-    data: data.length === 0 ? undefined : data.join('\n'),
-    id: valuesOf('id').at(-1),
-    retryMs: /^\d{1,6}$/.test(retry) ? Number(retry) : undefined,
+    data: size < 0 ? undefined : data.toString('utf8', 0, size),
+    id: textAt(id),
+    retryMs: /^\d{1,6}$/.test(asked) ? Number(asked) : undefined,
+    event: textAt(name),
   };
+}
+
+/** Where the value of a line begins that starts so; -1: it does not. */
+function valueAt(event: Buffer, from: number, end: number, start: Buffer): number {
+  const at = from + start.length;
+  if (at > end) return -1;
+  for (let nth = 0; nth < start.length; nth += 1) if (event[from + nth] !== start[nth]) return -1;
+  return at < end && event[at] === SPACE ? at + 1 : at;
 }

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fateOfError, fateOfStatus } from '../../core/classify.ts';
 import { limits } from '../../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../../core/signals.ts';
-import { eventReader, TooLong } from '../protocol/events.ts';
+import { type EventFields, eventReader, TooLong } from '../protocol/events.ts';
 import { holding } from '../protocol/held.ts';
 import { idKey, isReply, type Reply, type ToolCall } from '../protocol/messages.ts';
 import { answerIn } from '../protocol/numbers.ts';
@@ -36,7 +36,7 @@ const leastRetryMs = 100;
 
 export function exchangeFor(call: ToolCall, response: ServerResponse, { send, resume }: Upstream): Exchange {
   /** The answer as it came: what is not changed is passed on byte for byte. */
-  let came: { readonly reply: Reply; readonly bytes: Buffer } | undefined;
+  let came: { readonly reply: Reply; readonly bytes: Buffer; readonly fields?: EventFields } | undefined;
   let isStreaming = false;
   let turnAway: (() => void) | undefined;
 
@@ -71,11 +71,12 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
     let retryMs = usualRetryMs;
     const others: Buffer[] = [];
     for (let stream = answer; ; stream = await taken(last, signal)) {
-      const events = eventReader((event, { data, id, retryMs: asked }) => {
+      const events = eventReader((event, fields) => {
+        const { data, id, retryMs: asked } = fields;
         if (id !== undefined) last = isHeader(id) ? id : undefined;
         retryMs = asked ?? retryMs;
         const message = data === undefined ? undefined : answerIn(data);
-        if (isAnswer(message)) came = { reply: message, bytes: event };
+        if (isAnswer(message)) came = { reply: message, bytes: event, fields };
         else others.push(event);
       });
       try {
@@ -149,7 +150,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
     finish(reply) {
       const bytes = came?.reply === reply ? came.bytes : undefined;
       if (turnAway !== undefined) turnAway();
-      else if (isStreaming) response.end(bytes ?? eventOf(reply, came?.bytes));
+      else if (isStreaming) response.end(bytes ?? eventOf(reply, came?.fields));
       else if (bytes !== undefined) response.end(bytes);
       else sendJson(response, reply);
       countUnread(response);
@@ -162,9 +163,10 @@ function isHeader(id: string): boolean {
   return id !== '' && !/\p{Cc}/u.test(id);
 }
 
-/** With the other lines of the event that it stands for: a client may resume by its id. */
-function eventOf(reply: Reply, instead: Buffer | undefined): string {
-  const lines = (instead?.toString() ?? 'event: message').split(/\r\n|\n|\r/);
-  const others = lines.filter((line) => line !== '' && !line.startsWith('data:'));
-  return [...others, `data: ${JSON.stringify(reply)}`, '', ''].join('\n');
+/** With the other fields of the event that it stands for: a client may resume by its id. */
+function eventOf(reply: Reply, instead: EventFields | undefined): string {
+  const { id, retryMs, event } = instead ?? { event: 'message' };
+  const others = Object.entries({ event, id, retry: retryMs }).filter(([, value]) => value !== undefined);
+  const lines = others.map(([name, value]) => `${name}: ${value}`);
+  return [...lines, `data: ${JSON.stringify(reply)}`, '', ''].join('\n');
 }
