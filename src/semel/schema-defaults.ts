@@ -25,6 +25,8 @@ export interface SchemaDefaults {
   readonly fresh: readonly Steps[];
   /** Args that decide how others are tried, or that no trial could replace: all that is filled in is identity. */
   readonly stuck: readonly Steps[];
+  /** Objects that hold something filled in, and all of it is identity: they are not looked into. */
+  readonly whole: readonly Steps[];
   /** The args have too many members to be tried out: all that is filled in is identity. */
   readonly isTooMuch?: true;
 }
@@ -76,7 +78,7 @@ export function schemaDefaults(
     fields: readonly Steps[],
     lists: FieldLists,
   ): Promise<SchemaDefaults> {
-    const { constant, made } = judge(input, output, fields, lists, reduced);
+    const { constant, made, whole } = judge(input, output, fields, lists, reduced);
     const fresh = made.length === 0 ? [] : await freshAmong(made);
     // What is in the key as it was given tells two calls apart by itself.
     const isInKey = (steps: Steps) =>
@@ -91,6 +93,7 @@ export function schemaDefaults(
       constant: constant.filter(({ by }) => stuckIn(by).length === 0).map(({ steps }) => steps),
       fresh,
       stuck: constant.flatMap(({ by }) => stuckIn(by)),
+      whole,
     };
   }
 
@@ -130,7 +133,7 @@ export function sharedDefaults(
   const judged = judge(input, output, fieldsIn(output, lists), lists, shared);
   if (judged.made.length > 0 || judged.isUntried) return undefined;
   const constant = judged.constant.map(({ steps }) => steps);
-  return { defaults: { constant, fresh: [], stuck: [] }, overridden: judged.overridden };
+  return { defaults: { ...nothing, constant, whole: judged.whole }, overridden: judged.overridden };
 }
 
 /** The schema still fills in the same: a default may be a function of the time, or of a setting. */
@@ -149,6 +152,7 @@ interface Judged {
   readonly made: readonly Steps[];
   /** Given, and the schema has a default for it. */
   readonly overridden: readonly Found[];
+  readonly whole: readonly Steps[];
   /** An object was given for which the trial had none. */
   readonly isUntried: boolean;
 }
@@ -163,6 +167,7 @@ function judge(
   const constant: Found[] = [];
   const made: Steps[] = [];
   const overridden: Found[] = [];
+  const whole: Steps[] = [];
   let isUntried = false;
   const look = (steps: Steps, by: Reduced): void => {
     const value = at(output, steps);
@@ -178,15 +183,16 @@ function judge(
     } else if (isFields(value) && isFields(at(input, steps)) && steps.length < deepest) {
       const inner = within(steps, by);
       if (inner === undefined) isUntried = true;
-      if (inner?.reduced === undefined) return;
-      for (const name of Object.keys(value)) look([...steps, name], inner.reduced);
+      else if (inner.reduced !== undefined)
+        for (const name of Object.keys(value)) look([...steps, name], inner.reduced);
+      else if (same(value, at(input, steps)) !== true) whole.push(steps);
     }
   };
   for (const steps of fields) {
     const by = trialOf(steps, reduced);
     if (by !== undefined) look(steps, by);
   }
-  return { constant, made, overridden, isUntried };
+  return { constant, made, overridden, whole, isUntried };
 }
 
 /** Another value of another arg changes it. */
@@ -206,7 +212,7 @@ function trialOf(steps: Steps, by: Reduced): Reduced | undefined {
   return outer === undefined ? by : outer.reduced && trialOf(steps, outer.reduced);
 }
 
-const nothing: SchemaDefaults = { constant: [], fresh: [], stuck: [] };
+const nothing: SchemaDefaults = { constant: [], fresh: [], stuck: [], whole: [] };
 
 /**
  * A date is filled in by the clock: by tomorrow the default is another, and the key must not be. An instant counts as one

@@ -132,7 +132,7 @@ export function checkArgs(
 
 function warnOf(
   name: string,
-  { fresh, stuck, isTooMuch }: SchemaDefaults,
+  { fresh, stuck, whole, isTooMuch }: SchemaDefaults,
   warnOnce: (message: string) => void,
 ): void {
   if (isTooMuch)
@@ -142,6 +142,10 @@ function warnOf(
   for (const steps of fresh)
     warnOnce(
       `${name}: the schema fills \`${steps.join('.')}\` in with something else each time, so it is left out of the identity. Name it in \`volatile\`.`,
+    );
+  for (const steps of whole)
+    warnOnce(
+      `${name}: \`${steps.join('.')}\` can also be given as something else than an object, or only beside other args, so all that the schema fills in there is in the key. Name the earlier form in \`was\` when you add a field with a default to it.`,
     );
   for (const steps of stuck)
     warnOnce(

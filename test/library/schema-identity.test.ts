@@ -557,6 +557,16 @@ describe('a constant default', () => {
     expect((await play({ input: more }, calls)).keys).toEqual((await play({ input: plain }, calls)).keys);
   });
 
+  test('inside an object that may also be given as a text stays in the key, and that is said', async () => {
+    const named = z.object({ name: z.string(), lang: z.string().default('en') });
+    const short = z.string().transform((name) => ({ name, lang: 'en' }));
+    const input = z.object({ id: z.string(), to: z.union([short, named]) });
+    const { keys, warnings } = await play({ input }, [{ id: '1', to: { name: 'bob' } }]);
+    const whole = { id: '1', to: { name: 'bob', lang: 'en' } };
+    expect(keys).toEqual((await play({ input: z.looseObject({}) }, [whole])).keys);
+    expect(warnings.join()).toMatch(/`to` can also be given as something else than an object/);
+  });
+
   test('of a nested identity field leaves no empty object in the key', async () => {
     const plain = z.object({ id: z.string(), customer: z.object({ name: z.string().optional() }) });
     const more = z.object({ id: z.string(), customer: z.object({ tier: z.string().default('basic') }) });
