@@ -118,17 +118,22 @@ export function contentPaths(args: unknown, fields: FieldLists): readonly string
 function contentFields(args: unknown, { identity, content, volatile }: FieldLists): [string, unknown][] {
   if (!isObject(args)) return [];
   if (identity === undefined) return content.map((path) => [path, at(args, path)]);
-  const listed = [...identity, ...volatile];
   // The usual case: every call that is claimed comes here, and no name leads further down.
-  if (!listed.some((path) => path.includes('.')))
-    return Object.keys(args).flatMap((name) => (listed.includes(name) ? [] : [[name, args[name]]]));
-  const named = listed.map((path) => stepsTo(args, path));
+  if (!identity.some(isDotted) && !volatile.some(isDotted)) {
+    const found: [string, unknown][] = [];
+    for (const name of Object.keys(args))
+      if (!identity.includes(name) && !volatile.includes(name)) found.push([name, args[name]]);
+    return found;
+  }
+  const named = [...identity, ...volatile].map((path) => stepsTo(args, path));
   return others(
     args,
     named.filter((steps) => steps !== undefined),
     '',
   );
 }
+
+const isDotted = (path: string) => path.includes('.');
 
 /** Every field that is not named, as high up as none of the named ones is inside it. */
 function others(value: Fields, named: readonly Steps[], prefix: string): [string, unknown][] {
