@@ -277,7 +277,7 @@ BEGIN
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
   GET DIAGNOSTICS ended = ROW_COUNT;
   -- One statement: a record that moves meanwhile is in one of the tables.
-  IF ended < cardinality(keys) OR namespaces[1] <> ANY (namespaces) THEN
+  IF ended < cardinality(keys) OR cardinality(namespaces) > 1 THEN
     RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.closed r
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys) UNION ALL SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.open r
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);

@@ -256,7 +256,7 @@ BEGIN
   RETURN QUERY ${from('closed')};
   GET DIAGNOSTICS ended = ROW_COUNT;
   -- One statement: a record that moves meanwhile is in one of the tables.
-  IF ended < cardinality(keys) OR namespaces[1] <> ANY (namespaces) THEN
+  IF ended < cardinality(keys) OR cardinality(namespaces) > 1 THEN
     RETURN QUERY ${from('closed')} UNION ALL ${from('open')};
   END IF;
 END $$`;

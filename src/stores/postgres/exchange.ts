@@ -148,13 +148,15 @@ export function sorted(swaps: readonly Swap[]): Sorted {
   return { looked, writes };
 }
 
-/** As `look` takes them. */
-export function lookedFor(swaps: readonly Swap[]): unknown[] {
-  return [
-    arrayOf(swaps.map(({ namespace }) => namespace)),
-    arrayOf(swaps.map(({ key }) => key)),
-    schemaVersion,
-  ];
+/** As `look` takes them: each namespace once. */
+function lookedFor(swaps: readonly Swap[]): unknown[] {
+  const namespaces = new Set<string>();
+  const keys: string[] = [];
+  for (const { namespace, key } of swaps) {
+    namespaces.add(namespace);
+    keys.push(key);
+  }
+  return [arrayOf([...namespaces]), arrayOf(keys), schemaVersion];
 }
 
 function kindOf({ before }: Write, row: Row): number {
