@@ -12,6 +12,7 @@ import {
 import type { Row } from '../../store/store.ts';
 import { type Damaged, damagedRecord, isDamaged, orDamaged } from './damage.ts';
 import { query, type SqliteLike, type SqliteValue } from './driver.ts';
+import { damagedLedger } from './failure.ts';
 import { expirySecond, openRows } from './schema.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
 
@@ -61,11 +62,18 @@ export interface Filter {
   readonly limit: number;
 }
 
-/** Keys of one scope, without their contract. */
+/** A key without its contract, as it is stored. */
+export type Name = readonly [name: string, tail: string];
+
+/** Before all others. */
+export const first: Name = ['', ''];
+
+/** Of one scope, in the order of their names. */
 export interface Range {
   readonly scope: Scope;
-  readonly from: string;
-  readonly before: SqliteValue;
+  readonly after: Name;
+  /** What their keys start with, without the contract. */
+  readonly prefix: string;
 }
 
 export interface Records {
@@ -73,13 +81,15 @@ export interface Records {
   get(namespace: string, key: string, how?: 'glance'): Row | undefined;
   /** With its place, to be updated. */
   find(namespace: string, key: string): Stored | undefined;
-  /** Undefined: there is one with this key, and nothing was changed. */
+  /** Undefined: there may be one with this key, and nothing was changed. */
   insert(row: Row): Stored | undefined;
+  /** Once `find` has found none. */
+  add(row: Row): Stored;
   /** Undefined: what lies there is not `before`, and nothing was changed. */
   update(before: Stored, row: Row): Stored | undefined;
   remove(row: Row): void;
   /** One that is damaged stands in its place. */
-  list(range: Range, filter: Filter): (Row | Damaged)[];
+  list(range: Range, filter: Filter): { readonly row: Row | Damaged; readonly name: Name }[];
   /** Those that may have expired by then, oldest expiry first. What is damaged is not theirs to remove. */
   expired(by: number): Iterable<Row>;
   /** Running, nothing dispatched, and the lease is over. */
@@ -91,10 +101,16 @@ export interface Records {
 const chunk = 500;
 
 export function records(database: SqliteLike, scopes: Scopes): Records {
-  const get = query(database, `SELECT ${selected}, id FROM records WHERE scope = ? AND key = ?`);
+  const get = query(
+    database,
+    `SELECT ${selected}, id FROM records WHERE scope = ? AND name = ? AND tail = ?`,
+  );
+  const named = query(database, `SELECT name, tail, ${selected} FROM records WHERE scope = ? AND name = ?`);
+  const inserted = `INSERT INTO records (scope, name, name_sum, tail, ${columns.join(', ')})
+    SELECT ?, ?, ?, ?, ${columns.map(bound).join(', ')}`;
+  const add = database.prepare(inserted);
   const insert = database.prepare(
-    `INSERT INTO records (scope, key, key_sum, ${columns.join(', ')})
-     VALUES (?, ?, ?, ${columns.map(bound).join(', ')}) ON CONFLICT DO NOTHING`,
+    `${inserted} WHERE NOT EXISTS (SELECT 1 FROM records WHERE scope = ? AND name = ?)`,
   );
   // What became of an attempt, and everything.
   const ending = database.prepare(
@@ -103,32 +119,37 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
   const everything = database.prepare(
     `UPDATE records SET ${columns.map((column) => `${column} = ${bound(column)}`).join(', ')} ${ifUnchanged}`,
   );
-  const remove = query(database, 'DELETE FROM records WHERE scope = ? AND key = ? RETURNING sum, status');
+  const remove = query(
+    database,
+    'DELETE FROM records WHERE scope = ? AND name = ? AND tail = ? RETURNING sum, status',
+  );
   // The last entry before a place in the index, and the first behind it.
-  const entry = 'SELECT scope, key, key_sum FROM records INDEXED BY record_keys WHERE (scope, key, key_sum)';
+  const entry =
+    'SELECT scope, name, name_sum, id FROM records INDEXED BY record_names WHERE (scope, name, name_sum)';
   const neighbours = [
-    query(database, `${entry} < (?, ?, ?) ORDER BY scope DESC, key DESC, key_sum DESC LIMIT 1`),
-    query(database, `${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1`),
+    query(database, `${entry} < (?, ?, ?) ORDER BY scope DESC, name DESC, name_sum DESC LIMIT 1`),
+    query(database, `${entry} > (?, ?, ?) ORDER BY scope, name, name_sum LIMIT 1`),
   ];
+  const nameWithId = query(database, 'SELECT scope, name || tail FROM records NOT INDEXED WHERE id = ?');
   // What `?` is null for is not asked.
-  const matching =
-    'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
+  const matching = `scope = ? AND name >= max(?, ?) AND name < ? AND (name, tail) > (?, ?)
+     AND name || tail >= ? AND name || tail < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)`;
   const listed = (index: string, which: string) =>
     query(
       database,
-      `SELECT key, ${selected} FROM records INDEXED BY ${index} WHERE ${which} AND ${matching} ORDER BY key LIMIT ?`,
+      `SELECT name, tail, ${selected} FROM records INDEXED BY ${index} WHERE ${which} AND ${matching} ORDER BY name, tail LIMIT ?`,
     );
-  const listAll = listed('record_keys', '1');
+  const listAll = listed('record_names', '1');
   const listOpen = listed('open_records', openRows);
   const expired = query(
     database,
-    `SELECT ${expirySecond}, id, scope, key, ${selected} FROM records INDEXED BY record_expiry
+    `SELECT ${expirySecond}, id, scope, name, tail, ${selected} FROM records INDEXED BY record_expiry
      WHERE expires IS NOT NULL AND ${expirySecond} <= ? AND (${expirySecond}, id) > (?, ?)
      ORDER BY ${expirySecond}, id LIMIT ${chunk}`,
   );
   const lapsedUndispatched = query(
     database,
-    `SELECT scope, key, ${selected} FROM records INDEXED BY open_records
+    `SELECT scope, name, tail, ${selected} FROM records INDEXED BY open_records
      WHERE ${openRows} AND status = ${statusCode('running')} AND flags & ${dispatchedFlag} = 0
      AND (more ->> '$.lease[0]' IS NOT ? OR more ->> '$.lease[1]' <= ?)`,
   );
@@ -153,19 +174,8 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
         sum: values[at.sum] as number,
       };
     },
-    insert(row) {
-      const [contract, rest] = split(row.key);
-      const scope = scopes.idOrNew(row.namespace, contract);
-      const values = columnsOf(row);
-      const claimSum = claimSumOf(row.namespace, row.key, values);
-      const sum = sumOf(claimSum, values);
-      const checked = keySum(scope, rest);
-      const { changes, lastInsertRowid } = insert.run(scope, rest, checked, ...values, sum);
-      if (Number(changes) === 0) return undefined;
-      refuseDamagedNeighbours(scope, rest, checked);
-      count(values, sum);
-      return { id: Number(lastInsertRowid), row, values, claimSum, sum };
-    },
+    insert: (row) => inserting(row, true),
+    add: (row) => inserting(row, false) as Stored,
     update(before, row) {
       const { id, values: was } = before;
       const ended = columnsAfter(before.row, was, row);
@@ -186,21 +196,29 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     remove({ namespace, key }) {
       const [contract, rest] = split(key);
       const scope = scopes.idOf(namespace, contract);
-      const [sum, status] = (scope && remove.get(scope, rest)) || [];
+      const [sum, status] = (scope && remove.get(scope, ...nameOf(rest))) || [];
       if (sum === undefined) return;
       all -= sum as number;
       if (isOpenCode(status as number)) open -= sum as number;
     },
-    list({ scope, from, before }, { openOnly, status, conversation, limit }) {
+    list({ scope, after, prefix }, { openOnly, status, conversation, limit }) {
+      const start = nameStart(prefix);
+      const [name, tail] = after;
       return (openOnly ? listOpen : listAll)
-        .all(scope.id, from, before, status, conversation, conversation, limit)
-        .map((values) => orDamaged(() => listedRow(scope, values)));
+        .all(
+          ...[scope.id, start, name, afterAll(start), name, tail, prefix, afterAll(prefix)],
+          ...[status, conversation, conversation, limit],
+        )
+        .map((values) => ({
+          row: orDamaged(() => namedRow(scope, values)),
+          name: [values[0] as string, values[1] as string],
+        }));
     },
     *expired(by) {
       for (let after: [number, number] = [-1, 0]; ; ) {
         const found = expired.all(Math.floor(by / 1000), ...after);
         for (const [, , scope, ...values] of found) {
-          const row = orDamaged(() => listedRow(scopes.withId(scope as number), values));
+          const row = orDamaged(() => namedRow(scopes.withId(scope as number), values));
           if (!isDamaged(row)) yield row;
         }
         const last = found.at(-1);
@@ -211,7 +229,7 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     lapsedUndispatched: (boot, mono) =>
       lapsedUndispatched
         .all(boot, mono)
-        .map(([scope, ...values]) => orDamaged(() => listedRow(scopes.withId(scope as number), values)))
+        .map(([scope, ...values]) => orDamaged(() => namedRow(scopes.withId(scope as number), values)))
         .filter((row): row is Row => !isDamaged(row)),
     takeSumChanges() {
       const changes = { all, open };
@@ -225,21 +243,53 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     const [contract, rest] = split(key);
     const scope = scopes.idOf(namespace, contract);
     if (scope === undefined) return undefined;
-    const values = readable(namespace, key, () => get.get(scope, rest));
-    if (values === undefined && how !== 'glance') refuseDamagedNeighbours(scope, rest, keySum(scope, rest));
+    const [name, tail] = nameOf(rest);
+    const values = readable(namespace, key, () => get.get(scope, name, tail));
+    if (values === undefined && how !== 'glance') {
+      refuseDamagedNamesakes(scopes.withId(scope), name);
+      refuseDamagedNeighbours(scope, name, nameSum(scope, name));
+    }
     return values;
   }
 
-  /**
-   * A key that is not found may be one whose own bytes were changed: it lies where it always lay, beside the place where
-   * the search for it ended.
-   */
-  function refuseDamagedNeighbours(scope: number, rest: string, sum: number): void {
+  /** Where `isFirst`, only if nobody has this name yet. */
+  function inserting(row: Row, isFirst: boolean): Stored | undefined {
+    const { namespace, key } = row;
+    const [contract, rest] = split(key);
+    const scope = scopes.idOrNew(namespace, contract);
+    const [name, tail] = nameOf(rest);
+    const checked = nameSum(scope, name);
+    const values = columnsOf(row);
+    const claimSum = claimSumOf(namespace, key, values);
+    const sum = sumOf(claimSum, values);
+    const { changes, lastInsertRowid } = isFirst
+      ? insert.run(scope, name, checked, tail, ...values, sum, scope, name)
+      : add.run(scope, name, checked, tail, ...values, sum);
+    if (Number(changes) === 0) return undefined;
+    refuseDamagedNeighbours(scope, name, checked);
+    count(values, sum);
+    return { id: Number(lastInsertRowid), row, values, claimSum, sum };
+  }
+
+  /** A key that is not found may be one whose own bytes were changed, or whose entry leads to another record. */
+  function refuseDamagedNamesakes(scope: Scope, name: string): void {
+    for (const values of readable(scope.namespace, scope.contract + name, () => named.all(scope.id, name)))
+      namedRow(scope, values);
+  }
+
+  /** Or its entry in the index was changed: it lies where it always lay, beside the place where the search for it ended. */
+  function refuseDamagedNeighbours(scope: number, name: string, sum: number): void {
     for (const neighbour of neighbours) {
-      const found = neighbour.get(scope, rest, sum) as [number, string, number] | undefined;
-      if (found === undefined || found[2] === keySum(found[0], found[1])) continue;
-      const { namespace, contract } = scopes.withId(found[0]);
-      throw damagedRecord(namespace, contract + found[1], 'its key is not the one that was written');
+      const found = neighbour.get(scope, name, sum) as [number, string, number, number] | undefined;
+      if (found === undefined || found[2] === nameSum(found[0], found[1])) continue;
+      const [id, key] = (nameWithId.get(found[3]) ?? []) as [number?, string?];
+      if (id === undefined) throw damagedLedger('an entry of its index leads to no record');
+      const { namespace, contract } = scopes.withId(id);
+      throw damagedRecord(
+        namespace,
+        contract + key,
+        'its entry in the index is not the one that was written',
+      );
     }
   }
 
@@ -288,10 +338,25 @@ function text(value: string | number | null): string {
   return value === null ? '\u0001' : `\0${value}`;
 }
 
-/** 16 bits, signed: for an entry of the index alone, and computed thrice per claim. */
-export function keySum(scope: number, key: string): number {
+const digestLength = 32;
+const kept = 6;
+
+/** Six characters of a digest tell the keys of one period apart, nearly always: the others are no part of the index. */
+export function nameOf(rest: string): Name {
+  const cut = rest.length - digestLength;
+  if (rest[cut - 1] !== '/') return [rest, ''];
+  return [rest.slice(0, cut + kept), rest.slice(cut + kept)];
+}
+
+/** What the names of all keys with this prefix start with. */
+function nameStart(prefix: string): string {
+  return prefix.slice(0, prefix.lastIndexOf('/') + 1 + kept);
+}
+
+/** 16 bits, signed. */
+export function nameSum(scope: number, name: string): number {
   let sum = scope;
-  for (let n = 0; n < key.length; n += 1) sum = Math.imul(sum ^ key.charCodeAt(n), 0x01000193);
+  for (let n = 0; n < name.length; n += 1) sum = Math.imul(sum ^ name.charCodeAt(n), 0x01000193);
   return ((sum ^ (sum >>> 16)) << 16) >> 16;
 }
 
@@ -301,8 +366,9 @@ function isOpenCode(status: number): boolean {
   return openCodes.includes(status);
 }
 
-function listedRow({ namespace, contract }: Scope, [key, ...values]: readonly SqliteValue[]): Row {
-  return decode(namespace, contract + (key as string), values);
+function namedRow({ namespace, contract }: Scope, stored: readonly SqliteValue[]): Row {
+  const [name, tail, ...values] = stored;
+  return decode(namespace, contract + (name as string) + (tail as string), values);
 }
 
 /** A number that was changed may be none that the driver can give out. */
@@ -316,7 +382,7 @@ function readable<T>(namespace: string, key: string, read: () => T): T {
 }
 
 /** Sorts right after every text that starts so. SQLite orders texts by their code points, and blobs after texts. */
-export function afterAll(prefix: string): SqliteValue {
+function afterAll(prefix: string): SqliteValue {
   const points = [...prefix].map((character) => character.codePointAt(0) as number);
   for (;;) {
     const last = points.pop();
