@@ -38,7 +38,7 @@ export function checkWords(command: string, { note, by }: Given): void {
   }
 }
 
-interface Deed {
+interface Decision {
   act(record: RecordInfo): Promise<RecordInfo>;
   said(record: RecordInfo): string;
 }
@@ -49,7 +49,7 @@ export async function actOnEach(
   ledger: Namespaces,
   names: readonly string[],
   values: Given & { readonly json: boolean | undefined },
-  { act, said }: Deed,
+  { act, said }: Decision,
 ): Promise<number> {
   checkWords(command, values);
   const done: RecordInfo[] = [];

@@ -6,7 +6,7 @@ import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import { systemClock } from '../core/clock.ts';
-import type { Kin, Life } from './life.ts';
+import type { Descendants, Life } from './liveness.ts';
 import { firstBytes, lastBytes, type Passing, passOn } from './passing.ts';
 import { forwarded, isEnding } from './signals.ts';
 
@@ -48,7 +48,7 @@ export interface ChildEnding {
   /** What it printed could not be passed on: a full disk, a reader that is gone. */
   readonly lostOutput: boolean;
   /** What it started and left behind. */
-  readonly kin: Kin;
+  readonly descendants: Descendants;
   /**
    * The ledger knows. Until then no signal ends this guard: what the command did would be lost. Passes on what is left
    * of the output.
@@ -74,7 +74,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   const isGroup = !isatty(0);
   const tail = lastBytes(tailBytes);
   const kept = firstBytes(mostBytes);
-  const { out, err, kin } = await life.pipes();
+  const { out, err, descendants } = await life.pipes();
   const startedAt = systemClock.mono();
   let timedOut = false;
   let interruptedBy: NodeJS.Signals | undefined;
@@ -111,7 +111,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     get lostOutput() {
       return streams.some((stream) => stream.hasFailed());
     },
-    kin,
+    descendants,
     async recorded() {
       for (const name of forwarded) process.off(name, onSignal);
       await Promise.all(streams.map((stream) => stream.drained()));
@@ -125,12 +125,12 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
       stdio[1] = isTalk ? 'inherit' : out.writing;
       stdio[2] = isTalk ? 'inherit' : err.writing;
       stdio[life.at] = life.descriptor;
-      stdio[life.at + 1] = kin.descriptor;
+      stdio[life.at + 1] = descendants.descriptor;
       child = spawn(file, args, { stdio, env: { ...process.env, ...env }, detached: isGroup });
     } catch (error) {
       // What cannot even be tried: an argument with a zero in it, a list that is too long.
       for (const each of [out.reading, err.reading, out.writing, err.writing]) closeSync(each);
-      kin.started();
+      descendants.started();
       return { failure: error as NodeJS.ErrnoException, code: null, by: null };
     }
     const toStdout = options.passOn === false ? undefined : () => process.stdout;
@@ -146,7 +146,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
       ),
       passOn(err, isTalk ? 'unused' : () => process.stderr, tail.add),
     ];
-    kin.started();
+    descendants.started();
     const watching = watchHold();
     const timer = Number.isFinite(timeoutMs) ? setTimeout(onTimeout, timeoutMs) : undefined;
     const onAbort = () => stop('SIGTERM');
@@ -167,7 +167,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   function watchHold(): NodeJS.Timeout {
     let missed = 0;
     const watching = setInterval(() => {
-      missed = kin.lives() ? 0 : missed + 1;
+      missed = descendants.lives() ? 0 : missed + 1;
       if (missed < 2) return;
       clearInterval(watching);
       life.hide();

@@ -12,7 +12,7 @@ import { commonEnv } from './context.ts';
 import { noteEnding, outlived, told } from './ending.ts';
 import { claimingOf, type Guarding, verifying } from './guarding.ts';
 import { type Holder, holderOf } from './holder.ts';
-import { beginLife, lifeFolder } from './life.ts';
+import { beginLife, lifeFolder } from './liveness.ts';
 import { textOrBytes } from './output.ts';
 import { isReserved } from './run-id.ts';
 

@@ -40,8 +40,8 @@ export async function notesWritten(semel: Semel, key: string): Promise<void> {
 }
 
 /** Until nothing of it lives, or for so long; answers whether something still does. */
-export async function outlived({ kin }: ChildEnding, forMs: number): Promise<boolean> {
-  for (const until = systemClock.mono() + forMs; kin.lives(); ) {
+export async function outlived({ descendants }: ChildEnding, forMs: number): Promise<boolean> {
+  for (const until = systemClock.mono() + forMs; descendants.lives(); ) {
     if (systemClock.mono() >= until) return true;
     await pause(50);
   }

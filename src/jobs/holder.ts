@@ -3,7 +3,7 @@
 
 import { isSemelError } from '../core/errors.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
-import { isAlive, shownOwner } from './life.ts';
+import { isAlive, shownOwner } from './liveness.ts';
 
 export interface Holder {
   readonly record: RecordInfo;

@@ -12,7 +12,7 @@ import { commonEnv, heldAbove, runEnv } from './context.ts';
 import { lastEnding, neverStartedWords, noteEnding, notesWritten, outlived, told } from './ending.ts';
 import { claimingOf, type Guarding, verifying } from './guarding.ts';
 import { type Holder, holderOf, unlessStale } from './holder.ts';
-import { beginLife, type Life, lifeFolder } from './life.ts';
+import { beginLife, type Life, lifeFolder } from './liveness.ts';
 import { recordsOf } from './pick.ts';
 import { checkRun, contractName, type Ids } from './run-id.ts';
 import type { JobSlot } from './slot.ts';
@@ -95,7 +95,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     throw error;
   });
   // The turn stays with what the command left behind: nobody else begins until that is gone.
-  if (report.ending?.kin.lives()) return { ...report, leftBehind: true };
+  if (report.ending?.descendants.lives()) return { ...report, leftBehind: true };
   // What was noted of the attempt goes to the disk with it.
   const [given] = await Promise.all([turn.attempt.release(), notesWritten(semel, slotKey)]);
   const isTold = given.ok || given.error.code === 'NOT_LANDED';

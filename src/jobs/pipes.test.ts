@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hasReader, leavePipes, type PipeSet, sweepPipes, takePipes } from './pipes.ts';
 
 const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
-const names = ['life', 'out', 'err', 'kin'] as const;
+const names = ['life', 'out', 'err', 'descendants'] as const;
 
 let folder: string;
 let open: number[] = [];

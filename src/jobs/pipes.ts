@@ -20,7 +20,7 @@ import { folderProblem, isOwn, makeFolder } from '../store/files.ts';
 
 const { O_RDONLY, O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
 
-const names = ['life', 'out', 'err', 'kin'] as const;
+const names = ['life', 'out', 'err', 'descendants'] as const;
 
 /** Where they are. */
 export type PipeSet = Readonly<Record<(typeof names)[number] | 'folder', string>>;
@@ -44,7 +44,7 @@ export async function takePipes(folder: string, mark: string): Promise<PipeSet> 
 
 /** For another command of the same guard. */
 export async function renewPipes(set: PipeSet): Promise<void> {
-  const used = [set.out, set.err, set.kin];
+  const used = [set.out, set.err, set.descendants];
   for (const path of used) rmSync(path, { force: true });
   await making(set, () => mkfifo(used));
 }
@@ -83,8 +83,13 @@ export function sweepPipes(folder: string, keptMs: number): void {
 }
 
 function setIn(folder: string): PipeSet {
-  const [life, out, err, kin] = names.map((name) => join(folder, name)) as [string, string, string, string];
-  return { folder, life, out, err, kin };
+  const [life, out, err, descendants] = names.map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  return { folder, life, out, err, descendants };
 }
 
 function spareFolder(folder: string): string {

@@ -15,11 +15,11 @@ import {
   isInDoubt,
   isLapsed,
   isWithinWindow,
+  noInstant,
   quietAfter,
   type Step,
   type Time,
   unchanged,
-  untold,
   view,
 } from './state.ts';
 
@@ -275,7 +275,7 @@ type Draft = { -readonly [Field in keyof Row]: Row[Field] };
 
 function cross(row: Draft, quietMs: number, time: Time): void {
   row.dispatched = true;
-  row.firstDispatchedAt ??= time.steady ? time.wall : untold;
+  row.firstDispatchedAt ??= time.steady ? time.wall : noInstant;
   row.lastDispatchedAt = time.wall;
   row.quietAt = quietAfter(quietMs, row.quietAt, time);
   row.updatedAt = time.wall;

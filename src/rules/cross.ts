@@ -95,11 +95,11 @@ function already(row: Row, request: ClearRequest, time: Time): Step<CrossAnswer>
  */
 export function isHolder(row: Row | undefined, held: Held): row is Row & { readonly status: 'running' } {
   if (row === undefined || row.status !== 'running' || row.token !== held.token) return false;
-  return held.fence === row.fence || held.fence === unheard;
+  return held.fence === row.fence || held.fence === noFence;
 }
 
 /** The fence and generation of a claim whose answer never came. */
-export const unheard = 0;
+export const noFence = 0;
 
 function mayCross(row: Row | undefined, held: Held, time: Time): Refusal | undefined {
   if (!isHolder(row, held)) return 'fenced';

@@ -6,8 +6,8 @@ import type { Row } from './record.ts';
 import type { ResolveAnswer, ResolveRefusal, ResolveRequest } from './requests.ts';
 import {
   event,
+  expiredByHand,
   expiryOf,
-  forgotten,
   isExpired,
   isInDoubt,
   isSettled,
@@ -117,7 +117,7 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
       return mayHaveLanded ? doubt(row, { error, result: null }, time) : release(row, { error }, time);
     }
     case 'forget':
-      return { ...row, updatedAt: time.wall, retention: null, expiresAt: forgotten };
+      return { ...row, updatedAt: time.wall, retention: null, expiresAt: expiredByHand };
     case 'reopen':
       // What was given up goes back to being an open question. What was refused is free again, under a new key,
       // since a provider may go on replaying its refusal under the old one.

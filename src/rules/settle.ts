@@ -2,7 +2,7 @@
 // "released" speak for that attempt only and the record stays unknown. News from an attempt that no longer
 // holds the key is kept as evidence, and a success among it is never wasted.
 
-import { isHolder, unheard } from './cross.ts';
+import { isHolder, noFence } from './cross.ts';
 import { doubt, fail, landedBy, noValue, quietAgain, release, succeed } from './endings.ts';
 import type { News, Row, StoreEvent } from './record.ts';
 import type { SettleAnswer, SettleRequest } from './requests.ts';
@@ -16,7 +16,7 @@ export function settle(row: Row | undefined, request: SettleRequest, time: Time)
 
 /** The record says how this very claim ended. */
 function isEnded(row: Row, { token, generation }: SettleRequest): boolean {
-  const isSameLife = generation === row.generation || generation === unheard;
+  const isSameLife = generation === row.generation || generation === noFence;
   return row.token === token && isSameLife && row.status !== 'running';
 }
 

@@ -44,7 +44,7 @@ export function isSettled(row: Row): boolean {
 }
 
 /** Expired by a person's act, whatever the clock says. */
-export const forgotten = 0;
+export const expiredByHand = 0;
 
 /** The record no longer answers for its key. What is running or in doubt never expires. */
 export function isExpired(row: Row, time: Time): boolean {
@@ -59,7 +59,7 @@ function hasNoWindow({ settledAt, expiresAt }: Row): boolean {
 
 export function isOver(expiresAt: number | null, time: Time): boolean {
   if (expiresAt === null) return false;
-  return expiresAt === forgotten || (time.steady && expiresAt <= time.wall);
+  return expiresAt === expiredByHand || (time.steady && expiresAt <= time.wall);
 }
 
 /**
@@ -91,7 +91,7 @@ export function quietInMs(row: Row, time: Time): number {
 }
 
 /** Before every provider's window: its first dispatch was at an instant that nobody can tell. */
-export const untold = 0;
+export const noInstant = 0;
 
 /**
  * A provider's memory of our key is judged from the first dispatch that was not accounted for; it has none of a
@@ -134,7 +134,7 @@ export function view(row: Row, time: Time): StoredRecord {
     movedTo: null,
     contract: contractOf(row.key),
     // What was seen by a wrong clock was seen nobody knows when: a verdict must not count from there.
-    readAt: time.steady ? time.wall : untold,
+    readAt: time.steady ? time.wall : noInstant,
     lapsed: isLapsed(row, time),
     inDoubt: isInDoubt(row, time),
     expired: isExpired(row, time),

@@ -2,10 +2,10 @@
 
 import './node-version.ts';
 
-export type { Resolution } from './acts.ts';
 export { type Ambient, ambient, namedCaller } from './ambient.ts';
 export type { Begun, OpenAttempt } from './begin.ts';
 export { commandOptions } from './command-options.ts';
+export type { Resolution } from './decisions.ts';
 export type {
   CallOptions,
   ClassifyTable,

@@ -8,7 +8,7 @@ import { pages } from '../core/paging.ts';
 import type { Status } from '../core/words.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { Act, Page, StoredRecord, StoreEvent } from '../store/store.ts';
-import { actOf, type Resolution, refusal } from './acts.ts';
+import { actOf, type Resolution, refusal } from './decisions.ts';
 import { infoOf, type RecordInfo } from './record-info.ts';
 import { isRootsNamespace } from './roots.ts';
 import { createTransfer, type Transfer } from './transfer.ts';

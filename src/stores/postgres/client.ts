@@ -35,11 +35,6 @@ export interface Connection {
   end(): Promise<void>;
 }
 
-export function isPostgresClient(value: unknown): value is PostgresClient {
-  if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return false;
-  return ('query' in value && typeof value.query === 'function') || isPostgresJs(value);
-}
-
 function isPostgresJs(value: object): value is PostgresJsLike {
   return 'unsafe' in value && typeof value.unsafe === 'function';
 }

@@ -50,10 +50,6 @@ export interface Connection {
   end(): Promise<void>;
 }
 
-export function isRedisClient(value: object): value is RedisClient {
-  return has(value, 'call') || has(value, 'sendCommand');
-}
-
 /** The user's own client is the user's to close. */
 export function connectionOf(client: RedisClient): Connection {
   return { ...waysOf(client), async end() {} };

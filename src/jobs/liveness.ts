@@ -35,11 +35,11 @@ export interface Pipe {
 export interface Pipes {
   readonly out: Pipe;
   readonly err: Pipe;
-  readonly kin: Kin;
+  readonly descendants: Descendants;
 }
 
 /** The command and all that it started, without its guard. */
-export interface Kin {
+export interface Descendants {
   /** To be inherited by the command only. */
   readonly descriptor: number;
   /** The command has it: the guard lets go. */
@@ -173,11 +173,11 @@ function notOurs(folder: string, problem: string): SemelError {
 /** Long after every lease, a name of nothing tells nobody anything. */
 const keptMs = 30 * 86_400_000;
 
-function pipesOf({ out, err, kin }: PipeSet): Pipes {
-  return { out: bothEnds(out), err: bothEnds(err), kin: kinOf(kin) };
+function pipesOf({ out, err, descendants }: PipeSet): Pipes {
+  return { out: bothEnds(out), err: bothEnds(err), descendants: descendantsOf(descendants) };
 }
 
-function kinOf(path: string): Kin {
+function descendantsOf(path: string): Descendants {
   const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
   const asking = openSync(path, O_WRONLY | O_NONBLOCK);
   return {
