@@ -39,7 +39,7 @@ test('what writes on after its run is not heard in the next one', async () => {
 
 test('what keeps only the life of its run does not keep the next one alive', async () => {
   const at = place();
-  const hidden = `${closing('*/kin')}; exec >/dev/null 2>&1 </dev/null; touch hidden; until [ -e go ] || [ ! -e hidden ]; do sleep 0.02; done`;
+  const hidden = `${closing('*/descendants')}; exec >/dev/null 2>&1 </dev/null; touch hidden; until [ -e go ] || [ ! -e hidden ]; do sleep 0.02; done`;
   await at.semel(job('bash', '-c', `setsid bash -c '${hidden}' & until [ -e hidden ]; do sleep 0.02; done`));
   // The next one is killed with all that it started: the one after it need not wait.
   const killed = at.start(job('sh', '-c', 'echo $$ > pid; exec sleep 60'));
