@@ -213,11 +213,14 @@ for i = 3, #KEYS do
 end
 return 1`);
 
-/** KEYS: record, meta, events. ARGV: id, seen, writer; for each event its type, and the rest after its instant. */
+/**
+ * KEYS: slots, meta; for each event its record and the list of events there. ARGV: id, seen, writer; for each event its type,
+ * and the rest after its instant.
+ */
 export const append: Script = script(`${clock}${sentinel}
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-for i = 4, #ARGV, 2 do
-  redis.call('RPUSH', KEYS[3], ARGV[i] .. '\\n' .. string.format('%.0f', now) .. '\\n' .. ARGV[i + 1])
+local at = '\\n' .. string.format('%.0f', now) .. '\\n'
+for i = 3, #KEYS, 2 do
+  if redis.call('EXISTS', KEYS[i]) == 1 then redis.call('RPUSH', KEYS[i + 1], ARGV[i + 1] .. at .. ARGV[i + 2]) end
 end
 return 1`);
 

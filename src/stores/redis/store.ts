@@ -15,7 +15,7 @@ import { type Exchanged, exchanger, runBy } from './exchange.ts';
 import { hasForgotten, judge } from './failure.ts';
 import { type Incarnation, identify } from './incarnation.ts';
 import { lister } from './list.ts';
-import { checkPrefix, nameOf, partsOf } from './names.ts';
+import { checkPrefix, nameOf } from './names.ts';
 import { checkServers, type ServerFacts } from './open.ts';
 import { redisRaw } from './raw.ts';
 import { packEvent, unpackEvent } from './rows.ts';
@@ -240,16 +240,19 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
 
   async function appendEvents(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void> {
     const { names, of } = known();
-    const byRecord = Map.groupBy(events, ({ namespace, key }) => nameOf(namespace, key));
+    const byBucket = Map.groupBy(events, ({ namespace, key }) => names.bucketOf(namespace, key));
     // Also where there is nothing to write, whether one may is asked.
-    if (byRecord.size === 0) byRecord.set(nameOf('', ''), []);
+    if (byBucket.size === 0) byBucket.set(0, []);
     await Promise.all(
-      [...byRecord].map(([name, some]) => {
-        const bucket = names.bucketOf(...partsOf(name));
+      [...byBucket].map(([bucket, some]) => {
         const { id, seq } = of(bucket);
+        const lists = some.flatMap(({ namespace, key }) => {
+          const name = nameOf(namespace, key);
+          return [names.record(bucket, name), names.events(bucket, name)];
+        });
         return run(
           append,
-          [names.record(bucket, name), names.meta(bucket), names.events(bucket, name)],
+          [names.slots(bucket), names.meta(bucket), ...lists],
           [id, String(seq), String(layoutVersion), ...some.flatMap(packEvent)],
         );
       }),
