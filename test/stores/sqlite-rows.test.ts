@@ -6,7 +6,7 @@ import { effects } from '../../src/core/words.ts';
 import { columnsOf } from '../../src/store/columns.ts';
 import type { News, Row, StoredResult } from '../../src/store/store.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
-import { records } from '../../src/stores/sqlite/records.ts';
+import { records } from '../../src/stores/sqlite/rows.ts';
 import { migrate } from '../../src/stores/sqlite/schema.ts';
 import { scopes } from '../../src/stores/sqlite/scopes.ts';
 import { take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';

@@ -2,6 +2,6 @@
 
 export { type Backup, type Restoring, restoreLedger } from './backup.ts';
 export type { SqliteLike, SqliteStatement, SqliteValue } from './driver.ts';
+export { defaultPath } from './file/place.ts';
 export type { Machine } from './machine.ts';
-export { defaultPath } from './place.ts';
 export { type SqliteStore, type SqliteStoreOptions, sqliteStore } from './store.ts';

@@ -4,7 +4,8 @@ import { isInDoubt, type Time } from '../../rules/state.ts';
 import { isOpen, statusCode } from '../../store/columns.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
 import { type Damaged, isDamaged } from './damage.ts';
-import { first, nameOf, type Range, type Records } from './records.ts';
+import { first, nameOf } from './names.ts';
+import type { Range, Records } from './rows.ts';
 import { type Scopes, split } from './scopes.ts';
 
 export interface RowPage {

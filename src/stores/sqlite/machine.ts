@@ -4,7 +4,7 @@ import { statfsSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { bootId } from '../../store/boot.ts';
 import { connect, looker, type SqliteLike } from './driver.ts';
-import { mounts } from './mounts.ts';
+import { mounts } from './file/mounts.ts';
 
 export interface Machine {
   /** Another one after every start of the machine; undefined where the platform has no name for it. */

@@ -9,10 +9,10 @@ import type { Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteStatement } from './driver.ts';
 import { type Events, events } from './events.ts';
 import { damagedLedger } from './failure.ts';
+import type { Connection } from './file/open.ts';
 import type { Machine } from './machine.ts';
 import { type Meta, type MetaTable, metaTable } from './meta.ts';
-import type { Connection } from './open.ts';
-import { type Records, records, type Stored } from './records.ts';
+import { type Records, records, type Stored } from './rows.ts';
 import { type Scopes, scopes } from './scopes.ts';
 
 export interface Session {

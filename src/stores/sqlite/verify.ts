@@ -3,7 +3,7 @@
 import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
 import { damagedLedger } from './failure.ts';
 import { listRows } from './list.ts';
-import { nameSum } from './records.ts';
+import { nameSum } from './names.ts';
 import { openRows } from './schema.ts';
 import type { Session } from './session.ts';
 

@@ -2,9 +2,9 @@
 
 import { chmodSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { othersWhoWrite } from '../../store/files.ts';
+import { othersWhoWrite } from '../../../store/files.ts';
+import type { Machine } from '../machine.ts';
 import { idPath } from './identity.ts';
-import type { Machine } from './machine.ts';
 
 /**
  * Takes from others what they may do with our files, unless the ledger is shared. A sentence where that is not for us

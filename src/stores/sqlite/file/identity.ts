@@ -17,7 +17,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { storeError } from './failure.ts';
+import { storeError } from '../failure.ts';
 
 const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
 

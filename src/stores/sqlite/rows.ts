@@ -13,6 +13,7 @@ import type { Row } from '../../store/store.ts';
 import { type Damaged, damagedRecord, isDamaged, orDamaged } from './damage.ts';
 import { query, type SqliteLike, type SqliteValue } from './driver.ts';
 import { damagedLedger } from './failure.ts';
+import { afterAll, type Name, nameOf, nameStart, nameSum } from './names.ts';
 import { expirySecond, openRows } from './schema.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
 
@@ -61,12 +62,6 @@ export interface Filter {
   readonly conversation: string | null;
   readonly limit: number;
 }
-
-/** A key without its contract, as it is stored. */
-export type Name = readonly [name: string, tail: string];
-
-/** Before all others. */
-export const first: Name = ['', ''];
 
 /** Of one scope, in the order of their names. */
 export interface Range {
@@ -338,28 +333,6 @@ function text(value: string | number | null): string {
   return value === null ? '\u0001' : `\0${value}`;
 }
 
-const digestLength = 32;
-const kept = 6;
-
-/** Six characters of a digest tell the keys of one period apart, nearly always: the others are no part of the index. */
-export function nameOf(rest: string): Name {
-  const cut = rest.length - digestLength;
-  if (rest[cut - 1] !== '/') return [rest, ''];
-  return [rest.slice(0, cut + kept), rest.slice(cut + kept)];
-}
-
-/** What the names of all keys with this prefix start with. */
-function nameStart(prefix: string): string {
-  return prefix.slice(0, prefix.lastIndexOf('/') + 1 + kept);
-}
-
-/** 16 bits, signed. */
-export function nameSum(scope: number, name: string): number {
-  let sum = scope;
-  for (let n = 0; n < name.length; n += 1) sum = Math.imul(sum ^ name.charCodeAt(n), 0x01000193);
-  return ((sum ^ (sum >>> 16)) << 16) >> 16;
-}
-
 const openCodes = [statusCode('running'), statusCode('unknown')];
 
 function isOpenCode(status: number): boolean {
@@ -378,16 +351,5 @@ function readable<T>(namespace: string, key: string, read: () => T): T {
   } catch (error) {
     if (error instanceof RangeError) throw damagedRecord(namespace, key, error.message);
     throw error;
-  }
-}
-
-/** Sorts right after every text that starts so. SQLite orders texts by their code points, and blobs after texts. */
-function afterAll(prefix: string): SqliteValue {
-  const points = [...prefix].map((character) => character.codePointAt(0) as number);
-  for (;;) {
-    const last = points.pop();
-    if (last === undefined) return new Uint8Array();
-    if (last === 0x10ffff) continue;
-    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
   }
 }

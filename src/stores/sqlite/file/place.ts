@@ -3,10 +3,10 @@
 import { accessSync, constants, existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import { makeFolder, nearestExisting } from '../../store/files.ts';
-import { storeError } from './failure.ts';
+import { makeFolder, nearestExisting } from '../../../store/files.ts';
+import { storeError } from '../failure.ts';
+import type { Machine } from '../machine.ts';
 import { idPath } from './identity.ts';
-import type { Machine } from './machine.ts';
 import { mounts } from './mounts.ts';
 
 /** One per user, the same from cron, shell and editor; never by working directory. */

@@ -1,18 +1,18 @@
 // Opens a ledger file so that what it is told is kept, or refuses with what is wrong and what to do. Never deletes.
 
 import { resolve } from 'node:path';
-import { isSemelError } from '../../core/errors.ts';
+import { isSemelError } from '../../../core/errors.ts';
+import { isInTransaction, query, type SqliteLike, single } from '../driver.ts';
+import { InTransaction, storeError } from '../failure.ts';
+import type { Machine } from '../machine.ts';
+import { metaTable } from '../meta.ts';
+import { type Description, isCurrent, migrate, refuseForeignParts } from '../schema.ts';
+import { refuseDamaged } from '../verify.ts';
 import { refuseIncomplete, refuseTruncated } from './complete.ts';
-import { isInTransaction, query, type SqliteLike, single } from './driver.ts';
-import { InTransaction, storeError } from './failure.ts';
 import { createPrivate, openTip, refuseLost, rememberedId, sizeOf, type Tip, writeId } from './identity.ts';
-import type { Machine } from './machine.ts';
-import { metaTable } from './meta.ts';
 import { type OwnFile, openOwnFile } from './own-file.ts';
 import { prepare } from './place.ts';
 import { makePrivate } from './privacy.ts';
-import { type Description, isCurrent, migrate, refuseForeignParts } from './schema.ts';
-import { refuseDamaged } from './verify.ts';
 import { watch } from './watch.ts';
 
 export interface OpenOptions {

@@ -2,9 +2,9 @@
 // takes what is left for everything. The ledger counts its writes, and its id remembers how far the count had come.
 
 import { statSync } from 'node:fs';
-import { shellWord } from '../../core/visible.ts';
-import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
-import { storeError } from './failure.ts';
+import { shellWord } from '../../../core/visible.ts';
+import { inSnapshot, query, type SqliteLike, single } from '../driver.ts';
+import { storeError } from '../failure.ts';
 import { idPath, type Remembered, rememberedId } from './identity.ts';
 import { readLog } from './log.ts';
 import { isReached } from './meta-page.ts';
