@@ -86,6 +86,15 @@ test('of two swaps of one record in one batch, new or not, one is done', async (
   expect(await done(write(3, { before }))).toEqual([true]);
 });
 
+test('a settlement in bulk of a record that was written meanwhile is not done', async (context) => {
+  if (server === undefined) return context.skip('there is no Redis');
+  const { write, done } = await backend();
+  const [seen, same] = [write(1).write as Found, { key: 'mail.send/=same' }];
+  expect(await done(write(1), write(1, same))).toEqual([true, true]);
+  expect(await done(write(2, { before: seen }))).toEqual([true]);
+  expect(await done(write(3, { before: seen }), write(3, { before: seen, ...same }))).toEqual([false, true]);
+});
+
 test('what is not done in bulk compares the time, the lowest fence and other records, too', async (context) => {
   if (server === undefined) return context.skip('there is no Redis');
   const { now, write, done } = await backend();
