@@ -62,7 +62,15 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
   function start(): void {
     if (!isOpen()) open().then(begin, failAll);
     else if (isHurried()) patience.courtesy(begin);
-    else begin();
+    else {
+      try {
+        lock();
+      } catch {
+        begin();
+        return;
+      }
+      work();
+    }
   }
 
   function begin(): void {

@@ -76,10 +76,11 @@ export interface Records {
   get(namespace: string, key: string, how?: 'glance'): Row | undefined;
   /** With its place, to be updated. */
   find(namespace: string, key: string): Stored | undefined;
-  /** Undefined: there may be one with this key, and nothing was changed. */
-  insert(row: Row): Stored | undefined;
-  /** Once `find` has found none. */
-  add(row: Row): Stored;
+  /**
+   * Only if nobody has its name yet, unless `find` has found none of its key. Undefined: somebody has, and nothing was
+   * changed.
+   */
+  insert(row: Row, how?: 'not found'): Stored | undefined;
   /** Undefined: what lies there is not `before`, and nothing was changed. */
   update(before: Stored, row: Row): Stored | undefined;
   remove(row: Row): void;
@@ -169,8 +170,7 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
         sum: values[at.sum] as number,
       };
     },
-    insert: (row) => inserting(row, true),
-    add: (row) => inserting(row, false) as Stored,
+    insert: insertRow,
     update(before, row) {
       const { id, values: was } = before;
       const ended = columnsAfter(before.row, was, row);
@@ -247,8 +247,7 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     return values;
   }
 
-  /** Where `isFirst`, only if nobody has this name yet. */
-  function inserting(row: Row, isFirst: boolean): Stored | undefined {
+  function insertRow(row: Row, how?: 'not found'): Stored | undefined {
     const { namespace, key } = row;
     const [contract, rest] = split(key);
     const scope = scopes.idOrNew(namespace, contract);
@@ -257,9 +256,10 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     const values = columnsOf(row);
     const claimSum = claimSumOf(namespace, key, values);
     const sum = sumOf(claimSum, values);
-    const { changes, lastInsertRowid } = isFirst
-      ? insert.run(scope, name, checked, tail, ...values, sum, scope, name)
-      : add.run(scope, name, checked, tail, ...values, sum);
+    const { changes, lastInsertRowid } =
+      how === 'not found'
+        ? add.run(scope, name, checked, tail, ...values, sum)
+        : insert.run(scope, name, checked, tail, ...values, sum, scope, name);
     if (Number(changes) === 0) return undefined;
     refuseDamagedNeighbours(scope, name, checked);
     count(values, sum);

@@ -82,7 +82,8 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
       const { namespace, key } = row;
       const remembered = held.get(namespace, key);
       const before = remembered ?? table.find(namespace, key);
-      if (isKept(row, before === undefined ? table.add(row) : table.update(before, row))) return true;
+      const kept = before === undefined ? table.insert(row, 'not found') : table.update(before, row);
+      if (isKept(row, kept)) return true;
       // Read under this very lock.
       if (remembered === undefined) throw damagedLedger(`${key} of ${namespace} is not found where it lies`);
       held.delete(namespace, key);
