@@ -10,10 +10,14 @@ export {
   type Verification,
   type VerifyContext,
 } from './call/index.ts';
-export type { Classified, Via } from './core/classify.ts';
 export { type Clock, type Random, systemClock, systemRandom } from './core/clock.ts';
-export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, RetryPolicy } from './core/contract.ts';
-export type { Duration } from './core/duration.ts';
+export type { Classified, Via } from './core/contract/classify.ts';
+export type { Contract, EarlierForm, IfBusy, Mode, OnDoubt, RetryPolicy } from './core/contract/contract.ts';
+export type { Duration } from './core/contract/duration.ts';
+export { type CalendarPeriod, day, hour, minute, month, type Per, week } from './core/contract/period.ts';
+export type { Provider } from './core/contract/provider.ts';
+export type { StandardSchema } from './core/contract/standard-schema.ts';
+export type { Effect, Outcome, Status } from './core/contract/words.ts';
 export {
   type ErrorCode,
   type ErrorValue,
@@ -23,12 +27,8 @@ export {
   retryOf,
   SemelError,
 } from './core/errors.ts';
-export type { Normaliser } from './core/identity.ts';
-export { type CalendarPeriod, day, hour, minute, month, type Per, week } from './core/period.ts';
-export type { Provider } from './core/provider.ts';
+export type { Normaliser } from './core/key/identity.ts';
 export { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from './core/signals.ts';
-export type { StandardSchema } from './core/standard-schema.ts';
-export type { Effect, Outcome, Status } from './core/words.ts';
 export { type EventName, eventNames, type SemelEvents } from './ledger/index.ts';
 export {
   type ActOptions,

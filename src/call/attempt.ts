@@ -1,20 +1,20 @@
 // One execution under a claim: holds the lease, knows the line, and ends exactly once in the ledger. A class, since every
 // execution makes one: closures instead of its methods would cost more than the claim in memory.
 
-import { decodeResult, encodeResult } from '../core/codec.ts';
+import { decodeResult, encodeResult } from '../core/codec/codec.ts';
+import type { Provider } from '../core/contract/provider.ts';
 import { SemelError } from '../core/errors.ts';
-import type { Provider } from '../core/provider.ts';
 import type { Timed, TimerList } from '../ledger/index.ts';
 import type { Held, Refusal, RenewAnswer, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
-import { type AttemptContext, type ContextSource, contextFor } from './context.ts';
 import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
 import { Heartbeat, type Lease } from './heartbeat.ts';
 import { timedOut } from './refusals.ts';
-import { type Requests, sentBlindly } from './requests.ts';
-import { Stop } from './stop.ts';
+import { type AttemptContext, type ContextSource, contextFor } from './sending/context.ts';
+import { type Requests, sentBlindly } from './sending/requests.ts';
+import { Stop } from './sending/stop.ts';
 
 /** The end of an attempt's time, whatever its effect does. */
 export class TimeUp {

@@ -1,11 +1,11 @@
 // One call of one tool, ready to be claimed: what was asked, by whom, under which key.
 
-import type { Classified } from '../core/classify.ts';
-import type { Contract } from '../core/contract.ts';
+import type { Classified } from '../core/contract/classify.ts';
+import type { Contract } from '../core/contract/contract.ts';
 import type { SemelError } from '../core/errors.ts';
-import type { PeriodPart } from '../core/key.ts';
-import type { Wording } from '../core/wording.ts';
-import type { AttemptContext } from './context.ts';
+import type { PeriodPart } from '../core/key/key.ts';
+import type { Wording } from '../core/key/wording.ts';
+import type { AttemptContext } from './sending/context.ts';
 import type { Verification } from './verification.ts';
 
 /** What the runner needs of a tool besides its contract. */

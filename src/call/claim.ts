@@ -1,7 +1,7 @@
 // One claim under one token, and what becomes of it where its caller does not wait for the answer.
 
 import { isSemelError } from '../core/errors.ts';
-import { driftOf } from '../core/identity.ts';
+import { driftOf } from '../core/key/identity.ts';
 import type { Asker, Lost } from '../ledger/index.ts';
 import type { ClaimAnswer, ClaimFor, ClaimRequest, RecordError, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';

@@ -1,8 +1,8 @@
 // What may be done about a record in doubt, without a person: run it again where class, provider or contract
 // make that no blind repetition; else ask `verify`; else hold it and say so.
 
-import { majorOf } from '../core/contract.ts';
-import { isRepeatable, stricter } from '../core/words.ts';
+import { majorOf } from '../core/contract/contract.ts';
+import { isRepeatable, stricter } from '../core/contract/words.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 

@@ -1,7 +1,7 @@
 // Runs what a won claim allows: the effect, or first the question whether it landed.
 
+import { isRepeatable } from '../core/contract/words.ts';
 import type { SemelError } from '../core/errors.ts';
-import { isRepeatable } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
 import { goesOnMs } from '../rules/endings.ts';
 import type { StoredRecord } from '../store/store.ts';

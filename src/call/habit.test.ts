@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defineContract } from '../core/contract.ts';
+import { defineContract } from '../core/contract/contract.ts';
 import { createHabit } from './habit.ts';
 
 const contractOf = (name: string) =>

@@ -1,7 +1,7 @@
 // Whether a tool is mostly asked for something new or for something done. What is new is claimed at once: to look first would
 // cost a read for nothing. What is done is read, without the lock of a claim that would lose.
 
-import type { Contract } from '../core/contract.ts';
+import type { Contract } from '../core/contract/contract.ts';
 
 export interface Habit {
   /** Mostly asked again. The first call of all looks too: a process that makes one call may be a repeated one. */

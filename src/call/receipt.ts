@@ -1,11 +1,11 @@
 // How receipts are filled in, and the errors that come from a record.
 
-import { mayHaveArrived } from '../core/classify.ts';
+import { mayHaveArrived } from '../core/contract/classify.ts';
+import { isRepeatable } from '../core/contract/words.ts';
 import { type ErrorCode, errorCodes, SemelError } from '../core/errors.ts';
-import { recordId } from '../core/key.ts';
+import { recordId } from '../core/key/key.ts';
 import type { Receipt } from '../core/receipt.ts';
 import { PartialSuccess } from '../core/signals.ts';
-import { isRepeatable } from '../core/words.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { rerunWithin, waysOut } from './doubt.ts';

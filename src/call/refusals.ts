@@ -1,7 +1,7 @@
 // What a call is told when it may not go on: one sentence of what happened, one of what to do.
 
-import type { Contract } from '../core/contract.ts';
-import { formatDuration } from '../core/duration.ts';
+import type { Contract } from '../core/contract/contract.ts';
+import { formatDuration } from '../core/contract/duration.ts';
 import { type ErrorDetails, SemelError } from '../core/errors.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';

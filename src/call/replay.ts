@@ -1,10 +1,10 @@
 // What a settled record answers: the stored value, deep-equal to the first, or its error; and what a caller who
 // shares a running call gets.
 
-import { wordsOf } from '../core/classify.ts';
-import { decodeResult } from '../core/codec.ts';
+import { decodeResult } from '../core/codec/codec.ts';
+import { wordsOf } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
-import { driftOf } from '../core/identity.ts';
+import { driftOf } from '../core/key/identity.ts';
 import type { Kept } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call, Tool } from './call.ts';

@@ -1,16 +1,23 @@
 // Runs the effect, as often as the contract allows, always under the same key, and says what it all meant.
 
-import { type Classified, classify, type Ending, join, legible, type RequestFate } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
-import type { Contract } from '../core/contract.ts';
+import {
+  type Classified,
+  classify,
+  type Ending,
+  join,
+  legible,
+  type RequestFate,
+} from '../core/contract/classify.ts';
+import type { Contract } from '../core/contract/contract.ts';
+import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { isLazy } from '../core/plain.ts';
-import { isRepeatable, stricter } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
-import type { AttemptContext } from './context.ts';
 import type { Env } from './env.ts';
 import type { Result } from './receipt.ts';
+import type { AttemptContext } from './sending/context.ts';
 
 /** An ending, and what was thrown. */
 export interface Try {

@@ -1,12 +1,12 @@
 // How an attempt's ending reaches the ledger and the caller. The record decides what the caller hears: an
 // ending that is sure of itself may meet a record that is not.
 
-import { causesOf, codesOf, legible } from '../core/classify.ts';
-import { encodeResult } from '../core/codec.ts';
+import { encodeResult } from '../core/codec/codec.ts';
+import { causesOf, codesOf, legible } from '../core/contract/classify.ts';
+import { isRepeatable } from '../core/contract/words.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
-import { driftOf } from '../core/identity.ts';
+import { driftOf } from '../core/key/identity.ts';
 import { PartialSuccess } from '../core/signals.ts';
-import { isRepeatable } from '../core/words.ts';
 import { pause } from '../ledger/index.ts';
 import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';

@@ -1,7 +1,7 @@
 // Who shares a flight. One semel has one namespace; a server has many in one process.
 import { expect, test } from 'vitest';
 import { systemClock, systemRandom } from '../core/clock.ts';
-import { defineContract } from '../core/contract.ts';
+import { defineContract } from '../core/contract/contract.ts';
 import { createLedger } from '../ledger/index.ts';
 import { memoryStore } from '../store/memory.ts';
 import { Call, createPipeline, nothingMore, type Result } from './index.ts';

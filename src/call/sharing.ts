@@ -3,11 +3,11 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../core/clock.ts';
-import { decodeResult, encodeResult } from '../core/codec.ts';
+import { decodeResult, encodeResult } from '../core/codec/codec.ts';
+import { isRepeatable } from '../core/contract/words.ts';
 import type { SemelError } from '../core/errors.ts';
-import { driftOf } from '../core/identity.ts';
+import { driftOf } from '../core/key/identity.ts';
 import { keyMap } from '../core/key-map.ts';
-import { isRepeatable } from '../core/words.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';

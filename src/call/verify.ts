@@ -1,7 +1,7 @@
 // Asks the tool's own `verify` about a record in doubt, under a claim.
 
-import { wordsOf } from '../core/classify.ts';
-import { decodeResult } from '../core/codec.ts';
+import { decodeResult } from '../core/codec/codec.ts';
+import { wordsOf } from '../core/contract/classify.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { type Attempt, TimeUp } from './attempt.ts';
 import type { VerifyContext } from './call.ts';

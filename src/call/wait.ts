@@ -1,9 +1,9 @@
 // What a call does while another worker holds its key. A waiter shares the outcome of the generation that it
 // waits for, takes over only what is free, and never runs a newer generation.
 
-import { formatDuration } from '../core/duration.ts';
-import { driftOf } from '../core/identity.ts';
-import { isRepeatable } from '../core/words.ts';
+import { formatDuration } from '../core/contract/duration.ts';
+import { isRepeatable } from '../core/contract/words.ts';
+import { driftOf } from '../core/key/identity.ts';
 import { pause } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';

@@ -168,7 +168,7 @@ function environmentsInSession(): Iterable<Environment | undefined> | undefined 
   return hasProc() ? readAbove(process.ppid, statOf('self').session) : undefined;
 }
 
-/** A pipe of a run, as the kernel names it: see src/jobs/liveness.ts. */
+/** A pipe of a run, as the kernel names it: see src/jobs/life/liveness.ts. */
 const runPipe = /live\/[^/]+\/[0-9a-f]{20}(\.pipes\/\w+)?( \(deleted\))?$/;
 
 /**

@@ -1,7 +1,7 @@
 // How a command is written down: what it is called, takes and does. Help, completion and parsing read the same words.
 
 import { parseArgs } from 'node:util';
-import { nearIn } from '../core/known-fields.ts';
+import { nearIn } from '../core/contract/known-fields.ts';
 import { type CommandName, summaries } from './commands/summaries.ts';
 import { text, toggle } from './flags.ts';
 import { usageError } from './usage.ts';

@@ -19,7 +19,7 @@ async function main([name, ...rest]: string[]): Promise<number> {
     return name === undefined ? 64 : 0;
   }
   if (!Object.hasOwn(commands, name)) {
-    const { nearIn } = await import('../core/known-fields.ts');
+    const { nearIn } = await import('../core/contract/known-fields.ts');
     const near = nearIn(Object.keys(commands), name);
     const next = near === undefined ? '`semel --help` lists them.' : `Did you mean \`semel ${near}\`?`;
     return complainAbout(`semel: there is no command ${JSON.stringify(name)}. ${next}`, 64);

@@ -1,7 +1,7 @@
 // Whose call it is: one digest over all that a call shows of its caller. Only the same credentials, or the same verified
 // subject, give the same digest. A record answers no other caller.
 
-import { digest } from './key.ts';
+import { digest } from './key/key.ts';
 
 interface Credentials {
   /** An id that the program vouches for, such as that of the user it has signed in. */

@@ -3,10 +3,10 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { AttemptContext } from '../call/index.ts';
-import { causesOf } from '../core/classify.ts';
+import { causesOf } from '../core/contract/classify.ts';
+import type { Per } from '../core/contract/period.ts';
 import { type ErrorValue, SemelError } from '../core/errors.ts';
-import { shortDigest } from '../core/key.ts';
-import type { Per } from '../core/period.ts';
+import { shortDigest } from '../core/key/key.ts';
 import type { Receipt } from '../core/receipt.ts';
 import { NotLanded } from '../core/signals.ts';
 import {

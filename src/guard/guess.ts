@@ -4,7 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { isUnique } from '../call/index.ts';
-import { shortDigest } from '../core/key.ts';
+import { shortDigest } from '../core/key/key.ts';
 import type { Ambient } from '../semel/index.ts';
 
 export interface Guess extends Ambient {

@@ -1,12 +1,12 @@
 // What is said of a tool that exists already, and how it becomes a contract. A tool of an agent is bounded by the turn
 // unless it is said otherwise; what cannot be undone must say it.
 
-import type { ContractDefinition } from '../core/contract.ts';
+import type { ContractDefinition } from '../core/contract/contract.ts';
+import { nearIn } from '../core/contract/known-fields.ts';
+import type { Per } from '../core/contract/period.ts';
+import { type Effect, isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
-import type { Normaliser } from '../core/identity.ts';
-import { nearIn } from '../core/known-fields.ts';
-import type { Per } from '../core/period.ts';
-import { type Effect, isRepeatable } from '../core/words.ts';
+import type { Normaliser } from '../core/key/identity.ts';
 import type { Path, ToolDefinition } from '../semel/index.ts';
 import { fieldNames, isOpen, shownIn } from './schema.ts';
 

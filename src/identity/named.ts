@@ -2,7 +2,7 @@
 // identity would be the same for two intents.
 
 import { SemelError } from '../core/errors.ts';
-import { digest } from '../core/key.ts';
+import { digest } from '../core/key/key.ts';
 
 /** A turn of a conversation: for contracts `per: 'turn'` and `per: 'conversation'`. */
 export interface TurnIdentity {

@@ -7,8 +7,8 @@ import { SemelError } from '../core/errors.ts';
 import { NotLanded } from '../core/signals.ts';
 import type { CallOptions, OpenAttempt, RecordInfo, Semel, ToolFunction } from '../semel/index.ts';
 import { heldAbove } from './context.ts';
-import { type Holder, holderOf, lookHoldsMs } from './holder.ts';
-import { isPartOf } from './liveness.ts';
+import { type Holder, holderOf, lookHoldsMs } from './life/holder.ts';
+import { isPartOf } from './life/liveness.ts';
 
 export type IfBusy = 'skip' | 'wait' | 'fail';
 

@@ -2,8 +2,8 @@
 
 import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
-import { type Ids, type RunId, readRun } from './run-id.ts';
-import type { JobSlot } from './slot.ts';
+import { type Ids, type RunId, readRun } from './slots/run-id.ts';
+import type { JobSlot } from './slots/slot.ts';
 
 export interface Inside {
   readonly run: RunId;

@@ -2,19 +2,19 @@
 // failed may have done it, so that is in doubt, unless its exit code, a verifier or a person says more.
 
 import type { Result } from '../call/index.ts';
+import type { Per } from '../core/contract/period.ts';
 import type { SemelError } from '../core/errors.ts';
-import { shortDigest } from '../core/key.ts';
-import type { Per } from '../core/period.ts';
+import { shortDigest } from '../core/key/key.ts';
 import type { CallOptions, RecordInfo, ToolFunction } from '../semel/index.ts';
-import { type ChildEnding, mostBytes, runChild } from './child.ts';
 import { type Asked, type Claimed, claim } from './claim.ts';
 import { commonEnv } from './context.ts';
 import { noteEnding, outlived, told } from './ending.ts';
 import { claimingOf, type Guarding, verifying } from './guarding.ts';
-import { type Holder, holderOf } from './holder.ts';
-import { beginLife, lifeFolder } from './liveness.ts';
+import { type ChildEnding, mostBytes, runChild } from './life/child.ts';
+import { type Holder, holderOf } from './life/holder.ts';
+import { beginLife, lifeFolder } from './life/liveness.ts';
 import { textOrBytes } from './output.ts';
-import { isReserved } from './run-id.ts';
+import { isReserved } from './slots/run-id.ts';
 
 interface EffectOptions extends Guarding {
   readonly contract: string;

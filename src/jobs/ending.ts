@@ -2,9 +2,9 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
-import { formatDuration } from '../core/duration.ts';
+import { formatDuration } from '../core/contract/duration.ts';
 import type { RecordInfo, Semel } from '../semel/index.ts';
-import type { ChildEnding } from './child.ts';
+import type { ChildEnding } from './life/child.ts';
 
 /** As it is stored: the same failure has the same words, so that doubts can be grouped by them. */
 export function told(ending: ChildEnding, timeoutMs: number): string {

@@ -7,7 +7,7 @@ import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import type { Asked, IfBusy } from './claim.ts';
 import { commonEnv } from './context.ts';
-import { type Holder, waitingFor } from './holder.ts';
+import { type Holder, waitingFor } from './life/holder.ts';
 import { askVerifier } from './verifier.ts';
 
 export interface Guarding {

@@ -2,20 +2,20 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { formatDuration } from '../core/duration.ts';
+import { formatDuration } from '../core/contract/duration.ts';
+import { minute } from '../core/contract/period.ts';
 import type { SemelError } from '../core/errors.ts';
-import { minute } from '../core/period.ts';
 import type { OpenAttempt, RecordInfo } from '../semel/index.ts';
-import { type ChildEnding, runChild } from './child.ts';
 import { type Asked, type Claimed, claim, insideItself } from './claim.ts';
 import { commonEnv, heldAbove, runEnv } from './context.ts';
 import { lastEnding, neverStartedWords, noteEnding, notesWritten, outlived, told } from './ending.ts';
 import { claimingOf, type Guarding, verifying } from './guarding.ts';
-import { type Holder, holderOf, unlessStale } from './holder.ts';
-import { beginLife, type Life, lifeFolder } from './liveness.ts';
-import { recordsOf } from './pick.ts';
-import { checkRun, contractName, type Ids } from './run-id.ts';
-import type { JobSlot } from './slot.ts';
+import { type ChildEnding, runChild } from './life/child.ts';
+import { type Holder, holderOf, unlessStale } from './life/holder.ts';
+import { beginLife, type Life, lifeFolder } from './life/liveness.ts';
+import { recordsOf } from './slots/pick.ts';
+import { checkRun, contractName, type Ids } from './slots/run-id.ts';
+import type { JobSlot } from './slots/slot.ts';
 
 interface JobOptions extends Guarding {
   readonly job: string;

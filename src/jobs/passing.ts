@@ -2,7 +2,7 @@
 
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { Pipe } from './liveness.ts';
+import type { Pipe } from './life/liveness.ts';
 
 export interface Passing {
   /** The command has ended: what it had printed is read. `isWanted` waits for those that it left writing, for a while. */

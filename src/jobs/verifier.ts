@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { landed, notLanded, unsure, type Verification } from '../call/index.ts';
-import { mostBytes } from './child.ts';
+import { mostBytes } from './life/child.ts';
 import { textOrBytes } from './output.ts';
 import { firstBytes } from './passing.ts';
 

@@ -1,7 +1,7 @@
 // The words of the last call are remembered with a cached record, unless they are longer than what was counted for it.
 
 import { expect, test } from 'vitest';
-import { compileWording } from '../core/wording.ts';
+import { compileWording } from '../core/key/wording.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { Kept } from './cache.ts';
 

@@ -1,10 +1,10 @@
 // Settled records of this process, so that a replay needs no store at all. Settled records are immutable until
 // they expire; what another process forgets or reopens is noticed after `maxAgeMs`.
 
-import { resultReader } from '../core/codec.ts';
-import { driftOf } from '../core/identity.ts';
+import { resultReader } from '../core/codec/codec.ts';
+import { driftOf } from '../core/key/identity.ts';
+import type { Wording } from '../core/key/wording.ts';
 import { keyMap } from '../core/key-map.ts';
-import type { Wording } from '../core/wording.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Counted } from './audit.ts';
 

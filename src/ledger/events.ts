@@ -2,8 +2,8 @@
 // observe; nothing that they do or throw reaches the path of a call.
 
 import { type Channel, channel } from 'node:diagnostics_channel';
-import { wordsOf } from '../core/classify.ts';
-import type { Outcome } from '../core/words.ts';
+import { wordsOf } from '../core/contract/classify.ts';
+import type { Outcome } from '../core/contract/words.ts';
 
 interface About {
   readonly namespace: string;

@@ -2,9 +2,9 @@
 // `server.registerTool('charge', config, guard(semel, 'charge', policy, handler))`.
 
 import { callerOf, type HeaderValues } from '../core/caller.ts';
+import type { Effect } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { headerEntries } from '../core/header-entries.ts';
-import type { Effect } from '../core/words.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
 import { namedCaller, type Semel } from '../semel/index.ts';
 import { type ErrorMeaning, errorMeanings, usualErrors, usualWeakWindow } from './policy/policies.ts';

@@ -1,7 +1,13 @@
 // What an error of a provider means: of its SDK, or one that carries its response. An error of anybody else is not
 // recognised, since it says nothing of the request to this provider.
 
-import { type Classified, causesOf, fateOfError, fateOfStatus, type RequestFate } from '../core/classify.ts';
+import {
+  type Classified,
+  causesOf,
+  fateOfError,
+  fateOfStatus,
+  type RequestFate,
+} from '../core/contract/classify.ts';
 
 /** What a provider answered, as far as an error tells. */
 export interface Answer {

@@ -1,6 +1,6 @@
 // The door `semel/providers`: what outside services honour, as a `Provider` for a contract and as rows to read.
 
-import type { Provider } from '../core/provider.ts';
+import type { Provider } from '../core/contract/provider.ts';
 import {
   azureRow,
   dynamodbRow,

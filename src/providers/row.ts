@@ -1,9 +1,9 @@
 // A row of the registry: what one provider honours, where it says so, and the `Provider` that a contract takes. Data;
 // the one thing that is computed is the `Provider`.
 
-import type { Classified } from '../core/classify.ts';
-import type { Duration } from '../core/duration.ts';
-import type { Provider } from '../core/provider.ts';
+import type { Classified } from '../core/contract/classify.ts';
+import type { Duration } from '../core/contract/duration.ts';
+import type { Provider } from '../core/contract/provider.ts';
 import { type Answer, classifierOf } from './answer.ts';
 
 /** Where the key travels. `tool`: the tool puts `ctx.key` there itself. `none`: it honours no key. */

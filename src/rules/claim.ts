@@ -2,8 +2,8 @@
 // attempts keep dying before the line is closed as poisoned, so that it stops killing workers; and one whose
 // holder lapsed with another attempt's success on file is settled with it.
 
-import { majorOf } from '../core/contract.ts';
-import { isRepeatable, stricter } from '../core/words.ts';
+import { majorOf } from '../core/contract/contract.ts';
+import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { landedBy } from './endings.ts';
 import type { News, Row, StoreEvent } from './record.ts';
 import type { Asking, ClaimAnswer, ClaimRequest, Loss } from './requests.ts';

@@ -1,6 +1,6 @@
 // The one record: what is kept of a key, how it looks from outside, and the exceptional part of its history.
 
-import type { Effect, Status } from '../core/words.ts';
+import type { Effect, Status } from '../core/contract/words.ts';
 
 /** How long a settled record answers for its key. Fixed at claim, so that settling needs no contract. */
 export interface Retention {

@@ -1,6 +1,6 @@
 // What is asked of a record, and what is answered: claim, renew, dispatch, clear, settle, resolve.
 
-import type { Effect, Outcome } from '../core/words.ts';
+import type { Effect, Outcome } from '../core/contract/words.ts';
 import type { EventType, RecordError, Retention, StoredRecord, StoredResult } from './record.ts';
 
 /** Why a claim may take a record that is in doubt. */

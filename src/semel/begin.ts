@@ -15,8 +15,8 @@ import {
   type Try,
   timedOut,
 } from '../call/index.ts';
-import { legible } from '../core/classify.ts';
 import type { Clock } from '../core/clock.ts';
+import { legible } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 

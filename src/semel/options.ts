@@ -1,15 +1,15 @@
 // What a semel and its one-liners can be told.
 
-import type { Via } from '../core/classify.ts';
 import type { Clock, Random } from '../core/clock.ts';
-import type { ContractDefaults, Mode, OnDoubt } from '../core/contract.ts';
-import type { Duration } from '../core/duration.ts';
+import type { Via } from '../core/contract/classify.ts';
+import type { ContractDefaults, Mode, OnDoubt } from '../core/contract/contract.ts';
+import type { Duration } from '../core/contract/duration.ts';
+import { checkKnown, fieldsOf } from '../core/contract/known-fields.ts';
+import type { Per } from '../core/contract/period.ts';
 import { SemelError } from '../core/errors.ts';
-import { checkKnown, fieldsOf } from '../core/known-fields.ts';
-import type { Per } from '../core/period.ts';
-import { callFields } from './asker.ts';
+import { callFields } from './calls/asker.ts';
 import type { CallOptions } from './definition.ts';
-import type { StoreChoice } from './store-of.ts';
+import type { StoreChoice } from './place/store-of.ts';
 
 export interface SemelOptions {
   /** A store, a database handle, or a URL: `sqlite:path`, `memory:`. @default SEMEL_STORE, else the ledger of this user */

@@ -3,20 +3,20 @@
 import { hostname } from 'node:os';
 import { type AttemptContext, type Call, createPipeline } from '../call/index.ts';
 import { systemClock, systemRandom } from '../core/clock.ts';
-import type { ContractDefaults, IfBusy } from '../core/contract.ts';
-import type { Duration } from '../core/duration.ts';
-import { durationMs } from '../core/duration.ts';
+import type { ContractDefaults, IfBusy } from '../core/contract/contract.ts';
+import type { Duration } from '../core/contract/duration.ts';
+import { durationMs } from '../core/contract/duration.ts';
+import type { StandardSchema } from '../core/contract/standard-schema.ts';
 import { SemelError } from '../core/errors.ts';
-import type { StandardSchema } from '../core/standard-schema.ts';
 import { text } from '../core/text.ts';
 import { visible } from '../core/visible.ts';
 import { createLedger, type EventName, eventNames, type SemelEvents } from '../ledger/index.ts';
 import type { StoreFacts } from '../store/store.ts';
-import { type Ambient, handoff, within } from './ambient.ts';
-import { noOptions } from './asker.ts';
 import { type Begun, begin } from './begin.ts';
-import { createCalls } from './call-of.ts';
-import { commandOptions } from './command-options.ts';
+import { type Ambient, handoff, within } from './calls/ambient.ts';
+import { noOptions } from './calls/asker.ts';
+import { createCalls } from './calls/call-of.ts';
+import { type KeyInfo, keyInfoOf } from './calls/key-info.ts';
 import type {
   CallOptions,
   Given,
@@ -27,9 +27,6 @@ import type {
   ToolFunction,
 } from './definition.ts';
 import { createHousekeeping } from './housekeeping.ts';
-import { type KeyInfo, keyInfoOf } from './key-info.ts';
-import { loginName, userName } from './login.ts';
-import { namespaceFor } from './namespace.ts';
 import {
   checkOnceOptions,
   checkOptions,
@@ -37,10 +34,13 @@ import {
   type OnceOptions,
   type SemelOptions,
 } from './options.ts';
+import { commandOptions } from './place/command-options.ts';
+import { loginName, userName } from './place/login.ts';
+import { namespaceFor } from './place/namespace.ts';
+import { otherRoots, rootsIn, sharedWarning } from './place/roots.ts';
+import { storeOf } from './place/store-of.ts';
 import { playedBy, type Rebuilding, type Sibling } from './rebuild.ts';
-import { createRecords, type Doubts, type Records } from './records.ts';
-import { otherRoots, rootsIn, sharedWarning } from './roots.ts';
-import { storeOf } from './store-of.ts';
+import { createRecords, type Doubts, type Records } from './records/records.ts';
 import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
 import { type AnyDefinition, createToolbox, type KnownTool, type OneLinerOptions } from './toolbox.ts';
 

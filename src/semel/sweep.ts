@@ -10,13 +10,13 @@ import {
   type Result,
   type Tool,
 } from '../call/index.ts';
-import { decodeResult } from '../core/codec.ts';
+import { decodeResult } from '../core/codec/codec.ts';
 import { items } from '../core/paging.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { type FormerAsker, onBehalfOf } from './ambient.ts';
+import { type FormerAsker, onBehalfOf } from './calls/ambient.ts';
+import { checkArgs } from './calls/validation.ts';
 import type { KnownTool } from './toolbox.ts';
-import { checkArgs } from './validation.ts';
 
 export interface SweepReport {
   /** Known to have landed by the end of this sweep. */

@@ -8,22 +8,22 @@ import {
   type Result,
   type Tool,
 } from '../call/index.ts';
-import { codesOf, mayHaveArrived } from '../core/classify.ts';
+import { codesOf, mayHaveArrived } from '../core/contract/classify.ts';
 import {
   type ContractDefaults,
   defineContract,
   type IfBusy,
   looksLikeSetter,
   suspiciousFields,
-} from '../core/contract.ts';
+} from '../core/contract/contract.ts';
+import { checkKnown, fieldsOf } from '../core/contract/known-fields.ts';
+import type { Per } from '../core/contract/period.ts';
+import type { StandardSchema } from '../core/contract/standard-schema.ts';
+import { isRepeatable } from '../core/contract/words.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
-import { misspelt, unfound } from '../core/identity.ts';
-import { checkKnown, fieldsOf } from '../core/known-fields.ts';
-import type { Per } from '../core/period.ts';
+import { misspelt, unfound } from '../core/key/identity.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
-import type { StandardSchema } from '../core/standard-schema.ts';
-import { isRepeatable } from '../core/words.ts';
-import { noOptions } from './asker.ts';
+import { noOptions } from './calls/asker.ts';
 import type {
   CallOptions,
   ClassifyTable,

@@ -2,7 +2,7 @@
 // value is not stored, instants are counted from the record's creation, and everything unusual or only of use while a
 // record is open is one JSON text.
 
-import { effects, type Status } from '../core/words.ts';
+import { effects, type Status } from '../core/contract/words.ts';
 import type { News, RecordError, Row } from './store.ts';
 
 /** The order is stored: add at the end only. */

@@ -17,7 +17,7 @@
 //     worker with the former contract, which knows that form alone, meets the same record.
 // 10. A store that cannot keep this refuses (STORE_UNSAFE) or fails (STORE_UNAVAILABLE); it never guesses.
 
-import type { Status } from '../core/words.ts';
+import type { Status } from '../core/contract/words.ts';
 import type { StoredRecord, StoreEvent } from '../rules/record.ts';
 import type {
   Asking,

@@ -1,6 +1,6 @@
 // Histories told by hand, one line per thing that happened; time passes by itself.
 
-import type { Outcome } from '../../src/core/words.ts';
+import type { Outcome } from '../../src/core/contract/words.ts';
 import type { EventType, StoreEvent } from '../../src/store/store.ts';
 import type { CheckedRecord, EffectEntry, Logs, Policy, Told, WorkEntry } from '../support/checker/index.ts';
 

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { freeDescriptors } from '../../src/jobs/descriptors.ts';
+import { freeDescriptors } from '../../src/jobs/life/descriptors.ts';
 import { closing, eventually, kernel, main, place, type Started, until } from './place.ts';
 
 const job = (...script: readonly string[]) => ['run', 'job', '-q', '--', 'bash', '-c', ...script];

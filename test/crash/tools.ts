@@ -1,9 +1,9 @@
 // The lines as tools: each makes one effect at the effect server, and lets somebody stand at its crash points.
 
 import { randomUUID } from 'node:crypto';
-import type { ContractDefinition } from '../../src/core/contract.ts';
-import type { Per } from '../../src/core/period.ts';
-import type { StandardSchema } from '../../src/core/standard-schema.ts';
+import type { ContractDefinition } from '../../src/core/contract/contract.ts';
+import type { Per } from '../../src/core/contract/period.ts';
+import type { StandardSchema } from '../../src/core/contract/standard-schema.ts';
 import { type AttemptContext, landed, notLanded, type Semel, type ToolFunction } from '../../src/index.ts';
 import { type LandedEffect, senderHeaders } from '../support/effect-server/index.ts';
 import { type LineName, lineOf } from './lines.ts';

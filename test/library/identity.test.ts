@@ -7,7 +7,7 @@ import { day, hour, month, type SemelError, week } from 'semel';
 import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { callerKey, deriveKey, providerKey } from '../../src/core/key.ts';
+import { callerKey, deriveKey, providerKey } from '../../src/core/key/key.ts';
 import vectors from './key-vectors.json' with { type: 'json' };
 import { quick, rig } from './support.ts';
 

@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { createSemel } from 'semel';
 import { memoryStore } from 'semel/memory';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { applicationOf } from '../../src/semel/application.ts';
+import { applicationOf } from '../../src/semel/place/application.ts';
 import { ownPrefix, ownSchema } from '../servers/own-place.ts';
 
 const scratch = realpathSync(mkdtempSync(join(tmpdir(), 'semel-namespace-')));

@@ -2,10 +2,10 @@
 
 import { expect, test } from 'vitest';
 import * as z from 'zod';
-import { defineContract } from '../../src/core/contract.ts';
-import { identityOf } from '../../src/core/identity.ts';
-import { compileIdentity } from '../../src/core/identity-text.ts';
-import { validated } from '../../src/semel/validation.ts';
+import { defineContract } from '../../src/core/contract/contract.ts';
+import { identityOf } from '../../src/core/key/identity.ts';
+import { compileIdentity } from '../../src/core/key/identity-text.ts';
+import { validated } from '../../src/semel/calls/validation.ts';
 import { type Chance, chanceOf } from '../processes/chance.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: schemas of every kind

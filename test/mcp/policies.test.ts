@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { isSemelError } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { defineContract } from '../../src/core/contract.ts';
-import { effects } from '../../src/core/words.ts';
+import { defineContract } from '../../src/core/contract/contract.ts';
+import { effects } from '../../src/core/contract/words.ts';
 import {
   calendar,
   contractName,

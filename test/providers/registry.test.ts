@@ -2,7 +2,7 @@
 
 import { type Provider, unsure } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { providerKey } from '../../src/core/key.ts';
+import { providerKey } from '../../src/core/key/key.ts';
 import * as door from '../../src/providers/index.ts';
 import { quick } from '../library/support.ts';
 

@@ -1,7 +1,7 @@
 // One process of a herd: many callers of one key, all at the same moment. Counts what it asked of the store.
 
 import { createSemel, isSemelError, systemClock, systemRandom } from '../../src/index.ts';
-import { storeOf } from '../../src/semel/store-of.ts';
+import { storeOf } from '../../src/semel/place/store-of.ts';
 import { jobOf, onFinish, print } from '../processes/child.ts';
 import { hookedStore } from '../processes/hooked-store.ts';
 import { senderHeaders } from '../support/effect-server/index.ts';

@@ -1,6 +1,6 @@
 // Which args a tool takes, which of them make the intent, how its author says so, and what its schema does to them.
 
-import type { ContractDefinition } from '../../src/core/contract.ts';
+import type { ContractDefinition } from '../../src/core/contract/contract.ts';
 import type { Chance } from './chance.ts';
 import {
   allFields,

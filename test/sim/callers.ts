@@ -1,8 +1,8 @@
 // Who calls: agents that call, wait, give up, call again, and come back after a crash.
 
 import type { Call, Result, Tool } from '../../src/call/index.ts';
+import { isRepeatable } from '../../src/core/contract/words.ts';
 import { SemelError } from '../../src/core/errors.ts';
-import { isRepeatable } from '../../src/core/words.ts';
 import { begin } from '../../src/semel/begin.ts';
 import type { Plan, Version } from './contracts.ts';
 import { meaningOf } from './fields.ts';

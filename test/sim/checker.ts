@@ -1,7 +1,7 @@
 // Judges a history that is over: what really happened against what the ledger says and what callers were told.
 
-import type { Contract } from '../../src/core/contract.ts';
-import { isRepeatable } from '../../src/core/words.ts';
+import type { Contract } from '../../src/core/contract/contract.ts';
+import { isRepeatable } from '../../src/core/contract/words.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import type { FinalCall } from './callers.ts';
 import { type Faults, faultKinds } from './faults.ts';

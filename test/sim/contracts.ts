@@ -7,8 +7,8 @@ import {
   defineContract,
   type EarlierForm,
   type Traits,
-} from '../../src/core/contract.ts';
-import type { StandardSchema } from '../../src/core/standard-schema.ts';
+} from '../../src/core/contract/contract.ts';
+import type { StandardSchema } from '../../src/core/contract/standard-schema.ts';
 import { makeWords, type Words } from './arguments.ts';
 import type { Chance } from './chance.ts';
 import type { Profile } from './faults.ts';

@@ -1,7 +1,7 @@
 // A generated tool in words: for a person who reads a failing history, for the count of different contracts, and for the
 // checker, which takes an author at their word.
 
-import { durationMs } from '../../src/core/duration.ts';
+import { durationMs } from '../../src/core/contract/duration.ts';
 import type { ClaimRequest } from '../../src/store/store.ts';
 import type { Plan, Version } from './contracts.ts';
 import { overrunMs, type QuietTerms } from './log.ts';

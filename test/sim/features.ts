@@ -1,6 +1,6 @@
 // What the generated contracts of a run had: a field that no contract sets is a field that was not explored.
 
-import { durationMs } from '../../src/core/duration.ts';
+import { durationMs } from '../../src/core/contract/duration.ts';
 import type { Plan, Version } from './contracts.ts';
 
 type Has = (version: Version, plan: Plan) => boolean;

@@ -1,7 +1,7 @@
 // The args that simulated tools take: what each field means, how many ways there are to spell it, and what a schema does
 // to it. `meaningOf` is a model of identity of the simulator's own: nothing of it is taken from src.
 
-import type { StandardSchema } from '../../src/core/standard-schema.ts';
+import type { StandardSchema } from '../../src/core/contract/standard-schema.ts';
 import type { Chance } from './chance.ts';
 
 /** What a caller wants, field by field, in its one true form. */

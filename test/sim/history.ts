@@ -1,6 +1,6 @@
 // One history: a few processes, a few intents, faults for a while, then none, recovery, and the checker's word.
 
-import type { Contract } from '../../src/core/contract.ts';
+import type { Contract } from '../../src/core/contract/contract.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import { type Asked, type FinalCall, makeCall } from './callers.ts';
 import { chance as chanceOf } from './chance.ts';

@@ -2,7 +2,7 @@
 // and what callers were told. The checker reads this; nothing else does.
 
 import type { Result } from '../../src/call/index.ts';
-import type { Contract } from '../../src/core/contract.ts';
+import type { Contract } from '../../src/core/contract/contract.ts';
 import type { ClaimFor } from '../../src/store/store.ts';
 import type { Asked } from './callers.ts';
 import type { Owner } from './scheduler.ts';

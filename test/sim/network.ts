@@ -1,7 +1,7 @@
 // Between a process and the store: requests and replies that come late, twice, or never.
 
+import { isRepeatable } from '../../src/core/contract/words.ts';
 import { SemelError } from '../../src/core/errors.ts';
-import { isRepeatable } from '../../src/core/words.ts';
 import type { Asking, ClaimRequest, Store, StoredRecord } from '../../src/store/store.ts';
 import type { Chance } from './chance.ts';
 import type { EchoedName, Echoes } from './echoes.ts';

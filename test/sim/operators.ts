@@ -1,8 +1,8 @@
 // The person at the ledger: looks at a record and at the world, takes their time, then decides by what they saw.
 
 import { SemelError } from '../../src/core/errors.ts';
-import type { Resolution } from '../../src/semel/decisions.ts';
-import type { RecordInfo } from '../../src/semel/record-info.ts';
+import type { Resolution } from '../../src/semel/records/decisions.ts';
+import type { RecordInfo } from '../../src/semel/records/record-info.ts';
 import type { Sim } from './sim.ts';
 import { epoch } from './store-time.ts';
 import { seen } from './tools.ts';

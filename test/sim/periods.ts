@@ -1,7 +1,7 @@
 // What bounds an intent, generated: every period, and every way in which two deployments may spell one time zone. The
 // slot that an instant falls in is computed here once more, from fixed offsets, so that the calendar of src is checked.
 
-import type { Per, Unit } from '../../src/core/period.ts';
+import type { Per, Unit } from '../../src/core/contract/period.ts';
 import type { Chance } from './chance.ts';
 
 interface Zone {

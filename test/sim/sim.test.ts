@@ -1,6 +1,6 @@
 // A short simulation with every test run; CI runs 60,000 histories in a step of its own (scripts/verify.ts).
 import { describe, expect, test } from 'vitest';
-import type { ContractDefinition } from '../../src/core/contract.ts';
+import type { ContractDefinition } from '../../src/core/contract/contract.ts';
 import { newTally, runBlock } from './block.ts';
 import { chance } from './chance.ts';
 import { makePlan } from './contracts.ts';

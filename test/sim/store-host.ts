@@ -1,7 +1,7 @@
 // The machine that keeps the records: the production memory store, watched. Every step is counted in the table,
 // compared with what the rules of the store boundary allow, and logged in true time.
 
-import { isRepeatable } from '../../src/core/words.ts';
+import { isRepeatable } from '../../src/core/contract/words.ts';
 import { memoryStore } from '../../src/store/memory.ts';
 import type {
   ClaimRequest,

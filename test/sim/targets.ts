@@ -1,8 +1,8 @@
 // What one run of a tool sends, by which ways, to what kind of target; and the provider row in which the tool's author has
 // written down what that target honours.
 
-import type { Via } from '../../src/core/classify.ts';
-import type { Provider } from '../../src/core/provider.ts';
+import type { Via } from '../../src/core/contract/classify.ts';
+import type { Provider } from '../../src/core/contract/provider.ts';
 import type { Chance } from './chance.ts';
 import type { Profile } from './faults.ts';
 import type { Target } from './world.ts';

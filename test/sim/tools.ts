@@ -10,7 +10,7 @@ import {
   type Verification,
   type VerifyContext,
 } from '../../src/call/index.ts';
-import type { Contract } from '../../src/core/contract.ts';
+import type { Contract } from '../../src/core/contract/contract.ts';
 import { AlreadyLanded, Rejected } from '../../src/core/signals.ts';
 import type { Plan } from './contracts.ts';
 import type { CallLog } from './log.ts';

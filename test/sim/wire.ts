@@ -2,10 +2,10 @@
 // make keys up and send again by themselves. The network below `ctx.fetch` is the simulated world.
 
 import type { AttemptContext } from '../../src/call/index.ts';
-import type { Contract } from '../../src/core/contract.ts';
-import { providerKey } from '../../src/core/key.ts';
+import type { Contract } from '../../src/core/contract/contract.ts';
+import { isRepeatable } from '../../src/core/contract/words.ts';
+import { providerKey } from '../../src/core/key/key.ts';
 import { MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../../src/core/signals.ts';
-import { isRepeatable } from '../../src/core/words.ts';
 import type { Plan } from './contracts.ts';
 import { meaningOf, readMeaning } from './fields.ts';
 import type { Attempt, CallLog, KeyLog } from './log.ts';

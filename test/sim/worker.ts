@@ -2,12 +2,12 @@
 
 import { type Call, createPipeline, type Pipeline, type Tool } from '../../src/call/index.ts';
 import type { Clock, Random } from '../../src/core/clock.ts';
-import type { Contract } from '../../src/core/contract.ts';
-import type { StandardSchema } from '../../src/core/standard-schema.ts';
+import type { Contract } from '../../src/core/contract/contract.ts';
+import type { StandardSchema } from '../../src/core/contract/standard-schema.ts';
 import { createLedger } from '../../src/ledger/index.ts';
-import { createCalls } from '../../src/semel/call-of.ts';
+import { createCalls } from '../../src/semel/calls/call-of.ts';
 import type { CallOptions } from '../../src/semel/definition.ts';
-import { createRecords, type Doubts, type Records } from '../../src/semel/records.ts';
+import { createRecords, type Doubts, type Records } from '../../src/semel/records/records.ts';
 import { sweep } from '../../src/semel/sweep.ts';
 import type { Chance } from './chance.ts';
 import type { Plan, Version } from './contracts.ts';

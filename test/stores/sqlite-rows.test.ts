@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { effects } from '../../src/core/words.ts';
+import { effects } from '../../src/core/contract/words.ts';
 import { columnsOf } from '../../src/store/columns.ts';
 import type { News, Row, StoredResult } from '../../src/store/store.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';

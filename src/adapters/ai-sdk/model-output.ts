@@ -1,7 +1,7 @@
 // What the model sees of a result: the tool's own words for it, and a line where nothing was done again; an error as data,
 // so that no framework makes "please try again" of it.
 
-import { digest } from '../../core/key.ts';
+import { digest } from '../../core/key/key.ts';
 import { isToolError } from '../../guard/index.ts';
 import type { AnyFunction, ModelOutput } from './tool-set.ts';
 

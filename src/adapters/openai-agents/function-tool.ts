@@ -1,6 +1,6 @@
 // The shapes of function tools in the OpenAI Agents SDK, as far as they concern us, and what their types say of a policy.
 
-import type { SchemaOutput, StandardSchema } from '../../core/standard-schema.ts';
+import type { SchemaOutput, StandardSchema } from '../../core/contract/standard-schema.ts';
 import type { Policy } from '../../guard/index.ts';
 import type { ToolFunction } from '../../semel/index.ts';
 

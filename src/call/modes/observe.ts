@@ -1,6 +1,6 @@
 // Observe mode: every call runs as it did before semel, and the records say what semel would have done.
 
-import { legible } from '../../core/classify.ts';
+import { legible } from '../../core/contract/classify.ts';
 import type { SemelError } from '../../core/errors.ts';
 import type { Answer } from '../../ledger/index.ts';
 import type { StoredRecord } from '../../store/store.ts';

@@ -2,8 +2,8 @@
 // is resumed by two jobs. Such a call belongs to the turn in which it was first made, and has that turn's key. Its
 // tool_call_id tells, together with what it asks for, so that an id that a provider uses twice is no mistake of ours.
 
-import type { Contract } from '../../core/contract.ts';
-import { isRepeatable } from '../../core/words.ts';
+import type { Contract } from '../../core/contract/contract.ts';
+import { isRepeatable } from '../../core/contract/words.ts';
 import type { Call } from '../call.ts';
 import { firstAsk, requestFor } from '../claim.ts';
 import type { Env } from '../env.ts';

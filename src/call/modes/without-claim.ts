@@ -1,20 +1,20 @@
 // Running without a claim: reads, and repeatable effects while the store is away.
 
-import { legible } from '../../core/classify.ts';
+import { legible } from '../../core/contract/classify.ts';
+import { isRepeatable } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { isLazy } from '../../core/plain.ts';
 import { AlreadyLanded, Rejected } from '../../core/signals.ts';
-import { isRepeatable } from '../../core/words.ts';
 import { Alarm, pause, type Timers } from '../../ledger/index.ts';
 import type { Call, Tool } from '../call.ts';
-import { contextFor } from '../context.ts';
 import type { Env } from '../env.ts';
 import { type Receipt, type Result, receiptOf, refused } from '../receipt.ts';
 import { harmless, timedOut, tooLate } from '../refusals.ts';
-import type { Requests } from '../requests.ts';
 import { backoffMs, classifiedBy, isLate, type Line, lazyRun, reachLine } from '../run-tool.ts';
+import { contextFor } from '../sending/context.ts';
+import type { Requests } from '../sending/requests.ts';
+import { Stop } from '../sending/stop.ts';
 import { messageOf } from '../settle.ts';
-import { Stop } from '../stop.ts';
 
 /** How a run without a claim reaches the outside. */
 export interface Outside {

@@ -1,9 +1,9 @@
 // What is written after an option, as the value that is meant: durations, instants, whole numbers, pairs. Every command
 // reads them here, before it does anything, so that one spelling means one thing everywhere.
 
-import { type Duration, durationMs, formatDuration } from '../../core/duration.ts';
+import { type Duration, durationMs, formatDuration } from '../../core/contract/duration.ts';
+import { firstInstantAt } from '../../core/contract/period.ts';
 import { isSemelError } from '../../core/errors.ts';
-import { firstInstantAt } from '../../core/period.ts';
 import { usageError } from '../usage.ts';
 import { writtenInstant } from './instant.ts';
 

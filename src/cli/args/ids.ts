@@ -1,6 +1,6 @@
 // `--id name=value`: the identity of a run or an effect, as it is typed.
 
-import { repeatedName } from '../../core/repeated-name.ts';
+import { repeatedName } from '../../core/key/repeated-name.ts';
 import type { Ids } from '../../jobs/index.ts';
 import type { CommandName } from '../commands/summaries.ts';
 import { cut } from '../render/print.ts';

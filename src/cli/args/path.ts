@@ -1,6 +1,6 @@
 // A field by its dotted path, as people name it: `args.lead`. A name that holds a dot itself goes first.
 
-import { isTooDeep } from '../../core/json-shape.ts';
+import { isTooDeep } from '../../core/key/json-shape.ts';
 
 export function valueAt(value: unknown, path: string): unknown {
   const fields = opened(value);

@@ -2,10 +2,10 @@
 
 import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import type { Per } from '../../core/contract/period.ts';
 import { SemelError } from '../../core/errors.ts';
-import { shortDigest } from '../../core/key.ts';
+import { shortDigest } from '../../core/key/key.ts';
 import { limits } from '../../core/limits.ts';
-import type { Per } from '../../core/period.ts';
 import { isReserved } from '../../jobs/index.ts';
 import {
   inspected,

@@ -1,6 +1,6 @@
 // `semel once`: guards one effect. Its words only; what it does is in src/jobs.
 
-import type { Per } from '../../core/period.ts';
+import type { Per } from '../../core/contract/period.ts';
 import {
   type ChildEnding,
   contractName,

@@ -1,7 +1,7 @@
 // What people and programs read: tables, times, colours where there is a terminal, and JSON.
 
 import { styleText } from 'node:util';
-import { formatDuration } from '../../core/duration.ts';
+import { formatDuration } from '../../core/contract/duration.ts';
 import { visible } from '../../core/visible.ts';
 import { withoutSecrets } from '../../store/address.ts';
 import { jsonText } from './json-text.ts';

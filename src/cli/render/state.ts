@@ -1,6 +1,6 @@
 // How a record is named and dated in lists: one word for its state, one name, one instant. Derived, never stored.
 
-import { formatDuration } from '../../core/duration.ts';
+import { formatDuration } from '../../core/contract/duration.ts';
 import { contractName } from '../../jobs/index.ts';
 import type { RecordInfo } from '../../semel/index.ts';
 import { type Cell, relative } from './print.ts';

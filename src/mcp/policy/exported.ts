@@ -1,10 +1,10 @@
 // The policy file for tools that a program has: of what `semel.tool` made, and of policies as `guard` takes them. What a
 // file cannot say (functions) is named, so that nobody believes it is there.
 
-import { type Contract, defineContract } from '../../core/contract.ts';
-import type { Duration } from '../../core/duration.ts';
+import { type Contract, defineContract } from '../../core/contract/contract.ts';
+import type { Duration } from '../../core/contract/duration.ts';
+import { isCalendarPeriod, type Per } from '../../core/contract/period.ts';
 import { SemelError } from '../../core/errors.ts';
-import { isCalendarPeriod, type Per } from '../../core/period.ts';
 import { isSemelTool } from '../../guard/index.ts';
 import { fieldsOf } from '../protocol/messages.ts';
 import { type FilePolicy, type PolicyFile, readPolicyFile, toolFields } from './policies.ts';

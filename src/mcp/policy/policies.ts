@@ -1,13 +1,13 @@
 // What each tool of a server may do: as the policy file says, else by the hints of the tool itself, else with care.
 
-import { defineContract } from '../../core/contract.ts';
-import { type Duration, durationMs } from '../../core/duration.ts';
+import { defineContract } from '../../core/contract/contract.ts';
+import { type Duration, durationMs } from '../../core/contract/duration.ts';
+import { checkKnown, fieldsOf as knownFields } from '../../core/contract/known-fields.ts';
+import { day, hour, minute, month, type Per, week } from '../../core/contract/period.ts';
+import { effects } from '../../core/contract/words.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
-import { shortDigest } from '../../core/key.ts';
-import { checkKnown, fieldsOf as knownFields } from '../../core/known-fields.ts';
-import { day, hour, minute, month, type Per, week } from '../../core/period.ts';
-import { repeatedName } from '../../core/repeated-name.ts';
-import { effects } from '../../core/words.ts';
+import { shortDigest } from '../../core/key/key.ts';
+import { repeatedName } from '../../core/key/repeated-name.ts';
 import { type AnyPolicy, type PolicyTerms, termsOf } from '../../guard/index.ts';
 import type { ListedTool } from '../protocol/messages.ts';
 import { type FileProvider, fileProvider, providerOf } from './provider.ts';

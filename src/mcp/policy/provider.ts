@@ -1,11 +1,11 @@
 // Who honours the key of a call, named in the policy file: the server itself, or a service that the server hands the key
 // to. The proxy cannot see either, so it takes the file's word for it, and the registry's for how long a key is remembered.
 
-import { type Duration, durationMs, formatDuration } from '../../core/duration.ts';
+import { type Duration, durationMs, formatDuration } from '../../core/contract/duration.ts';
+import { checkKnown, fieldsOf as knownFields } from '../../core/contract/known-fields.ts';
+import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
-import { checkKnown, fieldsOf as knownFields } from '../../core/known-fields.ts';
 import { isBlank } from '../../core/plain.ts';
-import type { Provider } from '../../core/provider.ts';
 import { type ProviderRow, providers } from '../../providers/index.ts';
 
 export interface FileProvider {

@@ -1,6 +1,6 @@
 // A policy file beside the server that it is for: what it names must be there.
 
-import { nearIn } from '../../core/known-fields.ts';
+import { nearIn } from '../../core/contract/known-fields.ts';
 import { type AnyPolicy, refuseStrangers } from '../../guard/index.ts';
 import type { ListedTool } from '../protocol/messages.ts';
 import type { FilePolicy, PolicyFile } from './policies.ts';

@@ -1,9 +1,9 @@
 // JSON-RPC as MCP speaks it, as far as the proxy reads it.
 
 import { isUtf8 } from 'node:buffer';
-import { isTooDeep, shapeProblem } from '../../core/json-shape.ts';
+import { isTooDeep, shapeProblem } from '../../core/key/json-shape.ts';
+import { repeatedName } from '../../core/key/repeated-name.ts';
 import { limits } from '../../core/limits.ts';
-import { repeatedName } from '../../core/repeated-name.ts';
 import { mayRound, parsedExactly } from './numbers.ts';
 
 export type Id = string | number;

@@ -1,7 +1,7 @@
 // Numbers that JavaScript would round. In the args of a call they are told apart by their digits: two ids must not become
 // one call. In an answer they keep their digits, so that a replay names the same ids as the first answer did.
 
-import { isTooDeep } from '../../core/json-shape.ts';
+import { isTooDeep } from '../../core/key/json-shape.ts';
 
 /** Few texts have a number that is worth a closer look. */
 const worthALook = /[\d.eE]{16}|\d[eE]/;

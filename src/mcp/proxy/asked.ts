@@ -1,7 +1,7 @@
 // What a tools/call says of itself: its args, its key, who asks.
 
 import { handoffMeta } from '../../core/handoff-places.ts';
-import { digest } from '../../core/key.ts';
+import { digest } from '../../core/key/key.ts';
 import type { Asked } from '../../guard/index.ts';
 import type { Ambient } from '../../semel/index.ts';
 import { fieldsOf, type ToolCall } from '../protocol/messages.ts';

@@ -4,7 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fateOfError, fateOfStatus } from '../../core/classify.ts';
+import { fateOfError, fateOfStatus } from '../../core/contract/classify.ts';
 import { limits } from '../../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../../core/signals.ts';
 import { type EventFields, eventReader, TooLong } from '../protocol/events.ts';

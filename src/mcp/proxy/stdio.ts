@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
-import { isTooDeep } from '../../core/json-shape.ts';
+import { isTooDeep } from '../../core/key/json-shape.ts';
 import { limits } from '../../core/limits.ts';
 import { NotLanded } from '../../core/signals.ts';
 import { visible } from '../../core/visible.ts';

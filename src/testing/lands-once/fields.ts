@@ -1,7 +1,7 @@
 // Which fields of the args make two calls two intents, or fail to.
 
-import type { Contract } from '../../core/contract.ts';
-import { identityOf } from '../../core/identity.ts';
+import type { Contract } from '../../core/contract/contract.ts';
+import { identityOf } from '../../core/key/identity.ts';
 import { isSame } from './same.ts';
 
 export interface Difference {

@@ -1,7 +1,7 @@
 // What to change, in the words of the contract, for a row that failed: found by asking the scene what happened
 // and, where the key differs, by deriving it once more field by field.
 
-import { isRepeatable } from '../../core/words.ts';
+import { isRepeatable } from '../../core/contract/words.ts';
 import { memoryStore } from '../../store/memory.ts';
 import { type Difference, differences, freshnessOf, isIdentity } from './fields.ts';
 import { type Complaint, errorIn, errorOf } from './judge.ts';

@@ -1,8 +1,8 @@
 // What came of a row. One effect and equal answers, or an open doubt that somebody is told of, is a pass; a second
 // effect, a lost one, or an answer that differs is not.
 
+import { isRepeatable } from '../../core/contract/words.ts';
 import type { ErrorCode } from '../../core/errors.ts';
-import { isRepeatable } from '../../core/words.ts';
 import type { Row } from './rows.ts';
 import { isSame } from './same.ts';
 import { keysOf, type Played, type Scene } from './scene.ts';

@@ -2,7 +2,7 @@
 // afterwards does not count, nor does the realm in which a test runner such as jest keeps its tests.
 
 import { isDeepStrictEqual } from 'node:util';
-import { decodeResult, encodeResult } from '../../core/codec.ts';
+import { decodeResult, encodeResult } from '../../core/codec/codec.ts';
 
 export function snapshotOf(value: unknown): unknown {
   try {

@@ -1,7 +1,7 @@
 // One row's stage: instances of the tool, an identity that no other row shares, and a log of every call.
 
 import type { Result } from '../../call/index.ts';
-import type { Contract } from '../../core/contract.ts';
+import type { Contract } from '../../core/contract/contract.ts';
 import type { CallOptions, Rebuild } from '../../semel/index.ts';
 import { type Instance, type MortalInstance, startInstance, startMortal } from './instance.ts';
 import type { LandsOnceOptions } from './options.ts';

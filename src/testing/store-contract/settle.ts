@@ -1,7 +1,7 @@
 // How an attempt's ending becomes the record's.
 
 import assert from 'node:assert/strict';
-import type { Outcome } from '../../core/words.ts';
+import type { Outcome } from '../../core/contract/words.ts';
 import { attemptOf, claimRequest, failureWindow, refused, resultOf, window } from './attempt.ts';
 import { behaviour, unchanged } from './scene.ts';
 

@@ -1,7 +1,7 @@
 // The ledger that the processes of a storm share, the server it lies on, and what can be done to that server.
 
 import { type Clock, systemClock, systemRandom } from '../../../src/index.ts';
-import { storeOf } from '../../../src/semel/store-of.ts';
+import { storeOf } from '../../../src/semel/place/store-of.ts';
 import type { Store } from '../../../src/store/index.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { movableClock } from '../../processes/movable-clock.ts';

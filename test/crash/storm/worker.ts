@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { createSemel, isSemelError, systemClock, systemRandom } from '../../../src/index.ts';
-import { storeOf } from '../../../src/semel/store-of.ts';
+import { storeOf } from '../../../src/semel/place/store-of.ts';
 import { chanceOf } from '../../processes/chance.ts';
 import { jobOf, onFinish, print } from '../../processes/child.ts';
 import { hookedStore } from '../../processes/hooked-store.ts';

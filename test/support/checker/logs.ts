@@ -1,7 +1,7 @@
 // The three logs that the checker reads, as plain data: a simulator in one process and a storm of real ones
 // write the same.
 
-import type { Outcome } from '../../../src/core/words.ts';
+import type { Outcome } from '../../../src/core/contract/words.ts';
 import type { StoredRecord, StoreEvent } from '../../../src/store/store.ts';
 
 /** One thing that happened in the outside world, told by the outside world. */

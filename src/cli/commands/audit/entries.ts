@@ -1,6 +1,6 @@
 // A log as entries, one per line of JSON or per row of CSV. What cannot be read keeps its number and its text.
 
-import { isTooDeep } from '../../../core/json-shape.ts';
+import { isTooDeep } from '../../../core/key/json-shape.ts';
 import { type CsvRow, createCsvReader } from '../../args/csv.ts';
 import type { Line } from '../../args/input.ts';
 import type { Fields } from './fields.ts';

@@ -1,7 +1,7 @@
 // One pass over a log: which lines are calls, what is compared of them, and what the finder makes of it.
 
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../../core/canonical-json.ts';
+import { canonicalJson } from '../../../core/key/canonical-json.ts';
 import { instantOf } from '../../args/instant.ts';
 import { opened, valueAt } from '../../args/path.ts';
 import { cut } from '../../render/print.ts';

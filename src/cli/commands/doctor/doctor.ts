@@ -1,7 +1,7 @@
 // `semel doctor`: looks at a ledger and at how it is used, and says what is wrong and what to do.
 
-import { formatDuration } from '../../../core/duration.ts';
-import { nearIn } from '../../../core/known-fields.ts';
+import { formatDuration } from '../../../core/contract/duration.ts';
+import { nearIn } from '../../../core/contract/known-fields.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';
 import { text, texts } from '../../flags.ts';

@@ -1,6 +1,6 @@
 // What a check finds, and how a check is written down. The ids are stable: monitoring and docs/doctor.md name them.
 
-import { formatDuration } from '../../../core/duration.ts';
+import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordSeen, Seen } from './seen.ts';
 
 export interface Found {

@@ -1,6 +1,6 @@
 // Keys that are too wide or too narrow: the same work under new keys each time, and other work under an old one.
 
-import { canonicalJson } from '../../../core/canonical-json.ts';
+import { canonicalJson } from '../../../core/key/canonical-json.ts';
 import { isReserved } from '../../../jobs/index.ts';
 import { type Check, count, examples, latest } from './finding.ts';
 import { freshFields, isFreshKey, withoutFresh } from './freshness.ts';

@@ -1,6 +1,6 @@
 // Times of a contract that do not fit: leases that end under a living attempt, windows longer than the provider's.
 
-import { formatDuration } from '../../../core/duration.ts';
+import { formatDuration } from '../../../core/contract/duration.ts';
 import { type Check, count, examples, latest } from './finding.ts';
 import { byContract, type RecordSeen } from './seen.ts';
 

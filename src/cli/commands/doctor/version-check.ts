@@ -1,6 +1,6 @@
 // Programs of different versions at one ledger.
 
-import { majorOf } from '../../../core/contract.ts';
+import { majorOf } from '../../../core/contract/contract.ts';
 import { shellWord } from '../../../core/visible.ts';
 import { ago, type Check, count, examples, type Found, latest } from './finding.ts';
 import { byContract, type ContractSeen, type Seen } from './seen.ts';

@@ -1,6 +1,6 @@
 // `semel doubt`: what needs a decision, grouped by tool and error, oldest first; and what may need one soon.
 
-import { formatDuration } from '../../../core/duration.ts';
+import { formatDuration } from '../../../core/contract/duration.ts';
 import { shellWord } from '../../../core/visible.ts';
 import { commandOptions, type RecordInfo } from '../../../semel/index.ts';
 import type { StoreFacts } from '../../../store/store.ts';

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Status } from '../../../core/words.ts';
+import type { Status } from '../../../core/contract/words.ts';
 import type { ExportQuery } from '../../../semel/index.ts';
 import type { StoredRecord } from '../../../store/store.ts';
 import { flagReader, longestTimerMs } from '../../args/flag-values.ts';

@@ -1,8 +1,8 @@
 // Lines of the action ledgers that people keep by hand: `{"key": "…", "ts": "…", "status": "done"}`. One becomes a
 // record under the caller's own key. Refuses to guess what a status means that it does not know.
 
-import { encodeResult } from '../../../core/codec.ts';
-import { callerKey, recordId } from '../../../core/key.ts';
+import { encodeResult } from '../../../core/codec/codec.ts';
+import { callerKey, recordId } from '../../../core/key/key.ts';
 import type { PortableRecord } from '../../../semel/index.ts';
 import { instantOf } from '../../args/instant.ts';
 

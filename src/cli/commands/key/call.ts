@@ -1,7 +1,7 @@
 // What the options of `semel key` say: the contract, its period, and the args of one call or two.
 
-import { normalisers } from '../../../core/normalise.ts';
-import { day, hour, minute, month, type Per, week } from '../../../core/period.ts';
+import { day, hour, minute, month, type Per, week } from '../../../core/contract/period.ts';
+import { normalisers } from '../../../core/key/normalise.ts';
 import { idsOf, jsonFrom, parsedJson } from '../../args/ids.ts';
 import { usageError } from '../../usage.ts';
 

@@ -1,8 +1,8 @@
 // Where two calls differ, and what is likely to be wrong with that. Pure.
 
-import { canonicalJson } from '../../../core/canonical-json.ts';
-import { suspiciousFields } from '../../../core/contract.ts';
-import { normalisers } from '../../../core/normalise.ts';
+import { suspiciousFields } from '../../../core/contract/contract.ts';
+import { canonicalJson } from '../../../core/key/canonical-json.ts';
+import { normalisers } from '../../../core/key/normalise.ts';
 import { shellWord } from '../../../core/visible.ts';
 
 export interface Difference {

@@ -1,9 +1,9 @@
 // `semel key`: which key a call would have, what went into it, and why two calls have the same or not.
 // Derives by the library's own rules; claims nothing, and makes no ledger.
 
-import { canonicalJson } from '../../../core/canonical-json.ts';
 import { isSemelError } from '../../../core/errors.ts';
-import { contentOf, driftOf } from '../../../core/identity.ts';
+import { canonicalJson } from '../../../core/key/canonical-json.ts';
+import { contentOf, driftOf } from '../../../core/key/identity.ts';
 import { createSemel, type KeyInfo, type RecordInfo, type ToolFunction } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';

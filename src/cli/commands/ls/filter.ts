@@ -1,6 +1,6 @@
 // Which records a list is about. What the ledger can sort out itself is asked of it; the remainder is looked at here.
 
-import type { Status } from '../../../core/words.ts';
+import type { Status } from '../../../core/contract/words.ts';
 import type { RecordInfo, RecordQuery } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { jsonText } from '../../render/json-text.ts';

@@ -1,6 +1,6 @@
 // What can be done about a record now: the exact words to type, and what each of them means.
 
-import { formatDuration } from '../../../core/duration.ts';
+import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import { personDecides } from '../../caller.ts';
 import { stateOf } from '../../render/state.ts';

@@ -1,6 +1,6 @@
 // A record's life in the order of time: what the record itself says, and the exceptional part from its history.
 
-import { formatDuration } from '../../../core/duration.ts';
+import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import type { StoreEvent } from '../../../store/store.ts';
 import { oneLine } from '../../render/print.ts';

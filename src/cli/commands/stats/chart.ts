@@ -1,6 +1,6 @@
 // The counts as a page for a terminal: a bar per slot, a table of contracts, and what it comes to.
 
-import { formatDuration } from '../../../core/duration.ts';
+import { formatDuration } from '../../../core/contract/duration.ts';
 import { type Cell, relative, styled, table } from '../../render/print.ts';
 import type { ContractCounts, Counts, Slot, Stats } from './tally.ts';
 

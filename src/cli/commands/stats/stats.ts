@@ -1,6 +1,6 @@
 // `semel stats`: what was executed, replayed and in doubt over time, from the records and their history.
 
-import { day, hour } from '../../../core/period.ts';
+import { day, hour } from '../../../core/contract/period.ts';
 import { shellWord } from '../../../core/visible.ts';
 import { everyRecord } from '../../args/every.ts';
 import { flagReader } from '../../args/flag-values.ts';

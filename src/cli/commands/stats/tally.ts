@@ -1,7 +1,7 @@
 // Counts what records and their history tell, by slot of the calendar and by contract. Pure. What was pruned is not
 // counted: nobody remembers it.
 
-import { type CalendarPeriod, calendarSlot } from '../../../core/period.ts';
+import { type CalendarPeriod, calendarSlot } from '../../../core/contract/period.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import type { StoreEvent } from '../../../store/store.ts';
 

@@ -1,0 +1,222 @@
+// The requests of one try: `ctx.fetch` adds the key, crosses the line first, and remembers what became of each.
+
+import crypto from 'node:crypto';
+import { fateOfError, fateOfStatus, type RequestFate } from '../../core/contract/classify.ts';
+import type { Provider } from '../../core/contract/provider.ts';
+import { SemelError } from '../../core/errors.ts';
+import { providerKey } from '../../core/key/key.ts';
+import { MaybeLanded } from '../../core/signals.ts';
+import { redirected } from './redirect.ts';
+import { carriedBy, keyMadeUp, madeUp, withKey } from './request-key.ts';
+import type { Stop } from './stop.ts';
+
+/** What sending needs of its attempt. */
+export interface RequestSource {
+  readonly namespace: string;
+  readonly recordKey: string;
+  readonly keyFence: number | string;
+  readonly provider: Provider | undefined;
+  /** The keys that the attempt has given out: a request with another one is not known by our key. */
+  readonly issued: Set<string>;
+  /** Whether the same request may be sent once more: its class is harmless, or its key is trusted. */
+  readonly mayRepeat: boolean;
+  readonly stop: Stop;
+  /** `unkeyed`: to where the request goes that is about to leave without a key of ours. */
+  dispatch(unkeyed?: string): Promise<void>;
+}
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+const nothing: readonly RequestFate[] = [];
+
+export class Requests {
+  readonly #source: RequestSource;
+  /** Made with the first request: most effects send by a client of their own. */
+  #fates: RequestFate[] | undefined;
+  #sent: Sent[] | undefined;
+  #crossings: Set<Promise<void>> | undefined;
+  #marking: Promise<unknown> | undefined;
+  #isOver = false;
+
+  constructor(source: RequestSource) {
+    this.#source = source;
+  }
+
+  get fates(): readonly RequestFate[] {
+    return this.#fates ?? nothing;
+  }
+
+  keyFor(part?: string): string {
+    const { namespace, recordKey, keyFence, provider, issued } = this.#source;
+    const uuid = providerKey(namespace, recordKey, keyFence, part);
+    const key = provider?.format?.(uuid) ?? uuid;
+    issued.add(key);
+    return key;
+  }
+
+  async dispatch(unkeyed?: string): Promise<void> {
+    if (this.#isOver) throw straggler();
+    const crossing = this.#source.dispatch(unkeyed);
+    this.#crossings ??= new Set();
+    this.#crossings.add(crossing);
+    try {
+      await crossing;
+    } finally {
+      this.#crossings.delete(crossing);
+    }
+    if (this.#isOver) throw straggler();
+  }
+
+  /**
+   * The try is over: what it left behind may cross no line and send nothing any more, since its ending is judged by what
+   * was sent until now. Resolves when no crossing is under way.
+   */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    if (this.#crossings !== undefined) await Promise.allSettled(this.#crossings);
+  }
+
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    const { provider, stop } = this.#source;
+    const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
+    // The caller's own, not that of a request made from it: those are tied to it so loosely that it may be collected.
+    const signal = this.#joined(init?.signal ?? (input instanceof Request ? input.signal : undefined));
+    if (safeMethods.has(method.toUpperCase())) return fetch(new Request(input, init), { signal });
+    // Its number is taken before anything is waited for: requests made at once keep their keys on a retry.
+    this.#fates ??= [];
+    const fates = this.#fates;
+    const nth = fates.length;
+    fates.push('not sent');
+    const given = new Request(input, init);
+    const { own, carried } = await this.#inOrder(async () => {
+      const mark = await this.#markOf(given, init?.body);
+      const carried = await carriedBy(provider, given);
+      return { own: this.#numbered(given, mark, carried.key), carried };
+    });
+    const isOurs = this.#isKeyOurs(carried.key);
+    const request = withKey(provider, given, carried, () =>
+      this.keyFor(own.number === 1 ? undefined : `#${own.number}`),
+    );
+    stop.throwIfAsked();
+    await this.dispatch(isOurs ? undefined : new URL(given.url).host);
+    // Until it is known what became of it, nobody knows.
+    fates[nth] = 'ambiguous';
+    const again = request.clone();
+    let response: Response;
+    try {
+      response = await fetch(request, { signal, redirect: 'manual' });
+      fates[nth] = fateOfStatus(response.status);
+    } catch (error) {
+      fates[nth] = fateOfError(error);
+      throw error;
+    } finally {
+      own.fate = fates[nth];
+    }
+    return follow(response, again, signal);
+  }
+
+  /** Requests made at once get their numbers as they were made, however long it takes to read one. */
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const result = (this.#marking ?? Promise.resolve()).then(work);
+    this.#marking = result.catch(() => undefined);
+    return result;
+  }
+
+  async #markOf(request: Request, body: unknown): Promise<string | undefined> {
+    return keyMadeUp(this.#source.provider, request) ?? (isStream(body) ? undefined : await wordsOf(request));
+  }
+
+  /** The provider knows the request by a key of ours: one that `ctx.fetch` adds, or that the tool has asked for. */
+  #isKeyOurs(carried: string | undefined): boolean {
+    const { provider, issued } = this.#source;
+    // Where the tool sends it, semel does not see it; but a key that nobody asked for is not sent.
+    if (provider?.sentBy === 'tool') return issued.size > 0;
+    return carried === undefined || issued.has(carried);
+  }
+
+  /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
+  #numbered(request: Request, mark: string | undefined, carried: string | undefined): Sent {
+    this.#sent ??= [];
+    const earlier = this.#sent.findLast((each) => each.mark === mark && isSentAgain(each));
+    // Under a key of its own that stays the same, a target that honours keys knows it again.
+    const isSameKey = carried !== undefined && carried === earlier?.carried;
+    const isTrusted = isSameKey || (this.#source.mayRepeat && this.#isKeyOurs(carried));
+    if (!isTrusted && earlier?.fate === 'ambiguous')
+      throw sentBlindly(this.#source.provider?.name ?? new URL(request.url).host);
+    if (earlier !== undefined) {
+      // Once it is answered, the next one like it is another.
+      earlier.fate = undefined;
+      return earlier;
+    }
+    const own: Sent = { mark, carried, number: this.#sent.length + 1, fate: undefined };
+    this.#sent.push(own);
+    return own;
+  }
+
+  #joined(given: AbortSignal | undefined): AbortSignal {
+    const { signal } = this.#source.stop;
+    return given === undefined ? signal : AbortSignal.any([given, signal]);
+  }
+}
+
+/** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
+async function follow(response: Response, request: Request, signal: AbortSignal): Promise<Response> {
+  const next = request.redirect === 'manual' ? undefined : redirected(response, request);
+  if (next === undefined) return response;
+  if (request.redirect === 'error') throw new TypeError('The request was redirected.');
+  return fetch(next, { signal });
+}
+/** One request of a try, however often it is sent. */
+interface Sent {
+  /** What tells it from the others; undefined: it cannot be told. */
+  readonly mark: string | undefined;
+  /** The key that it came with. */
+  readonly carried: string | undefined;
+  readonly number: number;
+  /** Once it has ended. */
+  fate: RequestFate | undefined;
+}
+
+/** Two that are alike and under way at once, or after one that was answered, are two on purpose. */
+function isSentAgain({ mark, fate }: Sent): boolean {
+  if (mark === undefined) return false;
+  return mark.startsWith(madeUp) || fate === 'ambiguous' || fate === 'denied' || fate === 'not sent';
+}
+
+/** Its words can be read once, and it may have no end. */
+function isStream(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
+
+/** Of a copy: the request goes on to be sent. */
+async function wordsOf(request: Request): Promise<string> {
+  const { method, url, headers } = request;
+  const body = Buffer.from(await request.clone().arrayBuffer());
+  // What stands between the parts of a form is made up afresh each time.
+  const boundary = /boundary=(.+)/.exec(headers.get('content-type') ?? '')?.[1];
+  const hash = crypto.createHash('sha256');
+  for (const part of boundary === undefined ? [body] : between(body, boundary)) hash.update(part);
+  return `${method} ${url}\n${hash.digest('hex')}`;
+}
+
+function* between(bytes: Buffer, mark: string): Generator<Buffer> {
+  let from = 0;
+  for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, from)) {
+    yield bytes.subarray(from, at);
+    from = at + mark.length;
+  }
+  yield bytes.subarray(from);
+}
+
+export function sentBlindly(name: string): MaybeLanded {
+  return new MaybeLanded(
+    `${name}: this request went out already and may have landed. No key of it is trusted, so it is not sent again; ` +
+      'switch off the retries of the SDK.',
+  );
+}
+
+function straggler(): SemelError {
+  return new SemelError('ABORTED', 'This run is over: nothing may be sent in its name any more.', {
+    next: 'Await every request inside `run`.',
+    retriable: false,
+  });
+}

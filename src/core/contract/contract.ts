@@ -1,0 +1,352 @@
+// How one tool's effect may be repeated. A contract that promises what it cannot keep is refused here, at
+// construction, with the field and what to do.
+
+import type { Normaliser } from '../key/identity.ts';
+import { isBlank } from '../plain.ts';
+import type { Via } from './classify.ts';
+import { flag, list, oneOf, positive, refuse, whole } from './contract-checks.ts';
+import { type Duration, durationMs } from './duration.ts';
+import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
+import { inTheNetworkMs, type Provider, trustedWithin } from './provider.ts';
+import { type Effect, effects, isRepeatable } from './words.ts';
+import { zoneName } from './zone-names.ts';
+
+export type IfBusy = 'wait' | 'fail' | 'skip';
+export type Mode = 'enforce' | 'observe';
+export type OnDoubt = 'hold' | 'rerun';
+
+export interface RetryPolicy {
+  /** How often one call tries, the first time included. */
+  readonly tries: number;
+  readonly backoff?: Duration;
+  readonly maxBackoff?: Duration;
+}
+
+/** An earlier form of the contract, under which live records may exist. */
+export interface EarlierForm {
+  readonly name?: string;
+  readonly identity?: readonly string[];
+  readonly content?: readonly string[];
+  readonly volatile?: readonly string[];
+  readonly per?: Per;
+}
+
+/** The part of a tool's definition that says how its effect may be repeated. */
+export interface ContractDefinition {
+  readonly name: string;
+  readonly version?: string;
+  readonly effect: Effect;
+  readonly stakes?: 'normal' | 'high';
+  readonly per?: Per;
+  readonly identity?: readonly string[];
+  readonly content?: readonly string[];
+  readonly volatile?: readonly string[];
+  readonly normalize?: Readonly<Record<string, Normaliser | undefined>>;
+  readonly window?: Duration;
+  readonly failureWindow?: Duration;
+  /** The window of a record whose turn was only guessed. @default `window` */
+  readonly weakWindow?: Duration;
+  readonly lease?: Duration;
+  readonly timeout?: Duration | 'none';
+  readonly ifBusy?: IfBusy;
+  readonly wait?: Duration;
+  readonly retry?: RetryPolicy;
+  readonly maxAttempts?: number;
+  readonly provider?: Provider;
+  /** How long "not landed" has to wait once an attempt has ended, or can send nothing more. @default '60s' */
+  readonly verifyAfter?: Duration;
+  /** How all effects of `run` are sent: then a request that was refused or never sent decides what an error means. */
+  readonly via?: Via;
+  readonly dispatch?: 'claim' | 'explicit';
+  readonly result?: 'value' | 'reference';
+  readonly redact?: readonly string[];
+  readonly permissions?: readonly string[];
+  readonly was?: readonly EarlierForm[];
+  readonly mode?: Mode;
+  readonly onDoubt?: OnDoubt;
+  /** Accept an identity that an adapter could only guess. */
+  readonly weak?: 'accept';
+  /** A record answers every caller, not only its own. @default false */
+  readonly share?: boolean;
+}
+
+export interface Traits {
+  readonly hasVerify: boolean;
+  readonly hasPrepare: boolean;
+}
+
+export interface ContractDefaults {
+  readonly mode?: Mode;
+  readonly onDoubt?: OnDoubt;
+  readonly lease?: Duration;
+  readonly timeout?: Duration | 'none';
+  readonly ifBusy?: IfBusy;
+}
+
+export interface FieldLists {
+  readonly identity: readonly string[] | undefined;
+  readonly content: readonly string[];
+  readonly volatile: readonly string[];
+}
+
+export interface Contract {
+  readonly name: string;
+  readonly version: string;
+  readonly effect: Effect;
+  readonly per: Per;
+  readonly fields: FieldLists;
+  readonly normalize: Readonly<Record<string, Normaliser>>;
+  readonly windowMs: number;
+  readonly failureWindowMs: number;
+  /** Null: as the window. */
+  readonly weakWindowMs: number | null;
+  readonly leaseMs: number;
+  readonly timeoutMs: number;
+  readonly ifBusy: IfBusy;
+  readonly waitMs: number;
+  readonly retry: { readonly tries: number; readonly backoffMs: number; readonly maxBackoffMs: number };
+  readonly maxAttempts: number;
+  readonly provider: Provider | undefined;
+  /** A re-run with the provider's key counts only this long after the first dispatch; null: no key is trusted. */
+  readonly rerunWithinMs: number | null;
+  /** `verifyAfter`: how long after an attempt's end "not landed" has to wait. */
+  readonly tailMs: number;
+  /** The same, counted from a dispatch: the attempt may go on sending until its timeout, or until its lease is over. */
+  readonly quietMs: number;
+  readonly via: Via | undefined;
+  /** Where the line is: at the claim, between `prepare` and `run`, or where `run` says. */
+  readonly dispatch: 'claim' | 'prepared' | 'explicit';
+  readonly result: 'value' | 'reference';
+  readonly redact: readonly string[];
+  readonly permissions: readonly string[];
+  readonly was: readonly { readonly name: string; readonly per: Per; readonly fields: FieldLists }[];
+  readonly mode: Mode;
+  readonly onDoubt: OnDoubt;
+  readonly acceptsWeak: boolean;
+  readonly share: boolean;
+}
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+export function defineContract(
+  definition: ContractDefinition,
+  traits: Traits,
+  defaults: ContractDefaults = {},
+): Contract {
+  if (typeof definition !== 'object' || definition === null)
+    refuse('', 'A tool is defined by an object.', 'Pass { name, effect, per, run }.');
+  const { name, effect } = definition;
+  checkName(name, 'name');
+  if (!effects.includes(effect)) {
+    refuse(
+      'effect',
+      `${name}: ${JSON.stringify(effect)} is no effect class.`,
+      `Use one of ${effects.join(', ')}.`,
+    );
+  }
+  const remembered = !isRepeatable(effect);
+  if (remembered && definition.per === undefined) {
+    refuse(
+      'per',
+      `${name}: class ${effect} needs \`per\`: what bounds one intent.`,
+      "Say 'turn', 'conversation', 'run', day('Europe/Paris'), 'ever', …",
+    );
+  }
+  const per = checkPer(name, definition.per ?? 'ever');
+  const fields = checkFields(name, definition);
+  const windowMs = remembered ? positive(windowOf(definition), 'window', name) : 0;
+  const timeout = definition.timeout ?? defaults.timeout ?? '10m';
+  const timeoutMs =
+    timeout === 'none' ? Number.POSITIVE_INFINITY : positive(durationMs(timeout, 'timeout'), 'timeout', name);
+  const leaseMs = positive(durationMs(definition.lease ?? defaults.lease ?? '60s', 'lease'), 'lease', name);
+  const tailMs =
+    definition.verifyAfter === undefined ? inTheNetworkMs : durationMs(definition.verifyAfter, 'verifyAfter');
+  const failureWindowMs = remembered
+    ? Math.min(durationMs(definition.failureWindow ?? '1h', 'failureWindow'), windowMs)
+    : 0;
+
+  const weakWindowMs =
+    remembered && definition.weakWindow !== undefined
+      ? Math.min(positive(durationMs(definition.weakWindow, 'weakWindow'), 'weakWindow', name), windowMs)
+      : null;
+
+  return {
+    name,
+    version: checkVersion(name, definition.version ?? '1'),
+    effect,
+    per,
+    fields,
+    normalize: checkNormalisers(name, definition.normalize ?? {}),
+    windowMs,
+    failureWindowMs,
+    weakWindowMs,
+    leaseMs,
+    timeoutMs,
+    ifBusy: oneOf(name, 'ifBusy', definition.ifBusy ?? defaults.ifBusy ?? 'wait', ['wait', 'fail', 'skip']),
+    waitMs: definition.wait === undefined ? timeoutMs : durationMs(definition.wait, 'wait'),
+    retry: checkRetry(name, definition.retry),
+    maxAttempts: whole(name, 'maxAttempts', definition.maxAttempts ?? 10),
+    provider: definition.provider,
+    rerunWithinMs: trustedWithin(name, definition.provider, {
+      windowMs,
+      timeoutMs,
+      isDecided: !remembered || traits.hasVerify,
+    }),
+    tailMs,
+    // Without a timeout the lease is all that bounds it, and every renewal counts anew.
+    quietMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + tailMs,
+    via:
+      definition.via === undefined
+        ? undefined
+        : oneOf<Via>(name, 'via', definition.via, ['fetch', 'one-request']),
+    dispatch: lineOf(name, definition, traits),
+    result: oneOf(name, 'result', definition.result ?? 'value', ['value', 'reference']),
+    redact: checkFields(name, { volatile: definition.redact ?? [] }, 'redact').volatile,
+    permissions: list(name, 'permissions', definition.permissions),
+    was: list(name, 'was', definition.was).map((form) => ({
+      name: checkName(form.name ?? name, 'was.name'),
+      per: checkPer(name, form.per ?? per),
+      fields: form.identity || form.content || form.volatile ? checkFields(name, form) : fields,
+    })),
+    mode: oneOf(name, 'mode', definition.mode ?? defaults.mode ?? 'enforce', ['enforce', 'observe']),
+    onDoubt: oneOf(name, 'onDoubt', definition.onDoubt ?? defaults.onDoubt ?? 'hold', ['hold', 'rerun']),
+    acceptsWeak: definition.weak === 'accept',
+    share: flag(name, 'share', definition.share ?? false),
+  };
+}
+
+function checkName(name: unknown, path: string): string {
+  if (typeof name === 'string' && namePattern.test(name)) return name;
+  const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 80)) : typeof name;
+  return refuse(
+    path,
+    `A contract's name is 1 to 64 letters, digits, dots, dashes or underscores, not ${shown}.`,
+    'Rename it.',
+  );
+}
+
+/** Identity fields whose names look re-worded or fresh: the usual reason for a second key and a second effect. */
+export function suspiciousFields({ identity }: FieldLists, seen: readonly string[]): readonly string[] {
+  const fresh =
+    /^(reason|body|text|message|subject|description|comment|note|summary|timestamp|now|time|trace_?id|request_?id|nonce|uuid|random)$/i;
+  return (identity ?? seen).filter((path) => fresh.test(path.slice(path.lastIndexOf('.') + 1)));
+}
+
+/** Sets a value, by its name: then a repeat within one period is not a retry, and on, off, on would run as on, off. */
+export function looksLikeSetter(name: string): boolean {
+  const words = name.split(/[._-]|(?<=[a-z])(?=[A-Z])/);
+  return words.some((word) =>
+    /^(set|update|enable|disable|edit|rename|replace|upsert|patch|put|switch)$/i.test(word),
+  );
+}
+
+function windowOf({ effect, stakes, window }: ContractDefinition): number {
+  if (window !== undefined) return durationMs(window, 'window');
+  if (effect === 'irreversible') return 30 * dayMs;
+  return stakes === 'high' ? 7 * dayMs : dayMs;
+}
+
+function lineOf(
+  name: string,
+  { dispatch }: ContractDefinition,
+  { hasPrepare }: Traits,
+): Contract['dispatch'] {
+  if (dispatch === undefined) return hasPrepare ? 'prepared' : 'claim';
+  if (dispatch === 'claim' && hasPrepare) {
+    refuse('dispatch', `${name}: with \`prepare\`, the claim cannot be the line.`, 'Leave `dispatch` out.');
+  }
+  return oneOf(name, 'dispatch', dispatch, ['claim', 'explicit']);
+}
+
+function checkPer(name: string, per: Per): Per {
+  if (per === 'turn' || per === 'conversation' || per === 'run' || per === 'ever') return per;
+  if (isCalendarPeriod(per)) {
+    calendarSlot(per, 0);
+    return { unit: per.unit, zone: zoneName(per.zone) };
+  }
+  const given = typeof per === 'function' ? 'a function, not called,' : JSON.stringify(per);
+  return refuse(
+    'per',
+    `${name}: ${given} is no period.`,
+    "Use 'turn', 'conversation', 'run', 'ever', or minute(), hour(), day(), week(), month() with a time zone.",
+  );
+}
+
+function checkFields(
+  name: string,
+  { identity, content = [], volatile = [] }: EarlierForm,
+  as = 'volatile',
+): FieldLists {
+  const lists = { identity: identity ?? [], content, [as]: volatile };
+  const seenIn = new Map<string, string>();
+  for (const [list, paths] of Object.entries(lists)) {
+    if (!Array.isArray(paths))
+      refuse(list, `${name}: \`${list}\` is a list of field paths.`, `Write ${list}: ['field'].`);
+    for (const path of paths) {
+      if (typeof path !== 'string' || isBlank(path))
+        refuse(list, `${name}: \`${list}\` holds something that is no field path.`, 'Name fields.');
+      const other = seenIn.get(path);
+      if (other !== undefined) {
+        refuse(
+          list,
+          `${name}: ${JSON.stringify(path)} is in \`${other}\` and in \`${list}\`.`,
+          'A field is one of identity, content, volatile.',
+        );
+      }
+      seenIn.set(path, list);
+    }
+  }
+  if (identity !== undefined && identity.length === 0) {
+    refuse(
+      'identity',
+      `${name}: with no identity field all calls would be one.`,
+      'Name at least one field, or leave `identity` out.',
+    );
+  }
+  return { identity, content, volatile };
+}
+
+function checkNormalisers(
+  name: string,
+  normalize: Readonly<Record<string, Normaliser | undefined>>,
+): Record<string, Normaliser> {
+  const checked: Record<string, Normaliser> = Object.create(null);
+  for (const [path, normaliser] of Object.entries(normalize)) {
+    if (normaliser === undefined) continue;
+    if (typeof normaliser !== 'function' && !normaliserNames.includes(normaliser)) {
+      refuse(
+        `normalize.${path}`,
+        `${name}: ${JSON.stringify(normaliser)} is no normaliser.`,
+        `Use one of ${normaliserNames.join(', ')}, or a function.`,
+      );
+    }
+    checked[path] = normaliser;
+  }
+  return checked;
+}
+
+const normaliserNames: readonly string[] = ['email', 'e164', 'money', 'trim', 'nfc', 'lower'];
+
+function checkRetry(name: string, retry: RetryPolicy | undefined): Contract['retry'] {
+  if (retry === undefined) return { tries: 1, backoffMs: 0, maxBackoffMs: 0 };
+  return {
+    tries: whole(name, 'retry.tries', retry.tries),
+    backoffMs: durationMs(retry.backoff ?? '500ms', 'retry.backoff'),
+    maxBackoffMs: durationMs(retry.maxBackoff ?? '30s', 'retry.maxBackoff'),
+  };
+}
+
+function checkVersion(name: string, version: string): string {
+  if (typeof version !== 'string' || !/^[0-9A-Za-z][0-9A-Za-z.+-]{0,31}$/.test(version)) {
+    refuse('version', `${name}: ${JSON.stringify(version)} is no version.`, "Write it like '2' or '2.1.0'.");
+  }
+  return version;
+}
+
+/** Calls and records agree as long as this part of the version does. */
+export function majorOf(version: string): string {
+  return version.split('.', 1)[0] as string;
+}

@@ -1,0 +1,232 @@
+// The calendar: which minute, hour, day, week or month an instant falls in, in a time zone, and from when to when.
+// Slots tile the time line. Refuses zones that are not in the IANA database, and years that four digits cannot write.
+
+import { SemelError } from '../errors.ts';
+
+export type Unit = 'minute' | 'hour' | 'day' | 'week' | 'month';
+
+export interface CalendarPeriod {
+  readonly unit: Unit;
+  /** An IANA name, as it was given. */
+  readonly zone: string;
+}
+
+/** What bounds one intent. */
+export type Per = 'turn' | 'conversation' | 'run' | 'ever' | CalendarPeriod;
+
+export interface Slot {
+  readonly slot: string;
+  readonly startsAt: number;
+  /** The first instant of the next slot. */
+  readonly endsAt: number;
+}
+
+const secondMs = 1000;
+const minuteMs = 60 * secondMs;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+export function minute(zone = 'UTC'): CalendarPeriod {
+  return calendarPeriod('minute', zone);
+}
+
+export function hour(zone = 'UTC'): CalendarPeriod {
+  return calendarPeriod('hour', zone);
+}
+
+export function day(zone = 'UTC'): CalendarPeriod {
+  return calendarPeriod('day', zone);
+}
+
+/** An ISO week: from Monday, in the year of its Thursday. */
+export function week(zone = 'UTC'): CalendarPeriod {
+  return calendarPeriod('week', zone);
+}
+
+export function month(zone = 'UTC'): CalendarPeriod {
+  return calendarPeriod('month', zone);
+}
+
+function calendarPeriod(unit: Unit, zone: string): CalendarPeriod {
+  zoneNamed(zone);
+  return Object.freeze({ unit, zone });
+}
+
+const units: Readonly<Record<Unit, (zone: Zone, at: number) => Slot>> = {
+  minute: (zone, at) => clockSlot(zone, at, minuteMs, 16),
+  hour: (zone, at) => clockSlot(zone, at, hourMs, 13),
+  day: (zone, at) => dateSlot(zone, at, dayStart, dateText),
+  week: (zone, at) => dateSlot(zone, at, weekStart, weekText),
+  month: (zone, at) => dateSlot(zone, at, monthStart, (wall) => dateText(wall).slice(0, 7)),
+};
+
+export function isCalendarPeriod(per: unknown): per is CalendarPeriod {
+  if (typeof per !== 'object' || per === null) return false;
+  const { unit, zone } = per as { unit?: unknown; zone?: unknown };
+  return typeof unit === 'string' && Object.hasOwn(units, unit) && typeof zone === 'string';
+}
+
+export function calendarSlot(period: CalendarPeriod, at: number): Slot {
+  const zone = zoneNamed(period.zone);
+  const last = zone.last[period.unit];
+  if (last !== undefined && last.startsAt <= at && at < last.endsAt) return last;
+  // A day inside the years 1 to 9999, so that no zone can push a slot out of them.
+  if (!(at >= -62_135_510_400_000 && at <= 253_402_214_400_000)) {
+    throw new SemelError('INVALID_ARGS', `${at} is not an instant of the years 1 to 9999.`, {
+      path: 'at',
+      next: 'Pass milliseconds since 1970.',
+    });
+  }
+  const slot = Object.freeze(units[period.unit](zone, at));
+  zone.last[period.unit] = slot;
+  return slot;
+}
+
+/** What the clocks of a zone show at an instant, as if it were UTC. */
+export function wallAt(zone: string, at: number): number {
+  return at + zoneNamed(zone).offsetAt(at);
+}
+
+/** The instants at which the clocks of a zone show `wall`: two where they go back over it, none where they skip it. */
+export function instantsAt(zone: string, wall: number): readonly number[] {
+  const named = zoneNamed(zone);
+  const offsets = new Set([named.offsetAt(wall - 16 * hourMs), named.offsetAt(wall + 16 * hourMs)]);
+  return [...offsets]
+    .map((offset) => wall - offset)
+    .filter((at) => at + named.offsetAt(at) === wall)
+    .sort((a, b) => a - b);
+}
+
+/** The first instant at which they show it or later. */
+export function firstInstantAt(zone: string, wall: number): number {
+  return reached(zoneNamed(zone), wall);
+}
+
+/** Minutes and hours are elapsed time under one offset: the hour that repeats is two slots, told apart by it. */
+function clockSlot(zone: Zone, at: number, lengthMs: number, digits: number): Slot {
+  const offset = zone.offsetAt(at);
+  const wall = Math.floor((at + offset) / lengthMs) * lengthMs;
+  const from = wall - offset;
+  const to = from + lengthMs;
+  return {
+    slot: new Date(wall).toISOString().slice(0, digits) + offsetText(offset),
+    startsAt: zone.offsetAt(from) === offset ? from : transition(zone, from, at),
+    endsAt: zone.offsetAt(to - secondMs) === offset ? to : transition(zone, at, to),
+  };
+}
+
+type StartOf = (wall: number, ahead: number) => number;
+
+/**
+ * A date begins when the clocks first reach it, and stays begun. Where they go back over midnight, the repeated
+ * evening belongs to the new day; where a whole day is skipped, it has no slot.
+ */
+function dateSlot(zone: Zone, at: number, startOf: StartOf, textOf: (wall: number) => string): Slot {
+  let wall = startOf(at + zone.offsetAt(at), 0);
+  let startsAt = reached(zone, wall);
+  let endsAt = reached(zone, startOf(wall, 1));
+  while (endsAt <= at) {
+    wall = startOf(wall, 1);
+    startsAt = endsAt;
+    endsAt = reached(zone, startOf(wall, 1));
+  }
+  return { slot: textOf(wall), startsAt, endsAt };
+}
+
+function dayStart(wall: number, ahead: number): number {
+  return (Math.floor(wall / dayMs) + ahead) * dayMs;
+}
+
+/** Day 0 of the epoch was a Thursday, three days after a Monday. */
+function weekStart(wall: number, ahead: number): number {
+  return (Math.floor((wall / dayMs + 3) / 7) + ahead) * 7 * dayMs - 3 * dayMs;
+}
+
+function monthStart(wall: number, ahead: number): number {
+  const date = new Date(wall);
+  date.setUTCHours(0, 0, 0, 0);
+  return date.setUTCMonth(date.getUTCMonth() + ahead, 1);
+}
+
+function dateText(wall: number): string {
+  return new Date(wall).toISOString().slice(0, 10);
+}
+
+function weekText(monday: number): string {
+  const thursday = new Date(monday + 3 * dayMs);
+  const year = dateText(thursday.getTime()).slice(0, 4);
+  const number = Math.floor((thursday.getTime() - Date.parse(`${year}-01-01T00:00:00Z`)) / (7 * dayMs)) + 1;
+  return `${year}-W${String(number).padStart(2, '0')}`;
+}
+
+function offsetText(offset: number): string {
+  if (offset === 0) return 'Z';
+  const [hours, minutes, seconds] = new Date(Math.abs(offset)).toISOString().slice(11, 19).split(':');
+  return `${offset < 0 ? '-' : '+'}${hours}:${minutes}${seconds === '00' ? '' : `:${seconds}`}`;
+}
+
+/** The first instant at which the clocks of the zone show `wall` or later. */
+function reached(zone: Zone, wall: number): number {
+  // No zone is or was further than this from UTC, so the instant lies between.
+  const from = wall - 16 * hourMs;
+  const to = wall + 16 * hourMs;
+  const before = zone.offsetAt(from);
+  const after = zone.offsetAt(to);
+  if (before === after) return wall - before;
+  const changedAt = transition(zone, from, to);
+  return wall - before < changedAt ? wall - before : Math.max(changedAt, wall - after);
+}
+
+/** The second at which the offset changes between two instants that differ in it. */
+function transition(zone: Zone, from: number, to: number): number {
+  const before = zone.offsetAt(from);
+  let low = Math.floor(from / secondMs);
+  let high = Math.ceil(to / secondMs);
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (zone.offsetAt(middle * secondMs) === before) low = middle;
+    else high = middle;
+  }
+  return high * secondMs;
+}
+
+interface Zone {
+  /** How far the clocks are ahead of UTC, in milliseconds. */
+  offsetAt(at: number): number;
+  /** Keys are derived for now, over and over: the last slot answers almost every time. */
+  readonly last: Partial<Record<Unit, Slot>>;
+}
+
+const zones = new Map<string, Zone>();
+
+function zoneNamed(name: string): Zone {
+  const known = zones.get(name);
+  if (known !== undefined) return known;
+  const zone: Zone = { offsetAt: name === 'UTC' ? () => 0 : offsetsOf(formatOf(name)), last: {} };
+  zones.set(name, zone);
+  return zone;
+}
+
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  try {
+    // Intl also takes bare offsets such as '+02:00', which know no summer time and are no IANA names.
+    if (!/^[a-z]/i.test(timeZone)) throw new RangeError(timeZone);
+    return new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
+  } catch (cause) {
+    throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(timeZone)} is not a time zone.`, {
+      path: 'per.zone',
+      next: "Write an IANA name, for example 'Europe/Berlin' or 'UTC'.",
+      cause,
+    });
+  }
+}
+
+function offsetsOf(format: Intl.DateTimeFormat): (at: number) => number {
+  return (at) => {
+    const [, sign, hours, minutes, seconds] =
+      /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(format.format(at)) ?? [];
+    const size =
+      Number(hours ?? 0) * hourMs + Number(minutes ?? 0) * minuteMs + Number(seconds ?? 0) * secondMs;
+    return sign === '-' ? -size : size;
+  };
+}

@@ -1,0 +1,121 @@
+// What an outside API honours, and how far a re-run under its key is trusted.
+
+import { isBlank } from '../plain.ts';
+import type { Classified } from './classify.ts';
+import { list, oneOf, refuse } from './contract-checks.ts';
+import { type Duration, durationMs, formatDuration } from './duration.ts';
+import { checkKnown, fieldsOf } from './known-fields.ts';
+
+/** What an outside API honours. `semel/providers` has rows for the common ones. */
+export interface Provider {
+  readonly name: string;
+  /** How long it remembers a key, at the least. */
+  readonly window: Duration;
+  /** Our UUID in the form that it wants. */
+  readonly format?: (uuid: string) => string;
+  /** The header that `ctx.fetch` puts the key into. @default 'Idempotency-Key' */
+  readonly header?: string;
+  /** Instead of a header: the field of the JSON body. */
+  readonly bodyField?: string;
+  /** Instead of a header: the parameter of the query. */
+  readonly queryField?: string;
+  /**
+   * Who puts the key where it belongs: `ctx.fetch`, or the tool itself (an id that the client chooses, an argument,
+   * a Message-ID), or nobody, because it honours none. @default 'fetch'
+   */
+  readonly sentBy?: 'fetch' | 'tool' | 'nobody';
+  /** Keys that its own SDK makes up afresh for each call: `ctx.fetch` puts ours in their place. */
+  readonly sdkKey?: RegExp;
+  /** False: nobody has read this in its own documentation. Then its window counts as nothing. @default true */
+  readonly verified?: boolean;
+  /** The hosts that may see the key; `ctx.fetch` never sends it to strangers, and needs to know them. */
+  readonly hosts?: readonly string[];
+  /** It answers a key with its stored error: after a verdict "not landed" a new key is needed. */
+  readonly replaysErrors?: boolean;
+  /** What its own errors mean. */
+  readonly classify?: (error: unknown) => Classified | undefined;
+}
+
+/** A request that left is taken for gone this long after its attempt could last send. */
+export const inTheNetworkMs = 60_000;
+
+/** What the contract keeps, against what the provider does. */
+interface Kept {
+  readonly windowMs: number;
+  readonly timeoutMs: number;
+  /** No doubt is left that nothing could decide: its class is harmless, or it can be verified. */
+  readonly isDecided: boolean;
+}
+
+/** How long after the first dispatch a re-run under its key counts; null: no key is trusted. */
+export function trustedWithin(
+  name: string,
+  provider: Provider | undefined,
+  { windowMs, timeoutMs, isDecided }: Kept,
+): number | null {
+  if (provider === undefined) return null;
+  checkProvider(name, provider);
+  const statedMs = durationMs(provider.window, 'provider.window');
+  // It promises nothing, so nothing is missing.
+  if (provider.sentBy === 'nobody') return null;
+  const rememberedMs = provider.verified === false ? 0 : statedMs;
+  if (!isDecided && rememberedMs < windowMs) {
+    refuse(
+      'provider',
+      `${name}: ${memoryOf(provider, rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
+      provider.verified === false
+        ? 'Add `verify`; or, if you have read it yourself, pass { ...provider, verified: true }.'
+        : 'Add `verify`, or shorten `window`.',
+    );
+  }
+  if (rememberedMs === 0) return null;
+  const marginMs = (Number.isFinite(timeoutMs) ? timeoutMs : 0) + inTheNetworkMs;
+  return Math.max(0, rememberedMs - marginMs);
+}
+
+function memoryOf({ name, verified }: Provider, rememberedMs: number): string {
+  if (verified === false) return `how long ${name} remembers a key is not verified and counts as nothing`;
+  if (rememberedMs === 0) return `${name} does not say how long it remembers a key`;
+  return `${name} remembers a key for ${formatDuration(rememberedMs)}`;
+}
+
+function checkProvider(name: string, provider: Provider): void {
+  if (typeof provider !== 'object' || provider === null)
+    refuse(
+      'provider',
+      `${name}: a provider is an object.`,
+      "Write { name: 'stripe', window: '24h', hosts: […] }.",
+    );
+  checkKnown(`${name}, provider`, provider, providerFields);
+  if (typeof provider.name !== 'string' || isBlank(provider.name))
+    refuse('provider.name', `${name}: its provider has no name.`, "Write name: 'stripe', for example.");
+  for (const host of list(name, 'provider.hosts', provider.hosts)) {
+    if (typeof host === 'string' && /^[^/\s@]+$/.test(host)) continue;
+    const shown = JSON.stringify(host);
+    refuse('provider.hosts', `${name}: ${shown} is no host.`, "Write it as in hosts: ['api.example.com'].");
+  }
+  const { header, bodyField, queryField, sentBy = 'fetch' } = provider;
+  oneOf(name, 'provider.sentBy', sentBy, ['fetch', 'tool', 'nobody']);
+  const places = [header, bodyField, queryField].filter((place) => place !== undefined);
+  if (places.length > (sentBy === 'fetch' ? 1 : 0) || places.includes(''))
+    refuse(
+      'provider',
+      `${name}: a key goes to one place.`,
+      "Name one of `header`, `bodyField` and `queryField`; none with sentBy: 'tool' or 'nobody'.",
+    );
+}
+
+const providerFields = fieldsOf<Provider>({
+  name: true,
+  window: true,
+  hosts: true,
+  header: true,
+  bodyField: true,
+  queryField: true,
+  sentBy: true,
+  sdkKey: true,
+  verified: true,
+  format: true,
+  replaysErrors: true,
+  classify: true,
+});

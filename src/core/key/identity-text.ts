@@ -1,0 +1,137 @@
+// The identity text of one contract, compiled: its names are sorted and quoted once, and the args are read member by
+// member. Writes ordinary args only; whatever is unusual, or to be refused, is left to `identityOf`, which both agree
+// with to the byte.
+
+import type { FieldLists } from '../contract/contract.ts';
+import { visibleSymbol } from '../plain.ts';
+import { canonicalJson } from './canonical-json.ts';
+import {
+  type IdentityLimits,
+  identityOf,
+  type LeftOut,
+  type Normaliser,
+  nothingLeftOut,
+} from './identity.ts';
+
+/** Canonical JSON of the identity args. */
+export type IdentityText = (args: unknown, leftOut?: LeftOut) => string;
+
+export function compileIdentity(
+  fields: FieldLists,
+  normalize: Readonly<Record<string, Normaliser>>,
+  limits: IdentityLimits,
+): IdentityText {
+  const write = writerFor(fields, normalize, limits);
+  return (args, leftOut = nothingLeftOut) =>
+    write?.(args, leftOut) ?? identityOf(args, fields, normalize, limits, leftOut);
+}
+
+/** Undefined: unusual. */
+type Writer = (args: unknown, leftOut: LeftOut) => string | undefined;
+
+interface Name {
+  readonly name: string;
+  /** `"name":` */
+  readonly quoted: string;
+}
+
+function writerFor(
+  { identity, content, volatile }: FieldLists,
+  normalize: Readonly<Record<string, Normaliser>>,
+  { maxDepth, maxBytes }: IdentityLimits,
+): Writer | undefined {
+  const isOrdinary = [...(identity ?? []), ...content, ...volatile].every(isPlainName);
+  if (!isOrdinary || maxDepth < 1 || maxBytes < 2 || Object.keys(normalize).length > 0) return undefined;
+  const inner = { maxDepth: maxDepth - 1, maxBytes };
+  const picked = identity && [...new Set(identity)].sort().map(quotedName);
+  const skipped = new Set([...content, ...volatile]);
+  const namesIn = picked === undefined ? sortedNames(skipped) : undefined;
+
+  return (args, { constant, fresh }) => {
+    let text = '';
+    /** Nothing is in it so far but objects without members, which may count as nothing. */
+    let isBare = true;
+    try {
+      if (typeof args !== 'object' || args === null || Object.getPrototypeOf(args) !== Object.prototype)
+        return undefined;
+      const names = picked ?? namesIn?.(args);
+      if (names === undefined) return undefined;
+      for (const { name, quoted } of names) {
+        const value = (args as Readonly<Record<string, unknown>>)[name];
+        if (value === undefined) continue;
+        if (!Object.hasOwn(args, name)) return undefined;
+        if (fresh.length > 0 && isNamed(name, fresh)) continue;
+        const written = textOf(value, inner);
+        if (written === undefined) return undefined;
+        if (isBare) isBare = written.endsWith('{}}') || written === '{}';
+        if (constant.length > 0 && isNamed(name, constant)) continue;
+        text += text === '' ? `{${quoted}${written}` : `,${quoted}${written}`;
+      }
+    } catch {
+      // A getter threw, or something inside is refused: told with its place by the general way.
+      return undefined;
+    }
+    if (isBare || text.length >= maxBytes || !areNames(constant) || !areNames(fresh)) return undefined;
+    return text === '' ? '{}' : `${text}}`;
+  };
+}
+
+/** All members but those that are no identity, in order. Most calls of a tool have the same ones as the last. */
+function sortedNames(skipped: ReadonlySet<string>): (args: object) => readonly Name[] | undefined {
+  let last: readonly string[] = [];
+  let names: readonly Name[] = [];
+  return (args) => {
+    if (visibleSymbol(args) !== undefined || 'toJSON' in args) return undefined;
+    const keys = Object.keys(args);
+    if (keys.length === last.length && keys.every((key, at) => key === last[at])) return names;
+    if (keys.length > 32 || !keys.every((key) => isQuotable(key) && key !== '__proto__')) return undefined;
+    last = keys;
+    names = keys
+      .filter((key) => !skipped.has(key))
+      .sort()
+      .map(quotedName);
+    return names;
+  };
+}
+
+function quotedName(name: string): Name {
+  return { name, quoted: `${JSON.stringify(name)}:` };
+}
+
+/** It names one member, and that is the args' own: a dot may divide it, and every object has a `constructor`. */
+function isPlainName(name: string): boolean {
+  return !name.includes('.') && !(name in Object.prototype) && isQuotable(name);
+}
+
+function isQuotable(name: string): boolean {
+  return name.isWellFormed();
+}
+
+const isNamed = (name: string, fields: LeftOut['fresh']) => fields.some((steps) => steps[0] === name);
+const areNames = (fields: LeftOut['fresh']) => fields.every((steps) => steps.length === 1);
+
+function textOf(value: unknown, limits: IdentityLimits): string | undefined {
+  switch (typeof value) {
+    case 'string':
+      return quote(value);
+    case 'number':
+      return Number.isFinite(value) ? `${value}` : undefined;
+    case 'boolean':
+      return value ? 'true' : 'false';
+    case 'object':
+      return value === null ? 'null' : canonicalJson(value, limits);
+    default:
+      return undefined;
+  }
+}
+
+function quote(text: string): string | undefined {
+  // A loop, not a pattern: most values are short, and every call has some.
+  if (text.length > 100) return text.isWellFormed() ? JSON.stringify(text) : undefined;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code < 0x20 || code === 0x22 || code === 0x5c || code >= 0xd800)
+      return text.isWellFormed() ? JSON.stringify(text) : undefined;
+  }
+  return `"${text}"`;
+}

@@ -1,0 +1,301 @@
+// Which part of the args is the intent. Identity fields make the key; content fields are what a model may
+// re-word (which of them differ is noted on a replay); volatile fields are ignored.
+
+import { encodeResult } from '../codec/codec.ts';
+import type { FieldLists } from '../contract/contract.ts';
+import { SemelError } from '../errors.ts';
+import { isPlainPrototype } from '../plain.ts';
+import { canonicalJson } from './canonical-json.ts';
+import { contentDigest } from './key.ts';
+import { normalisers } from './normalise.ts';
+
+export type Normaliser = keyof typeof normalisers | ((value: unknown) => unknown);
+
+export interface IdentityLimits {
+  readonly maxDepth: number;
+  readonly maxBytes: number;
+}
+
+/** The names that lead from the args to one field. */
+export type Steps = readonly string[];
+
+/** Fields that a schema fills in by itself. */
+export interface LeftOut {
+  /** Each holds what it holds in every call that does not say otherwise. */
+  readonly constant: readonly Steps[];
+  /** Made up anew for each call. */
+  readonly fresh: readonly Steps[];
+}
+
+/** Canonical JSON of the identity args. */
+export function identityOf(
+  args: unknown,
+  fields: FieldLists,
+  normalize: Readonly<Record<string, Normaliser>>,
+  limits: IdentityLimits,
+  { constant, fresh }: LeftOut = nothingLeftOut,
+): string {
+  const picked = cutAt(identityPart(args, fields), fresh);
+  if (picked !== args && isCutBare(picked, args)) {
+    throw new SemelError(
+      'INVALID_ARGS',
+      'None of the identity fields is in the args: every such call would be one.',
+      {
+        path: 'args',
+        next: `Pass at least one of ${(fields.identity ?? []).join(', ') || 'the identity fields'}.`,
+      },
+    );
+  }
+  // Without the object around it, where that was picked for its sake alone: a caller that has no such arg has none either.
+  const given = constant.length === 0 ? picked : cutAt(identityPart(args, fields, constant), fresh);
+  return canonicalJson(normalised(cutAt(given, constant), normalize), limits);
+}
+
+export const nothingLeftOut: LeftOut = { constant: [], fresh: [] };
+
+/** Nothing is left in it, though something was there. */
+function isCutBare(part: unknown, whole: unknown): boolean {
+  if (!isObject(part) || !isObject(whole) || Object.keys(whole).length === 0) return false;
+  return Object.keys(part).every((name) => part[name] === undefined || isCutBare(part[name], whole[name]));
+}
+
+function identityPart(
+  args: unknown,
+  { identity, content, volatile }: FieldLists,
+  constant: readonly Steps[] = [],
+): unknown {
+  if (identity !== undefined) return isObject(args) ? pick(args, identity, constant) : args;
+  // Most contracts name no fields at all.
+  return content.length === 0 && volatile.length === 0 ? args : without(args, [...content, ...volatile]);
+}
+
+/** One digest per content field, as `field=digest` pairs; null where the contract has no content. */
+export function contentOf(key: string, args: unknown, fields: FieldLists): string | null {
+  if (fields.identity === undefined && fields.content.length === 0) return null;
+  const digests: Record<string, string> = {};
+  for (const [path, value] of contentFields(args, fields)) {
+    if (value === undefined) continue;
+    const encoded = encodedContent(value);
+    if (encoded === tooLarge) digests[path] = tooLarge;
+    else if (encoded !== undefined) digests[path] = contentDigest(key, path, encoded);
+  }
+  return Object.keys(digests).length === 0 ? null : JSON.stringify(digests);
+}
+
+/** Stands for content that was not compared. Nobody knows whether it differs, so it counts as if it did. */
+const tooLarge = 'too large';
+const maxContentBytes = 262_144;
+
+/** The order of members is no wording; content that is no JSON is compared as the codec writes it. */
+function encodedContent(value: unknown): string | undefined {
+  // A text is as long as it looks; a small graph of shared references can stand for an endless one.
+  if (typeof value === 'string' && value.length > maxContentBytes) return `text:${value}`;
+  try {
+    return canonicalJson(value, { maxBytes: maxContentBytes });
+  } catch {
+    const encoded = encodeResult(value, { maxBytes: maxContentBytes });
+    if (encoded.ok) return encoded.text;
+    return encoded.reason === 'too-large' ? tooLarge : undefined;
+  }
+}
+
+/** The content fields whose wording differs from what was stored. */
+export function driftOf(stored: string | null, current: string | null): readonly string[] {
+  // The usual case, asked at every replay: it need not be parsed.
+  if (stored === current && stored?.includes(tooLarge) !== true) return [];
+  const first = JSON.parse(stored ?? '{}') as Record<string, string>;
+  const now = JSON.parse(current ?? '{}') as Record<string, string>;
+  return [...new Set([...Object.keys(first), ...Object.keys(now)])]
+    .filter((path) => first[path] !== now[path] || now[path] === tooLarge)
+    .sort();
+}
+
+/** The fields that are content in these args. */
+export function contentPaths(args: unknown, fields: FieldLists): readonly string[] {
+  return contentFields(args, fields).map(([path]) => path);
+}
+
+function contentFields(args: unknown, { identity, content, volatile }: FieldLists): [string, unknown][] {
+  if (!isObject(args)) return [];
+  if (identity === undefined) return content.map((path) => [path, at(args, path)]);
+  // The usual case: every call that is claimed comes here, and no name leads further down.
+  if (!identity.some(isDotted) && !volatile.some(isDotted)) {
+    const found: [string, unknown][] = [];
+    for (const name of Object.keys(args))
+      if (!identity.includes(name) && !volatile.includes(name)) found.push([name, args[name]]);
+    return found;
+  }
+  const named = [...identity, ...volatile].map((path) => stepsTo(args, path));
+  return others(
+    args,
+    named.filter((steps) => steps !== undefined),
+    '',
+  );
+}
+
+const isDotted = (path: string) => path.includes('.');
+
+/** Every field that is not named, as high up as none of the named ones is inside it. */
+function others(value: Fields, named: readonly Steps[], prefix: string): [string, unknown][] {
+  return Object.keys(value).flatMap((name): [string, unknown][] => {
+    const deeper = named.filter((steps) => steps[0] === name).map((steps) => steps.slice(1));
+    if (deeper.some((steps) => steps.length === 0)) return [];
+    const field = value[name];
+    return deeper.length > 0 && isObject(field)
+      ? others(field, deeper, `${prefix}${name}.`)
+      : [[`${prefix}${name}`, field]];
+  });
+}
+
+/** The fields are cut out, not blanked: what is stored must show that something is missing. */
+export function redacted(args: unknown, paths: readonly string[]): unknown {
+  return cutOut(args, paths, { left: 100_000 }, 0);
+}
+
+/** In every element of a list too. What cannot be looked into, or has no end, is cut out whole. */
+function cutOut(value: unknown, paths: readonly string[], budget: { left: number }, depth: number): unknown {
+  if (paths.length === 0 || typeof value !== 'object' || value === null) return value;
+  budget.left -= 1;
+  if (budget.left < 0 || depth > 64) return undefined;
+  const inner = (member: unknown, deeper: readonly string[]) => cutOut(member, deeper, budget, depth + 1);
+  if (Array.isArray(value)) return value.map((item) => inner(item, paths));
+  if (!isObject(value)) return undefined;
+  const rest = Object.keys(value).filter((name) => !paths.includes(name));
+  return Object.fromEntries(rest.map((name) => [name, inner(value[name], inside(paths, name))]));
+}
+
+/** The paths that lead nowhere in these args: optional fields, or misspelt ones. */
+export function unfound(args: unknown, paths: readonly string[]): readonly string[] {
+  return isObject(args) ? paths.filter((path) => stepsTo(args, path) === undefined) : [];
+}
+
+/** The field that a path which leads nowhere may have meant: the same but for case, dashes and underscores. */
+export function misspelt(args: unknown, path: string): string | undefined {
+  const items: unknown[] = Array.isArray(args) ? args.slice(0, 3) : [args];
+  for (const item of items.filter(isObject)) {
+    for (const name of Object.keys(item)) {
+      if (path === name) return undefined;
+      if (plainly(path) === plainly(name)) return name;
+      const head = [...path.matchAll(/\./g)]
+        .map(({ index }) => path.slice(0, index))
+        .find((each) => plainly(each) === plainly(name));
+      if (head === undefined) continue;
+      const rest = path.slice(head.length + 1);
+      const meant = misspelt(item[name], rest) ?? (head === name ? undefined : rest);
+      if (meant !== undefined) return `${name}.${meant}`;
+    }
+  }
+  return undefined;
+}
+
+function plainly(name: string): string {
+  return name.replace(/[-_]/g, '').toLowerCase();
+}
+
+type Fields = Record<string, unknown>;
+
+/** Plain objects only: a Map or a class instance must reach canonical JSON as it is, and be refused there. */
+function isObject(value: unknown): value is Fields {
+  if (typeof value !== 'object' || value === null) return false;
+  return !Array.isArray(value) && isPlainPrototype(Object.getPrototypeOf(value));
+}
+
+/** The names that lead to a field. One that contains a dot itself goes before what the dot would divide. */
+export function stepsTo(value: unknown, path: string): Steps | undefined {
+  if (!isObject(value)) return undefined;
+  if (Object.hasOwn(value, path)) return [path];
+  for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {
+    const name = path.slice(0, dot);
+    if (!Object.hasOwn(value, name)) continue;
+    const rest = stepsTo(value[name], path.slice(dot + 1));
+    if (rest !== undefined) return [name, ...rest];
+  }
+  return undefined;
+}
+
+function at(value: unknown, path: string): unknown {
+  return follow(value, stepsTo(value, path));
+}
+
+function follow(value: unknown, steps: readonly string[] | undefined): unknown {
+  return steps?.reduce<unknown>((found, name) => (found as Fields)[name], value);
+}
+
+function pick(args: Fields, paths: readonly string[], except: readonly Steps[]): Fields {
+  const picked: Fields = Object.create(null);
+  for (const path of paths) {
+    const steps = stepsTo(args, path);
+    const value = follow(args, steps);
+    if (steps === undefined || value === undefined || except.some((each) => isSamePath(each, steps)))
+      continue;
+    place(picked, steps, value);
+  }
+  return picked;
+}
+
+const isSamePath = (a: Steps, b: Steps) => a.length === b.length && a.every((name, at) => name === b[at]);
+
+function place(target: Fields, [name, ...rest]: readonly string[], value: unknown): void {
+  if (name === undefined) return;
+  if (rest.length === 0) {
+    target[name] = value;
+    return;
+  }
+  const inner = isObject(target[name]) ? target[name] : Object.create(null);
+  target[name] = inner;
+  place(inner, rest, value);
+}
+
+/** A path names one field: where a name contains its dot, the field of that name, and not the one that the dot divides. */
+function without(value: unknown, paths: readonly string[]): unknown {
+  return cutAt(
+    value,
+    paths.map((path) => stepsTo(value, path)).filter((steps) => steps !== undefined),
+  );
+}
+
+function cutAt(value: unknown, fields: readonly Steps[]): unknown {
+  if (fields.length === 0 || !isObject(value)) return value;
+  const rest = Object.keys(value).filter(
+    (name) => !fields.some((steps) => steps.length === 1 && steps[0] === name),
+  );
+  // fromEntries makes own members of all names, `__proto__` too.
+  return Object.fromEntries(
+    rest.map((name) => {
+      const deeper = fields.filter((steps) => steps[0] === name).map((steps) => steps.slice(1));
+      return [name, cutAt(value[name], deeper)];
+    }),
+  );
+}
+
+function inside(paths: readonly string[], name: string): readonly string[] {
+  return paths.filter((path) => path.startsWith(`${name}.`)).map((path) => path.slice(name.length + 1));
+}
+
+function normalised(value: unknown, normalize: Readonly<Record<string, Normaliser>>): unknown {
+  const paths = Object.keys(normalize);
+  if (paths.length === 0 || !isObject(value)) return value;
+  let result = value;
+  for (const path of paths) {
+    const steps = stepsTo(result, path);
+    const found = follow(result, steps);
+    if (steps === undefined || found === undefined) continue;
+    const normaliser = normalize[path] as Normaliser;
+    const better =
+      typeof normaliser === 'function' ? normaliser(found) : normalisers[normaliser](found, `args.${path}`);
+    if (better === undefined) {
+      throw new SemelError('INVALID_ARGS', `The normaliser of \`${path}\` gave nothing for what is there.`, {
+        path: `args.${path}`,
+        next: 'Pass a value that it can read, or let it return one.',
+      });
+    }
+    result = replaced(result, steps, better);
+  }
+  return result;
+}
+
+function replaced(value: Fields, [name, ...rest]: readonly string[], by: unknown): Fields {
+  const copy: Fields = Object.assign(Object.create(null), value);
+  if (name !== undefined) copy[name] = rest.length === 0 ? by : replaced(value[name] as Fields, rest, by);
+  return copy;
+}

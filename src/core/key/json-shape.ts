@@ -1,0 +1,61 @@
+// Whether a JSON text is small enough in shape to be read: nesting, values and numbers. In one pass over its bytes, before any
+// reader that recurses or allocates an object per level.
+
+import { limits } from '../limits.ts';
+
+const [quote, backslash, comma, openList, openObject, closeList, closeObject] = [...'"\\,[{]}'].map((sign) =>
+  sign.charCodeAt(0),
+) as [number, number, number, number, number, number, number];
+
+/** A text that would overflow a stack, or fill the memory with levels, is not parsed. */
+export function isTooDeep(text: string | Buffer): boolean {
+  if (text.length <= limits.jsonDepth) return false;
+  return shapeProblem(typeof text === 'string' ? Buffer.from(text) : text, { isAnswer: true }) !== undefined;
+}
+
+/**
+ * The limit that it is beyond, as a sentence; undefined: it may be read. It need not be JSON. In an answer of a server a
+ * long number is only kept, and harms nobody; nor do many values, which the operator's own server sends.
+ */
+export function shapeProblem(bytes: Buffer, { isAnswer = false } = {}): string | undefined {
+  let depth = 0;
+  let values = 0;
+  let number = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] as number;
+    if (byte === quote) {
+      number = 0;
+      at = endOfText(bytes, at);
+    } else if (byte === openList || byte === openObject) {
+      number = 0;
+      depth += 1;
+      if (depth > limits.jsonDepth) return `It is nested deeper than ${limits.jsonDepth} levels.`;
+    } else if (byte === closeList || byte === closeObject) {
+      number = 0;
+      depth -= 1;
+    } else if (isOfNumber(byte)) {
+      number += 1;
+      if (number > limits.numberCharacters && !isAnswer)
+        return `A number in it has more than ${limits.numberCharacters} characters.`;
+    } else number = 0;
+    if (byte !== comma && byte !== openList && byte !== openObject) continue;
+    values += 1;
+    if (values > limits.jsonValues && !isAnswer)
+      return `It has more than ${limits.jsonValues} members and elements.`;
+  }
+  return undefined;
+}
+
+/** Digits, signs, the point and the exponent. */
+function isOfNumber(byte: number): boolean {
+  return (byte >= 48 && byte <= 57) || byte === 43 || byte === 45 || byte === 46 || (byte | 32) === 101;
+}
+
+/** Where the quote stands that ends it; the end of the bytes where there is none. */
+function endOfText(bytes: Buffer, start: number): number {
+  for (let at = start + 1; at < bytes.length; at += 1) {
+    if (bytes[at] === backslash) at += 1;
+    else if (bytes[at] === quote) return at;
+  }
+  return bytes.length;
+}

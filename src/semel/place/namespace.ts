@@ -1,0 +1,32 @@
+// The tenant or application that records belong to: what was said, otherwise the name in the application's package.json.
+
+import { text } from '../../core/text.ts';
+import { applicationOf } from './application.ts';
+import { environmentText } from './environment.ts';
+
+interface NamespaceChoice {
+  readonly name: string;
+  /** The application's folder where nobody named the namespace: two of them must not share it unnoticed. */
+  readonly root: string | undefined;
+}
+
+export function namespaceFor(given: string | undefined): NamespaceChoice {
+  const named = text('namespace', given) ?? text('SEMEL_NAMESPACE', environmentText('SEMEL_NAMESPACE'));
+  if (named !== undefined) return { name: named, root: undefined };
+  const { name = 'default', root } = applicationOf({
+    started: process.argv[1],
+    cwd: workingFolder(),
+    shellCwd: process.env.PWD,
+    installed: import.meta.dirname,
+  });
+  return { name, root };
+}
+
+/** It may have been removed. */
+function workingFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return '/';
+  }
+}

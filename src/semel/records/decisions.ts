@@ -1,0 +1,99 @@
+// What a person may decide about a record, as an act of the store; and why an act was refused, in words.
+
+import { refOf, resultOf } from '../../call/index.ts';
+import { SemelError } from '../../core/errors.ts';
+import { recordId } from '../../core/key/key.ts';
+import type { Act, ResolveRefusal, StoredRecord } from '../../store/store.ts';
+
+/** What somebody knows, or accepts, about a record in doubt. */
+export type Resolution =
+  | { readonly landed: unknown; readonly remoteRef?: string }
+  /** It landed; what it returned is not known, or only the provider's id for it. */
+  | 'landed'
+  | { readonly remoteRef: string }
+  | 'notLanded'
+  | 'runAgain'
+  /** The process that runs it is gone: its lease need not be waited for. What it dispatched is in doubt. */
+  | 'died'
+  | { readonly abandon: string };
+
+export function actOf(resolution: Resolution, maxResultBytes: number): Act {
+  if (resolution === 'notLanded' || resolution === 'runAgain' || resolution === 'died')
+    return { type: resolution };
+  const decision: object = typeof resolution === 'object' && resolution !== null ? resolution : {};
+  if ('abandon' in decision) return { type: 'abandon', reason: oneLine(String(decision.abandon)) };
+  if (resolution === 'landed' || (!('landed' in decision) && 'remoteRef' in decision)) {
+    const remoteRef = 'remoteRef' in decision ? String(decision.remoteRef) : null;
+    return {
+      type: 'landed',
+      result: { text: null, omitted: 'somebody saw that it landed, not what it returned', remoteRef },
+    };
+  }
+  if ('landed' in decision) {
+    const { landed, remoteRef } = decision as { landed: unknown; remoteRef?: string };
+    return { type: 'landed', result: resultOf(landed, remoteRef, 'value', maxResultBytes) };
+  }
+  throw new SemelError('INVALID_ARGS', `${JSON.stringify(resolution)} is no decision about a record.`, {
+    path: 'resolution',
+    next: "Pass 'landed', { landed: value }, 'notLanded', 'runAgain', 'died' or { abandon: 'why' }.",
+  });
+}
+
+/** A reason is shown on terminals and to models, in the middle of a sentence. */
+function oneLine(text: string): string {
+  return text.replace(/\p{Cc}+/gu, ' ').trim();
+}
+
+function insteadOfReopening({ inDoubt, lapsed, status }: StoredRecord): string {
+  if (inDoubt) return 'It is in doubt: resolve it.';
+  return status === 'running' && !lapsed
+    ? 'It is being executed: wait for it.'
+    : 'The next call executes it.';
+}
+
+export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {
+  const evidence = now === undefined ? {} : { status: now.status, ref: refOf(now), inDoubt: now.inDoubt };
+  const sentences: Record<ResolveRefusal, [string, string?]> = {
+    gone: now?.expired
+      ? ['has expired and no longer answers for its key.', 'Call again: the call runs.']
+      : ['no longer exists.'],
+    stale:
+      now?.status === 'succeeded' || now?.status === 'failed'
+        ? [`has been settled since it was looked at (${now.status}).`, 'There is nothing left to decide.']
+        : now === undefined
+          ? ['has changed since it was looked at.']
+          : [
+              'has changed since it was looked at.',
+              `It is ${refOf(now)} now: look at it, then decide again.`,
+            ],
+    running: [
+      'is being executed right now.',
+      'Wait for it, or force it (`force`, `--force`) to take the key away from its holder.',
+    ],
+    settled: [`is settled (${now?.status}): there is nothing to decide.`, 'To run it again, `forget` it.'],
+    'not settled': ['is not settled, so there is nothing to forget.', 'Resolve it instead.'],
+    'not running': ['is not being executed, so nothing can have died with it.', 'Look at it again.'],
+    'not failed': [
+      'did not fail, so it cannot be reopened.',
+      now === undefined || now.status === 'succeeded'
+        ? 'To run it again, `forget` it.'
+        : insteadOfReopening(now),
+    ],
+    early: [
+      'may still land: a request of it can be on its way.',
+      `Decide in ${Math.ceil((now?.quietInMs ?? 0) / 1000)} s, or force it (\`force\`, \`--force\`) if you are sure.`,
+    ],
+  };
+  const [happened, next] = sentences[why];
+  return new SemelError(
+    'RESOLVE_STALE',
+    `${seen.contract} ${recordId(seen.namespace, seen.key)} ${happened}`,
+    {
+      evidence,
+      ...(next === undefined ? {} : { next }),
+      ...(why === 'early' && Number.isFinite(now?.quietInMs)
+        ? { retryAfterMs: now?.quietInMs as number }
+        : {}),
+    },
+  );
+}

@@ -1,0 +1,277 @@
+// Looking at the ledger and deciding about what is in it: every act compares what was looked at and is recorded.
+
+import { isCallsNamespace, refOf } from '../../call/index.ts';
+import type { Clock, Random } from '../../core/clock.ts';
+import type { Status } from '../../core/contract/words.ts';
+import { SemelError } from '../../core/errors.ts';
+import { recordId } from '../../core/key/key.ts';
+import { pages } from '../../core/paging.ts';
+import type { Ledger } from '../../ledger/index.ts';
+import type { Act, Page, StoredRecord, StoreEvent } from '../../store/store.ts';
+import { isRootsNamespace } from '../place/roots.ts';
+import { actOf, type Resolution, refusal } from './decisions.ts';
+import { infoOf, type RecordInfo } from './record-info.ts';
+import { createTransfer, type Transfer } from './transfer.ts';
+
+export interface RecordQuery {
+  readonly contract?: string;
+  /** Only keys that start so. */
+  readonly prefix?: string;
+  readonly status?: Status;
+  readonly inDoubt?: boolean;
+  readonly conversation?: string;
+  /** The `next` of the page before. */
+  readonly after?: string;
+  /** @default 100 */
+  readonly limit?: number;
+}
+
+export interface ActOptions {
+  /** Who decides. @default the user of this process */
+  readonly by?: string;
+  readonly note?: string;
+  /** Also while an attempt holds its lease, and before "not landed" can be known. */
+  readonly force?: boolean;
+}
+
+export interface DoubtGroup {
+  readonly contract: string;
+  readonly error: string;
+  readonly refs: readonly string[];
+}
+
+export interface Records extends Transfer {
+  /** By key or by id. */
+  get(keyOrId: string): Promise<RecordInfo | undefined>;
+  list(query?: RecordQuery): Promise<Page<RecordInfo>>;
+  history(keyOrId: string): Promise<readonly StoreEvent[]>;
+  /** Adds plain data to its history: what was seen, where it is, who was told. */
+  annotate(keyOrId: string, detail: Readonly<Record<string, unknown>>): Promise<void>;
+  /** In which this ledger has or had records. */
+  namespaces(): Promise<readonly string[]>;
+  /** Ends the window of a settled record now: the next call executes. By key, id, or ref: only as it was looked at. */
+  forget(keyOrIdOrRef: string, options?: ActOptions): Promise<RecordInfo>;
+  /** Makes a failure free again, or a given-up record an open question. By key, id, or ref. */
+  reopen(keyOrIdOrRef: string, options?: ActOptions): Promise<RecordInfo>;
+  /** Removes expired records in small batches, or only counts them; answers how many. Of all namespaces. */
+  prune(options?: { readonly batch?: number; readonly dryRun?: boolean }): Promise<number>;
+}
+
+export interface Doubts {
+  /** What is in doubt, and what died before it dispatched anything and was not called again. */
+  list(query?: Pick<RecordQuery, 'contract' | 'after' | 'limit'>): Promise<Page<RecordInfo>>;
+  /** The same by contract and error, largest first. */
+  groups(): Promise<readonly DoubtGroup[]>;
+  /** Each record under its own fence: `<id>@<fence>` as it was looked at, or its key in place of the id. */
+  resolve(ref: string, resolution: Resolution, options?: ActOptions): Promise<RecordInfo>;
+}
+
+interface RecordsSource {
+  readonly ledger: Ledger;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly user: string;
+  /** What the system says, whoever `by` names. */
+  readonly login: string;
+  readonly maxResultBytes: number;
+  readonly warnOnce?: (message: string) => void;
+}
+
+export function createRecords({
+  ledger,
+  namespace,
+  clock,
+  random,
+  user,
+  login,
+  maxResultBytes,
+  warnOnce = () => undefined,
+}: RecordsSource): {
+  records: Records;
+  doubts: Doubts;
+} {
+  async function* all(query: RecordQuery): AsyncGenerator<StoredRecord> {
+    const about = { ...query, namespace, limit: query.limit ?? 500 };
+    for await (const page of pages((from) => ledger.list({ ...about, ...from }), query.after)) {
+      tellDamaged(page.damaged);
+      yield* page.items;
+    }
+  }
+
+  function tellDamaged(damaged: Page<unknown>['damaged'] = []): void {
+    for (const { namespace: where, key, problem } of damaged)
+      warnOnce(`The record ${key} of ${where} cannot be read and is left out: ${problem}.`);
+  }
+
+  /** A record whose texts cannot be read is told like one that the store cannot read. */
+  function readable({ items, next, damaged = [] }: Page<StoredRecord>): Page<RecordInfo> {
+    const infos: RecordInfo[] = [];
+    const unreadable = [...damaged];
+    for (const record of items) {
+      try {
+        infos.push(infoOf(record));
+      } catch (error) {
+        if (!(error instanceof SemelError)) throw error;
+        unreadable.push({ namespace, key: record.key, problem: error.happened });
+      }
+    }
+    tellDamaged(unreadable);
+    return { items: infos, next, ...(unreadable.length === 0 ? {} : { damaged: unreadable }) };
+  }
+
+  /** Open records first: they are few, and they are what people name by id. */
+  async function find(keyOrId: string): Promise<StoredRecord | undefined> {
+    if (keyOrId.includes('/')) return ledger.read(namespace, keyOrId);
+    if (keyOrId === '')
+      throw new SemelError('INVALID_ARGS', 'No record was named.', {
+        path: 'key',
+        next: 'Pass its key or id.',
+      });
+    const named = (record: StoredRecord) => recordId(namespace, record.key).startsWith(keyOrId);
+    for (const status of ['unknown', 'running', undefined] as const) {
+      const found: StoredRecord[] = [];
+      for await (const record of all(status === undefined ? {} : { status }))
+        if (named(record)) found.push(record);
+      if (found.length > 1)
+        throw new SemelError('INVALID_ARGS', `${found.length} records start with ${keyOrId}.`, {
+          path: 'id',
+          next: 'Write more of it.',
+        });
+      if (found[0] !== undefined) return found[0];
+    }
+    return undefined;
+  }
+
+  async function act(
+    record: StoredRecord,
+    what: Act,
+    { by, note, force }: ActOptions,
+    decidedAt = record.readAt,
+  ): Promise<RecordInfo> {
+    const answer = await ledger.resolve({
+      namespace,
+      key: record.key,
+      seen: { fence: record.fence, dispatchedAt: record.lastDispatchedAt },
+      decidedAt,
+      act: what,
+      token: random.token(),
+      by: by ?? user,
+      login,
+      note: note ?? null,
+      force: force ?? false,
+    });
+    if (!answer.ok) throw refusal(record, answer.why, answer.record);
+    return infoOf(answer.record);
+  }
+
+  async function must(keyOrId: string): Promise<StoredRecord> {
+    const record = await find(keyOrId);
+    if (record === undefined)
+      throw new SemelError('INVALID_ARGS', `There is no record ${keyOrId} in ${namespace}.`, {
+        path: 'key',
+        next: 'Is it in another namespace (`namespace`, `--namespace`)? `semel.records.list()` shows what is in this one.',
+      });
+    return record;
+  }
+
+  /** A ref stands for the record as it was looked at, and for no other state of it. */
+  async function asSeen(named: string): Promise<{ record: StoredRecord; isRef: boolean }> {
+    const at = named.lastIndexOf('@');
+    if (at < 0) return { record: await must(named), isRef: false };
+    const record = await must(named.slice(0, at));
+    const now = refOf(record);
+    if (now.slice(now.indexOf('@')) !== named.slice(at)) throw refusal(record, 'stale', record);
+    return { record, isRef: true };
+  }
+
+  const records: Records = {
+    async get(keyOrId) {
+      const record = await find(keyOrId);
+      return record && infoOf(record);
+    },
+    async list(query = {}) {
+      const page = await ledger.list({ ...query, namespace, limit: query.limit ?? 100 });
+      return readable(page);
+    },
+    async history(keyOrId) {
+      const record = keyOrId.includes('/') ? undefined : await must(keyOrId);
+      return ledger.history(namespace, record?.key ?? keyOrId);
+    },
+    async annotate(keyOrId, detail) {
+      ledger.annotate(await must(keyOrId), detail);
+    },
+    namespaces: async () =>
+      (await ledger.namespaces()).filter((name) => !isCallsNamespace(name) && !isRootsNamespace(name)),
+    forget: async (named, options = {}) => act((await asSeen(named)).record, { type: 'forget' }, options),
+    reopen: async (named, options = {}) => act((await asSeen(named)).record, { type: 'reopen' }, options),
+    async prune({ batch = 500, dryRun = false } = {}) {
+      if (dryRun) return ledger.countExpired();
+      let pruned = 0;
+      for (let last = -1; last !== 0; pruned += last) last = await ledger.prune(batch);
+      return pruned;
+    },
+    ...createTransfer({ ledger, namespace, clock, user, all }),
+  };
+
+  const doubts: Doubts = {
+    async list(query = {}) {
+      const limit = query.limit ?? 100;
+      const items: RecordInfo[] = [];
+      let next: string | undefined;
+      for await (const record of open({ ...query, limit: Math.min(500, limit + 1) })) {
+        if (items.length === limit) {
+          next = items.at(-1)?.key;
+          break;
+        }
+        items.push(...readable({ items: [record], next: undefined }).items);
+      }
+      return { items, next };
+    },
+    async groups() {
+      const groups = new Map<string, { contract: string; error: string; refs: string[] }>();
+      for await (const record of open({})) {
+        const error = record.error?.message ?? 'the process that ran it exited without reporting a result';
+        const name = `${record.contract}\0${error}`;
+        const group = groups.get(name) ?? { contract: record.contract, error, refs: [] };
+        group.refs.push(refOf(record));
+        groups.set(name, group);
+      }
+      return [...groups.values()].sort((a, b) => b.refs.length - a.refs.length);
+    },
+    async resolve(ref, resolution, options = {}) {
+      const askedAt = clock.mono();
+      const what = actOf(resolution, maxResultBytes);
+      const { record, isRef } = await asSeen(ref);
+      if (!isRef)
+        throw new SemelError('INVALID_ARGS', `${ref} does not say which state of the record was looked at.`, {
+          path: 'ref',
+          next: `If it was the present one, write ${refOf(record)}.`,
+        });
+      // Whoever decides has looked before they asked; this process may have stood still since.
+      return act(record, what, options, record.readAt - (clock.mono() - askedAt));
+    },
+  };
+
+  /** Both kinds in the order of their keys, and no more of them than is asked for. */
+  async function* open(query: RecordQuery): AsyncGenerator<StoredRecord> {
+    const unknown = all({ ...query, status: 'unknown' });
+    const lapsed = onlyLapsed(all({ ...query, status: 'running' }));
+    let [one, other] = [await unknown.next(), await lapsed.next()];
+    while (!one.done || !other.done) {
+      if (other.done || (!one.done && one.value.key < other.value.key)) {
+        yield one.value as StoredRecord;
+        one = await unknown.next();
+      } else {
+        yield other.value;
+        other = await lapsed.next();
+      }
+    }
+  }
+
+  return { records, doubts };
+}
+
+async function* onlyLapsed(records: AsyncIterable<StoredRecord>): AsyncGenerator<StoredRecord> {
+  for await (const record of records) if (record.lapsed) yield record;
+}

@@ -1,0 +1,201 @@
+// Records that come from another ledger, and leave for one. They arrive by the rules of the store: a claim that loses
+// to whatever is there, and a settle. What is done stays done, what is open stays open, and nothing is overwritten.
+
+import type { Clock } from '../../core/clock.ts';
+import type { Status } from '../../core/contract/words.ts';
+import { SemelError } from '../../core/errors.ts';
+import { digest } from '../../core/key/key.ts';
+import type { Ledger } from '../../ledger/index.ts';
+import { fieldsOf, shown } from '../../rules/record.ts';
+import type { ClaimRequest, Retention, StoredRecord, StoredResult } from '../../store/store.ts';
+import { farAway, type PortableRecord, portableOf, problemOf } from './portable.ts';
+
+export type ImportResult =
+  | { readonly imported: true; readonly as: 'succeeded' | 'failed' | 'in doubt'; readonly key: string }
+  | { readonly imported: false; readonly key: string; readonly because: string };
+
+export interface ExportQuery {
+  readonly contract?: string;
+  readonly status?: Status;
+  readonly inDoubt?: boolean;
+  /** Asked before the history is read. */
+  readonly only?: (record: StoredRecord) => boolean;
+}
+
+export interface Transfer {
+  /** Records in the order of their keys, as plain JSON with their history; of as many as there are. */
+  export(query?: ExportQuery): AsyncIterable<PortableRecord>;
+  /** Takes in a record of another ledger, unless there is one of its key. Doing it twice changes nothing. */
+  import(record: PortableRecord, options?: { readonly dryRun?: boolean }): Promise<ImportResult>;
+}
+
+interface TransferSource {
+  readonly ledger: Ledger;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly user: string;
+  readonly all: (query: Omit<ExportQuery, 'only'>) => AsyncIterable<StoredRecord>;
+}
+
+/** A worker may dispatch it in the other ledger this long after the look, where nobody knows better. */
+const unknownTailMs = 11 * 60_000;
+const failureMs = 3_600_000;
+const mostHistory = 100;
+
+export function createTransfer({ ledger, namespace, clock, user, all }: TransferSource): Transfer {
+  return {
+    async *export({ only, ...query } = {}) {
+      for await (const record of all(query))
+        if (only?.(record) ?? true) yield portableOf(record, await ledger.history(namespace, record.key));
+    },
+    async import(record, { dryRun = false } = {}) {
+      checkRecord(record, namespace);
+      const { key } = record;
+      const as = arrivingAs(record, clock.now());
+      if (typeof as !== 'string') return { imported: false, key, because: as.because };
+      const inTheWay = dryRun ? await standing(key) : await arrive(record, as);
+      if (inTheWay !== undefined) return { imported: false, key, because: inTheWay };
+      return { imported: true, as: as === 'given up' ? 'failed' : as, key };
+    },
+  };
+
+  async function standing(key: string): Promise<string | undefined> {
+    const there = await ledger.read(namespace, key);
+    return there === undefined || isFree(there) ? undefined : existing(there);
+  }
+
+  /** Why it is left out; undefined: it is taken in. */
+  async function arrive(record: PortableRecord, as: Arriving): Promise<string | undefined> {
+    const { key } = record;
+    // Not random: an import that was cut off is the same claim when it is asked again, and goes on.
+    const token = digest('semel/import', namespace, key, String(record.generation), String(record.fence), as);
+    const answer = await ledger.claim(requestOf(record, as, token, clock.now()));
+    if (answer.is !== 'execute') return answer.is === 'gone' ? 'it is gone' : existing(answer.record);
+    const { fence, generation } = answer.record;
+    const { record: settled } = await ledger.settle({
+      ...{ namespace, key, token, fence, generation, keyed: record.keyed, found: false },
+      outcome: as === 'succeeded' || as === 'failed' ? as : 'unknown',
+      result: resultOf(record, as),
+      error: as === 'succeeded' ? null : (record.error ?? openError(record)),
+    });
+    if (settled === undefined) return 'it was removed meanwhile';
+    ledger.annotate(settled, noteOf(record));
+    if (as === 'given up') await giveUp(settled, record, token);
+    return undefined;
+  }
+
+  async function giveUp(settled: StoredRecord, { error, key }: PortableRecord, token: string): Promise<void> {
+    const reason = (error?.message ?? '').replace(/^Given up, may have landed: /, '');
+    await ledger.resolve({
+      ...{ namespace, key, token: `${token}!`, by: user, force: false },
+      seen: { fence: settled.fence, dispatchedAt: settled.lastDispatchedAt },
+      decidedAt: settled.readAt,
+      act: { type: 'abandon', reason },
+      note: 'as in the ledger that it came from',
+    });
+  }
+}
+
+type Arriving = 'succeeded' | 'failed' | 'in doubt' | 'given up';
+
+/** An open question is never lost; what may run again has nothing to say here. */
+function arrivingAs(record: PortableRecord, now: number): Arriving | { readonly because: string } {
+  const { status, doubt, inDoubt, expiresAt, retention } = record;
+  if (inDoubt || status === 'running' || status === 'unknown') return 'in doubt';
+  if (status === 'released') return doubt ? 'in doubt' : { because: 'it did not land, and may run again' };
+  const isKept = retention?.keep === true && (status === 'succeeded' || doubt);
+  const isOver = record.expired || (expiresAt !== undefined && Date.parse(expiresAt) <= now);
+  if (isOver && !isKept) return { because: 'its window is over' };
+  if (status === 'failed') return doubt ? 'given up' : 'failed';
+  return 'succeeded';
+}
+
+function isFree({ status, lapsed, inDoubt, expired }: StoredRecord): boolean {
+  return expired || status === 'released' || (lapsed && !inDoubt);
+}
+
+function existing({ status, inDoubt }: StoredRecord): string {
+  return `there is a record of it already (${inDoubt ? 'in doubt' : status})`;
+}
+
+const instants = fieldsOf('instant');
+const json = fieldsOf('json');
+const texts = fieldsOf('text');
+
+function requestOf(record: PortableRecord, as: Arriving, token: string, now: number): ClaimRequest {
+  const { namespace, key, version, effect, keyed, owner, fence, keyFence } = record;
+  const { notAfter, quietAt, firstDispatchedAt, lastDispatchedAt } = shown(record, instants, instantOf);
+  const { args, prepared, content } = shown(record, json, textOf);
+  const tailMs = Math.max(0, quietAt === null ? unknownTailMs : quietAt - now);
+  return {
+    ...{ namespace, key, olderKeys: [], token, fingerprint: record.fingerprint ?? null },
+    ...{ for: 'execute', generation: null, crossing: true, leaseMs: 60_000, rerunWithinMs: null },
+    ...{ maxCrashes: Number.MAX_SAFE_INTEGER, quietMs: tailMs, tailMs, version, effect, keyed, owner },
+    ...{ retention: retentionOf(record, as, now), args, content, notAfter, share: false },
+    ...shown(record, texts, (text) => text ?? null),
+    imported: { fence, keyFence, firstDispatchedAt, lastDispatchedAt, prepared },
+  };
+}
+
+function instantOf(text: string | undefined): number | null {
+  return text === undefined ? null : Date.parse(text);
+}
+
+/** What is settled ends when it would have ended there; what is open has all of its time before it. */
+function retentionOf({ retention, expiresAt }: PortableRecord, as: Arriving, now: number): Retention {
+  const keep = retention?.keep ?? false;
+  if (as !== 'in doubt') {
+    const endsAt = expiresAt === undefined ? farAway : Date.parse(expiresAt);
+    const failureWindowMs = expiresAt === undefined ? failureMs : Math.max(0, endsAt - now);
+    return { windowMs: 0, failureWindowMs, keep, periodEndsAt: endsAt };
+  }
+  const { windowMs = 30 * 24 * failureMs, failureWindowMs = failureMs, periodEndsAt } = retention ?? {};
+  return {
+    windowMs,
+    failureWindowMs,
+    keep,
+    periodEndsAt: periodEndsAt === undefined ? null : Date.parse(periodEndsAt),
+  };
+}
+
+function resultOf({ value, omitted, remoteRef }: PortableRecord, as: Arriving): StoredResult | null {
+  const text = textOf(value);
+  if (as !== 'succeeded' && remoteRef === undefined) return null;
+  const why = text === null ? (omitted ?? 'it was not in the ledger that it came from') : null;
+  return { text, omitted: why, remoteRef: remoteRef ?? null };
+}
+
+function openError({ status }: PortableRecord) {
+  const message = `It was ${status} in the ledger that it came from, and nobody knows whether it landed.`;
+  return { code: 'IN_DOUBT', message, retriable: false };
+}
+
+function textOf(value: unknown): string | null {
+  return value === undefined ? null : JSON.stringify(value);
+}
+
+/** What the arrival changes, as it was. */
+function noteOf(record: PortableRecord): Readonly<Record<string, unknown>> {
+  const { status, attempts, owner, fence, createdAt, settledAt, lastDispatchedAt, history } = record;
+  const left = history.length - mostHistory;
+  return {
+    imported: { status, attempts, owner, fence, createdAt, settledAt, lastDispatchedAt },
+    ...(history.length === 0 ? {} : { history: history.slice(-mostHistory) }),
+    ...(left > 0 ? { historyLeftOut: left } : {}),
+  };
+}
+
+function checkRecord(record: PortableRecord, namespace: string): void {
+  const problem = problemOf(record);
+  if (problem !== undefined)
+    throw new SemelError('INVALID_ARGS', `This is no exported record: ${problem}.`, {
+      path: 'record',
+      next: 'Pass what `records.export` gave.',
+    });
+  if (record.namespace === namespace) return;
+  throw new SemelError(
+    'INVALID_ARGS',
+    `The record ${record.key} is of ${record.namespace}, not of ${namespace}: the namespace is part of its key.`,
+    { path: 'record', next: `Use a semel of that namespace (\`namespace\`, \`--namespace\`).` },
+  );
+}
