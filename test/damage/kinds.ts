@@ -182,9 +182,9 @@ function sql(path: string, statement: string): void {
 function exchange(path: string, one: number, other: number): void {
   sql(
     path,
-    `CREATE TEMP TABLE names AS SELECT id, scope, name, tail, name_sum FROM records WHERE id IN (${one}, ${other});
-     UPDATE records SET (scope, name, tail, name_sum) =
-       (SELECT scope, name, tail, name_sum FROM names WHERE names.id <> records.id)
+    `CREATE TEMP TABLE names AS SELECT id, scope, key, key_sum FROM records WHERE id IN (${one}, ${other});
+     UPDATE records SET key_sum = key_sum + 100000 WHERE id IN (${one}, ${other});
+     UPDATE records SET (scope, key, key_sum) = (SELECT scope, key, key_sum FROM names WHERE names.id <> records.id)
      WHERE id IN (${one}, ${other})`,
   );
 }

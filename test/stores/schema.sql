@@ -2,7 +2,7 @@
 
 CREATE VIEW ledger AS SELECT
   namespace,
-  contract || name || tail AS key,
+  contract || key AS key,
   CASE status WHEN 0 THEN 'running' WHEN 1 THEN 'succeeded' WHEN 2 THEN 'failed' WHEN 3 THEN 'released'
     ELSE 'unknown' END AS status,
   fence,
@@ -53,9 +53,8 @@ CREATE TABLE meta (
 CREATE TABLE records (
   id INTEGER PRIMARY KEY,
   scope INTEGER NOT NULL,
-  name TEXT NOT NULL,
-  name_sum INTEGER NOT NULL,
-  tail TEXT NOT NULL,
+  key TEXT NOT NULL,
+  key_sum INTEGER NOT NULL,
   status INTEGER NOT NULL,
   flags INTEGER NOT NULL,
   fence INTEGER NOT NULL,
@@ -85,5 +84,5 @@ CREATE INDEX open_records ON records (status) WHERE status IN (0, 4);
 
 CREATE INDEX record_expiry ON records ((created + expires) / 1000) WHERE expires IS NOT NULL;
 
-CREATE INDEX record_names ON records (scope, name, name_sum);
+CREATE UNIQUE INDEX record_keys ON records (scope, key, key_sum);
 

@@ -54,20 +54,17 @@ describe('one damaged record is refused and named, and the others go on:', () =>
       (path) => overwrite(path, 'the value of 7"', 'the value of 8'),
       /checksum is wrong/,
     ],
-    ['its status', (path) => change(path, "UPDATE records SET status = 3 WHERE name = '=7'"), /checksum/],
+    ['its status', (path) => change(path, "UPDATE records SET status = 3 WHERE key = '=7'"), /checksum/],
     [
       'its key leads elsewhere',
       (path) =>
-        change(
-          path,
-          "DELETE FROM records WHERE name = '=7'; UPDATE records SET name = '=7' WHERE name = '=8'",
-        ),
+        change(path, "DELETE FROM records WHERE key = '=7'; UPDATE records SET key = '=7' WHERE key = '=8'"),
       /checksum/,
     ],
-    ['its JSON', (path) => change(path, "UPDATE records SET more = '{' WHERE name = '=7'"), /checksum/],
+    ['its JSON', (path) => change(path, "UPDATE records SET more = '{' WHERE key = '=7'"), /checksum/],
     [
       'a number that is too large',
-      (path) => change(path, "UPDATE records SET created = 9223372036854775807 WHERE name = '=7'"),
+      (path) => change(path, "UPDATE records SET created = 9223372036854775807 WHERE key = '=7'"),
       /too large/,
     ],
   ];
@@ -93,7 +90,7 @@ describe('one damaged record is refused and named, and the others go on:', () =>
   test('the circuit stays closed for healthy keys', async () => {
     const path = await usedLedger();
     grow(path);
-    change(path, "UPDATE records SET result = '\"x\"' WHERE name = '=7'");
+    change(path, "UPDATE records SET result = '\"x\"' WHERE key = '=7'");
     await using semel = createSemel({ store: `sqlite:${path}`, namespace: 'shop', onWarning: () => {} });
     const call = (nth: number) => semel.once('mail.send', `${nth}`, { key: `${nth}` }, () => 'sent');
     for (let time = 0; time < 6; time += 1) expect(await codeOf(call(7))).toBe('STORE_UNSAFE false');
@@ -103,7 +100,7 @@ describe('one damaged record is refused and named, and the others go on:', () =>
   test('lists name it and show the rest, on any page', async () => {
     const path = await usedLedger();
     grow(path);
-    change(path, "UPDATE records SET result = '\"x\"' WHERE name IN ('=17', '=3')");
+    change(path, "UPDATE records SET result = '\"x\"' WHERE key IN ('=17', '=3')");
     const said: string[] = [];
     await using semel = createSemel({
       store: `sqlite:${path}`,
@@ -208,7 +205,7 @@ describe('damage of the whole is not for the caller to retry, and is heard once:
 
   test('a record that is missing, in a ledger that is small enough to be looked through', async () => {
     const path = await usedLedger();
-    change(path, "DELETE FROM records WHERE name = '=5'");
+    change(path, "DELETE FROM records WHERE key = '=5'");
     await expect(sqliteStore({ path }).open()).rejects.toThrow(/is damaged \(a record is missing/);
   });
 
@@ -234,7 +231,7 @@ describe('damage of the whole is not for the caller to retry, and is heard once:
 test('an open record that is missing is noticed when the ledger is opened, however large it is', async () => {
   const path = await usedLedger();
   grow(path);
-  change(path, "DELETE FROM records WHERE name = '=running'");
+  change(path, "DELETE FROM records WHERE key = '=running'");
   await expect(sqliteStore({ path }).open()).rejects.toThrow(/is damaged \(an open record is missing/);
 });
 

@@ -61,7 +61,7 @@ const keys = (n: number) => Array.from({ length: n }, (_, i) => `mail.send/=${i}
 /** What another process would find in the file. */
 function inTheFile(path: string): string[] {
   const database = new DatabaseSync(path, { readOnly: true });
-  const rows = database.prepare('SELECT name AS key FROM records').all();
+  const rows = database.prepare('SELECT key FROM records').all();
   expect(Object.values(database.prepare('PRAGMA integrity_check').get() ?? {})).toEqual(['ok']);
   database.close();
   return rows.map(({ key }) => String(key));

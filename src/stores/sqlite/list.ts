@@ -4,8 +4,7 @@ import { isInDoubt, type Time } from '../../rules/state.ts';
 import { isOpen, statusCode } from '../../store/columns.ts';
 import type { ListQuery, Row } from '../../store/store.ts';
 import { type Damaged, isDamaged } from './damage.ts';
-import { first, nameOf } from './names.ts';
-import type { Range, Records } from './rows.ts';
+import { afterAll, type Range, type Records } from './rows.ts';
 import { type Scopes, split } from './scopes.ts';
 
 export interface RowPage {
@@ -31,23 +30,21 @@ export function listRows(records: Records, scopes: Scopes, query: ListQuery, tim
     limit: inDoubt === undefined ? wanted : Math.max(wanted, chunk),
   };
 
-  /** Of the damaged ones, those before the end of the page. */
-  let before = 0;
   for (const range of ranges(scopes, query)) {
-    for (let { after } = range; ; ) {
-      const rows = records.list({ ...range, after }, filter);
-      for (const { row } of rows) {
+    for (let { from } = range; ; ) {
+      const rows = records.list({ ...range, from }, filter);
+      for (const row of rows) {
         if (isDamaged(row)) damaged.push(row);
         else if (inDoubt === undefined || isInDoubt(row, time) === inDoubt) found.push(row);
-        if (found.length < query.limit) before = damaged.length;
         if (found.length < wanted) continue;
+        const next = found[query.limit - 1] as Row;
         // What lies behind it comes with the next page.
-        const page = found.slice(0, query.limit);
-        return { rows: page, next: page.at(-1)?.key, damaged: damaged.slice(0, before) };
+        const until = damaged.filter(({ key }) => key <= next.key);
+        return { rows: found.slice(0, query.limit), next: next.key, damaged: until };
       }
       const last = rows.at(-1);
       if (last === undefined || rows.length < filter.limit) break;
-      after = last.name;
+      from = `${split(last.key)[1]}\0`;
     }
   }
   return { rows: found, next: undefined, damaged };
@@ -65,7 +62,8 @@ function* ranges(
     // A prefix without a slash is the start of a contract; of a key without one, it is the start of the key.
     const isWhole = prefixContract === '' && scope.contract !== '';
     if (isWhole ? !scope.contract.startsWith(prefixRest) : scope.contract !== prefixContract) continue;
-    const resumes = after !== '' && scope.contract === afterContract;
-    yield { scope, after: resumes ? nameOf(afterRest) : first, prefix: isWhole ? '' : prefixRest };
+    const start = isWhole ? '' : prefixRest;
+    const resume = after !== '' && scope.contract === afterContract ? `${afterRest}\0` : '';
+    yield { scope, from: start > resume ? start : resume, before: afterAll(start) };
   }
 }

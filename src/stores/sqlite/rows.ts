@@ -12,8 +12,6 @@ import {
 import type { Row } from '../../store/store.ts';
 import { type Damaged, damagedRecord, isDamaged, orDamaged } from './damage.ts';
 import { query, type SqliteLike, type SqliteValue } from './driver.ts';
-import { damagedLedger } from './failure.ts';
-import { afterAll, type Name, nameOf, nameStart, nameSum } from './names.ts';
 import { expirySecond, openRows } from './schema.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
 
@@ -63,12 +61,11 @@ export interface Filter {
   readonly limit: number;
 }
 
-/** Of one scope, in the order of their names. */
+/** Keys of one scope, without their contract. */
 export interface Range {
   readonly scope: Scope;
-  readonly after: Name;
-  /** What their keys start with, without the contract. */
-  readonly prefix: string;
+  readonly from: string;
+  readonly before: SqliteValue;
 }
 
 export interface Records {
@@ -76,16 +73,13 @@ export interface Records {
   get(namespace: string, key: string, how?: 'glance'): Row | undefined;
   /** With its place, to be updated. */
   find(namespace: string, key: string): Stored | undefined;
-  /**
-   * Only if nobody has its name yet, unless `find` has found none of its key. Undefined: somebody has, and nothing was
-   * changed.
-   */
-  insert(row: Row, how?: 'not found'): Stored | undefined;
+  /** Undefined: there is one with this key, and nothing was changed. */
+  insert(row: Row): Stored | undefined;
   /** Undefined: what lies there is not `before`, and nothing was changed. */
   update(before: Stored, row: Row): Stored | undefined;
   remove(row: Row): void;
   /** One that is damaged stands in its place. */
-  list(range: Range, filter: Filter): { readonly row: Row | Damaged; readonly name: Name }[];
+  list(range: Range, filter: Filter): (Row | Damaged)[];
   /** Those that may have expired by then, oldest expiry first. What is damaged is not theirs to remove. */
   expired(by: number): Iterable<Row>;
   /** Running, nothing dispatched, and the lease is over. */
@@ -97,16 +91,10 @@ export interface Records {
 const chunk = 500;
 
 export function records(database: SqliteLike, scopes: Scopes): Records {
-  const get = query(
-    database,
-    `SELECT ${selected}, id FROM records WHERE scope = ? AND name = ? AND tail = ?`,
-  );
-  const named = query(database, `SELECT name, tail, ${selected} FROM records WHERE scope = ? AND name = ?`);
-  const inserted = `INSERT INTO records (scope, name, name_sum, tail, ${columns.join(', ')})
-    SELECT ?, ?, ?, ?, ${columns.map(bound).join(', ')}`;
-  const add = database.prepare(inserted);
+  const get = query(database, `SELECT ${selected}, id FROM records WHERE scope = ? AND key = ?`);
   const insert = database.prepare(
-    `${inserted} WHERE NOT EXISTS (SELECT 1 FROM records WHERE scope = ? AND name = ?)`,
+    `INSERT INTO records (scope, key, key_sum, ${columns.join(', ')})
+     VALUES (?, ?, ?, ${columns.map(bound).join(', ')}) ON CONFLICT DO NOTHING`,
   );
   // What became of an attempt, and everything.
   const ending = database.prepare(
@@ -115,37 +103,32 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
   const everything = database.prepare(
     `UPDATE records SET ${columns.map((column) => `${column} = ${bound(column)}`).join(', ')} ${ifUnchanged}`,
   );
-  const remove = query(
-    database,
-    'DELETE FROM records WHERE scope = ? AND name = ? AND tail = ? RETURNING sum, status',
-  );
+  const remove = query(database, 'DELETE FROM records WHERE scope = ? AND key = ? RETURNING sum, status');
   // The last entry before a place in the index, and the first behind it.
-  const entry =
-    'SELECT scope, name, name_sum, id FROM records INDEXED BY record_names WHERE (scope, name, name_sum)';
+  const entry = 'SELECT scope, key, key_sum FROM records INDEXED BY record_keys WHERE (scope, key, key_sum)';
   const neighbours = [
-    query(database, `${entry} < (?, ?, ?) ORDER BY scope DESC, name DESC, name_sum DESC LIMIT 1`),
-    query(database, `${entry} > (?, ?, ?) ORDER BY scope, name, name_sum LIMIT 1`),
+    query(database, `${entry} < (?, ?, ?) ORDER BY scope DESC, key DESC, key_sum DESC LIMIT 1`),
+    query(database, `${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1`),
   ];
-  const nameWithId = query(database, 'SELECT scope, name || tail FROM records NOT INDEXED WHERE id = ?');
   // What `?` is null for is not asked.
-  const matching = `scope = ? AND name >= max(?, ?) AND name < ? AND (name, tail) > (?, ?)
-     AND name || tail >= ? AND name || tail < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)`;
+  const matching =
+    'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
   const listed = (index: string, which: string) =>
     query(
       database,
-      `SELECT name, tail, ${selected} FROM records INDEXED BY ${index} WHERE ${which} AND ${matching} ORDER BY name, tail LIMIT ?`,
+      `SELECT key, ${selected} FROM records INDEXED BY ${index} WHERE ${which} AND ${matching} ORDER BY key LIMIT ?`,
     );
-  const listAll = listed('record_names', '1');
+  const listAll = listed('record_keys', '1');
   const listOpen = listed('open_records', openRows);
   const expired = query(
     database,
-    `SELECT ${expirySecond}, id, scope, name, tail, ${selected} FROM records INDEXED BY record_expiry
+    `SELECT ${expirySecond}, id, scope, key, ${selected} FROM records INDEXED BY record_expiry
      WHERE expires IS NOT NULL AND ${expirySecond} <= ? AND (${expirySecond}, id) > (?, ?)
      ORDER BY ${expirySecond}, id LIMIT ${chunk}`,
   );
   const lapsedUndispatched = query(
     database,
-    `SELECT scope, name, tail, ${selected} FROM records INDEXED BY open_records
+    `SELECT scope, key, ${selected} FROM records INDEXED BY open_records
      WHERE ${openRows} AND status = ${statusCode('running')} AND flags & ${dispatchedFlag} = 0
      AND (more ->> '$.lease[0]' IS NOT ? OR more ->> '$.lease[1]' <= ?)`,
   );
@@ -191,29 +174,21 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     remove({ namespace, key }) {
       const [contract, rest] = split(key);
       const scope = scopes.idOf(namespace, contract);
-      const [sum, status] = (scope && remove.get(scope, ...nameOf(rest))) || [];
+      const [sum, status] = (scope && remove.get(scope, rest)) || [];
       if (sum === undefined) return;
       all -= sum as number;
       if (isOpenCode(status as number)) open -= sum as number;
     },
-    list({ scope, after, prefix }, { openOnly, status, conversation, limit }) {
-      const start = nameStart(prefix);
-      const [name, tail] = after;
+    list({ scope, from, before }, { openOnly, status, conversation, limit }) {
       return (openOnly ? listOpen : listAll)
-        .all(
-          ...[scope.id, start, name, afterAll(start), name, tail, prefix, afterAll(prefix)],
-          ...[status, conversation, conversation, limit],
-        )
-        .map((values) => ({
-          row: orDamaged(() => namedRow(scope, values)),
-          name: [values[0] as string, values[1] as string],
-        }));
+        .all(scope.id, from, before, status, conversation, conversation, limit)
+        .map((values) => orDamaged(() => listedRow(scope, values)));
     },
     *expired(by) {
       for (let after: [number, number] = [-1, 0]; ; ) {
         const found = expired.all(Math.floor(by / 1000), ...after);
         for (const [, , scope, ...values] of found) {
-          const row = orDamaged(() => namedRow(scopes.withId(scope as number), values));
+          const row = orDamaged(() => listedRow(scopes.withId(scope as number), values));
           if (!isDamaged(row)) yield row;
         }
         const last = found.at(-1);
@@ -224,7 +199,7 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     lapsedUndispatched: (boot, mono) =>
       lapsedUndispatched
         .all(boot, mono)
-        .map(([scope, ...values]) => orDamaged(() => namedRow(scopes.withId(scope as number), values)))
+        .map(([scope, ...values]) => orDamaged(() => listedRow(scopes.withId(scope as number), values)))
         .filter((row): row is Row => !isDamaged(row)),
     takeSumChanges() {
       const changes = { all, open };
@@ -238,53 +213,35 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     const [contract, rest] = split(key);
     const scope = scopes.idOf(namespace, contract);
     if (scope === undefined) return undefined;
-    const [name, tail] = nameOf(rest);
-    const values = readable(namespace, key, () => get.get(scope, name, tail));
-    if (values === undefined && how !== 'glance') {
-      refuseDamagedNamesakes(scopes.withId(scope), name);
-      refuseDamagedNeighbours(scope, name, nameSum(scope, name));
-    }
+    const values = readable(namespace, key, () => get.get(scope, rest));
+    if (values === undefined && how !== 'glance') refuseDamagedNeighbours(scope, rest, keySum(scope, rest));
     return values;
   }
 
-  function insertRow(row: Row, how?: 'not found'): Stored | undefined {
-    const { namespace, key } = row;
-    const [contract, rest] = split(key);
-    const scope = scopes.idOrNew(namespace, contract);
-    const [name, tail] = nameOf(rest);
-    const checked = nameSum(scope, name);
+  function insertRow(row: Row): Stored | undefined {
+    const [contract, rest] = split(row.key);
+    const scope = scopes.idOrNew(row.namespace, contract);
     const values = columnsOf(row);
-    const claimSum = claimSumOf(namespace, key, values);
+    const claimSum = claimSumOf(row.namespace, row.key, values);
     const sum = sumOf(claimSum, values);
-    const { changes, lastInsertRowid } =
-      how === 'not found'
-        ? add.run(scope, name, checked, tail, ...values, sum)
-        : insert.run(scope, name, checked, tail, ...values, sum, scope, name);
+    const checked = keySum(scope, rest);
+    const { changes, lastInsertRowid } = insert.run(scope, rest, checked, ...values, sum);
     if (Number(changes) === 0) return undefined;
-    refuseDamagedNeighbours(scope, name, checked);
+    refuseDamagedNeighbours(scope, rest, checked);
     count(values, sum);
     return { id: Number(lastInsertRowid), row, values, claimSum, sum };
   }
 
-  /** A key that is not found may be one whose own bytes were changed, or whose entry leads to another record. */
-  function refuseDamagedNamesakes(scope: Scope, name: string): void {
-    for (const values of readable(scope.namespace, scope.contract + name, () => named.all(scope.id, name)))
-      namedRow(scope, values);
-  }
-
-  /** Or its entry in the index was changed: it lies where it always lay, beside the place where the search for it ended. */
-  function refuseDamagedNeighbours(scope: number, name: string, sum: number): void {
+  /**
+   * A key that is not found may be one whose own bytes were changed: it lies where it always lay, beside the place where
+   * the search for it ended.
+   */
+  function refuseDamagedNeighbours(scope: number, rest: string, sum: number): void {
     for (const neighbour of neighbours) {
-      const found = neighbour.get(scope, name, sum) as [number, string, number, number] | undefined;
-      if (found === undefined || found[2] === nameSum(found[0], found[1])) continue;
-      const [id, key] = (nameWithId.get(found[3]) ?? []) as [number?, string?];
-      if (id === undefined) throw damagedLedger('an entry of its index leads to no record');
-      const { namespace, contract } = scopes.withId(id);
-      throw damagedRecord(
-        namespace,
-        contract + key,
-        'its entry in the index is not the one that was written',
-      );
+      const found = neighbour.get(scope, rest, sum) as [number, string, number] | undefined;
+      if (found === undefined || found[2] === keySum(found[0], found[1])) continue;
+      const { namespace, contract } = scopes.withId(found[0]);
+      throw damagedRecord(namespace, contract + found[1], 'its key is not the one that was written');
     }
   }
 
@@ -333,15 +290,21 @@ function text(value: string | number | null): string {
   return value === null ? '\u0001' : `\0${value}`;
 }
 
+/** 16 bits, signed: for an entry of the index alone, and computed thrice per claim. */
+export function keySum(scope: number, key: string): number {
+  let sum = scope;
+  for (let n = 0; n < key.length; n += 1) sum = Math.imul(sum ^ key.charCodeAt(n), 0x01000193);
+  return ((sum ^ (sum >>> 16)) << 16) >> 16;
+}
+
 const openCodes = [statusCode('running'), statusCode('unknown')];
 
 function isOpenCode(status: number): boolean {
   return openCodes.includes(status);
 }
 
-function namedRow({ namespace, contract }: Scope, stored: readonly SqliteValue[]): Row {
-  const [name, tail, ...values] = stored;
-  return decode(namespace, contract + (name as string) + (tail as string), values);
+function listedRow({ namespace, contract }: Scope, [key, ...values]: readonly SqliteValue[]): Row {
+  return decode(namespace, contract + (key as string), values);
 }
 
 /** A number that was changed may be none that the driver can give out. */
@@ -351,5 +314,16 @@ function readable<T>(namespace: string, key: string, read: () => T): T {
   } catch (error) {
     if (error instanceof RangeError) throw damagedRecord(namespace, key, error.message);
     throw error;
+  }
+}
+
+/** Sorts right after every text that starts so. SQLite orders texts by their code points, and blobs after texts. */
+export function afterAll(prefix: string): SqliteValue {
+  const points = [...prefix].map((character) => character.codePointAt(0) as number);
+  for (;;) {
+    const last = points.pop();
+    if (last === undefined) return new Uint8Array();
+    if (last === 0x10ffff) continue;
+    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
   }
 }

@@ -48,17 +48,15 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   UNIQUE (namespace, contract)
 ) STRICT`,
-    // In the order of the claims; settling updates the row in place. A key is `name` and `tail`: the index has only the
-    // name, which holds the period and the start of the digest. Those of one period or run are neighbours, and two keys may
-    // share a name; of one key there is one record, since whoever writes has the lock. created: milliseconds since the epoch;
-    // settled, expires: since created. sum: a checksum over the record and its key, verified whenever it is read. name_sum:
-    // one of scope and name, so that an entry of the index can be verified without its row.
+    // In the order of the claims; settling updates the row in place. The unique index is in the order of the keys, so
+    // those of one period or run are neighbours. created: milliseconds since the epoch; settled, expires: since created.
+    // sum: a checksum over the record and its name, verified whenever it is read. key_sum: one of the key alone, so that
+    // an entry of the index can be verified without its row.
     `CREATE TABLE records (
   id INTEGER PRIMARY KEY,
   scope INTEGER NOT NULL,
-  name TEXT NOT NULL,
-  name_sum INTEGER NOT NULL,
-  tail TEXT NOT NULL,
+  key TEXT NOT NULL,
+  key_sum INTEGER NOT NULL,
   status INTEGER NOT NULL,
   flags INTEGER NOT NULL,
   fence INTEGER NOT NULL,
@@ -75,7 +73,7 @@ export const migrations: readonly (readonly string[])[] = [
   more TEXT,
   sum INTEGER NOT NULL
 ) STRICT`,
-    'CREATE INDEX record_names ON records (scope, name, name_sum)',
+    'CREATE UNIQUE INDEX record_keys ON records (scope, key, key_sum)',
     // What is running or unknown: few at a time.
     `CREATE INDEX open_records ON records (status) WHERE ${openRows}`,
     // In seconds, for retention.
@@ -83,7 +81,7 @@ export const migrations: readonly (readonly string[])[] = [
     // For people with an SQL shell.
     `CREATE VIEW ledger AS SELECT
   namespace,
-  contract || name || tail AS key,
+  contract || key AS key,
   CASE status WHEN 0 THEN 'running' WHEN 1 THEN 'succeeded' WHEN 2 THEN 'failed' WHEN 3 THEN 'released'
     ELSE 'unknown' END AS status,
   fence,

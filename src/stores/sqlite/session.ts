@@ -82,8 +82,7 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
       const { namespace, key } = row;
       const remembered = held.get(namespace, key);
       const before = remembered ?? table.find(namespace, key);
-      const kept = before === undefined ? table.insert(row, 'not found') : table.update(before, row);
-      if (isKept(row, kept)) return true;
+      if (isKept(row, before === undefined ? table.insert(row) : table.update(before, row))) return true;
       // Read under this very lock.
       if (remembered === undefined) throw damagedLedger(`${key} of ${namespace} is not found where it lies`);
       held.delete(namespace, key);

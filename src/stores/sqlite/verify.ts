@@ -3,7 +3,7 @@
 import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
 import { damagedLedger } from './failure.ts';
 import { listRows } from './list.ts';
-import { nameSum } from './names.ts';
+import { keySum } from './rows.ts';
 import { openRows } from './schema.ts';
 import type { Session } from './session.ts';
 
@@ -75,8 +75,8 @@ function wrongSum(database: SqliteLike, which: 'all' | 'open'): string[] {
 }
 
 function wrongKeys(database: SqliteLike): string[] {
-  return query(database, 'SELECT scope, name, name_sum FROM records INDEXED BY record_names')
+  return query(database, 'SELECT scope, key, key_sum FROM records INDEXED BY record_keys')
     .all()
-    .filter(([scope, name, sum]) => sum !== nameSum(scope as number, name as string))
-    .map(([, name]) => `The key …/${name}… is not the one that was written.`);
+    .filter(([scope, key, sum]) => sum !== keySum(scope as number, key as string))
+    .map(([, key]) => `The key …/${key} is not the one that was written.`);
 }
