@@ -1,6 +1,6 @@
 // Records that leave for another ledger, and arrive there.
 
-import { notLanded, type PortableRecord, Rejected, type Semel } from 'semel';
+import { NotLanded, notLanded, type PortableRecord, Rejected, type Semel } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { gate, type Rig, rest, rig } from './support.ts';
 
@@ -172,6 +172,25 @@ test('what a person gave up stays given up', async () => {
   const [record] = (await to.semel.records.list()).items;
   expect(record).toMatchObject({ status: 'failed', doubt: true });
   expect(record?.error?.message).toBe('Given up, may have landed: too late');
+});
+
+test('what was claimed here under a newer form of its contract, and is free, takes in what was done or given up', async () => {
+  const [from, to] = [rig(), rig()];
+  const former = from.semel.tool({ ...base, run: ({ id }: { id: number }) => (id === 1 ? 'done' : cut()) });
+  await former({ id: 1 });
+  await former.try({ id: 2 });
+  const [doubt] = (await from.semel.doubts.list()).items;
+  await from.semel.doubts.resolve(doubt?.ref as string, { abandon: 'nobody knows' }, { by: 'ann' });
+
+  const run = (_: { id: number }): unknown => {
+    throw new NotLanded('not now');
+  };
+  const newer = to.semel.tool({ ...base, name: 'post.v2', was: [{ name: 'post' }], ifBusy: 'fail', run });
+  for (const id of [1, 2]) await newer.try({ id });
+  expect(await move(from, to)).toHaveLength(2);
+  expect(await newer({ id: 1 })).toBe('done');
+  expect(await newer.try({ id: 2 })).toMatchObject({ error: { code: 'FAILED' } });
+  expect((await to.semel.doubts.list()).items).toEqual([]);
 });
 
 test('a refusal ends when it would have ended there', async () => {

@@ -66,12 +66,13 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
 
   /** Why it is left out; undefined: it is taken in. */
   async function arrive(record: PortableRecord, as: Arriving): Promise<string | undefined> {
-    const { key } = record;
     // Not random: an import that was cut off is the same claim when it is asked again, and goes on.
-    const token = digest('semel/import', namespace, key, String(record.generation), String(record.fence), as);
+    const from = [record.key, String(record.generation), String(record.fence)];
+    const token = digest('semel/import', namespace, ...from, as);
     const answer = await ledger.claim(requestOf(record, as, token, clock.now()));
     if (answer.is !== 'execute') return answer.is === 'gone' ? 'it is gone' : existing(answer.record);
-    const { fence, generation } = answer.record;
+    // Its key may lead to that of a newer form of its contract.
+    const { key, fence, generation } = answer.record;
     const { record: settled } = await ledger.settle({
       ...{ namespace, key, token, fence, generation, keyed: record.keyed, found: false },
       outcome: as === 'succeeded' || as === 'failed' ? as : 'unknown',
@@ -84,10 +85,10 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
     return undefined;
   }
 
-  async function giveUp(settled: StoredRecord, { error, key }: PortableRecord, token: string): Promise<void> {
+  async function giveUp(settled: StoredRecord, { error }: PortableRecord, token: string): Promise<void> {
     const reason = (error?.message ?? '').replace(/^Given up, may have landed: /, '');
     await ledger.resolve({
-      ...{ namespace, key, token: `${token}!`, by: user, force: false },
+      ...{ namespace, key: settled.key, token: `${token}!`, by: user, force: false },
       seen: { fence: settled.fence, dispatchedAt: settled.lastDispatchedAt },
       decidedAt: settled.readAt,
       act: { type: 'abandon', reason },
