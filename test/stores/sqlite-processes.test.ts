@@ -1,5 +1,5 @@
 // Several real processes on one file.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -79,3 +79,15 @@ test('what another process adds to a running record is seen when it is settled b
   expect(await here.read(theNamespace, theKey)).toMatchObject({ result: { text: '"sent"' } });
   await Promise.all([here.close(), there.close()]);
 });
+
+/** Whoever had lost it would find its log removed by the next process that looks into the ledger with an older SQLite. */
+test.runIf(process.platform === 'linux').each(['closed', 'left open'])(
+  'a thread that ends with its store %s takes no lock on the file from the other threads',
+  (ends) => {
+    const script = join(import.meta.dirname, 'sqlite-thread-worker.ts');
+    const { stdout } = spawnSync(process.execPath, [script, newPath(), ends], { encoding: 'utf8' });
+    const { before, after } = JSON.parse(stdout);
+    expect(before).toHaveLength(1);
+    expect(after).toEqual(before);
+  },
+);

@@ -1,6 +1,7 @@
 // The database library, seen by its shape: node:sqlite, or a better-sqlite3 handle that the user brings.
 
 import type { DatabaseSync as NodeDatabase } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { SemelError } from '../../core/errors.ts';
 
 export type SqliteValue = string | number | null | Uint8Array;
@@ -75,6 +76,25 @@ export async function connect(path: string): Promise<SqliteLike> {
 export async function looker(): Promise<(path: string) => SqliteLike> {
   const { DatabaseSync } = await load();
   return (path) => new DatabaseSync(path, { timeout: 0, readOnly: true });
+}
+
+/** Looks at the file alone, as if it had no log, and takes no lock. */
+export async function ownLooker(): Promise<(path: string) => SqliteLike> {
+  const { DatabaseSync } = await load();
+  return (path) => {
+    const file = pathToFileURL(path);
+    file.searchParams.set('immutable', '1');
+    const database = new DatabaseSync(file, { timeout: 0, readOnly: true, defensive: false });
+    // While its log is folded in, the file may be shorter than it says. That is no damage.
+    database.exec('PRAGMA writable_schema = ON');
+    return database;
+  };
+}
+
+/** False: of another library, or there is no node:sqlite. */
+export async function isOfNode(database: SqliteLike): Promise<boolean> {
+  const node = await load().catch(() => undefined);
+  return node !== undefined && database instanceof node.DatabaseSync;
 }
 
 /** All pages in one step: a writer between two of them would make it begin again. */

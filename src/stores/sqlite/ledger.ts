@@ -248,7 +248,7 @@ function machineOf(clock: Clock, given: Partial<Machine> | undefined): Machine {
  * remove, a log that belongs to another file now.
  */
 function disconnect(connection: Connection, tidying: readonly string[] = []): void {
-  const { database, isOurs, isInPlace, tip, file } = connection;
+  const { database, isOurs, isInPlace, tip } = connection;
   tip.close();
   if (!isOurs || !isInPlace()) return;
   for (const step of [...tidying.map((sql) => () => database.exec(sql)), () => database.close()]) {
@@ -258,7 +258,6 @@ function disconnect(connection: Connection, tidying: readonly string[] = []): vo
       // Somebody else is writing, or the disk is full or broken: the next one who opens it will see.
     }
   }
-  file.close();
 }
 
 export function isClosed(path: string): Error {

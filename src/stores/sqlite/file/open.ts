@@ -10,7 +10,7 @@ import { type Description, isCurrent, migrate, refuseForeignParts } from '../sch
 import { refuseDamaged } from '../verify.ts';
 import { refuseIncomplete, refuseTruncated } from './complete.ts';
 import { createPrivate, openTip, refuseLost, rememberedId, sizeOf, type Tip, writeId } from './identity.ts';
-import { type OwnFile, openOwnFile } from './own-file.ts';
+import { type OwnWrites, ownWritesOf } from './own-file.ts';
 import { prepare } from './place.ts';
 import { makePrivate } from './privacy.ts';
 import { watch } from './watch.ts';
@@ -37,7 +37,6 @@ export interface Connection {
   readonly warning: string | undefined;
   /** The open files are still the ones under their names. */
   readonly isInPlace: () => boolean;
-  readonly file: OwnFile;
   readonly tip: Tip;
   readonly isOurs: boolean;
 }
@@ -50,32 +49,25 @@ export async function openLedger(options: OpenOptions): Promise<Connection> {
   const { path, forgets, behindLink } = prepare(wanted, machine, shared);
   refuseLost(path);
   if (handle === undefined) createPrivate(path);
-  const file = openOwnFile(path);
-  try {
-    const database = await openDatabase(path, file, options);
-    const warnings = [makePrivate(path, machine, shared), behindLink].filter((each) => each !== undefined);
-    return {
-      database,
-      path,
-      forgets,
-      warning: warnings.length === 0 ? undefined : warnings.join(' '),
-      isInPlace: watch({ wanted, path, ownWrites: file.writes }),
-      file,
-      tip: openTip(path),
-      isOurs: handle === undefined,
-    };
-  } catch (error) {
-    // As long as the handle's owner has it open, so must we: closing a file drops all locks that the process has on it.
-    if (handle === undefined) file.close();
-    throw error;
-  }
+  const ownWrites = await ownWritesOf(path, handle);
+  const database = await openDatabase(path, ownWrites, options);
+  const warnings = [makePrivate(path, machine, shared), behindLink].filter((each) => each !== undefined);
+  return {
+    database,
+    path,
+    forgets,
+    warning: warnings.length === 0 ? undefined : warnings.join(' '),
+    isInPlace: watch({ wanted, path, ownWrites }),
+    tip: openTip(path),
+    isOurs: handle === undefined,
+  };
 }
 
-async function openDatabase(path: string, file: OwnFile, options: OpenOptions): Promise<SqliteLike> {
+async function openDatabase(path: string, ownWrites: OwnWrites, options: OpenOptions): Promise<SqliteLike> {
   const { machine, describe, unlocked, database: handle, isLossAccepted } = options;
   const refuseLoss = (database: SqliteLike) => {
     refuseTruncated(database, path);
-    if (!isLossAccepted) refuseIncomplete(database, { path, ownWrites: file.writes });
+    if (!isLossAccepted) refuseIncomplete(database, { path, ownWrites });
   };
   // A handle may be of another library, beside which ours must not open the file.
   if (handle === undefined) lookFirst(await machine.looker(), path, refuseLoss);

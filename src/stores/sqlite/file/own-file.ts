@@ -1,65 +1,72 @@
-// The ledger's own file, without its log. The system drops all locks that a process has on a file when it closes any handle
-// of it: so each file is opened once per process, and closed when no store uses it any more.
+// The ledger's own file, without its log. The system drops all locks that a process has on a file when any of its threads
+// closes any handle of it, and a thread that ends closes what it opened. So SQLite opens it, which knows the locks of all
+// threads and keeps such a handle until they are gone.
 
-import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
+import { fstatSync, openSync, statSync } from 'node:fs';
+import { isMainThread } from 'node:worker_threads';
+import { isOfNode, ownLooker, type SqliteLike, single } from '../driver.ts';
 import { bytesAt, metaPage, writesIn } from './meta-page.ts';
 
-export interface OwnFile {
-  /** How many writes it knows of; 0 where it does not say. */
-  writes(): number;
-  /** Once SQLite has closed it. */
-  close(): void;
+/** How many writes it knows of; 0 where it does not say. */
+export type OwnWrites = () => number;
+
+/** `handle`: the user's own, which may be of another library. */
+export async function ownWritesOf(path: string, handle: SqliteLike | undefined): Promise<OwnWrites> {
+  if (handle === undefined || (await isOfNode(handle))) {
+    const look = await ownLooker();
+    return settled(() => writesSeenBy(look, path));
+  }
+  // That library would not know of our SQLite's handles, nor of those that end with a thread: nothing is looked at.
+  if (!isMainThread) return () => Number.POSITIVE_INFINITY;
+  const file = keptOpen(path);
+  return settled(() => writesAt(file));
 }
 
-interface Shared {
-  readonly file: number;
-  users: number;
+/** Twice the same: another process may be writing it. */
+function settled(read: OwnWrites): OwnWrites {
+  return () => {
+    for (let seen = read(); ; ) {
+      const again = read();
+      if (again === seen) return seen;
+      seen = again;
+    }
+  };
+}
+
+function writesSeenBy(look: (path: string) => SqliteLike, path: string): number {
+  try {
+    const database = look(path);
+    try {
+      return single(database, 'SELECT writes FROM meta') as number;
+    } finally {
+      database.close();
+    }
+  } catch {
+    return 0;
+  }
+}
+
+function writesAt(file: number): number {
+  const size = bytesAt(file, 0, 18)?.readUInt16BE(16) ?? 0;
+  const pageSize = size === 1 ? 65_536 : size;
+  if (pageSize < 512) return 0;
+  const page = bytesAt(file, (metaPage - 1) * pageSize, pageSize);
+  return (page && writesIn(page)) ?? 0;
 }
 
 /** One for all copies of semel in this process. */
 const name = Symbol.for('semel.sqlite.files');
-const registry = globalThis as unknown as Record<symbol, Map<string, Shared> | undefined>;
+const registry = globalThis as unknown as Record<symbol, Map<string, number> | undefined>;
 
-export function openOwnFile(path: string): OwnFile {
+/** Never closed: nobody tells when the last handle of the other library is. */
+function keptOpen(path: string): number {
   registry[name] ??= new Map();
   const files = registry[name];
-  const shared = files.get(nameOf(statSync(path))) ?? open();
-  shared.users += 1;
-  let isOpen = true;
-
-  return {
-    writes() {
-      const header = bytesAt(shared.file, 0, 18);
-      const size = header?.readUInt16BE(16) ?? 0;
-      const pageSize = size === 1 ? 65_536 : size;
-      if (pageSize < 512) return 0;
-      const read = () => bytesAt(shared.file, (metaPage - 1) * pageSize, pageSize);
-      // Twice the same: another process may be writing it.
-      for (let page = read(); page !== undefined; ) {
-        const again = read();
-        if (again?.equals(page)) return writesIn(page) ?? 0;
-        page = again;
-      }
-      return 0;
-    },
-    close() {
-      if (!isOpen) return;
-      isOpen = false;
-      shared.users -= 1;
-      if (shared.users > 0) return;
-      files.delete(nameOf(fstatSync(shared.file)));
-      closeSync(shared.file);
-    },
-  };
-
-  function open(): Shared {
-    const file = openSync(path, 'r');
-    // Somebody may have exchanged it since it was looked at.
-    const known = files.get(nameOf(fstatSync(file)));
-    const opened = known ?? { file, users: 0 };
-    files.set(nameOf(fstatSync(file)), opened);
-    return opened;
-  }
+  const known = files.get(nameOf(statSync(path)));
+  if (known !== undefined) return known;
+  const file = openSync(path, 'r');
+  files.set(nameOf(fstatSync(file)), file);
+  return file;
 }
 
 function nameOf({ dev, ino }: { dev: number; ino: number }): string {
