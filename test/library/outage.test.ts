@@ -298,3 +298,20 @@ describe('a store of your own that never answers', () => {
     expect(await call).toMatchObject({ ok: false });
   });
 });
+
+test('a sweep that only asks runs nothing while the store is away, also what is harmless to repeat', async () => {
+  const made = rig();
+  let ran = 0;
+  const definition = { name: 'set', effect: 'write-idempotent', run: () => ++ran } as const;
+  made.store.before = (method) => {
+    if (method === 'settle') throw new Error('connection lost');
+  };
+  await made.clock.until(made.semel.tool(definition).try({ id: 1 }));
+  await made.clock.advance(120_000);
+  const other = made.another();
+  other.tool(definition);
+  expect((await other.doubts.list()).items).toHaveLength(1);
+  made.store.break('claim');
+  expect(await made.clock.until(other.doubts.sweep({ execute: false }))).toMatchObject({ open: 1 });
+  expect(ran).toBe(1);
+});
