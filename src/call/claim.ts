@@ -1,6 +1,6 @@
 // One claim under one token, and what becomes of it where its caller does not wait for the answer.
 
-import { isSemelError } from '../core/errors.ts';
+import { isSemelError, type SemelError } from '../core/errors.ts';
 import { driftOf } from '../core/key/identity.ts';
 import type { Asker, Lost } from '../ledger/index.ts';
 import type { ClaimAnswer, ClaimFor, ClaimRequest, RecordError, StoredRecord } from '../store/store.ts';
@@ -42,6 +42,8 @@ export class Claim implements Asker<ClaimAnswer> {
   readonly askedAt: number;
   readonly #env: Env;
   readonly #ask: Ask;
+  /** Its caller has left: closing waits until the store has answered, and what it gave is given back. */
+  #heard: PromiseWithResolvers<void> | undefined;
 
   constructor(env: Env, call: Call, ask: Ask) {
     this.leave = undefined;
@@ -50,6 +52,7 @@ export class Claim implements Asker<ClaimAnswer> {
     this.askedAt = env.clock.mono();
     this.#env = env;
     this.#ask = ask;
+    this.#heard = undefined;
   }
 
   request(): ClaimRequest {
@@ -58,7 +61,7 @@ export class Claim implements Asker<ClaimAnswer> {
 
   /** The caller may give up while the store is asked. */
   endWith(signal: AbortSignal, answer: Promise<unknown>): void {
-    const giveUp = () => this.leave?.(aborted(this.call));
+    const giveUp = () => this.#leave(aborted(this.call));
     const forget = () => signal.removeEventListener('abort', giveUp);
     signal.addEventListener('abort', giveUp);
     answer.then(forget, forget);
@@ -66,15 +69,23 @@ export class Claim implements Asker<ClaimAnswer> {
 
   /** This process closes. */
   close(): void {
-    this.leave?.(this.call.signal?.aborted ? aborted(this.call) : closed());
+    this.#leave(this.call.signal?.aborted ? aborted(this.call) : closed());
   }
 
   answeredLate({ won }: ClaimAnswer): void {
     if (won) this.#giveBack();
+    this.#heard?.resolve();
   }
 
   failed(error: unknown): void {
     if (isSemelError(error, 'STORE_UNAVAILABLE')) this.#giveBack();
+    this.#heard?.resolve();
+  }
+
+  #leave(error: SemelError): void {
+    if (this.leave?.(error) !== true || this.#heard !== undefined) return;
+    this.#heard = Promise.withResolvers();
+    this.#env.inBackground(this.#heard.promise);
   }
 
   #giveBack(): void {

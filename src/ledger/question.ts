@@ -11,8 +11,8 @@ import { type Timed, TimerList } from './timers.ts';
 
 /** A store can take long to answer; its asker may have left by then, and what the store did must not be lost. */
 export interface Asker<Answer> {
-  /** Set when it asks: ends the wait with this error. */
-  leave: ((error: SemelError) => void) | undefined;
+  /** Set when it asks: ends the wait with this error. True: of the answer, or that there is none, it hears later. */
+  leave: ((error: SemelError) => boolean) | undefined;
   /** Hears of an answer that comes after it left. */
   answeredLate(answer: Answer): void;
   /** Hears of every failure: the store may have done what was asked. */
@@ -92,6 +92,7 @@ export class Question<Method extends string, Request, Answer, Heard> implements 
   #tries = 0;
   #isWaiting = false;
   #hasLeft = false;
+  #isOver = false;
 
   constructor(
     desk: Desk,
@@ -134,14 +135,17 @@ export class Question<Method extends string, Request, Answer, Heard> implements 
     else this.#threw(noAnswer());
   }
 
-  #leave(error: SemelError): void {
+  #leave(error: SemelError): boolean {
+    if (this.#isOver) return false;
     this.#hasLeft = true;
     this.#promise.reject(error);
+    return true;
   }
 
   #answered(answer: Answer): void {
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
+    this.#isOver = true;
     this.list?.remove(this);
     this.#desk.up();
     if (this.#hasLeft) this.#asker?.answeredLate(answer);
@@ -164,6 +168,7 @@ export class Question<Method extends string, Request, Answer, Heard> implements 
     const isOfTheStore = error.retriable && error.code === 'STORE_UNAVAILABLE';
     if (isOfTheStore) down(error);
     if (!isOfTheStore || this.#tries >= maxTries || clock.mono() - this.askedAt > longMs) {
+      this.#isOver = true;
       if (isOfTheStore) gaveUp(error);
       this.#asker?.failed(error);
       this.#promise.reject(error);

@@ -115,6 +115,38 @@ test('a store that stays away does not keep the process', async () => {
   expect(made.clock.now() - from).toBeLessThan(2_000);
 });
 
+test.each(['the process closes', 'its caller leaves, and the process closes'])(
+  'a claim whose answer is on its way is given back before the store is closed: %s',
+  async (how) => {
+    const made = rig();
+    await made.semel.open();
+    const { claim } = made.store;
+    const answered = gate();
+    made.store.claim = async (request) => {
+      const answer = await claim(request);
+      await answered.promise;
+      return answer;
+    };
+    made.store.close = async () => {
+      made.store.settle = () => Promise.reject(new Error('closed'));
+    };
+    const caller = new AbortController();
+    const run = () => expect.fail('it was started');
+    const call = made.semel.tool({ ...base, run }).try({}, { signal: caller.signal });
+    await rest();
+    if (how.includes('caller')) caller.abort();
+    const closing = made.semel.close({ grace: '1s' });
+    await made.clock.advance(1_000);
+    answered.resolve();
+    await made.clock.until(closing);
+    expect(await call).toMatchObject({ ok: false });
+    const { items } = await made.another().records.list();
+    expect(items.map(({ status, error }) => [status, error?.message])).toEqual([
+      ['released', 'the caller was gone before it was started'],
+    ]);
+  },
+);
+
 test('closing twice is closing once, also at the same time', async () => {
   const made = rig();
   await made.semel.tool({ ...base, run: () => 'done' })({});
