@@ -5,6 +5,7 @@ import { callerOf, type HeaderValues } from '../core/caller.ts';
 import type { Effect } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { headerEntries } from '../core/header-entries.ts';
+import { limits } from '../core/limits.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
 import { namedCaller, type Semel } from '../semel/index.ts';
 import { type ErrorMeaning, errorMeanings, usualErrors, usualWeakWindow } from './policy/policies.ts';
@@ -44,13 +45,18 @@ export function guard<Params extends readonly unknown[], Result>(
   const usual = { weakWindow: usualWeakWindow, ...terms } as PolicyTerms;
   const guarding = guardOf(semel, name, usual, { passes: (error) => isUnfinished(error) || isVisit(error) });
   if (guarding === undefined) return handler;
-  const questions = createQuestions();
-  const { answer } = toolGuard(semel, guarding, { errors, changes: changesOf(semel), questions });
+  const over = (thinkMs: number) => {
+    const questions = createQuestions(thinkMs);
+    return { questions, ...toolGuard(semel, guarding, { errors, changes: changesOf(semel), questions }) };
+  };
+  const pipe = over(0);
+  const http = over(limits.thinkMs);
   return async (...given: Params): Promise<Result> => {
     // Without a schema the SDK passes no args.
     const [args, extra] = given.length > 1 ? given : [{}, given[0]];
     const call = callOf(name, args, extra);
     const caller = callerIn(extra);
+    const { answer, questions } = caller === undefined ? pipe : http;
     const whose = namedCaller() === undefined ? caller : undefined;
     const by = { scope: namedCaller() ?? caller ?? 'local', caller: whose, identity: {} };
     const reply = await answer(call, by, async () => ({
@@ -105,7 +111,7 @@ function callOf(name: string, args: unknown, extra: unknown): ToolCall {
 }
 
 /**
- * Undefined: there is one client, by standard input or in this process. A session is not a caller: a client that lost it
+ * Undefined: there is one client, by standard input or in this process, and nothing came over HTTP. A session is not a caller: a client that lost it
  * comes back with another one, and asks for the same again.
  */
 function callerIn(extra: unknown): string | undefined {

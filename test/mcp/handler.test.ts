@@ -10,6 +10,7 @@ import { createSemel, NotLanded, Rejected, type Semel } from 'semel';
 import { currentAttempt, guard, type HandlerTerms, isToolError } from 'semel/mcp';
 import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { limits } from '../../src/core/limits.ts';
 import { type CallResult, httpClient } from './clients.ts';
 import { startV1, startV2 } from './http-servers.ts';
 import { proxyPlace } from './proxy.ts';
@@ -212,6 +213,30 @@ test('over HTTP it lands once, also for a client that has lost its session', asy
     }
     expect(here.effects()).toEqual(['send ann ']);
   }
+});
+
+const headers = { authorization: 'Bearer ann' };
+test.each([
+  ['v1', { requestInfo: { headers } }],
+  ['v2', { http: { req: { headers: new Headers(headers) } } }],
+])('%s over HTTP: a duplicate that was sent beside the question is no answer to it', async (_, extra) => {
+  const semel = memory();
+  const sent: unknown[] = [];
+  const run = (name: string) => (args: object, _extra: unknown) => {
+    sent.push(name, args);
+    return { content: [] };
+  };
+  const tools = ['send', 'other'].map((name) => guard(semel, name, 'write-non-idempotent', run(name)));
+  const [send, other] = tools.map((tool) => async () => (await tool({ to: 'a' }, extra)) as CallResult);
+  const isQuestion = (answer: CallResult | undefined) => answer?._meta?.['dev.semel/question'] !== undefined;
+  await send?.();
+  await other?.();
+  expect(isQuestion(await send?.())).toBe(true);
+  expect(isQuestion(await send?.())).toBe(true);
+  expect(sent).toHaveLength(4);
+  await new Promise((resolve) => setTimeout(resolve, limits.thinkMs + 100));
+  expect(isQuestion(await send?.())).toBe(false);
+  expect(sent).toHaveLength(6);
 });
 
 test('a meaning of errors that there is not, and a handler that is forgotten, are refused when the tool is made', () => {
