@@ -72,13 +72,14 @@ export class Claim implements Asker<ClaimAnswer> {
     this.#leave(this.call.signal?.aborted ? aborted(this.call) : closed());
   }
 
-  answeredLate({ won }: ClaimAnswer): void {
-    if (won) this.#giveBack();
+  answeredLate({ won, record }: ClaimAnswer): void {
+    if (won) this.#giveBack([record.key]);
     this.#heard?.resolve();
   }
 
   failed(error: unknown): void {
-    if (isSemelError(error, 'STORE_UNAVAILABLE')) this.#giveBack();
+    const { key, olderKeys } = this.call;
+    if (isSemelError(error, 'STORE_UNAVAILABLE')) this.#giveBack([key, ...olderKeys]);
     this.#heard?.resolve();
   }
 
@@ -88,13 +89,13 @@ export class Claim implements Asker<ClaimAnswer> {
     this.#env.inBackground(this.#heard.promise);
   }
 
-  #giveBack(): void {
-    const { namespace, key, olderKeys } = this.call;
+  #giveBack(keys: readonly string[]): void {
+    const { namespace } = this.call;
     // A record in doubt keeps the error that it has: that is its evidence.
     const error = this.#ask.for === 'execute' ? neverStarted : null;
     const nobody = { fence: 0, generation: 0, result: null, error, keyed: false, found: false };
-    for (const form of [key, ...olderKeys]) {
-      const released = { ...nobody, namespace, key: form, token: this.token, outcome: 'released' as const };
+    for (const key of keys) {
+      const released = { ...nobody, namespace, key, token: this.token, outcome: 'released' as const };
       this.#env.inBackground(settleLater(this.#env, released));
     }
   }

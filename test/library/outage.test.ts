@@ -1,5 +1,6 @@
 // A store that does not answer: nothing that is remembered runs unguarded, nothing that was done is lost.
 
+import { NotLanded } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { gate, isEmpty, rest, rig } from './support.ts';
 
@@ -261,6 +262,26 @@ describe('a store of your own that never answers', () => {
     await made.clock.advance(1_000);
     expect((await made.semel.records.list()).items[0]).toMatchObject({ status: 'released' });
     expect(await tool({})).toBe('done');
+  });
+
+  test('a claim that was won under a newer form of its contract is given back there', async () => {
+    const made = rig();
+    const refuse = () => {
+      throw new NotLanded('not now');
+    };
+    await made.semel.tool({ ...base, name: 'newer', was: [{ name: base.name }], run: refuse }).try({});
+    const answered = gate();
+    made.store.after = (method) => (method === 'claim' ? answered.promise : undefined);
+    const leaving = new AbortController();
+    const run = () => expect.fail('it was started');
+    const call = made.semel.tool({ ...base, run }).try({}, { signal: leaving.signal });
+    await rest();
+    leaving.abort();
+    expect(await call).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    answered.resolve();
+    await made.clock.advance(1_000);
+    const { items } = await made.semel.records.list();
+    expect(items.map(({ status }) => status)).toEqual(['released', 'released']);
   });
 
   test('a call that waited for a claim that is given back goes on', async () => {
