@@ -47,13 +47,15 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
   let isBusy = false;
 
   return {
-    add: (urgency, rule, request) =>
-      new Promise((resolve, reject) => {
-        queues[urgency].push({ rule, request, resolve, reject, answer: undefined });
-        if (isBusy) return;
+    add<Request, Answer>(urgency: Urgency, rule: Rule<Request, Answer>, request: Request): Promise<Answer> {
+      const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+      queues[urgency].push({ rule, request, resolve, reject, answer: undefined });
+      if (!isBusy) {
         isBusy = true;
         soon(start);
-      }),
+      }
+      return promise;
+    },
     async drained() {
       if (isBusy) await new Promise<void>((resolve) => waiters.push(resolve));
     },
