@@ -81,11 +81,15 @@ test('what another process adds to a running record is seen when it is settled b
 });
 
 /** Whoever had lost it would find its log removed by the next process that looks into the ledger with an older SQLite. */
-test.runIf(process.platform === 'linux').each(['closed', 'left open'])(
-  'a thread that ends with its store %s takes no lock on the file from the other threads',
-  (ends) => {
+test.runIf(process.platform === 'linux').each([
+  ['closed', 'node:sqlite'],
+  ['left open', 'node:sqlite'],
+  ['left open', 'better-sqlite3'],
+])(
+  'a thread that ends with its store %s takes no lock on the file from the other threads (%s)',
+  (ends, library) => {
     const script = join(import.meta.dirname, 'sqlite-thread-worker.ts');
-    const { stdout } = spawnSync(process.execPath, [script, newPath(), ends], { encoding: 'utf8' });
+    const { stdout } = spawnSync(process.execPath, [script, newPath(), ends, library], { encoding: 'utf8' });
     const { before, after } = JSON.parse(stdout);
     expect(before).toHaveLength(1);
     expect(after).toEqual(before);
