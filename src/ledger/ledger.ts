@@ -74,6 +74,8 @@ export interface Ledger {
   resolve(request: ResolveRequest): Promise<ResolveAnswer>;
   /** What a claim would be told, without claiming. */
   look(asked: Asked): Promise<Lost>;
+  /** The same under whichever form of the key the record is. */
+  find(request: ClaimRequest): Promise<Lost>;
   read(namespace: string, key: string): Promise<StoredRecord | undefined>;
   list(query: ListQuery): Promise<Page<StoredRecord>>;
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
@@ -86,6 +88,9 @@ export interface Ledger {
   countExpired(): Promise<number>;
   close(): Promise<void>;
 }
+
+/** Those of records start at 1. */
+const noGeneration = 0;
 
 export function createLedger({ store, clock, random, cache: cacheLimits }: LedgerOptions): Ledger {
   const events = createEvents();
@@ -155,6 +160,12 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
 
     async look(asked) {
       return answerFor(await ask(() => store.read(asked.namespace, asked.key)), asked);
+    },
+    async find(request) {
+      // Whoever comes for a generation that never was wins nothing and leaves no links.
+      const none = { ...request, generation: noGeneration };
+      const { record } = await new Question(desk, store, 'claim', none, same<ClaimAnswer>).ask();
+      return answerFor(record, request);
     },
     read: (namespace, key) => ask(() => store.read(namespace, key)),
     list: (query) => askLong(() => store.list(query)),

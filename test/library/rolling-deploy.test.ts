@@ -142,6 +142,24 @@ describe.each(stores)('on %s', (_name, storeOn) => {
     expect(sent).toEqual([]);
   });
 
+  test('who comes after `notAfter` with the old form is told what the new worker did in time', async () => {
+    const { worker, sent, clock } = deployment();
+    const notAfter = new Date(clock.now() + 60_000);
+    const form = { name: 'new', was: [{ name: 'old' }] };
+    await worker(form).call({ id: 1 }, { notAfter });
+    void worker({ ...form, run: () => new Promise(() => undefined) }).call({ id: 2 }, { notAfter });
+    await rest();
+    clock.jump(120_000);
+    const before = worker({ name: 'old' });
+    const late = (id: number) => clock.until(before.call({ id }, { notAfter }));
+    expect(await late(2)).toMatchObject({ ok: false, error: { code: 'IN_DOUBT' } });
+    expect(await late(1)).toMatchObject({ ok: true, value: 1 });
+    expect(await late(3)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
+    const observed = worker({ name: 'old', mode: 'observe' }).call({ id: 1 }, { notAfter });
+    expect(await clock.until(observed)).toMatchObject({ receipt: { observed: 'replay' } });
+    expect(sent).toHaveLength(2);
+  });
+
   test('what the new worker released is run once by the old one, and not again by the new', async () => {
     const { worker, sent } = deployment();
     const form = { name: 'new', was: [{ name: 'old' }], classify: () => 'notLanded' };

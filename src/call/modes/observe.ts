@@ -6,6 +6,7 @@ import type { Answer } from '../../ledger/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Attempt } from '../attempt.ts';
 import type { Call } from '../call.ts';
+import { firstAsk, requestFor } from '../claim.ts';
 import type { Env } from '../env.ts';
 import type { Result } from '../receipt.ts';
 import { tooLate } from '../refusals.ts';
@@ -35,7 +36,8 @@ export async function observe(
 
 /** Too late to run: only what was done in time would have been replayed. */
 export async function observeLate(env: Env, call: Call): Promise<Result> {
-  const now = await env.ledger.look(call).catch(() => undefined);
+  const request = requestFor(call, firstAsk, env.random.token(), env.owner);
+  const now = await env.ledger.find(request).catch(() => undefined);
   const isReplay = now?.is === 'replay' && !now.record.expired;
   return runUnguarded(env, call, { observed: isReplay ? 'replay' : `refuse: ${tooLate(call).code}` });
 }

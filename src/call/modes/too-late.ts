@@ -2,7 +2,7 @@
 
 import type { StoredRecord } from '../../store/store.ts';
 import type { Call } from '../call.ts';
-import { type Ask, firstAsk } from '../claim.ts';
+import { type Ask, firstAsk, requestFor } from '../claim.ts';
 import type { Env } from '../env.ts';
 import { tooLate } from '../refusals.ts';
 import type { Body } from '../run-tool.ts';
@@ -14,21 +14,17 @@ export interface LateCall {
 }
 
 /** How to ask for the record that answers for the call; undefined: there is none, or it is free. */
-export async function findInTime({ ledger }: Env, call: Call): Promise<LateCall | undefined> {
-  const { namespace, fingerprint, generation: only, caller, share } = call;
-  for (const key of [call.key, ...call.olderKeys]) {
-    const now = await ledger.look({ namespace, key, fingerprint, generation: only, caller, share });
-    if (now.is === 'gone' || now.record.expired || isFree(now.record)) continue;
-    const { generation } = now.record;
-    const thrown = tooLate(call);
-    return {
-      // Whether it landed may be asked at any time.
-      call: call.with({ notAfter: null, asksOnly: true }),
-      ask: { ...firstAsk, generation },
-      body: async () => ({ ending: { outcome: 'released', because: thrown.message }, thrown }),
-    };
-  }
-  return undefined;
+export async function findInTime({ ledger, random, owner }: Env, call: Call): Promise<LateCall | undefined> {
+  const now = await ledger.find(requestFor(call, firstAsk, random.token(), owner));
+  if (now.is === 'gone' || now.record.expired || isFree(now.record)) return undefined;
+  const { generation } = now.record;
+  const thrown = tooLate(call);
+  return {
+    // Whether it landed may be asked at any time.
+    call: call.with({ notAfter: null, asksOnly: true }),
+    ask: { ...firstAsk, generation },
+    body: async () => ({ ending: { outcome: 'released', because: thrown.message }, thrown }),
+  };
 }
 
 /** A claim would win it. */
