@@ -155,7 +155,7 @@ test('a record that cannot be read fails alone', async () => {
   await sql(`UPDATE semel.open SET more = '{' WHERE key = '${keys[1]}'`);
   const answers = await Promise.allSettled(keys.map((key) => take(store, { key })));
   expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-  expect(answers[1]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retriable: false } });
+  expect(answers[1]).toMatchObject({ reason: { code: 'STORE_UNSAFE', retriable: false } });
   expect(String((answers[1] as PromiseRejectedResult).reason)).toContain(keys[1]);
   await sql(`DELETE FROM semel.open WHERE key = '${keys[1]}'`);
   await Promise.all([store.close(), other.close()]);

@@ -297,7 +297,7 @@ describe('failures are told apart', () => {
     const looks = await Promise.allSettled(keys.map((key) => store.read('shop', key)));
     for (const all of [answers, looks]) {
       expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-      expect(all[1]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retriable: false } });
+      expect(all[1]).toMatchObject({ reason: { code: 'STORE_UNSAFE', retriable: false } });
       expect(String((all[1] as PromiseRejectedResult).reason)).toContain('mail.send/=odd');
     }
   });

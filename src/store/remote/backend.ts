@@ -1,6 +1,6 @@
 // What a store far away has to be able to do: look, swap rows that are still as they were seen, and forget.
 
-import type { EventType, ListQuery, Row, StoreEvent, StoreFacts } from '../store.ts';
+import type { DamagedRecord, EventType, ListQuery, Row, StoreEvent, StoreFacts } from '../store.ts';
 
 /** A row, and the number that its last write gave it. */
 export interface Found {
@@ -31,6 +31,14 @@ export interface Write {
 
 export type Swapped = { readonly done: true } | { readonly done: false; readonly found: Found | undefined };
 
+export interface RowPage {
+  readonly rows: readonly Row[];
+  readonly next: string | undefined;
+  /** Between them. */
+  readonly damaged?: readonly DamagedRecord[];
+  readonly now: number;
+}
+
 /** What retention does to a row. */
 export interface Removal {
   readonly before: Found;
@@ -52,8 +60,8 @@ export interface RemoteBackend {
     readonly floor: number;
     readonly answers: readonly Swapped[];
   }>;
-  list(query: ListQuery): Promise<{ rows: readonly Row[]; next: string | undefined; now: number }>;
-  /** At most so many that retention might take. */
+  list(query: ListQuery): Promise<RowPage>;
+  /** At most so many that retention might take. Those that cannot be read stay. */
   due(limit: number): Promise<{ found: readonly Found[]; now: number }>;
   /** Those of the removals that found their row as it was, by number. Raises the floor with them. */
   remove(removals: readonly Removal[]): Promise<number>;

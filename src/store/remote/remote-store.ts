@@ -77,8 +77,9 @@ export function remoteStore(
         events: [],
       })),
     async list(query): Promise<Page<StoredRecord>> {
-      const { rows, next, time } = await asked(() => timed(() => backend.list(query)));
-      return { items: rows.map((row) => view(row, time)), next };
+      const { rows, next, damaged = [], time } = await asked(() => timed(() => backend.list(query)));
+      const items = rows.map((row) => view(row, time));
+      return damaged.length === 0 ? { items, next } : { items, next, damaged };
     },
     append: (events) => asked(() => backend.append(events)),
     history: (namespace, key) => asked(() => backend.history(namespace, key)),

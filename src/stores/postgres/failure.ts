@@ -1,6 +1,7 @@
 // What an error of Postgres or of the way to it means for the caller: try later, ask a person, or it was the piece.
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
+import { isRecordDamage } from '../../store/damage.ts';
 import { isFilling, moved, notFilling } from '../../store/move/ledger-state.ts';
 
 export interface Judgement {
@@ -33,13 +34,18 @@ export function isConflict(error: unknown): boolean {
   return conflict.test(sqlStateOf(error) ?? '');
 }
 
+/** A value that is none: a text that should be JSON, a number out of range. */
+export function isDataError(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith('22') === true;
+}
+
 /** A row of the batch is locked by somebody who takes long. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '55P03';
 }
 
 export function judge(error: unknown, where: string): Judgement {
-  if (isSemelError(error)) return { error, concernsAll: true };
+  if (isSemelError(error)) return { error, concernsAll: !isRecordDamage(error) };
   const state = sqlStateOf(error);
   const cause = error instanceof Error ? error.message || String(error) : String(error);
   const told = (

@@ -2,7 +2,9 @@
 
 import { isInDoubt } from '../../rules/state.ts';
 import { isOpen, statusCode } from '../../store/columns.ts';
-import type { ListQuery, Row } from '../../store/store.ts';
+import { isDamaged, orDamaged } from '../../store/damage.ts';
+import type { RowPage } from '../../store/remote/backend.ts';
+import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import type { Connection } from './client.ts';
 import { decode, type Packed, packed } from './rows.ts';
 import { within } from './schema.ts';
@@ -14,11 +16,13 @@ export async function listRows(
   query: Connection['query'],
   schema: string,
   asked: ListQuery,
-): Promise<{ rows: readonly Row[]; next: string | undefined; now: number }> {
+): Promise<RowPage> {
   // One more than asked for tells whether there is a next page.
-  const wanted = asked.limit + 1;
-  const limit = asked.inDoubt === undefined ? wanted : Math.max(wanted, chunk);
+  const limit = asked.inDoubt === undefined ? asked.limit + 1 : Math.max(asked.limit + 1, chunk);
   const rows: Row[] = [];
+  const damaged: DamagedRecord[] = [];
+  /** Those behind the last row belong to the next page, if there is one. */
+  const behind: DamagedRecord[] = [];
   const isOpenOnly = asked.inDoubt === true || (asked.status !== undefined && isOpen(asked.status));
   for (let after = asked.after ?? null; ; ) {
     const [answer] = await query(within(schema, isOpenOnly ? openPage : page), [
@@ -32,15 +36,18 @@ export async function listRows(
     ]);
     const now = Number(answer?.now);
     const found = JSON.parse((answer?.found as string | null) ?? '[]') as Packed[];
-    const decoded = found.map((values) => decode(values));
     const time = { wall: now, mono: now, boot: 'store', steady: true };
-    rows.push(
-      ...decoded.filter((row) => asked.inDoubt === undefined || isInDoubt(row, time) === asked.inDoubt),
-    );
-    if (rows.length >= wanted)
-      return { rows: rows.slice(0, asked.limit), next: rows[asked.limit - 1]?.key, now };
-    if (found.length < limit) return { rows, next: undefined, now };
-    after = decoded.at(-1)?.key ?? null;
+    for (const values of found) {
+      const row = orDamaged(() => decode(values));
+      [, after] = values;
+      if (isDamaged(row)) behind.push(row);
+      else if (asked.inDoubt === undefined || isInDoubt(row, time) === asked.inDoubt) {
+        if (rows.length === asked.limit) return { rows, next: rows.at(-1)?.key, damaged, now };
+        rows.push(row);
+        damaged.push(...behind.splice(0));
+      }
+    }
+    if (found.length < limit) return { rows, next: undefined, damaged: [...damaged, ...behind], now };
   }
 }
 
@@ -57,7 +64,7 @@ const matching = (table: string) => `SELECT * FROM semel.${table} t
       AND t.key >= $3::text AND starts_with(t.key, $3::text)
       AND t.key >= $4::text AND starts_with(t.key, $4::text)
       AND ($5::text IS NULL OR t.status IN (SELECT json_array_elements_text($5::text::json)::smallint))
-      AND ($6::text IS NULL OR (t.asker::json -> 0)::text = $6::text)
+      AND ($6::text IS NULL OR left(t.asker, length($6::text) + 2) IN ('[' || $6::text || ',', '[' || $6::text || ']'))
     ORDER BY t.key LIMIT $7`;
 
 const selecting = (rows: string) => `SELECT semel.now_ms() AS now, (

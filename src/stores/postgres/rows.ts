@@ -1,8 +1,10 @@
 // A row as the schema's columns, and back.
 
 import { columnsOf, rowOf } from '../../store/columns.ts';
+import { damagedRecord } from '../../store/damage.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row } from '../../store/store.ts';
+import { refuseAbsurd } from './absurd.ts';
 
 export interface Item {
   readonly fence: number;
@@ -80,14 +82,14 @@ export function foundIn(values: Packed, usual?: string): Found {
   return { row: decode(values, usual), revision: Number.parseInt(values[0], 10) };
 }
 
-/** One that semel did not write is told as an error of Postgres would be: it concerns nobody but who asks for it. */
+/** Throws the damage of this one record: it concerns nobody but who asks for it. */
 export function decode(values: Packed, usual?: string): Row {
   const [head, key, other, token, version, owner, args, content, result, asker, more] = values;
   const namespace = other ?? (usual as string);
   const [, status, flags, fence, created, settled, expires] = head.split(',');
   const createdAt = Number(created);
   try {
-    return rowOf(namespace, key, [
+    const row = rowOf(namespace, key, [
       Number(status),
       Number(flags),
       Number(fence),
@@ -103,8 +105,9 @@ export function decode(values: Packed, usual?: string): Row {
       asker as string | null,
       more as string | null,
     ]);
-  } catch (cause) {
-    const what = `record ${JSON.stringify(key)} in ${JSON.stringify(namespace)} cannot be read`;
-    throw Object.assign(new Error(what, { cause }), { code: 'SM007' });
+    refuseAbsurd(row);
+    return row;
+  } catch (error) {
+    throw damagedRecord(namespace, key, error instanceof Error ? error.message : String(error));
   }
 }

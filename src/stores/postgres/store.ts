@@ -4,14 +4,15 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { fullAddress, shownAddress } from '../../store/address.ts';
 import { dispatchedFlag, statusCode } from '../../store/columns.ts';
-import type { RemoteBackend, Removal } from '../../store/remote/backend.ts';
+import { detailOf, isDamaged, orDamaged } from '../../store/damage.ts';
+import type { Found, RemoteBackend, Removal } from '../../store/remote/backend.ts';
 import { inTime } from '../../store/remote/in-time.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
 import { eventOf, exchange } from './exchange.ts';
 import { lookParameters, swapParameters, writeParameters } from './exchange-function.ts';
-import { inTransaction, isConflict, judge, sqlStateOf } from './failure.ts';
+import { inTransaction, isConflict, isDataError, judge, sqlStateOf } from './failure.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresRaw } from './raw.ts';
@@ -70,6 +71,11 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
         ? `SELECT * FROM semel.${name}(${parametersOf(name)})`
         : `CALL semel.own_${name}(${parametersOf(name)})`,
     );
+  const expired = '(SELECT * FROM semel.closed c WHERE c.expires <= t.now ORDER BY c.expires LIMIT $1)';
+  const dueOf = (rows: string) =>
+    sql(`SELECT t.now, (SELECT json_agg(json_build_array(${packed()}))::text FROM (
+        SELECT * FROM (${rows}) AS d LIMIT $1) AS r) AS found
+      FROM (SELECT semel.now_ms() AS now) AS t`);
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
     write: callOf('write'),
@@ -79,17 +85,13 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
     // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
     // \u is made harmless, also where its backslash is itself an escaped one.
-    due: sql(`SELECT t.now, (
-      SELECT json_agg(json_build_array(${packed()}))::text FROM (
-        (SELECT * FROM semel.closed c WHERE c.expires <= t.now ORDER BY c.expires LIMIT $1)
-        UNION ALL (SELECT o.* FROM semel.open o, LATERAL (SELECT replace(o.more, chr(92) || 'u', '//')::json AS more) m
+    due: dueOf(`${expired} UNION ALL (SELECT o.* FROM semel.open o, LATERAL (SELECT replace(o.more, chr(92) || 'u', '//')::json AS more) m
           WHERE o.status = ${statusCode('running')} AND o.flags & ${dispatchedFlag} = 0
           AND m.more ->> 'doubtSince' IS NULL AND m.more ->> 'news' IS NULL
           AND (m.more -> 'lease' ->> 1)::bigint <= t.now
           AND o.created + coalesce((m.more ->> 'updated')::bigint, 0)
-            + coalesce((m.more ->> 'failureWindow')::bigint, 0) <= t.now LIMIT $1)
-        LIMIT $1) AS r) AS found
-      FROM (SELECT semel.now_ms() AS now) AS t`),
+            + coalesce((m.more ->> 'failureWindow')::bigint, 0) <= t.now LIMIT $1)`),
+    dueOfClosed: dueOf(expired),
     append: sql('SELECT semel.append($1::text::json, $2::integer)'),
     history: sql(`SELECT at, generation, fence, type, detail FROM semel.events
       WHERE namespace = $1 AND key = $2 ORDER BY n`),
@@ -122,9 +124,14 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     exchange: (swaps) => exchange(call, swaps),
     list: (asked) => listRows(query, schema, asked),
     async due(limit) {
-      const [row] = await query(texts.due, [limit]);
-      const found = JSON.parse((row?.found as string | null) ?? '[]') as Packed[];
-      return { now: Number(row?.now), found: found.map((values) => foundIn(values)) };
+      // An open record that the server itself cannot read must not keep all others from going.
+      const [row] = await query(texts.due, [limit]).catch((error: unknown) => {
+        if (!isDataError(error)) throw error;
+        return query(texts.dueOfClosed, [limit]);
+      });
+      const packedRows = JSON.parse((row?.found as string | null) ?? '[]') as Packed[];
+      const found = packedRows.map((values) => orDamaged(() => foundIn(values)));
+      return { now: Number(row?.now), found: found.filter((one): one is Found => !isDamaged(one)) };
     },
     async remove(removals) {
       const [row] = await query(texts.remove, [JSON.stringify(removals.map(removalOf)), schemaVersion]);
@@ -143,7 +150,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
         generation: Number(generation),
         fence: Number(fence),
         type: type as StoreEvent['type'],
-        detail: JSON.parse(detail as string),
+        detail: detailOf(detail as string),
       }));
     },
     async namespaces() {

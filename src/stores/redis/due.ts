@@ -4,6 +4,7 @@
 
 import { isDue } from '../../rules/prune.ts';
 import { isSettled } from '../../rules/state.ts';
+import { isDamaged, orDamaged } from '../../store/damage.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row } from '../../store/store.ts';
 import type { Reply } from './client.ts';
@@ -140,6 +141,7 @@ async function lookAt(
   filed: readonly string[],
   now: number,
 ): Promise<Looked> {
+  if (filed.length === 0) return { due: [], later: new Map(), stays: false };
   const keys = filed.map((name) => names.record(bucket, name));
   const values = (await send(keys[0] as string, ['mget', ...keys])) as readonly (string | null)[];
   const time = { wall: now, mono: now, boot: 'store', steady: true };
@@ -149,7 +151,9 @@ async function lookAt(
   for (const [index, value] of values.entries()) {
     if (value === null) continue;
     const name = filed[index] as string;
-    const found = unpack(...partsOf(name), value);
+    const found = orDamaged(() => unpack(...partsOf(name), value));
+    // It stays until a person has looked at it, and must not keep the others from going.
+    if (isDamaged(found)) continue;
     if (isDue(found.row, time)) {
       due.push([name, found]);
       continue;
@@ -191,7 +195,10 @@ function namesIn(entry: string): readonly string[] {
   const parts: string[] = [];
   for (let at = 0; at < bytes.length; ) {
     const colon = bytes.indexOf(58, at);
-    const end = colon + 1 + Number(bytes.toString('latin1', at, colon));
+    const size = colon < 0 ? '' : bytes.toString('latin1', at, colon);
+    // Not ours: what cannot be read is left out, and the entry is dropped.
+    if (!/^\d{1,9}$/.test(size)) break;
+    const end = colon + 1 + Number(size);
     parts.push(bytes.toString('utf8', colon + 1, end));
     at = end;
   }

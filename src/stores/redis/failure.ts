@@ -1,6 +1,7 @@
 // What an error of Redis or of the way to it means for the caller: try later, ask a person, or it was the piece.
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
+import { isRecordDamage } from '../../store/damage.ts';
 import { isFilling, moved, notFilling } from '../../store/move/ledger-state.ts';
 
 export interface Judgement {
@@ -119,7 +120,7 @@ function closedBy(code: string | undefined, where: string, cause: string): Semel
 }
 
 export function judge(error: unknown, where: string): Judgement {
-  if (isSemelError(error)) return { error, concernsAll: true };
+  if (isSemelError(error)) return { error, concernsAll: !isRecordDamage(error) };
   const cause = error instanceof Error ? error.message || String(error) : String(error);
   const code = replyCodeOf(error);
   const refused = closedBy(code, ledgerAt(where), cause);

@@ -3,7 +3,9 @@
 
 import type { Clock } from '../../core/clock.ts';
 import { isInDoubt } from '../../rules/state.ts';
-import type { ListQuery, Row } from '../../store/store.ts';
+import { isDamaged } from '../../store/damage.ts';
+import type { RowPage } from '../../store/remote/backend.ts';
+import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import type { Node } from './client.ts';
 import { type Names, nameOf, partsOf } from './names.ts';
 import { scan } from './scan.ts';
@@ -15,13 +17,11 @@ export interface Scanned {
   rows(
     namespace: string,
     keys: readonly string[],
-  ): Promise<{ rows: readonly (Row | undefined)[]; now: number }>;
+  ): Promise<{ rows: readonly (Row | DamagedRecord | undefined)[]; now: number }>;
   readonly clock: Clock;
 }
 
-export type ListRows = (
-  asked: ListQuery,
-) => Promise<{ rows: readonly Row[]; next: string | undefined; now: number }>;
+export type ListRows = (asked: ListQuery) => Promise<RowPage>;
 
 interface Snapshot {
   readonly about: string;
@@ -41,24 +41,31 @@ export function lister(ledger: Scanned): ListRows {
   return async (asked) => {
     const keys = await keysOf(asked);
     // One more than asked for tells whether there is a next page.
-    const wanted = asked.limit + 1;
-    const step = Math.max(chunk, wanted);
+    const step = Math.max(chunk, asked.limit + 1);
     const rows: Row[] = [];
+    const damaged: DamagedRecord[] = [];
+    /** Those behind the last row belong to the next page, if there is one. */
+    const behind: DamagedRecord[] = [];
     let now: number | undefined;
-    for (let start = 0; rows.length < wanted && (start < keys.length || now === undefined); start += step) {
+    for (let start = 0; start < keys.length || now === undefined; start += step) {
       const part = await ledger.rows(asked.namespace, keys.slice(start, start + step));
       now = part.now;
       const time = { wall: now, mono: now, boot: 'store', steady: true };
       for (const row of part.rows) {
         if (row === undefined) continue;
+        if (isDamaged(row)) {
+          behind.push(row);
+          continue;
+        }
         if (asked.status !== undefined && row.status !== asked.status) continue;
         if (asked.conversation !== undefined && row.conversation !== asked.conversation) continue;
         if (asked.inDoubt !== undefined && isInDoubt(row, time) !== asked.inDoubt) continue;
+        if (rows.length === asked.limit) return { rows, next: rows.at(-1)?.key, damaged, now };
         rows.push(row);
+        damaged.push(...behind.splice(0));
       }
     }
-    const page = rows.slice(0, asked.limit);
-    return { rows: page, next: rows.length > asked.limit ? page.at(-1)?.key : undefined, now: now as number };
+    return { rows, next: undefined, damaged: [...damaged, ...behind], now: now as number };
   };
 
   /** All that may be on this page or a later one, in order. */

@@ -4,6 +4,7 @@
 
 import { crc32 } from 'node:zlib';
 import { type Columns, columnsOf, rowOf } from '../../store/columns.ts';
+import { damagedRecord, detailOf } from '../../store/damage.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import { digit, digits2, digits6, digits7, numberIn, numbersIn, toBase36 } from './digits.ts';
@@ -56,12 +57,12 @@ function checksum(namespace: string, key: string, text: string): string {
 
 const usualVersion = '1';
 
-/** A record that semel did not write, or that was changed since, is reported as an error of Redis would be. */
+/** Throws the damage of this one record: that semel did not write it, or that it was changed since. */
 export function unpack(namespace: string, key: string, packed: string): Found {
   try {
     return unpacked(namespace, key, packed);
-  } catch (cause) {
-    throw new Error(`UNREADABLE record ${JSON.stringify(key)} in ${JSON.stringify(namespace)}`, { cause });
+  } catch (error) {
+    throw damagedRecord(namespace, key, error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -160,7 +161,7 @@ export function packNoted(event: StoreEvent): string {
 }
 
 export function unpackEvent(namespace: string, key: string, packed: string): StoreEvent {
-  const [type, at, generation, fence] = packed.split('\n', 4) as [StoreEvent['type'], string, string, string];
+  const [type = '', at = '', generation = '', fence = ''] = packed.split('\n', 4);
   const start = type.length + at.length + generation.length + fence.length + 4;
   return {
     at: Number(at),
@@ -168,7 +169,7 @@ export function unpackEvent(namespace: string, key: string, packed: string): Sto
     key,
     generation: Number(generation),
     fence: Number(fence),
-    type,
-    detail: JSON.parse(packed.slice(start)),
+    type: type as StoreEvent['type'],
+    detail: detailOf(packed.slice(start)),
   };
 }

@@ -4,6 +4,7 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import { fullAddress, shownAddress } from '../../store/address.ts';
+import { damageIn, isRecordDamage } from '../../store/damage.ts';
 import type { Raw } from '../../store/move/raw.ts';
 import type { Found, RemoteBackend, Swap } from '../../store/remote/backend.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
@@ -14,7 +15,7 @@ import { dueIn, slotsDue } from './due.ts';
 import { type Exchanged, exchanger, runBy } from './exchange.ts';
 import { hasForgotten, judge } from './failure.ts';
 import { type Incarnation, identify } from './incarnation.ts';
-import { lister } from './list.ts';
+import { lister, type Scanned } from './list.ts';
 import { checkPrefix, nameOf } from './names.ts';
 import { checkServers, type ServerFacts } from './open.ts';
 import { redisRaw } from './raw.ts';
@@ -93,11 +94,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
     clock,
     names: () => known().names,
     nodes,
-    async rows(namespace, keys) {
-      const { now, answers } = await exchange(keys.map((key) => ({ namespace, key, write: undefined })));
-      const rows = answers.map((answer) => (answer.done ? undefined : answer.found?.row));
-      return { rows, now: keys.length === 0 ? await nowOf(0) : now };
-    },
+    rows: rowsOf,
   });
 
   return {
@@ -183,6 +180,20 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
 
   function factsOfServers(): Promise<ServerFacts> {
     return way.ask((reached) => checkServers(reached, { where, acceptLoss: acceptsLoss }));
+  }
+
+  /** One that is damaged fails all that are read with it: they are then read one by one. */
+  async function rowsOf(namespace: string, keys: readonly string[]): ReturnType<Scanned['rows']> {
+    if (keys.length === 0) return { rows: [], now: await nowOf(0) };
+    try {
+      const { now, answers } = await exchange(keys.map((key) => ({ namespace, key, write: undefined })));
+      return { rows: answers.map((answer) => (answer.done ? undefined : answer.found?.row)), now };
+    } catch (error) {
+      if (!isRecordDamage(error)) throw error;
+      if (keys.length === 1) return { rows: [damageIn(error)], now: await nowOf(0) };
+      const parts = await Promise.all(keys.map((key) => rowsOf(namespace, [key])));
+      return { rows: parts.flatMap(({ rows }) => rows), now: Math.min(...parts.map(({ now }) => now)) };
+    }
   }
 
   async function nodes(): Promise<readonly Node[]> {

@@ -2,6 +2,7 @@
 // long. A driver waits for ever on a connection that was lost without a word, and everything after it waits too.
 
 import type { Clock } from '../../core/clock.ts';
+import { isRecordDamage } from '../../store/damage.ts';
 import { inTime } from '../../store/remote/in-time.ts';
 import type { Connection } from './client.ts';
 import { replyCodeOf } from './failure.ts';
@@ -46,7 +47,7 @@ export function wayTo({ connect, isOurs, clock, timeoutMs }: WayOptions): Way {
         failingSince = undefined;
         return answer;
       } catch (error) {
-        if (replyCodeOf(error) !== undefined) failingSince = undefined;
+        if (replyCodeOf(error) !== undefined || isRecordDamage(error)) failingSince = undefined;
         else if (isOurs) {
           failingSince ??= askedAt;
           if (clock.mono() - failingSince >= timeoutMs && connecting === asked) {

@@ -1,5 +1,6 @@
 // The exceptional part of the records' history, each record's in its own order.
 
+import { detailOf } from '../../store/damage.ts';
 import type { EventType, Row, StoreEvent } from '../../store/store.ts';
 import { query, type SqliteLike } from './driver.ts';
 import { type Scopes, split } from './scopes.ts';
@@ -52,13 +53,4 @@ export function events(database: SqliteLike, scopes: Scopes): Events {
       }));
     },
   };
-}
-
-/** History is told, never decided by: what cannot be read of it is said so. */
-function detailOf(text: string): StoreEvent['detail'] {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return { damaged: true };
-  }
 }

@@ -2,8 +2,8 @@
 
 import { isInDoubt, type Time } from '../../rules/state.ts';
 import { isOpen, statusCode } from '../../store/columns.ts';
-import type { ListQuery, Row } from '../../store/store.ts';
-import { type Damaged, isDamaged } from './damage.ts';
+import { isDamaged } from '../../store/damage.ts';
+import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import { afterAll, type Range, type Records } from './rows.ts';
 import { type Scopes, split } from './scopes.ts';
 
@@ -11,7 +11,7 @@ export interface RowPage {
   readonly rows: readonly Row[];
   readonly next: string | undefined;
   /** Between them. */
-  readonly damaged: readonly Damaged[];
+  readonly damaged: readonly DamagedRecord[];
 }
 
 /** Read at once where only some of the rows may match. */
@@ -19,7 +19,7 @@ const chunk = 200;
 
 export function listRows(records: Records, scopes: Scopes, query: ListQuery, time: Time): RowPage {
   const found: Row[] = [];
-  const damaged: Damaged[] = [];
+  const damaged: DamagedRecord[] = [];
   // One more than asked for tells whether there is a next page.
   const wanted = query.limit + 1;
   const { inDoubt } = query;

@@ -9,8 +9,8 @@ import {
   rowOf,
   statusCode,
 } from '../../store/columns.ts';
-import type { Row } from '../../store/store.ts';
-import { type Damaged, damagedRecord, isDamaged, orDamaged } from './damage.ts';
+import { damagedRecord, isDamaged, orDamaged } from '../../store/damage.ts';
+import type { DamagedRecord, Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteValue } from './driver.ts';
 import { expirySecond, openRows } from './schema.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
@@ -79,7 +79,7 @@ export interface Records {
   update(before: Stored, row: Row): Stored | undefined;
   remove(row: Row): void;
   /** One that is damaged stands in its place. */
-  list(range: Range, filter: Filter): (Row | Damaged)[];
+  list(range: Range, filter: Filter): (Row | DamagedRecord)[];
   /** Those that may have expired by then, oldest expiry first. What is damaged is not theirs to remove. */
   expired(by: number): Iterable<Row>;
   /** Running, nothing dispatched, and the lease is over. */

@@ -4,11 +4,11 @@
 import { resolve } from 'node:path';
 import type { Clock, Random } from '../../core/clock.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
+import { isRecordDamage } from '../../store/damage.ts';
 import { localRaw, type RawBackend } from '../../store/local/local-raw.ts';
 import { type Backend, localStore, type Transaction } from '../../store/local/local-store.ts';
 import type { Store } from '../../store/store.ts';
 import { type Backup, backupLedger } from './backup.ts';
-import { isRecordDamage } from './damage.ts';
 import { type SqliteLike, single } from './driver.ts';
 import { explain, kindOf } from './failure.ts';
 import { groupCommit } from './group-commit.ts';
