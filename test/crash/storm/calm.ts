@@ -42,7 +42,9 @@ export async function calm(
   );
   try {
     await semel.doubts.sweep();
-    await somebody(semel, effects, null).look();
+    // A long storm leaves more open than one look shows.
+    const person = somebody(semel, effects, null);
+    while ((await person.look()) > 0);
     const open = await all(semel);
     await manyAtOnce(open, async ({ contract, args }) => {
       const { intent } = args as { intent: string };
