@@ -76,6 +76,8 @@ export interface Ledger {
   look(asked: Asked): Promise<Lost>;
   /** The same under whichever form of the key the record is. */
   find(request: ClaimRequest): Promise<Lost>;
+  /** Leaves links to the record under the earlier forms of its key, where no record stands. */
+  link(request: ClaimRequest): Promise<void>;
   read(namespace: string, key: string): Promise<StoredRecord | undefined>;
   list(query: ListQuery): Promise<Page<StoredRecord>>;
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
@@ -162,10 +164,10 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       return answerFor(await ask(() => store.read(asked.namespace, asked.key)), asked);
     },
     async find(request) {
-      // Whoever comes for a generation that never was wins nothing and leaves no links.
-      const none = { ...request, generation: noGeneration };
-      const { record } = await new Question(desk, store, 'claim', none, same<ClaimAnswer>).ask();
-      return answerFor(record, request);
+      return answerFor(await standing(request), request);
+    },
+    async link(request) {
+      await standing({ ...request, linksOnly: true });
     },
     read: (namespace, key) => ask(() => store.read(namespace, key)),
     list: (query) => askLong(() => store.list(query)),
@@ -193,6 +195,13 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
   async function flushAndClose(): Promise<undefined> {
     await audit.flush();
     await store.close();
+  }
+
+  /** Whoever comes for a generation that never was wins nothing. */
+  async function standing(request: ClaimRequest): Promise<StoredRecord | undefined> {
+    const asked = { ...request, generation: noGeneration };
+    const { record } = await new Question(desk, store, 'claim', asked, same<ClaimAnswer>).ask();
+    return record;
   }
 
   /** About one record: answered within seconds, or STORE_UNAVAILABLE. */

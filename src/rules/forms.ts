@@ -5,7 +5,7 @@
 import { formOf, lossOf } from './claim.ts';
 import { emptyRow, type Retention, type Row } from './record.ts';
 import type { Asking, ClaimRequest } from './requests.ts';
-import { isExpired, type Time } from './state.ts';
+import { isExpired, isFree, type Time } from './state.ts';
 
 /** The keys that a claim looks at: its own, newer ones that links led to, and earlier ones, in this order. */
 interface Forms {
@@ -22,7 +22,7 @@ export type FormStep =
   | { readonly kind: 'claim'; readonly form: number; readonly row: Row | undefined };
 
 /** A look has neither token nor retention, and writes no links. */
-type FormAsking = Asking & Partial<Pick<ClaimRequest, 'token' | 'retention'>>;
+type FormAsking = Asking & Partial<Pick<ClaimRequest, 'token' | 'retention' | 'linksOnly'>>;
 
 export function formsOf({ key, olderKeys }: Asking, newer: readonly string[] = []): Forms {
   return { keys: [key, ...newer, ...olderKeys], newer };
@@ -47,14 +47,18 @@ export function nextStep(
   // The link that led to a newer key may be gone by now.
   const isCut = (index: number) =>
     index > 0 && index <= newer.length && !links.includes(keys[index] as string);
-  const records = rows.map((row, index) => (isLink(row) || isCut(index) ? undefined : row));
+  // What comes from another ledger takes a free record's place.
+  const givesWay = (row: Row | undefined) =>
+    asking.linksOnly === true && row?.doubtSince === null && row.news === null && isFree(row, time);
+  const records = rows.map((row, index) => (isLink(row) || isCut(index) || givesWay(row) ? undefined : row));
   // A token claims once: a copy of a claim that comes late meets the record that the claim was about.
   const own = asking.token === undefined ? -1 : records.findIndex((row) => row?.token === asking.token);
   const form = own >= 0 ? own : formOf(records, time);
   const to = keys[form] as string;
   const step: FormStep = { kind: 'claim', form, row: records[form] };
   // Losing changes nothing. A claim that is asked again, or for one generation, comes after one that has left its links.
-  if (own >= 0 || asking.generation !== null || lossOf(step.row, asking, time) !== undefined) return step;
+  const isLinked = own >= 0 || asking.generation !== null || lossOf(step.row, asking, time) !== undefined;
+  if (isLinked && asking.linksOnly !== true) return step;
   for (let index = 1 + newer.length; index < keys.length; index += 1) {
     const record = records[index];
     const isLive = record !== undefined && !isExpired(record, time);

@@ -152,7 +152,7 @@ const fields = {
   run: ['text', null],
   again: ['text', null],
   caller: ['text', null],
-  movedTo: ['hidden', null],
+  movedTo: ['other', null],
 } as const satisfies { readonly [Name in keyof Row]: readonly [Kind, Row[Name]] };
 
 export type FieldOf<Of extends Kind> = {
@@ -177,7 +177,7 @@ export const emptyRow = Object.fromEntries(
 ) as { readonly [Name in keyof Row]: Row[Name] };
 
 /** A row as it stood at one moment of the store's clock, without the token. */
-export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news' | 'movedTo'> {
+export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news'> {
   readonly contract: string;
   /** By a clock that could be trusted; else 0. */
   readonly readAt: number;

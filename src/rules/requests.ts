@@ -44,6 +44,8 @@ export interface ClaimRequest {
   readonly share: boolean;
   /** The record lived in another ledger before. */
   readonly imported?: Imported;
+  /** Of another ledger's link: it leaves links under the earlier forms, whatever it loses to. */
+  readonly linksOnly?: boolean;
 }
 
 /** What a record brings along from another ledger, because a provider or a verifier out there goes by it. */

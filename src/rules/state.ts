@@ -131,7 +131,6 @@ export function view(row: Row, time: Time): StoredRecord {
     leaseBoot: null,
     leaseUntil: null,
     news: null,
-    movedTo: null,
     contract: contractOf(row.key),
     // What was seen by a wrong clock was seen nobody knows when: a verdict must not count from there.
     readAt: time.steady ? time.wall : noInstant,

@@ -211,6 +211,17 @@ describe.each(stores)('on %s', (_name, storeOn) => {
     expect(sent).toHaveLength(2);
   });
 
+  test('a link leads to its record in another ledger too', async () => {
+    const [there, here] = [deployment(), deployment()];
+    const form = { name: 'new', was: [{ name: 'old' }] };
+    const { semel, call } = there.worker(form);
+    await call(args);
+    const { records } = here.worker(form).semel;
+    for await (const record of semel.records.export()) await records.import(record);
+    expect(await here.worker({ name: 'old' }).call(args)).toMatchObject({ value: 1 });
+    expect(here.sent).toEqual([]);
+  });
+
   test('a call that an adapter dispatches again in another turn is found by the other version', async () => {
     const { worker, sent } = deployment();
     const turn = { effect: 'irreversible', per: 'turn' } as const;

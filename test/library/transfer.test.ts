@@ -1,6 +1,6 @@
 // Records that leave for another ledger, and arrive there.
 
-import { NotLanded, notLanded, type PortableRecord, Rejected, type Semel } from 'semel';
+import { day, NotLanded, notLanded, type PortableRecord, Rejected, type Semel } from 'semel';
 import { describe, expect, test } from 'vitest';
 import { gate, type Rig, rest, rig } from './support.ts';
 
@@ -191,6 +191,42 @@ test('what was claimed here under a newer form of its contract, and is free, tak
   expect(await newer({ id: 1 })).toBe('done');
   expect(await newer.try({ id: 2 })).toMatchObject({ error: { code: 'FAILED' } });
   expect((await to.semel.doubts.list()).items).toEqual([]);
+});
+
+test('a link arrives too: a worker with the former contract does not do it once more', async () => {
+  const [from, to] = [rig(), rig()];
+  const form = { ...base, name: 'post.v2', was: [{ name: 'post' }] } as const;
+  const kept = from.semel.tool({ ...form, run: (_: { id: number }) => 'done' });
+  const daily = { ...base, name: 'note', per: day() } as const;
+  const later = { ...daily, name: 'a-note', was: [{ name: 'note' }] } as const;
+  for (const id of [1, 2]) await kept({ id });
+  await from.semel.tool({ ...later, run: (_: { id: number }) => 'noted' })({ id: 1 });
+
+  const released = (_: { id: number }): unknown => {
+    throw new NotLanded('not now');
+  };
+  // A record that is free gives way, and one that answers stays.
+  await to.semel.tool({ ...base, run: released }).try({ id: 2 });
+  const arrivals = await move(from, to);
+  expect(arrivals.filter((each) => each.imported && each.as === 'link')).toHaveLength(3);
+  const before = await exported(to.semel);
+  await move(from, to);
+  expect(await exported(to.semel)).toEqual(before);
+
+  const old = to.another();
+  for (const id of [1, 2]) expect(await old.tool({ ...base, run: again })({ id })).toBe('done');
+  expect(await old.tool({ ...daily, run: again })({ id: 1 })).toBe('noted');
+});
+
+test('a link takes nothing from a record that answers', async () => {
+  const [from, to] = [rig(), rig()];
+  await from.semel.tool({ ...base, name: 'post.v2', was: [{ name: 'post' }], run: (_: object) => 'there' })({
+    id: 1,
+  });
+  await to.semel.tool({ ...base, run: (_: object) => 'here' })({ id: 1 });
+  const because = 'there is a record of it already (succeeded)';
+  expect(await move(from, to)).toMatchObject([{ imported: true }, { imported: false, because }]);
+  expect(await to.another().tool({ ...base, run: again })({ id: 1 })).toBe('here');
 });
 
 test('a refusal ends when it would have ended there', async () => {

@@ -32,6 +32,8 @@ export interface PortableRecord
   readonly remoteRef?: string | undefined;
   readonly error?: RecordError | undefined;
   readonly retention?: PortableRetention | undefined;
+  /** It is a link: workers with a newer form of the contract claimed this intent under these keys. */
+  readonly movedTo?: readonly string[] | undefined;
   readonly history: readonly PortableEvent[];
 }
 
@@ -65,6 +67,7 @@ export function portableOf(record: StoredRecord, history: readonly StoreEvent[])
     error: record.error ?? undefined,
     retention:
       retention === null ? undefined : { ...retention, periodEndsAt: instant(retention.periodEndsAt) },
+    movedTo: record.movedTo ?? undefined,
     ...shown(record, instants, instant),
     ...shown(record, texts, (text) => text ?? undefined),
     history: history.map(({ at, type, fence, detail }) => ({ at: instant(at), type, fence, detail })),
@@ -87,6 +90,7 @@ function jsonOf(text: string | null): unknown {
 type Check = (value: unknown) => boolean;
 
 const isText: Check = (value) => typeof value === 'string' && value.isWellFormed() && !/\p{Cc}/u.test(value);
+const isKey: Check = (value) => isText(value) && (value as string).length <= 8_192;
 const isFlag: Check = (value) => typeof value === 'boolean';
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 /** With room to grow: what is added to it must stay a number that every store can hold. */
@@ -137,7 +141,8 @@ const checks: Readonly<Record<keyof PortableRecord, Check>> = {
   id: isText,
   ...every(['namespace', 'version', 'owner'], isText),
   contract: (value) => isText(value) && /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value as string),
-  key: (value) => isText(value) && (value as string).length <= 8_192,
+  key: isKey,
+  movedTo: maybe((value) => Array.isArray(value) && value.length > 0 && value.every(isKey)),
   status: oneOf(statuses),
   effect: oneOf(effects),
   ...every(['inDoubt', 'lapsed', 'expired', 'doubt', 'keyed'], isFlag),

@@ -11,7 +11,11 @@ import type { ClaimRequest, Retention, StoredRecord, StoredResult } from '../../
 import { farAway, type PortableRecord, portableOf, problemOf } from './portable.ts';
 
 export type ImportResult =
-  | { readonly imported: true; readonly as: 'succeeded' | 'failed' | 'in doubt'; readonly key: string }
+  | {
+      readonly imported: true;
+      readonly as: 'succeeded' | 'failed' | 'in doubt' | 'link';
+      readonly key: string;
+    }
   | { readonly imported: false; readonly key: string; readonly because: string };
 
 export interface ExportQuery {
@@ -66,6 +70,7 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
 
   /** Why it is left out; undefined: it is taken in. */
   async function arrive(record: PortableRecord, as: Arriving): Promise<string | undefined> {
+    if (as === 'link') return leaveLinks(record);
     // Not random: an import that was cut off is the same claim when it is asked again, and goes on.
     const from = [record.key, String(record.generation), String(record.fence)];
     const token = digest('semel/import', namespace, ...from, as);
@@ -85,6 +90,19 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
     return undefined;
   }
 
+  /** The records that it leads to come by themselves, before it or after it. */
+  async function leaveLinks(record: PortableRecord): Promise<string | undefined> {
+    const { key: older, movedTo = [] } = record;
+    for (const key of movedTo) {
+      const token = digest('semel/import', namespace, older, key, 'link');
+      const request = requestOf({ ...record, key }, 'link', token, clock.now());
+      await ledger.link({ ...request, olderKeys: [older] });
+    }
+    const there = await ledger.read(namespace, older);
+    if (there === undefined) return 'this store keeps no links';
+    return there.movedTo === null ? existing(there) : undefined;
+  }
+
   async function giveUp(settled: StoredRecord, { error }: PortableRecord, token: string): Promise<void> {
     const reason = (error?.message ?? '').replace(/^Given up, may have landed: /, '');
     await ledger.resolve({
@@ -97,11 +115,12 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
   }
 }
 
-type Arriving = 'succeeded' | 'failed' | 'in doubt' | 'given up';
+type Arriving = 'succeeded' | 'failed' | 'in doubt' | 'given up' | 'link';
 
 /** An open question is never lost; what may run again has nothing to say here. */
 function arrivingAs(record: PortableRecord, now: number): Arriving | { readonly because: string } {
-  const { status, doubt, inDoubt, expiresAt, retention } = record;
+  const { status, doubt, inDoubt, expiresAt, retention, movedTo } = record;
+  if (movedTo !== undefined) return 'link';
   if (inDoubt || status === 'running' || status === 'unknown') return 'in doubt';
   if (status === 'released') return doubt ? 'in doubt' : { because: 'it did not land, and may run again' };
   const isKept = retention?.keep === true && (status === 'succeeded' || doubt);
@@ -144,7 +163,8 @@ function instantOf(text: string | undefined): number | null {
 
 /** What is settled ends when it would have ended there; what is open has all of its time before it. */
 function retentionOf({ retention, expiresAt }: PortableRecord, as: Arriving, now: number): Retention {
-  const keep = retention?.keep ?? false;
+  // A link without an end is of a record that is kept for good.
+  const keep = retention?.keep ?? (as === 'link' && expiresAt === undefined);
   if (as !== 'in doubt') {
     const endsAt = expiresAt === undefined ? farAway : Date.parse(expiresAt);
     const failureWindowMs = expiresAt === undefined ? failureMs : Math.max(0, endsAt - now);

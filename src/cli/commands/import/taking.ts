@@ -9,7 +9,7 @@ import { type Bad, type Plan, parsed } from './plan.ts';
 export interface Report {
   readonly dryRun: boolean;
   readonly lines: number;
-  readonly imported: { succeeded: number; failed: number; inDoubt: number };
+  readonly imported: { succeeded: number; failed: number; inDoubt: number; link: number };
   readonly skipped: { because: string; count: number; keys: string[] }[];
   readonly bad: readonly Bad[];
   readonly badCount: number;
@@ -39,7 +39,7 @@ export async function takeIn(
   const report: Report = {
     dryRun,
     lines,
-    imported: { succeeded: 0, failed: 0, inDoubt: 0 },
+    imported: { succeeded: 0, failed: 0, inDoubt: 0, link: 0 },
     skipped: [],
     bad,
     badCount,
@@ -90,12 +90,13 @@ export async function takeIn(
 }
 
 export function reportLines({ dryRun, imported, skipped, badCount }: Report): readonly string[] {
-  const { succeeded, failed, inDoubt } = imported;
-  const all = succeeded + failed + inDoubt;
+  const { succeeded, failed, inDoubt, link } = imported;
+  const all = succeeded + failed + inDoubt + link;
   const parts = [
     [succeeded, 'succeeded'],
     [failed, 'failed'],
     [inDoubt, 'in doubt'],
+    [link, link === 1 ? 'link' : 'links'],
   ].flatMap(([count, name]) => (count === 0 ? [] : [`${count} ${name}`]));
   const verb = dryRun ? 'Would import' : 'Imported';
   const left = skipped.reduce((sum, { count }) => sum + count, 0);
