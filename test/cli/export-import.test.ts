@@ -203,6 +203,14 @@ describe('a file with lines that cannot be read', () => {
     expect((await semel(['export', ...on('bad.db')])).stdout).toBe('');
   });
 
+  test('is not given up with the stack of one that is nested too deep', async () => {
+    const deep = '['.repeat(20_000) + ']'.repeat(20_000);
+    const path = file('deep.jsonl', `${good}\n{"key":"b","status":"done","args":${deep}}\n`);
+    const { code, stderr } = await semel(['import', path, '--tool', 'm', ...on('deep.db')]);
+    expect(code).toBe(64);
+    expect(stderr).toContain('1 of 2 lines cannot be read (line 2: it is nested too deep)');
+  });
+
   test('is imported without them where that is said', async () => {
     const args = ['import', `${folder}/broken.jsonl`, '--tool', 'm', '--skip-bad', ...on('bad.db')];
     const { code, stderr, stdout } = await semel(args);

@@ -1,5 +1,6 @@
 // The first reading of a file: which lines count, what is wrong with the others. Nothing is written before it is done.
 
+import { isTooDeep } from '../../../core/key/json-shape.ts';
 import { problemOf } from '../../../semel/index.ts';
 import type { Line } from '../../args/input.ts';
 import { entryOf, type Meaning, type PlainFields, unknownEndings, usualFields } from './plain.ts';
@@ -131,6 +132,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 export function parsed(text: string | undefined): Fields | string {
   if (text === undefined) return 'it is too long';
+  if (isTooDeep(text)) return 'it is nested too deep';
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)
