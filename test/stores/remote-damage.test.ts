@@ -205,6 +205,18 @@ describe('in Redis', () => {
     await store.close();
   });
 
+  test('a count of buckets that no ledger has is refused, and can be accepted', async () => {
+    if (server === undefined) return;
+    const { store, slots } = await ledger();
+    const meta = slots.replace('slots', 'meta');
+    await client.hset(meta, 'buckets', '5000');
+    await expect(store.open()).rejects.toMatchObject(refusal);
+    expect(await client.keys(meta.replace('{0}', '{*}'))).toEqual([meta]);
+    await store.acceptLoss();
+    expect((await store.read(theNamespace, keyOf(3)))?.result?.text).toBe('"3"');
+    await store.close();
+  });
+
   test('one does not end retention for the others', async () => {
     if (server === undefined) return;
     const { store, record } = await ledger();

@@ -116,6 +116,8 @@ async function metasOf(
   const id = random.token();
   const first = await describe(run, namesOf(prefix, 1), 0, id, 'look');
   const buckets = first.buckets || (isCluster ? clusterBuckets : 1);
+  // No ledger has another count. One that was changed could be too many to be described.
+  if (buckets !== 1 && buckets !== clusterBuckets) throw new Error('SEMELFORGOT');
   const names = namesOf(prefix, buckets);
   const isNew = first.id === null && first.lost === null && mayBegin;
   const rest = await Promise.all(
@@ -157,7 +159,7 @@ async function describe(
 /** As it was laid out, or would be if it were new. */
 export async function bucketsOf(run: Run, prefix: string, isCluster: boolean): Promise<number> {
   const { buckets } = await describe(run, namesOf(prefix, 1), 0, '', 'look');
-  return buckets || (isCluster ? clusterBuckets : 1);
+  return buckets === 1 || buckets === clusterBuckets ? buckets : isCluster ? clusterBuckets : 1;
 }
 
 /** Opens the ledger again, as another: those who knew it take it up. */
