@@ -2,6 +2,7 @@
 // claimants that die right after asking, operators who decide by what they saw before, clients that settle one
 // attempt twice, with another ending. No rule may be led astray by any of them.
 
+import { majorOf } from '../../src/core/contract/contract.ts';
 import type {
   Act,
   ClaimRequest,
@@ -85,7 +86,10 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
     const prints = base.fingerprint === null ? [own] : [own, `${own}, other`];
     // Whoever comes for this record has its args, not those of whoever asked last.
     const { args, content } = record === undefined || base.fingerprint === own ? base : record;
-    return (['rerun', 'verify'] as const).flatMap((purpose) =>
+    // Other code looks whether it landed, but does not send again what a provider may have seen.
+    const isOtherCode = record !== undefined && majorOf(record.version) !== majorOf(base.version);
+    const purposes = isOtherCode ? (['verify'] as const) : (['rerun', 'verify'] as const);
+    return purposes.flatMap((purpose) =>
       prints.map((fingerprint) => () => {
         const token = `late ${chance.below(0xffffffff)}`;
         const late = { ...base, args, content, for: purpose, fingerprint, generation, token };
