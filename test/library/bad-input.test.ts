@@ -198,7 +198,9 @@ describe('calls are refused before anything is claimed', () => {
     if (path !== undefined) expect(result.error.path).toBe(path);
     expect(result.error.message).toContain(result.error.correctiveAction);
     await expect(tool(args, options)).rejects.toMatchObject({ code, receipt: { contract: 'post' } });
-    expect(made.store.calls.filter((method) => method !== 'open' && method !== 'read')).toEqual([]);
+    // What was done in time is looked for by a claim that cannot win: it finds the record under every form of its key.
+    const looks = code === 'EXPIRED' ? ['open', 'read', 'claim'] : ['open', 'read'];
+    expect(made.store.calls.filter((method) => !looks.includes(method))).toEqual([]);
     expect(await isEmpty(made)).toBe(true);
   });
 

@@ -196,7 +196,7 @@ test('a record that was changed by hand, or put in the place of another, is refu
   const [first, second] = ['mail.send/=1', 'mail.send/=2'] as const;
   for (const key of [first, second]) await (await take(store, { key })).succeed('"paid 10"');
   const packed = String(await ledger.ask('get', recordOf(first)));
-  const refused = expect.objectContaining({ code: 'STORE_UNAVAILABLE', retriable: false });
+  const refused = expect.objectContaining({ code: 'STORE_UNSAFE', retriable: false });
   for (const changed of [packed.replace('paid 10', 'paid 99'), packed.slice(0, -1), 'x', '']) {
     await ledger.ask('set', recordOf(first), changed);
     await expect(other.claim(claimRequest({ key: first }))).rejects.toEqual(refused);
