@@ -197,7 +197,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     await store.close();
   }
 
-  /** Whoever comes for a generation that never was wins nothing. */
+  /** A claim for a generation that never existed cannot win, but follows all forms of the key. */
   async function standing(request: ClaimRequest): Promise<StoredRecord | undefined> {
     const asked = { ...request, generation: noGeneration };
     const { record } = await new Question(desk, store, 'claim', asked, same<ClaimAnswer>).ask();

@@ -6,7 +6,7 @@ export class Stop {
   reason: unknown;
   isAsked = false;
   #controller: AbortController | undefined;
-  /** Whoever aborts, a listener runs as part of the effect: as its caller, and inside its run. */
+  /** Abort listeners run in the context of the effect, not of the code that aborts it. */
   #inContext: ((run: () => void) => void) | undefined;
 
   get signal(): AbortSignal {

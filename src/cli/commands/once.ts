@@ -52,7 +52,7 @@ const flags = {
   window: text('<duration>', 'how long, after its period, the result is kept (default: 30d)'),
   again: text('<why>', 'do it once more on purpose; kept in the history'),
   'if-busy': choice(['wait', 'skip', 'fail'], 'what to do while it is being done (default: wait)'),
-  wait: text('<duration>', 'wait at most so long (default: as long as it takes)'),
+  wait: text('<duration>', 'how long to wait (default: as long as it takes)'),
   'not-landed-exit': text('<codes>', 'exit codes that mean "it did not land": 6,7'),
   'if-unknown': choice(['hold', 'rerun'], 'rerun: the command is safe to repeat (default: hold)'),
   verify: text('<command>', 'decides a doubt: exit 0 it landed (its stdout is the result), 1 it did not'),

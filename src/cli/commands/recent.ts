@@ -14,7 +14,7 @@ export default command({
   takes: '<name> [-n 10] [--field slug]',
   about: 'The name is that of a `semel once`, a step or a pick. Newest first; only what is known to be done.',
   flags: {
-    limit: text('<count>', 'so many at most (default: 10)', 'n'),
+    limit: text('<count>', 'maximum number of results (default: 10)', 'n'),
     field: text('<path>', 'one field of the result (where it is JSON) or of the ids'),
   },
   examples: ['semel recent publish -n 5 --field slug', 'echo "Do not repeat: $(semel recent publish)" | llm'],

@@ -44,7 +44,7 @@ const flags = {
   id: texts('<name=value>', 'one run per customer, say; repeatable'),
   again: text('<why>', 'run it once more on purpose; kept in the history'),
   'if-busy': choice(['skip', 'wait', 'fail'], 'what to do while it runs (default: skip)'),
-  wait: text('<duration>', 'wait at most so long; implies --if-busy wait'),
+  wait: text('<duration>', 'how long to wait; implies --if-busy wait'),
   verify: text('<command>', 'asked after a failure: exit 0 it is done, 1 it is not, else unknown'),
   'verify-after': text('<duration>', 'believe "it is not" only so long after the end (default: 60s)'),
   'after-failure': choice(['rerun', 'hold'], 'run again (default), or hold in doubt'),

@@ -87,7 +87,7 @@ export type FormerAsker = {
   readonly [K in 'conversation' | 'turn' | 'run' | 'caller']: Ambient[K] | undefined;
 };
 
-/** Work in the name of whoever asked for it first: its own calls belong to the same conversation, turn and run. */
+/** Runs `work` as its first caller: calls that it makes belong to the same conversation, turn and run. */
 export function onBehalfOf<T>(asker: FormerAsker, work: () => T): T {
   const { at, permissions } = ambient();
   return current.run(given({ at, permissions, ...asker }), work);

@@ -61,7 +61,7 @@ export interface RemoteBackend {
     readonly answers: readonly Swapped[];
   }>;
   list(query: ListQuery): Promise<RowPage>;
-  /** At most so many that retention might take. Those that cannot be read stay. */
+  /** Records that retention might remove, up to a limit. Unreadable ones stay. */
   due(limit: number): Promise<{ found: readonly Found[]; now: number }>;
   /** Those of the removals that found their row as it was, by number. Raises the floor with them. */
   remove(removals: readonly Removal[]): Promise<number>;

@@ -22,7 +22,7 @@ export function lastSeen(): LastSeen {
     get: (namespace, key) =>
       recent.get(namespace, key) ?? (older.size() === 0 ? undefined : older.get(namespace, key)),
     set(namespace, key, found) {
-      // Nobody acts on what has ended; whoever asks for it is told by the store.
+      // An ended record is not acted on; the store tells a caller that asks for it.
       if (found === undefined || !isOpen(found.row.status)) return forget(namespace, key);
       if (recent.size() >= enough) {
         older = recent;

@@ -50,7 +50,7 @@ settled, given back. Filters add up; --status can be given several times and mea
     since: text('<instant>', 'only from then on: 2026-06-19T09:00 (UTC)'),
     until: text('<instant>', 'only until then'),
     args: text('<text>', 'only with this text in the args'),
-    limit: text('<count>', 'so many at most (default: 50)', 'n'),
+    limit: text('<count>', 'maximum number of results (default: 50)', 'n'),
     watch: toggle('look again every second; with --json a line for each record that changed'),
   },
   examples: [
