@@ -113,6 +113,11 @@ export function checkOptions(given: SemelOptions): void {
   const { limits, cache, defaults, ...options } = given;
   checkKnown('createSemel', options, semelFields);
   checkKnown('createSemel, limits', limits ?? {}, knownLimits);
+  if (cache !== undefined && cache !== false && (typeof cache !== 'object' || cache === null))
+    throw new SemelError('CONTRACT_INVALID', '`cache` must be false or an object.', {
+      path: 'cache',
+      next: "Leave it out to use the default, or write cache: { maxAge: '5s' }.",
+    });
   checkKnown('createSemel, cache', cache || {}, knownCache);
   checkKnown('createSemel, defaults', defaults ?? {}, knownDefaults);
 }

@@ -220,6 +220,12 @@ describe('calls are refused before anything is claimed', () => {
     },
   );
 
+  test.each([true, null, 'on', 5])('the cache %j is refused', (cache) => {
+    expect(() => createSemel({ store: 'memory:', namespace: 'test', cache: cache as never })).toThrow(
+      expect.objectContaining({ code: 'CONTRACT_INVALID', path: 'cache' }),
+    );
+  });
+
   test('a namespace from the environment is checked too; an empty one is none', () => {
     try {
       process.env.SEMEL_NAMESPACE = 'a\u0007b';
