@@ -94,10 +94,13 @@ export class Claim implements Asker<ClaimAnswer> {
     // A record in doubt keeps the error that it has: that is its evidence.
     const error = this.#ask.for === 'execute' ? neverStarted : null;
     const nobody = { fence: 0, generation: 0, result: null, error, keyed: false, found: false };
-    for (const key of keys) {
+    const giveBack = async (key: string): Promise<void> => {
       const released = { ...nobody, namespace, key, token: this.token, outcome: 'released' as const };
-      this.#env.inBackground(settleLater(this.#env, released));
-    }
+      const answer = await settleLater(this.#env, released);
+      // A link may have led the claim to a newer form of its key.
+      if (key === this.call.key) await Promise.all(answer?.record?.movedTo?.map(giveBack) ?? []);
+    };
+    for (const key of keys) this.#env.inBackground(giveBack(key));
   }
 }
 

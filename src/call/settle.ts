@@ -231,16 +231,18 @@ function textOf(thrown: unknown): string {
 }
 
 /** As long as the process lives; a last time when it closes. */
-export async function settleLater({ ledger, clock, closing }: Env, request: SettleRequest): Promise<void> {
+export async function settleLater(
+  { ledger, clock, closing }: Env,
+  request: SettleRequest,
+): Promise<SettleAnswer | undefined> {
   for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 30_000)) {
     // A process that has nothing else to do may end: then the lease does, and the next caller decides.
     await pause(clock, waitMs, [closing], 'background');
     try {
-      await ledger.settle(request);
-      return;
+      return await ledger.settle(request);
     } catch (error) {
       const mayComeBack = isSemelError(error) && error.retriable;
-      if (closing.aborted || !mayComeBack) return;
+      if (closing.aborted || !mayComeBack) return undefined;
     }
   }
 }

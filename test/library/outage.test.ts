@@ -49,6 +49,30 @@ test('a claim whose answer was lost is given back as soon as the store answers',
   expect(await tool({})).toBe('done');
 });
 
+test.each(['the newer form was claimed once', 'older forms too'])(
+  'a claim whose answer was lost is given back under the newer form that a link led it to: %s',
+  async (forms) => {
+    const made = rig();
+    const refuse = () => {
+      throw new NotLanded('not now');
+    };
+    await made.semel.tool({ ...base, name: 'newer', was: [{ name: base.name }], run: refuse }).try({});
+    const was = forms === 'older forms too' ? { was: [{ name: 'oldest' }] } : {};
+    const tool = made.semel.tool({ ...base, ...was, run: () => 'done' });
+    const inner = made.store.claim;
+    made.store.claim = async (request) => {
+      await inner(request);
+      throw new Error('connection lost');
+    };
+    expect(await made.clock.until(tool.try({}))).toMatchObject({ error: { code: 'STORE_UNAVAILABLE' } });
+    made.store.claim = inner;
+    await made.clock.advance(1_000);
+    const { items } = await made.semel.records.list();
+    expect(new Set(items.map(({ status }) => status))).toEqual(new Set(['released']));
+    expect(await tool({})).toBe('done');
+  },
+);
+
 test('a repeatable effect runs, and the receipt says unguarded', async () => {
   const made = rig();
   made.store.break();
