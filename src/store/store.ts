@@ -129,6 +129,8 @@ export interface Claim {
    * anything: all that a replay needs. Undefined: claim. A store that has to be waited for leaves it out.
    */
   readonly glance?: ((asking: Asking) => Loss | undefined) | undefined;
+  /** The same from a store that has to be waited for: one read, where the claim would be a write. Undefined: claim. */
+  readonly look?: ((asking: Asking) => Promise<Loss | undefined>) | undefined;
 }
 
 export interface Store {

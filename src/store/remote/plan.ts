@@ -99,7 +99,7 @@ export function planner({
     const own = isSeen ? question.seen : memory.get(namespace, key);
     if (question.looksFirst && own === undefined && !isSeen) return;
     const others = isSeen ? question.seenOthers : seenOf(namespace, keys);
-    const time = timeFor(own, others, saidAt);
+    const time = timeFor(far, own, others, saidAt);
 
     let step: Decision<unknown>;
     try {
@@ -136,24 +136,25 @@ export function planner({
   function seenOf(namespace: string, keys: readonly string[]): readonly (Found | undefined)[] {
     return keys.length === 0 ? none : keys.map((key) => memory.get(namespace, key));
   }
+}
 
-  /** Never before what is already written: the store's clock was there, unless it was set back. */
-  function timeFor(
-    own: Found | undefined,
-    others: readonly (Found | undefined)[],
-    saidAt: number | undefined,
-  ): Time {
-    const { wall: thought, boot, steady } = far.now();
-    const earliest = saidAt ?? thought;
-    let wall = earliest;
-    const notBefore = (one: Found | undefined): void => {
-      const updatedAt = one?.row.updatedAt ?? 0;
-      if (updatedAt > wall && updatedAt <= earliest + staleMs) wall = updatedAt;
-    };
-    notBefore(own);
-    for (const one of others) notBefore(one);
-    return { wall, mono: wall, boot, steady };
-  }
+/** Never before what is already written: the store's clock was there, unless it was set back. */
+export function timeFor(
+  far: RemoteClock,
+  own: Found | undefined,
+  others: readonly (Found | undefined)[],
+  saidAt: number | undefined,
+): Time {
+  const { wall: thought, boot, steady } = far.now();
+  const earliest = saidAt ?? thought;
+  let wall = earliest;
+  const notBefore = (one: Found | undefined): void => {
+    const updatedAt = one?.row.updatedAt ?? 0;
+    if (updatedAt > wall && updatedAt <= earliest + staleMs) wall = updatedAt;
+  };
+  notBefore(own);
+  for (const one of others) notBefore(one);
+  return { wall, mono: wall, boot, steady };
 }
 
 /** Compared only with other revisions of one key, by one who has just seen it. */

@@ -5,7 +5,7 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import { type KeyMap, keyMap } from '../../core/key-map.ts';
-import { claim } from '../../rules/claim.ts';
+import { claim, lossOf } from '../../rules/claim.ts';
 import { clear, dispatch, renew } from '../../rules/cross.ts';
 import { type FormStep, formsOf, isLink, linked, nextStep } from '../../rules/forms.ts';
 import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from '../../rules/prune.ts';
@@ -14,17 +14,49 @@ import { settle } from '../../rules/settle.ts';
 import { type Step, type Time, view } from '../../rules/state.ts';
 import { batcher, unanswered } from '../batcher.ts';
 import type { Urgency } from '../local/local-store.ts';
-import type { ClaimAnswer, ClaimRequest, Page, Row, Store, StoredRecord, StoreFacts } from '../store.ts';
+import type {
+  Asking,
+  ClaimAnswer,
+  ClaimRequest,
+  Loss,
+  Page,
+  Row,
+  Store,
+  StoredRecord,
+  StoreFacts,
+} from '../store.ts';
 import type { Found, RemoteBackend, Removal, Swap, Swapped } from './backend.ts';
 import { remoteClock } from './clock.ts';
 import { lastSeen } from './last-seen.ts';
-import { type Decision, isUnchanged, newRevision, planner, Question, type Rows, swapsOf } from './plan.ts';
+import {
+  type Decision,
+  isUnchanged,
+  newRevision,
+  planner,
+  Question,
+  type Rows,
+  swapsOf,
+  timeFor,
+} from './plan.ts';
 
 export interface RemoteStoreOptions {
   readonly clock?: Clock;
   readonly random?: Random;
   /** When a batch starts from idle; for simulations. */
   readonly soon?: (run: () => void) => void;
+}
+
+/** One key that is only read. */
+interface Look {
+  readonly namespace: string;
+  readonly key: string;
+  readonly write: undefined;
+}
+
+/** What was there, and when by the store's clock. */
+interface Seen {
+  readonly row: Row | undefined;
+  readonly time: Time;
 }
 
 /** While one batch is at the store the next is made ready. */
@@ -50,6 +82,8 @@ export function remoteStore(
   /** Calls that wait for a locked row have a queue of their own, and so has every other call about it. */
   const lockedQueue = batcher<Question, unknown>(batches);
   const parked = new Map<Promise<void>, string>();
+  /** Whatever only reads waits for nothing that is written. */
+  const looks = batcher<Look, Seen>({ ...batches, flush: lookAt, lanes });
   let floor = 0;
   let taken = 0;
   let opening: Promise<StoreFacts> | undefined;
@@ -58,7 +92,7 @@ export function remoteStore(
 
   return {
     open: async () => ({ ...(await ready()), clockProblem: far.problem() }),
-    claim: claimForms,
+    claim: Object.assign(claimForms, { look }),
     renew: (request) =>
       step('holding', request, (row, time) =>
         renew(row, { ...request, leaseMs: request.leaseMs + far.lagMs() }, time),
@@ -70,12 +104,10 @@ export function remoteStore(
     settle: (request) => step('settling', request, (row, time) => settle(row, request, time)),
     resolve: (request) => step('settling', request, (row, time) => resolve(row, request, time)),
 
-    read: (namespace, key) =>
-      step('claiming', { namespace, key }, (row, time) => ({
-        row: null,
-        answer: row && view(row, time),
-        events: [],
-      })),
+    async read(namespace, key) {
+      const { row, time } = await seen(namespace, key);
+      return row && view(row, time);
+    },
     async list(query): Promise<Page<StoredRecord>> {
       const { rows, next, damaged = [], time } = await asked(() => timed(() => backend.list(query)));
       const items = rows.map((row) => view(row, time));
@@ -133,6 +165,30 @@ export function remoteStore(
     }
   }
 
+  /** What a losing claim would be told. Where the key has other forms, or leads elsewhere, only the claim can tell. */
+  async function look(asking: Asking): Promise<Loss | undefined> {
+    if (asking.olderKeys.length > 0) return undefined;
+    const { row, time } = await seen(asking.namespace, asking.key);
+    return isLink(row) ? undefined : lossOf(row, asking, time);
+  }
+
+  function seen(namespace: string, key: string): Promise<Seen> {
+    const add = () => looks.add('claiming', { namespace, key, write: undefined });
+    return isReady && closing === undefined ? add() : ready().then(add);
+  }
+
+  async function lookAt(take: () => readonly Look[]): Promise<readonly Seen[]> {
+    const asked = take();
+    const askedAt = clock.mono();
+    const { now, floor: lowest, answers } = await backend.exchange(asked);
+    far.learn(now, askedAt);
+    floor = Math.max(floor, lowest);
+    return answers.map((answer) => {
+      const found = answer.done ? undefined : answer.found;
+      return { row: found?.row, time: timeFor(far, found, [], now) };
+    });
+  }
+
   function ready(): Promise<StoreFacts> {
     if (closing !== undefined) return Promise.reject(isClosed());
     if (opening === undefined) {
@@ -163,7 +219,7 @@ export function remoteStore(
   async function shut(): Promise<void> {
     await opening?.catch(() => {});
     for (;;) {
-      await Promise.all([queue.drained(), lockedQueue.drained()]);
+      await Promise.all([queue.drained(), lockedQueue.drained(), looks.drained()]);
       if (parked.size === 0) break;
       await Promise.all(parked.keys());
     }
@@ -210,8 +266,7 @@ export function remoteStore(
   }
 
   async function flush(take: () => readonly Question[]): Promise<readonly unknown[]> {
-    // What was asked before it was closed is still answered.
-    if (!isReady) await (opening ?? ready());
+    // Also what was asked just before it was closed.
     const questions = take();
     if (questions.length === 0) return [];
     try {

@@ -120,7 +120,11 @@ export async function lose(store: Store, over: Partial<ClaimRequest> = {}): Prom
   assert.ok(!answer.won, 'the claim should lose');
   const { record } = answer;
   assert.ok(record !== undefined, 'a lost claim tells what it lost to');
-  if (store.claim.glance === undefined || request.for !== 'execute') return record;
+  const { glance: atOnce, look } = store.claim;
+  if ((atOnce ?? look) === undefined || request.for !== 'execute') return record;
+  // A look may leave other forms of a key to the claim.
+  const hasForms = request.olderKeys.length > 0 || record.key !== request.key;
+  if (atOnce === undefined && hasForms && glanced === undefined) return record;
   // A claim may close what it meets, as poisoned or by news on file; a glance changes nothing.
   const isUnchanged = before.some((was) => was?.key === record.key && was.status === record.status);
   const expected = isUnchanged ? record.fence : undefined;
@@ -128,11 +132,12 @@ export async function lose(store: Store, over: Partial<ClaimRequest> = {}): Prom
   return record;
 }
 
-/** Where a store can be glanced at, every claim of the suite is, first. */
+/** Where a store can be glanced or looked at, every claim of the suite is, first. */
 async function glance(store: Store, request: ClaimRequest): Promise<Loss | undefined> {
-  if (store.claim.glance === undefined) return undefined;
+  const { glance: atOnce, look } = store.claim;
+  if (atOnce === undefined) return look?.(request);
   await store.open();
-  return store.claim.glance(request);
+  return atOnce(request);
 }
 
 /** Whoever won with this request, seen from any handle. */

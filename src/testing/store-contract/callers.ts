@@ -1,6 +1,7 @@
 // Whose a record is: another caller is neither let in nor given anything of it, and the effect is not run a second time.
 
 import assert from 'node:assert/strict';
+import type { Loss } from '../../store/store.ts';
 import { claimRequest, lease, resultOf, theKey, window } from './attempt.ts';
 import { behaviour, type Scene, unchanged } from './scene.ts';
 
@@ -140,15 +141,16 @@ export const callerCases = [
 
   behaviour('a glance gives what a claim would give', [], async (scene) => {
     await (await scene.take(ann)).succeed('"ok"');
-    const { glance } = scene.store.claim;
+    const { claim } = scene.store;
+    const glance = claim.glance ?? claim.look;
     if (glance === undefined) return;
     for (const caller of ['ann', 'bob', null]) {
-      const loss = glance(claimRequest({ caller }));
+      const loss: Loss | undefined = await glance(claimRequest({ caller }));
       assert.equal(loss?.won, false);
       assert.equal(loss?.record?.caller, 'ann');
     }
     await (await scene.take({ key: 'mail.send/=free', ...ann })).settle('released');
-    assert.equal(glance(claimRequest({ key: 'mail.send/=free', ...bob })), undefined);
+    assert.equal(await glance(claimRequest({ key: 'mail.send/=free', ...bob })), undefined);
   }),
 
   behaviour('a tombstone still knows whose it is', ['time'], async (scene) => {

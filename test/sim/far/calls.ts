@@ -1,12 +1,13 @@
 // What can be asked of a store about one key, as data: to be asked of the far store, and decided by the rules alone.
 
-import { claim } from '../../../src/rules/claim.ts';
+import { claim, lossOf } from '../../../src/rules/claim.ts';
 import { clear, dispatch, renew } from '../../../src/rules/cross.ts';
-import { formsOf, linked, nextStep } from '../../../src/rules/forms.ts';
+import { formsOf, isLink, linked, nextStep } from '../../../src/rules/forms.ts';
 import { resolve } from '../../../src/rules/resolve.ts';
 import { settle } from '../../../src/rules/settle.ts';
 import { type Step, type Time, view } from '../../../src/rules/state.ts';
 import type {
+  Asking,
   ClaimRequest,
   ClearRequest,
   DispatchRequest,
@@ -24,6 +25,7 @@ interface Requests {
   readonly clear: ClearRequest;
   readonly settle: SettleRequest;
   readonly resolve: ResolveRequest;
+  readonly look: Asking;
   readonly read: { readonly namespace: string; readonly key: string };
 }
 
@@ -38,6 +40,7 @@ export function keysOf({ name, request }: Call): readonly string[] {
 }
 
 export function ask(store: Store, { name, request }: Call): Promise<unknown> {
+  if (name === 'look') return store.claim.look?.(request) ?? Promise.resolve();
   if (name === 'read') return store.read(request.namespace, request.key);
   return (store[name] as (request: never) => Promise<unknown>)(request as never);
 }
@@ -88,6 +91,13 @@ export function decide(
       return { form: own, ...settle(row, call.request, time) };
     case 'resolve':
       return { form: own, ...resolve(row, call.request, time) };
+    case 'look':
+      return {
+        form: own,
+        row: null,
+        answer: isLink(row) ? undefined : lossOf(row, call.request, time),
+        events: [],
+      };
     case 'read':
       return { form: own, row: null, answer: row && view(row, time), events: [] };
   }

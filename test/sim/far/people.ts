@@ -56,7 +56,8 @@ export function people(chance: Chance, periodEndsAt: number): People {
   function made(): Call {
     const kind = chance.below(100);
     if (kind < 36 || held.length === 0) return { name: 'claim', request: claimed() };
-    if (kind < 42) return { name: 'read', request: { namespace, key: chance.pick(allKeys) } };
+    if (kind < 40) return { name: 'look', request: { ...claimed(), olderKeys: [] } };
+    if (kind < 44) return { name: 'read', request: { namespace, key: chance.pick(allKeys) } };
     if (kind < 52 && looked.length > 0) return resolved(recent(looked));
     const about = holding();
     if (kind < 60)
