@@ -3,6 +3,7 @@
 
 import { decodeResult, encodeResult } from '../core/codec/codec.ts';
 import type { Provider } from '../core/contract/provider.ts';
+import { isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Timed, TimerList } from '../ledger/index.ts';
 import type { Held, Refusal, RenewAnswer, StoredRecord } from '../store/store.ts';
@@ -158,8 +159,14 @@ export class Attempt implements ContextSource, Lease, Timed {
       const mayHaveLanded = this.#isOpen || this.record.doubtSince !== null;
       if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw sentBlindly(unkeyed);
     }
-    if (this.record.dispatched && !losesKey && !this.#mayBeForgotten) return this.stop.throwIfAsked();
-    await this.#send(!losesKey);
+    if (this.record.dispatched && !losesKey && !this.#mayBeForgotten) this.stop.throwIfAsked();
+    else await this.#send(!losesKey);
+    if (this.#mayBeTakenOver) await this.ready();
+  }
+
+  /** The process stood still, or could not reach the store: whoever has its key by now may have sent it. */
+  get #mayBeTakenOver(): boolean {
+    return this.#heartbeat.leftMs() <= 0 && !isRepeatable(this.record.effect);
   }
 
   /** Without a timeout nothing bounds how long after the last judgement a request leaves that may be a repetition. */

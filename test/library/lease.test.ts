@@ -1,8 +1,8 @@
 // The lease of an attempt: kept alive while it runs, noticed when it is lost, and what a timeout leaves behind.
 
-import { type SemelError, systemClock } from 'semel';
+import { type AttemptContext, notLanded, type SemelError, systemClock } from 'semel';
 import { describe, expect, test } from 'vitest';
-import { gate, quick, type Rig, rest, rig } from './support.ts';
+import { gate, quick, type Rig, rest, rig, target } from './support.ts';
 
 const base = {
   name: 'post',
@@ -11,6 +11,8 @@ const base = {
   lease: '30s',
   timeout: '1h',
 } as const;
+
+const unusual = { name: 'acme', window: '24h', hosts: ['127.0.0.1'], replaysErrors: true } as const;
 
 describe('heartbeat', () => {
   test('a run of many leases is never taken over', async () => {
@@ -120,6 +122,65 @@ describe('heartbeat', () => {
     made.clock.jump(60_000);
     slow.resolve();
     expect(await call).toMatchObject({ ok: true, value: 'done' });
+  });
+
+  describe('once its lease is over, ctx.fetch sends only what nobody else has taken over', () => {
+    const sending = async (how: object) => {
+      const made = rig();
+      const { url, requests } = await target();
+      const slow = gate();
+      const definition = { ...base, ...how, verifyAfter: '1s', verify: () => notLanded() } as const;
+      const send = (wait?: Promise<void>) => async (_args: unknown, ctx: AttemptContext) => {
+        await wait;
+        await ctx.fetch(url, { method: 'POST' });
+        return 'sent';
+      };
+      const call = made.semel.tool({ ...definition, run: send(slow.promise) }).try({});
+      await rest();
+      return { made, requests, slow, call, other: made.another().tool({ ...definition, run: send() }) };
+    };
+    const ways = [
+      ['with a timeout', {}],
+      ['without one', { timeout: 'none' }],
+      ['with keys that the provider replays errors under', { provider: unusual }],
+    ] as const;
+
+    test.each(ways)('a process that stood still: %s', async (_name, how) => {
+      const { made, requests, slow, call, other } = await sending(how);
+      // Nothing of it has run since, not even its timers.
+      made.clock.jump(26 * 3_600_000);
+      expect(await other({})).toBe('sent');
+      slow.resolve();
+      expect(await call).toMatchObject({ ok: true, value: 'sent' });
+      expect(requests).toHaveLength(1);
+    });
+
+    test('one that could not reach the store', async () => {
+      const { made, requests, slow, call, other } = await sending({ timeout: 'none' });
+      made.store.break('renew');
+      await made.clock.advance(5 * 60_000);
+      expect(await other({})).toBe('sent');
+      slow.resolve();
+      expect(await made.clock.until(call)).toMatchObject({ ok: true, value: 'sent' });
+      expect(requests).toHaveLength(1);
+    });
+
+    test('goes on where nobody came', async () => {
+      const { made, requests, slow, call } = await sending({ timeout: 'none' });
+      made.clock.jump(26 * 3_600_000);
+      slow.resolve();
+      expect(await call).toMatchObject({ ok: true, value: 'sent', receipt: { attempt: 1 } });
+      expect(requests).toHaveLength(1);
+    });
+
+    test('what is harmless to repeat needs no store', async () => {
+      const { made, requests, slow, call } = await sending({ effect: 'write-idempotent', per: undefined });
+      made.store.break('renew');
+      made.clock.jump(10 * 60_000);
+      slow.resolve();
+      expect(await made.clock.until(call)).toMatchObject({ ok: true, value: 'sent' });
+      expect(requests).toHaveLength(1);
+    });
   });
 
   test('a real event loop that is really blocked', async () => {
