@@ -17,15 +17,6 @@ import { type AttemptContext, type ContextSource, contextFor } from './sending/c
 import { type Requests, sentBlindly } from './sending/requests.ts';
 import { Stop } from './sending/stop.ts';
 
-/** The end of an attempt's time, whatever its effect does. */
-export class TimeUp {
-  readonly reason: Error;
-
-  constructor(reason: Error) {
-    this.reason = reason;
-  }
-}
-
 interface Prepared {
   readonly output: unknown;
   readonly text: string | null;
@@ -49,7 +40,7 @@ export class Attempt implements ContextSource, Lease, Timed {
   #prepared: Prepared | undefined;
   #issued: Set<string> | undefined;
   /** Ends the wait for the effect. */
-  #timeUp: ((end: TimeUp) => void) | undefined;
+  #stopWaiting: ((reason: Error) => void) | undefined;
   #endedBy: Error | undefined;
   #isOpen = false;
 
@@ -203,12 +194,23 @@ export class Attempt implements ContextSource, Lease, Timed {
     return undefined;
   }
 
-  /** The effect, or the end of its time, whatever the effect does; what it says afterwards is given to `late`. */
-  race<Ended>(effect: Promise<Ended>, late?: (ended: Ended) => void): Promise<Ended | TimeUp> {
+  /**
+   * How the effect ended; where the attempt's time is over first, what `overrun` says of that. A later ending is passed to
+   * `late`.
+   */
+  race<Ended>(
+    effect: Promise<Ended>,
+    overrun: (reason: Error) => Ended,
+    late?: (ended: Ended) => void,
+  ): Promise<Ended> {
     return new Promise((resolve, reject) => {
-      this.#timeUp = resolve;
-      if (this.#endedBy !== undefined) resolve(new TimeUp(this.#endedBy));
-      effect.then((ended) => (this.#endedBy === undefined ? resolve(ended) : late?.(ended)), reject);
+      this.#stopWaiting = (reason) => resolve(overrun(reason));
+      if (this.#endedBy !== undefined) this.#giveUp(this.#endedBy);
+      effect.then((ended) => {
+        if (this.#endedBy !== undefined) return late?.(ended);
+        this.#stopWaiting = undefined;
+        resolve(ended);
+      }, reject);
     });
   }
 
@@ -222,7 +224,14 @@ export class Attempt implements ContextSource, Lease, Timed {
     this.#endedBy ??= reason;
     this.#heartbeat.stop();
     this.stop.ask(reason);
-    this.#timeUp?.(new TimeUp(this.#endedBy));
+    this.#giveUp(this.#endedBy);
+  }
+
+  /** Once: an effect that has ended, or was given up, is not given up again. */
+  #giveUp(reason: Error): void {
+    const stopWaiting = this.#stopWaiting;
+    this.#stopWaiting = undefined;
+    stopWaiting?.(reason);
   }
 
   note(ref: string): void {

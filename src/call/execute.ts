@@ -5,7 +5,7 @@ import type { SemelError } from '../core/errors.ts';
 import { pause } from '../ledger/index.ts';
 import { goesOnMs } from '../rules/endings.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { type Attempt, TimeUp } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
 import type { Env } from './env.ts';
 import { aborted, interrupted, tooLate } from './refusals.ts';
 import { type Body, isLate, type Try } from './run-tool.ts';
@@ -13,21 +13,21 @@ import { messageOf, settleAttempt } from './settle.ts';
 import { verify } from './verify.ts';
 
 /** The effect, or the end of its time; what it says afterwards is still told to the ledger. */
-export async function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
-  if (isLate(attempt.call, env.clock)) return unstarted(tooLate(attempt.call));
-  if (env.closing.aborted) return unstarted(interrupted());
+export function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
+  if (isLate(attempt.call, env.clock)) return Promise.resolve(unstarted(tooLate(attempt.call)));
+  if (env.closing.aborted) return Promise.resolve(unstarted(interrupted()));
   const effect = body(attempt);
-  const ended = await attempt.race(effect, (late) => {
+  const overrun = (reason: Error): Try => {
+    const mayHaveLanded = attempt.record.dispatched && !isRepeatable(attempt.record.effect);
+    if (mayHaveLanded && body.isElsewhere === undefined) void waitForOverrun(env, attempt, effect);
+    return {
+      ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: reason.message },
+      thrown: reason,
+    };
+  };
+  return attempt.race(effect, overrun, (late) => {
     settleAttempt(env, attempt, { ...late, late: true }).catch(() => undefined);
   });
-  if (!(ended instanceof TimeUp)) return ended;
-  const { reason } = ended;
-  const mayHaveLanded = attempt.record.dispatched && !isRepeatable(attempt.record.effect);
-  if (mayHaveLanded && body.isElsewhere === undefined) void waitForOverrun(env, attempt, effect);
-  return {
-    ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: reason.message },
-    thrown: reason,
-  };
 }
 
 /**

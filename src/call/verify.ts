@@ -3,7 +3,7 @@
 import { decodeResult } from '../core/codec/codec.ts';
 import { wordsOf } from '../core/contract/classify.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { type Attempt, TimeUp } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
 import type { VerifyContext } from './call.ts';
 import { isSameCode } from './doubt.ts';
 import type { Verification } from './verification.ts';
@@ -26,8 +26,10 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
   };
   try {
     const asked = isOwn ? argsInDoubt(attempt, inDoubt) : attempt.call.args;
-    const answer = await attempt.race(Promise.resolve(tool.verify?.(asked as never, context)));
-    if (answer instanceof TimeUp) return { verdict: 'unsure', because: answer.reason.message };
+    const answer = await attempt.race<Verification | undefined>(
+      Promise.resolve(tool.verify?.(asked as never, context)),
+      ({ message }) => ({ verdict: 'unsure', because: message }),
+    );
     if (!isVerification(answer)) return noAnswer;
     // It was sent in words that this code may not understand: where it finds nothing, it may have looked for something else.
     return isOwn || answer.verdict !== 'notLanded'

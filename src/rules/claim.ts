@@ -15,6 +15,7 @@ import {
   isInDoubt,
   isLapsed,
   isWithinWindow,
+  noEvents,
   noInstant,
   quietAfter,
   type Step,
@@ -104,7 +105,7 @@ function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<Cla
   const held = request !== undefined && crossesAtClaim(request) ? crossed(row, request.quietMs, time) : row;
   const events =
     over === undefined
-      ? []
+      ? noEvents
       : [
           event(held, time, 'takeover', {
             from: over.owner,

@@ -6,7 +6,7 @@ import { isHolder, noFence } from './cross.ts';
 import { doubt, fail, landedBy, noValue, quietAgain, release, succeed } from './endings.ts';
 import type { News, Row, StoreEvent } from './record.ts';
 import type { SettleAnswer, SettleRequest } from './requests.ts';
-import { event, isLapsed, type Step, type Time, view } from './state.ts';
+import { event, isLapsed, noEvents, type Step, type Time, view } from './state.ts';
 
 export function settle(row: Row | undefined, request: SettleRequest, time: Time): Step<SettleAnswer> {
   if (isHolder(row, request)) return settleHeld(row, request, time);
@@ -144,6 +144,6 @@ function answered(
   return {
     row: write,
     answer: { settled, fenced, record: shown && view(shown, time), noted: noted?.type },
-    events: noted === undefined ? [] : [noted],
+    events: noted === undefined ? noEvents : [noted],
   };
 }

@@ -23,6 +23,8 @@ export interface Step<Answer> {
   readonly events: readonly StoreEvent[];
 }
 
+export const noEvents: readonly StoreEvent[] = [];
+
 export function isLapsed(row: Row, time: Time): boolean {
   return row.status === 'running' && leaseLeftMs(row, time) <= 0;
 }
@@ -154,6 +156,6 @@ export function event(
 }
 
 /** Nothing changes. */
-export function unchanged<Answer>(answer: Answer, events: readonly StoreEvent[] = []): Step<Answer> {
+export function unchanged<Answer>(answer: Answer, events: readonly StoreEvent[] = noEvents): Step<Answer> {
   return { row: null, answer, events };
 }

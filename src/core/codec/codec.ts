@@ -47,6 +47,7 @@ class Refusal extends Error {
 
 export function encodeResult(value: unknown, limits: { readonly maxBytes: number }): Encoded {
   const { maxBytes } = limits;
+  if (isFlat(value, maxBytes)) return { ok: true, text: JSON.stringify(value) };
   const walk: Walk = { left: maxBytes, steps: [], ancestors: [] };
   const tooLarge: Encoded = { ok: false, reason: 'too-large', detail: `more than ${maxBytes} bytes` };
   try {
@@ -63,6 +64,28 @@ export function encodeResult(value: unknown, limits: { readonly maxBytes: number
     const detail = error instanceof Refusal ? error.message : 'threw when it was read';
     return { ok: false, reason: 'not-storable', path, detail: `${path} ${detail}` };
   }
+}
+
+/**
+ * A plain object of texts, numbers and such, that certainly fits: JSON keeps it as it is, so it need not be walked. Most
+ * args and results are one.
+ */
+function isFlat(value: unknown, maxBytes: number): boolean {
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return false;
+  if ('toJSON' in value || mark in value) return false;
+  // A character is at most six bytes of JSON, such as \u0000; a number has at most 25.
+  let left = maxBytes / 6;
+  for (const name in value) {
+    const member = (value as Members)[name];
+    left -= name.length + 5;
+    if (typeof member === 'string') left -= member.length;
+    else if (typeof member === 'number') {
+      if (!Number.isFinite(member) || Object.is(member, -0)) return false;
+    } else if (member !== null && typeof member !== 'boolean') return false;
+    if (left < 0 || !Object.hasOwn(value, name)) return false;
+  }
+  return visibleSymbol(value) === undefined;
 }
 
 export function decodeResult(text: string): unknown {
