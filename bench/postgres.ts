@@ -84,8 +84,8 @@ async function statements(url: string): Promise<readonly Ratio[]> {
 }
 
 /**
- * All that the schema takes, indexes too. The table of open records is emptied as fast as it is filled, and autovacuum
- * frees its pages: once a minute by default, and this takes seconds.
+ * All that the schema takes, indexes too. A settlement leaves the version that its claim wrote behind it, and autovacuum
+ * frees that: once a minute by default, and this takes seconds.
  */
 async function bytes(url: string): Promise<Ratio> {
   const count = 60_000;

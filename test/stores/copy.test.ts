@@ -423,7 +423,7 @@ describe('the seal of Postgres', () => {
     await sealer.query('COMMIT');
     sealer.release();
     expect(await claim).toMatchObject({ code: 'STORE_MOVED' });
-    const { rows } = await pool.query(within(schema, 'SELECT count(*)::int AS n FROM semel.open'));
+    const { rows } = await pool.query(within(schema, 'SELECT count(*)::int AS n FROM semel.records'));
     expect(rows).toEqual([{ n: 0 }]);
   });
 

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { Store } from '../../src/store/index.ts';
 import { writeParameters } from '../../src/stores/postgres/exchange-function.ts';
 import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts';
-import { migration, within } from '../../src/stores/postgres/schema.ts';
+import { migration, schemaVersion, within } from '../../src/stores/postgres/schema.ts';
 
 export interface MovableLedger {
   readonly schema: string;
@@ -19,7 +19,7 @@ export interface MovableLedger {
 /** As a client would send it that writes nothing. */
 export function emptyWrite(schema: string): string {
   const nothing = writeParameters.slice(0, -2).map(([, type]) => `null::${type}`);
-  return within(schema, `SELECT * FROM semel.write(${nothing.join(', ')}, '50ms', 1)`);
+  return within(schema, `SELECT * FROM semel.write(${nothing.join(', ')}, '50ms', ${schemaVersion})`);
 }
 
 let schemas = 0;
@@ -45,9 +45,7 @@ export async function movableLedger(url: string): Promise<MovableLedger> {
       return store;
     },
     async empty() {
-      await sql(
-        'TRUNCATE semel.open, semel.closed, semel.events; UPDATE semel.meta SET floor = 0, moved_to = NULL',
-      );
+      await sql('TRUNCATE semel.records, semel.events; UPDATE semel.meta SET floor = 0, moved_to = NULL');
     },
     async setClock(ms) {
       await sql(`UPDATE semel.test_clock SET ms = ${ms}`);

@@ -29,7 +29,7 @@ test('a row that an open transaction has locked is waited for, and nobody else w
   const store = await open();
   const held = await take(store, { key: 'mail.send/=locked' });
   await sql('BEGIN');
-  await sql("SELECT 1 FROM semel.open WHERE key = 'mail.send/=locked' FOR UPDATE");
+  await sql("SELECT 1 FROM semel.records WHERE key = 'mail.send/=locked' FOR UPDATE");
   let isSettled = false;
   const settled = held.succeed().finally(() => {
     isSettled = true;
@@ -70,8 +70,8 @@ test('a record that an open transaction is making is waited for, and nobody else
   await take(store, { key: 'mail.send/=model' });
   const columns = `revision, fence, created, status, flags, token, version, owner, args, content, result, asker, more`;
   await sql('BEGIN');
-  await sql(`INSERT INTO semel.open (namespace, key, ${columns})
-    SELECT namespace, 'mail.send/=unborn', ${columns} FROM semel.open WHERE key = 'mail.send/=model'`);
+  await sql(`INSERT INTO semel.records (namespace, key, ${columns})
+    SELECT namespace, 'mail.send/=unborn', ${columns} FROM semel.records WHERE key = 'mail.send/=model'`);
   let isAnswered = false;
   const claimed = store.claim(claimRequest({ key: 'mail.send/=unborn' })).finally(() => {
     isAnswered = true;
@@ -87,21 +87,20 @@ test('a record that an open transaction is making is waited for, and nobody else
   await store.close();
 });
 
-test('whoever waited for a record to be settled by another does not take its key for free', async () => {
+test('a claim that waited for a record to be settled by another does not take its key for free', async () => {
   const [store, other] = await Promise.all([open(), open()]);
-  const columns = `revision, fence, created, status, flags, namespace, key, token, version, owner, args, more`;
   for (let n = 0; n < 12; n += 1) {
     const key = `mail.send/=moving ${n}`;
-    await take(other, { key });
+    const holder = await take(other, { key });
     await sql('BEGIN');
-    await sql(`WITH gone AS (DELETE FROM semel.open WHERE key = '${key}' RETURNING *)
-      INSERT INTO semel.closed (${columns}) SELECT ${columns.replace('status', '1')} FROM gone`);
+    await sql(`SELECT FROM semel.records WHERE key = '${key}' FOR UPDATE`);
+    const settled = holder.succeed();
     // This process has never seen the key, and tries to make it.
     const claimed = store.claim(claimRequest({ key }));
     await new Promise((resolve) => setTimeout(resolve, n * 4));
     await sql('COMMIT');
-    // It looked before or after it was settled; it never won.
     expect((await claimed).won).toBe(false);
+    expect((await settled).settled).toBe(true);
   }
   await Promise.all([store.close(), other.close()]);
 });
@@ -113,7 +112,7 @@ test('whoever waited for a record to be removed gives no fence that was removed 
     await take(other, { key });
     const floor = 10 * n;
     await sql('BEGIN');
-    await sql(`DELETE FROM semel.open WHERE key = '${key}'`);
+    await sql(`DELETE FROM semel.records WHERE key = '${key}'`);
     await sql(`UPDATE semel.meta SET floor = ${floor}`);
     const claimed = store.claim(claimRequest({ key }));
     await new Promise((resolve) => setTimeout(resolve, n * 4));
@@ -129,7 +128,7 @@ test('a row that stays locked is told to be in flight, not to be a store that is
   const store = await open();
   const held = await take(store, { key: 'mail.send/=stuck' });
   await sql('BEGIN');
-  await sql("SELECT 1 FROM semel.open WHERE key = 'mail.send/=stuck' FOR UPDATE");
+  await sql("SELECT 1 FROM semel.records WHERE key = 'mail.send/=stuck' FOR UPDATE");
   await expect(held.succeed()).rejects.toMatchObject({ code: 'IN_FLIGHT' });
   await sql('ROLLBACK');
   expect((await held.succeed()).settled).toBe(true);
@@ -152,12 +151,12 @@ test('a record that cannot be read fails alone', async () => {
   const [store, other] = await Promise.all([open(), open()]);
   const keys = ['before', 'odd', 'after'].map((name) => `mail.send/=unread ${name}`);
   await take(other, { key: keys[1] as string });
-  await sql(`UPDATE semel.open SET more = '{' WHERE key = '${keys[1]}'`);
+  await sql(`UPDATE semel.records SET more = '{' WHERE key = '${keys[1]}'`);
   const answers = await Promise.allSettled(keys.map((key) => take(store, { key })));
   expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
   expect(answers[1]).toMatchObject({ reason: { code: 'STORE_UNSAFE', retriable: false } });
   expect(String((answers[1] as PromiseRejectedResult).reason)).toContain(keys[1]);
-  await sql(`DELETE FROM semel.open WHERE key = '${keys[1]}'`);
+  await sql(`DELETE FROM semel.records WHERE key = '${keys[1]}'`);
   await Promise.all([store.close(), other.close()]);
 });
 

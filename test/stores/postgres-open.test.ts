@@ -208,7 +208,7 @@ test.each(['repeatable read', 'serializable'])(
     await store.close();
     const late = client.query(emptyWrite(schema));
     await expect(late).rejects.toMatchObject({ code: 'SM004' });
-    for (const call of ["remove('[]', 1)", "append('[]', 1)", "refill('x', '[]', '[]', '[]', '[]', 0)"])
+    for (const call of ["remove('[]', 1)", "append('[]', 1)", "refill('x', '[]', '[]', '[]', 0)"])
       await expect(client.query(within(schema, `SELECT semel.${call}`))).rejects.toMatchObject({
         code: 'SM004',
       });
@@ -248,18 +248,27 @@ describe('the schema', () => {
     const schema = newSchema();
     const old = await opened({ client: pool as never, schema });
     // The next version adds a column: whoever does not know of it goes on.
-    const next = [...migrations, ['ALTER TABLE semel.closed ADD COLUMN colour text']];
+    const next = [...migrations, ['ALTER TABLE semel.records ADD COLUMN colour text']];
     await pool.query(migration(schema, next));
     await take(old, { key: 'mail.send/=1' });
     const other = await opened({ client: pool as never, schema });
     await take(other, { key: 'mail.send/=2' });
-    await pool.query(within(schema, 'UPDATE semel.meta SET min_writer = 2'));
+    await pool.query(within(schema, 'UPDATE semel.meta SET min_writer = 3'));
     await expect(old.claim(claimRequest({ key: 'mail.send/=3' }))).rejects.toMatchObject({
       code: 'STORE_UNSAFE',
       correctiveAction: 'Update semel in this program.',
     });
     expect((await refusal({ client: pool as never, schema })).message).toMatch(/newer version of semel/);
     await Promise.all([old.close(), other.close()]);
+  });
+
+  test('of before the first release is refused, and left as it is', async () => {
+    const schema = newSchema();
+    await (await opened({ client: pool as never, schema })).close();
+    await pool.query(within(schema, 'UPDATE semel.meta SET version = 1'));
+    const error = await refusal({ client: pool as never, schema });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE' });
+    expect(error.message).toMatch(/has schema 1, and this program needs 2/);
   });
 
   test('that was moved away refuses whoever is at work and whoever comes', async () => {

@@ -9,7 +9,7 @@ CREATE TABLE semel.meta (
   filling boolean NOT NULL DEFAULT false
 );
 
-CREATE TABLE semel.open (
+CREATE TABLE semel.records (
   revision bigint NOT NULL,
   fence bigint NOT NULL,
   created bigint NOT NULL,
@@ -28,30 +28,11 @@ CREATE TABLE semel.open (
   asker text,
   more text,
   PRIMARY KEY (namespace, key)
-) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_scale_factor = 0);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
-CREATE TABLE semel.closed (
-  revision bigint NOT NULL,
-  fence bigint NOT NULL,
-  created bigint NOT NULL,
-  expires bigint,
-  settled bigint,
-  status smallint NOT NULL,
-  flags smallint NOT NULL,
-  namespace text COLLATE "C" NOT NULL,
-  key text COLLATE "C" NOT NULL,
-  token text,
-  version text NOT NULL,
-  owner text NOT NULL,
-  args text,
-  content text,
-  result text,
-  asker text,
-  more text,
-  PRIMARY KEY (namespace, key)
-);
+CREATE INDEX open_records ON semel.records (namespace, key) WHERE status IN (0, 4);
 
-CREATE INDEX closed_expires ON semel.closed (expires) WHERE expires IS NOT NULL;
+CREATE INDEX record_expiry ON semel.records (expires) WHERE expires IS NOT NULL;
 
 CREATE TABLE semel.events (
   n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -78,7 +59,6 @@ DECLARE
   was text;
   claimed integer;
   settled integer;
-  is_late boolean;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
@@ -105,39 +85,27 @@ BEGIN
   END IF;
 
   IF claim_key IS NOT NULL THEN
-    INSERT INTO semel.open (namespace, key, revision, fence, created, flags, token, version, owner, args, content, asker, more, status)
+    INSERT INTO semel.records (namespace, key, revision, fence, created, flags, token, version, owner, args, content, asker, more, status)
       SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
       WHERE a.fence > known.floor ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS claimed = ROW_COUNT;
-    -- This starts only when the INSERT has ended: a claim that waited for a record to leave the one table finds it in the other.
-    SELECT m.floor, EXISTS (SELECT FROM semel.closed c
-        WHERE c.namespace = ANY (claim_namespace) AND c.key = ANY (claim_key))
-      INTO floor, is_late FROM semel.meta m WHERE m.one;
+    -- This starts only when the INSERT has ended, and so sees what it waited for.
+    SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
     IF floor > known.floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
-    END IF;
-    IF is_late THEN
-      DELETE FROM semel.open t USING semel.closed c
-      WHERE t.namespace = ANY (claim_namespace) AND t.key = ANY (claim_key) AND t.revision = ANY (claim_revision)
-        AND c.namespace = t.namespace AND c.key = t.key;
-      claimed := -1;
     END IF;
   END IF;
 
   IF settle_key IS NOT NULL THEN
-    WITH gone AS (
-      DELETE FROM semel.open t USING (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_old) AS old, unnest(settle_revision) AS revision, unnest(settle_expires) AS expires, unnest(settle_settled) AS settled, unnest(settle_status) AS status, unnest(settle_flags) AS flags, unnest(settle_result) AS result, unnest(settle_more) AS more) AS a WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old
-      RETURNING t.namespace, t.key, t.fence, t.created, t.token, t.version, t.owner, t.args, t.content, t.asker, a.revision, a.expires, a.settled, a.status, a.flags, a.result, a.more
-    )
-    INSERT INTO semel.closed (namespace, key, fence, created, token, version, owner, args, content, asker, revision, expires, settled, status, flags, result, more) SELECT * FROM gone;
+    UPDATE semel.records t SET revision = a.revision, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, result = a.result, more = a.more
+    FROM (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_old) AS old, unnest(settle_revision) AS revision, unnest(settle_expires) AS expires, unnest(settle_settled) AS settled, unnest(settle_status) AS status, unnest(settle_flags) AS flags, unnest(settle_result) AS result, unnest(settle_more) AS more) AS a WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old;
     GET DIAGNOSTICS settled = ROW_COUNT;
   END IF;
 
   IF claimed < cardinality(claim_key) OR settled < cardinality(settle_key) THEN
-    SELECT coalesce(json_agg(t.revision)::text, '[]') INTO done FROM (
-      SELECT r.revision FROM semel.open r
-      WHERE r.namespace = ANY (claim_namespace) AND r.key = ANY (claim_key) AND r.revision = ANY (claim_revision) UNION ALL SELECT r.revision FROM semel.closed r
-      WHERE r.namespace = ANY (settle_namespace) AND r.key = ANY (settle_key) AND r.revision = ANY (settle_revision)) AS t;
+    SELECT coalesce(json_agg(r.revision)::text, '[]') INTO done FROM semel.records r
+    WHERE r.namespace = ANY (claim_namespace || settle_namespace) AND r.key = ANY (claim_key || settle_key)
+      AND r.revision = ANY (claim_revision || settle_revision);
   END IF;
 END $$;
 
@@ -148,7 +116,7 @@ DECLARE
   known semel.meta;
   entered boolean;
   was text;
-  swapped bigint[] := '{}';
+  swapped bigint[];
   spoilt bigint[] := '{}';
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -183,67 +151,28 @@ BEGIN
     END;
     SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
       FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
-      LEFT JOIN LATERAL (
-        SELECT o.namespace, o.key, o.revision, o.fence, o.created, o.expires, o.settled, o.status, o.flags, o.token, o.version, o.owner, o.args, o.content, o.result, o.asker, o.more FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
-        UNION ALL SELECT c.namespace, c.key, c.revision, c.fence, c.created, c.expires, c.settled, c.status, c.flags, c.token, c.version, c.owner, c.args, c.content, c.result, c.asker, c.more FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
-      ) AS r ON true
+      LEFT JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
       WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
   was := set_config('lock_timeout', patience, true);
 
-  -- Nothing may be there, in either table: fresh.
-  INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+  WITH written AS (
+    INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint)
-    WHERE a.kind = 0 AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known.floor ON CONFLICT DO NOTHING;
-  DELETE FROM semel.open t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key
-    WHERE a.kind = 0 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;
-  SELECT coalesce(array_agg(t.revision), '{}') INTO swapped FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint)
-    JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision WHERE a.kind = 0;
+    WHERE a.old IS NULL AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known.floor ON CONFLICT DO NOTHING RETURNING revision
+  ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   IF cardinality(swapped) > 0 THEN
     SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
     IF floor > known.floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
   END IF;
-  -- In open, and stays there: held.
   WITH written AS (
-    UPDATE semel.open t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-    FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+    UPDATE semel.records t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) WHERE a.kind = 1 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
-  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  -- From open to closed: ended.
-  WITH gone AS (
-    DELETE FROM semel.open t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint)
-    WHERE a.kind = 2 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
-  ), written AS (
-    INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
-  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  -- From closed to open: taken.
-  WITH gone AS (
-    DELETE FROM semel.closed t USING json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint)
-    WHERE a.kind = 3 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING a.*
-  ), written AS (
-    INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT g.namespace, g.key, g.revision, g.fence, g.created, g.expires, g.settled, g.status, g.flags, g.token, g.version, g.owner, g.args, g.content, g.result, g.asker, g.more FROM gone g RETURNING revision
-  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
-  -- In closed, and stays there: told.
-  WITH written AS (
-    UPDATE semel.closed t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more
-    FROM json_to_recordset(rest) AS a (kind smallint, namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint) WHERE a.kind = 4 AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
+      args text, content text, result text, asker text, more text, old bigint) WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
   ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
 
   IF noted IS NOT NULL THEN
@@ -261,7 +190,6 @@ RETURNS TABLE (head text, key text, namespace text, token text, version text, ow
 #variable_conflict use_column
 DECLARE
   known semel.meta;
-  ended integer;
 BEGIN
   SELECT * INTO known FROM semel.meta WHERE one;
   IF known.moved_to IS NOT NULL THEN
@@ -273,15 +201,8 @@ BEGIN
   END IF;
   head := concat(semel.now_ms(), ',', known.floor);
   RETURN NEXT;
-  RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.closed r
+  RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.records r
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
-  GET DIAGNOSTICS ended = ROW_COUNT;
-  -- One statement: a record that moves meanwhile is in one of the tables.
-  IF ended < cardinality(keys) OR cardinality(namespaces) > 1 THEN
-    RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.closed r
-    WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys) UNION ALL SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.open r
-    WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
-  END IF;
 END $$;
 
 CREATE PROCEDURE semel.own_write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer, INOUT answer text DEFAULT NULL)
@@ -330,25 +251,19 @@ BEGIN
   PERFORM set_config('lock_timeout', '50ms', true);
 
   WITH gone AS (
-    DELETE FROM semel.closed c USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+    DELETE FROM semel.records r USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint, types text)
-    WHERE a.status IS NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
-    RETURNING c.fence, c.namespace, c.key, a.types
-  ), lapsed AS (
-    DELETE FROM semel.open o USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint, types text)
-    WHERE a.status IS NULL AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old
-    RETURNING o.fence, o.namespace, o.key, a.types
+    WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+    RETURNING r.fence, r.namespace, r.key, a.types
   ), buried AS (
-    UPDATE semel.closed c SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+    UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint, types text)
-    WHERE a.status IS NOT NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
-    RETURNING 0::bigint, c.namespace, c.key, a.types
+    WHERE a.status IS NOT NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+    RETURNING 0::bigint, r.namespace, r.key, a.types
   ), written AS (
-    SELECT * FROM gone UNION ALL SELECT * FROM lapsed UNION ALL SELECT * FROM buried
+    SELECT * FROM gone UNION ALL SELECT * FROM buried
   ), silenced AS (
     DELETE FROM semel.events e USING written w WHERE e.namespace = w.namespace AND e.key = w.key
       AND (w.types IS NULL OR e.type IN (SELECT json_array_elements_text(w.types::json)))
@@ -382,8 +297,7 @@ BEGIN
   SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
   FROM json_to_recordset(noted) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
     type text, detail text)
-  WHERE EXISTS (SELECT FROM semel.open o WHERE o.namespace = e.namespace AND o.key = e.key)
-    OR EXISTS (SELECT FROM semel.closed c WHERE c.namespace = e.namespace AND c.key = e.key) ORDER BY e.i;
+  WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i;
 END $$;
 
 CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -398,7 +312,7 @@ BEGIN
     OR known.filling IS DISTINCT FROM (was ->> 'filling')::boolean THEN
     RETURN false;
   END IF;
-  IF must_be_empty AND (EXISTS (SELECT FROM semel.open) OR EXISTS (SELECT FROM semel.closed)) THEN
+  IF must_be_empty AND EXISTS (SELECT FROM semel.records) THEN
     RETURN false;
   END IF;
   UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
@@ -406,7 +320,7 @@ BEGIN
   RETURN true;
 END $$;
 
-CREATE FUNCTION semel.refill(came text, opened json, ended json, gone json, noted json, lowest bigint)
+CREATE FUNCTION semel.refill(came text, put json, gone json, noted json, lowest bigint)
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;
@@ -423,22 +337,15 @@ BEGIN
   END IF;
 
   WITH x AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(opened) AS y (namespace text, key text)
-    UNION ALL SELECT * FROM json_to_recordset(ended) AS y (namespace text, key text)
+    SELECT * FROM json_to_recordset(put) AS y (namespace text, key text)
     UNION ALL SELECT * FROM json_to_recordset(gone) AS y (namespace text, key text)
-  ), opened AS (
-    DELETE FROM semel.open o USING x WHERE o.namespace = x.namespace AND o.key = x.key
-  ), closed AS (
-    DELETE FROM semel.closed c USING x WHERE c.namespace = x.namespace AND c.key = x.key
+  ), cleared AS (
+    DELETE FROM semel.records r USING x WHERE r.namespace = x.namespace AND r.key = x.key
   )
   DELETE FROM semel.events e USING x WHERE e.namespace = x.namespace AND e.key = x.key;
 
-  INSERT INTO semel.open (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(opened) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
-      args text, content text, result text, asker text, more text, old bigint);
-  INSERT INTO semel.closed (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(ended) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+  INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(put) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint);
   INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)

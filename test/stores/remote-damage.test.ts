@@ -81,7 +81,7 @@ describe('in Postgres', () => {
 
   test.each(Object.entries(kinds))('a record is refused where it was changed: %s', async (_, change) => {
     const { store, sql } = await ledger();
-    await sql(`UPDATE semel.closed SET ${change} WHERE key IN ('${keyOf(3)}', '${keyOf(7)}')`);
+    await sql(`UPDATE semel.records SET ${change} WHERE key IN ('${keyOf(3)}', '${keyOf(7)}')`);
     const asked = await Promise.allSettled([2, 3, 4].map((nth) => take(store, { key: keyOf(nth) })));
     expect(asked[1]).toMatchObject({ reason: { ...refusal, evidence: { key: keyOf(3) } } });
     for (const nth of [2, 3]) {
@@ -109,7 +109,7 @@ describe('in Postgres', () => {
         return 'done';
       });
     await once();
-    await sql("UPDATE semel.closed SET status = 9 WHERE key LIKE 'refund/%'");
+    await sql("UPDATE semel.records SET status = 9 WHERE key LIKE 'refund/%'");
     await expect(once()).rejects.toMatchObject(refusal);
     expect((await semel.records.list({ contract: 'refund' })).damaged).toHaveLength(1);
     expect([runs, said.filter((sentence) => /refund.* cannot be read/.test(sentence)).length]).toEqual([
@@ -125,8 +125,8 @@ describe('in Postgres', () => {
     `more = '{"lease":["store",1],"updated":"x"}'`,
   ])('one does not end retention for the others: %s', async (change) => {
     const { store, sql } = await ledger();
-    await sql(`UPDATE semel.open SET flags = 0, ${change}`);
-    await sql(`UPDATE semel.closed SET asker = '{' WHERE key = '${keyOf(0)}'`);
+    await sql(`UPDATE semel.records SET flags = 0, ${change} WHERE status = 0`);
+    await sql(`UPDATE semel.records SET asker = '{' WHERE key = '${keyOf(0)}'`);
     expect(await store.prune(100)).toBe(1);
     expect(await store.read(theNamespace, keyOf(1))).toBeUndefined();
     expect(await store.countExpired()).toBe(0);
@@ -137,7 +137,7 @@ describe('in Postgres', () => {
     const { store, sql } = await ledger();
     for (const conversation of ['a', 'a"b', 'ab'])
       await take(store, { key: `mail.send/=of ${conversation}`, conversation });
-    await sql(`UPDATE semel.closed SET asker = 'x' WHERE key = '${keyOf(3)}'`);
+    await sql(`UPDATE semel.records SET asker = 'x' WHERE key = '${keyOf(3)}'`);
     for (const conversation of ['a', 'a"b', 'ab'])
       expect((await keysOf(store, 10, { conversation })).keys).toEqual([`mail.send/=of ${conversation}`]);
     await store.close();

@@ -1,11 +1,7 @@
 // What a batch does in the database: it compares and writes, and never decides. `semel` stands for the schema.
 
-import { admission, byKey, eitherTable, names, settings, standing, values, written } from './functions.ts';
+import { admission, byKey, names, settings, standing, values, written } from './functions.ts';
 import { packed, packedColumns } from './rows.ts';
-
-/** What is done to a record, in the order in which it is done. */
-export const kinds = { fresh: 0, held: 1, ended: 2, taken: 3, told: 4 } as const;
-type Kind = keyof typeof kinds;
 
 /** A parameter, or a column of a batch that is sent as a list of its own: a database reads lists far faster than JSON. */
 type Named = readonly [name: string, type: string];
@@ -27,7 +23,7 @@ export const claimLists: readonly Named[] = [
   ['more', 'text'],
 ];
 
-/** Of an ordinary settlement: everything else stays as the claim wrote it. */
+/** Of a settlement or a renewal: everything else stays as the claim wrote it. */
 export const settleLists: readonly Named[] = [
   ['namespace', 'text'],
   ['key', 'text'],
@@ -80,7 +76,7 @@ const listed = (prefix: string, columns: readonly string[]) =>
   `(SELECT ${columns.map((name) => `unnest(${prefix}_${name}) AS ${name}`).join(', ')}) AS a`;
 
 /** Whatever is not ordinary. */
-const rest = `json_to_recordset(rest) AS a (kind smallint, ${written})`;
+const rest = `json_to_recordset(rest) AS a (${written})`;
 const inTime = 'a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt)';
 const still = 't.namespace = a.namespace AND t.key = a.key AND t.revision = a.old';
 
@@ -100,16 +96,12 @@ const sameFloor = `IF floor > known.floor THEN
 
 /**
  * Ordinary first claims and settlements: one transaction. `done`: the revisions that were written; null: all. Everybody writes
- * in one order, by kind and then by key, so that no two of these ever wait for each other in a circle. A row that
+ * in one order, claims first and then by key, so that no two of these ever wait for each other in a circle. A row that
  * somebody's open transaction holds fails the batch after a moment, and the caller divides it.
  */
 export function writeFunction(): string {
   const claimed = claimLists.map(([name]) => name);
   const settled = settleLists.map(([name]) => name);
-  const changed = settled.slice(3);
-  const kept = names.split(/,\s*/).filter((name) => !changed.includes(name));
-  const doneIn = (table: string, prefix: string) => `SELECT r.revision FROM semel.${table} r
-      WHERE r.namespace = ANY (${prefix}_namespace) AND r.key = ANY (${prefix}_key) AND r.revision = ANY (${prefix}_revision)`;
   return `CREATE FUNCTION semel.write(${declared(writeParameters)},
   OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
@@ -119,7 +111,6 @@ DECLARE
   was text;
   claimed integer;
   settled integer;
-  is_late boolean;
 BEGIN
   ${begin}
   was := set_config('lock_timeout', patience, true);
@@ -129,55 +120,34 @@ BEGIN
   END IF;
 
   IF claim_key IS NOT NULL THEN
-    INSERT INTO semel.open (${claimed.join(', ')}, status)
+    INSERT INTO semel.records (${claimed.join(', ')}, status)
       SELECT ${claimed.map((name) => `a.${name}`).join(', ')}, 0 FROM ${listed('claim', claimed)}
       WHERE a.fence > known.floor ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS claimed = ROW_COUNT;
-    -- This starts only when the INSERT has ended: a claim that waited for a record to leave the one table finds it in the other.
-    SELECT m.floor, EXISTS (SELECT FROM semel.closed c
-        WHERE c.namespace = ANY (claim_namespace) AND c.key = ANY (claim_key))
-      INTO floor, is_late FROM semel.meta m WHERE m.one;
+    -- This starts only when the INSERT has ended, and so sees what it waited for.
+    SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
     ${sameFloor}
-    IF is_late THEN
-      DELETE FROM semel.open t USING semel.closed c
-      WHERE t.namespace = ANY (claim_namespace) AND t.key = ANY (claim_key) AND t.revision = ANY (claim_revision)
-        AND c.namespace = t.namespace AND c.key = t.key;
-      claimed := -1;
-    END IF;
   END IF;
 
   IF settle_key IS NOT NULL THEN
-    WITH gone AS (
-      DELETE FROM semel.open t USING ${listed('settle', settled)} WHERE ${still}
-      RETURNING ${[...kept.map((name) => `t.${name}`), ...changed.map((name) => `a.${name}`)].join(', ')}
-    )
-    INSERT INTO semel.closed (${[...kept, ...changed].join(', ')}) SELECT * FROM gone;
+    UPDATE semel.records t SET ${settled
+      .slice(3)
+      .map((name) => `${name} = a.${name}`)
+      .join(', ')}
+    FROM ${listed('settle', settled)} WHERE ${still};
     GET DIAGNOSTICS settled = ROW_COUNT;
   END IF;
 
   IF claimed < cardinality(claim_key) OR settled < cardinality(settle_key) THEN
-    SELECT coalesce(json_agg(t.revision)::text, '[]') INTO done FROM (
-      ${doneIn('open', 'claim')} UNION ALL ${doneIn('closed', 'settle')}) AS t;
+    SELECT coalesce(json_agg(r.revision)::text, '[]') INTO done FROM semel.records r
+    WHERE r.namespace = ANY (claim_namespace || settle_namespace) AND r.key = ANY (claim_key || settle_key)
+      AND r.revision = ANY (claim_revision || settle_revision);
   END IF;
 END $$`;
 }
 
 /** Everything else, in the same order: each record is written if it is still the one that was seen. `done`: those that were. */
 export function swapFunction(): string {
-  const is = (kind: Kind) => `a.kind = ${kinds[kind]}`;
-  const noted = "SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w";
-  const stays = (table: string, kind: Kind) => `-- In ${table}, and stays there: ${kind}.
-  WITH written AS (
-    UPDATE semel.${table} t SET ${settings('a')}
-    FROM ${rest} WHERE ${is(kind)} AND ${still} AND ${inTime} RETURNING t.revision
-  ) ${noted};`;
-  const moves = (from: string, to: string, kind: Kind) => `-- From ${from} to ${to}: ${kind}.
-  WITH gone AS (
-    DELETE FROM semel.${from} t USING ${rest}
-    WHERE ${is(kind)} AND ${still} AND ${inTime} RETURNING a.*
-  ), written AS (
-    INSERT INTO semel.${to} (${names}) SELECT ${values('g')} FROM gone g RETURNING revision
-  ) ${noted};`;
   return `CREATE FUNCTION semel.swap(${declared(swapParameters)},
   OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
@@ -185,7 +155,7 @@ DECLARE
   known semel.meta;
   entered boolean;
   was text;
-  swapped bigint[] := '{}';
+  swapped bigint[];
   spoilt bigint[] := '{}';
 BEGIN
   ${begin}
@@ -203,26 +173,22 @@ BEGIN
     END;
     SELECT coalesce(array_agg(a.revision), '{}') INTO spoilt
       FROM json_to_recordset(beside) AS a (revision bigint, namespace text, key text, was bigint)
-      LEFT JOIN LATERAL ${eitherTable} AS r ON true
+      LEFT JOIN semel.records r ON r.namespace = a.namespace AND r.key = a.key
       WHERE r.revision IS DISTINCT FROM a.was;
   END IF;
   was := set_config('lock_timeout', patience, true);
 
-  -- Nothing may be there, in either table: fresh.
-  INSERT INTO semel.open (${names}) SELECT ${values('a')} FROM ${rest}
-    WHERE ${is('fresh')} AND ${inTime} AND a.fence > known.floor ON CONFLICT DO NOTHING;
-  DELETE FROM semel.open t USING ${rest} JOIN semel.closed c ON c.namespace = a.namespace AND c.key = a.key
-    WHERE ${is('fresh')} AND t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision;
-  SELECT coalesce(array_agg(t.revision), '{}') INTO swapped FROM ${rest}
-    JOIN semel.open t ON t.namespace = a.namespace AND t.key = a.key AND t.revision = a.revision WHERE ${is('fresh')};
+  WITH written AS (
+    INSERT INTO semel.records (${names}) SELECT ${values('a')} FROM ${rest}
+    WHERE a.old IS NULL AND ${inTime} AND a.fence > known.floor ON CONFLICT DO NOTHING RETURNING revision
+  ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   IF cardinality(swapped) > 0 THEN
     SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
     ${sameFloor}
   END IF;
-  ${stays('open', 'held')}
-  ${moves('open', 'closed', 'ended')}
-  ${moves('closed', 'open', 'taken')}
-  ${stays('closed', 'told')}
+  WITH written AS (
+    UPDATE semel.records t SET ${settings('a')} FROM ${rest} WHERE ${still} AND ${inTime} RETURNING t.revision
+  ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
 
   IF noted IS NOT NULL THEN
     INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
@@ -236,29 +202,22 @@ END $$`;
 }
 
 /**
- * What is there under these keys, and nothing is written. The first row tells the time and the floor. Nearly always all
- * of them have ended. Perhaps also the same key in another namespace of this batch: whoever asked takes its own.
+ * What is there under these keys, and nothing is written. The first row tells the time and the floor. Perhaps also the same
+ * key in another namespace of this batch: the caller takes its own.
  */
 export function lookFunction(): string {
-  const from = (table: string) => `SELECT ${packed('namespaces[1]')} FROM semel.${table} r
-    WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys)`;
   return `CREATE FUNCTION semel.look(${declared(lookParameters)})
 RETURNS TABLE (${packedColumns}) LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
   known semel.meta;
-  ended integer;
 BEGIN
   SELECT * INTO known FROM semel.meta WHERE one;
   ${standing}
   head := concat(semel.now_ms(), ',', known.floor);
   RETURN NEXT;
-  RETURN QUERY ${from('closed')};
-  GET DIAGNOSTICS ended = ROW_COUNT;
-  -- One statement: a record that moves meanwhile is in one of the tables.
-  IF ended < cardinality(keys) OR cardinality(namespaces) > 1 THEN
-    RETURN QUERY ${from('closed')} UNION ALL ${from('open')};
-  END IF;
+  RETURN QUERY SELECT ${packed('namespaces[1]')} FROM semel.records r
+    WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
 END $$`;
 }
 

@@ -1,16 +1,15 @@
 // What the functions in exchange-function.ts are asked, and what they answer. The ordinary first claims and settlements of a
 // batch go as lists, which cost the database least; everything else as JSON.
 
-import { columnsOf, isOpen } from '../../store/columns.ts';
+import { columnsOf } from '../../store/columns.ts';
 import type { Found, RemoteBackend, Swap, Swapped, Write } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import { arrayOf, type Value } from './array.ts';
-import { claimLists, kinds, settleLists } from './exchange-function.ts';
+import { claimLists, settleLists } from './exchange-function.ts';
 import { foundIn, itemOf, type Packed } from './rows.ts';
 import { schemaVersion } from './schema.ts';
 
 interface Asked {
-  readonly kind: number;
   readonly swap: Swap;
   readonly write: Write;
   readonly row: Row;
@@ -101,7 +100,7 @@ export function sorted(swaps: readonly Swap[]): Sorted {
       continue;
     }
     if (write.row !== undefined) {
-      asked.push({ kind: kindOf(write, write.row), swap, write, row: write.row });
+      asked.push({ swap, write, row: write.row });
       if (write.at < earliest) earliest = write.at;
     } else others.push(swap);
     if (write.events.length > 0) noted = [...(noted ?? []), ...notedOf(write)];
@@ -117,14 +116,14 @@ export function sorted(swaps: readonly Swap[]): Sorted {
   let at = 0;
   let until = Number.MAX_SAFE_INTEGER;
   for (const one of asked) {
-    const { kind, write, swap } = one;
+    const { write, swap } = one;
     const isOrdinary =
       write.events.length === 0 &&
       write.beside.length === 0 &&
       write.at - earliest < apartMs &&
       write.until - earliest > leastMs;
-    if (isOrdinary && kind === kinds.fresh && isFirst(one.row)) addClaim(claimed, one);
-    else if (isOrdinary && kind === kinds.ended && isSettlement(one)) addSettlement(settled, one);
+    if (isOrdinary && isFirst(one)) addClaim(claimed, one);
+    else if (isOrdinary && isSettlement(one)) addSettlement(settled, one);
     else {
       others.push(swap);
       rest.push(restOf(one));
@@ -159,28 +158,30 @@ function lookedFor(swaps: readonly Swap[]): unknown[] {
   return [arrayOf([...namespaces]), arrayOf(keys), schemaVersion];
 }
 
-function kindOf({ before }: Write, row: Row): number {
-  if (before === undefined) return kinds.fresh;
-  if (isOpen(before.row.status)) return isOpen(row.status) ? kinds.held : kinds.ended;
-  return isOpen(row.status) ? kinds.taken : kinds.told;
-}
-
 function inOrder(a: Asked, b: Asked): number {
-  if (a.kind !== b.kind) return a.kind - b.kind;
+  const isFresh = a.write.before === undefined;
+  if (isFresh !== (b.write.before === undefined)) return isFresh ? -1 : 1;
   const [one, other] = [a.swap, b.swap];
   if (one.namespace !== other.namespace) return one.namespace < other.namespace ? -1 : 1;
   return one.key < other.key ? -1 : 1;
 }
 
 /** It has nothing that the list of claims leaves out. */
-function isFirst(row: Row): boolean {
-  return row.status === 'running' && row.settledAt === null && row.expiresAt === null && row.result === null;
+function isFirst({ write, row }: Asked): boolean {
+  return (
+    write.before === undefined &&
+    row.status === 'running' &&
+    row.settledAt === null &&
+    row.expiresAt === null &&
+    row.result === null
+  );
 }
 
 /** It changes nothing that the list of settlements leaves out. */
 function isSettlement({ write, row }: Asked): boolean {
-  const was = write.before?.row as Row;
+  const was = write.before?.row;
   return (
+    was !== undefined &&
     row.fence === was.fence &&
     row.createdAt === was.createdAt &&
     row.token === was.token &&
@@ -234,9 +235,9 @@ function addSettlement(lists: Value[][], { swap: { namespace, key }, write, row 
   add(more);
 }
 
-function restOf({ kind, swap: { namespace, key }, write, row }: Asked): object {
+function restOf({ swap: { namespace, key }, write, row }: Asked): object {
   const { revision, at, until, before } = write;
-  return { kind, namespace, key, revision, at, until, old: before?.revision ?? null, ...itemOf(row) };
+  return { namespace, key, revision, at, until, old: before?.revision ?? null, ...itemOf(row) };
 }
 
 function listOf(values: readonly Value[]): string | null {

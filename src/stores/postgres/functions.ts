@@ -1,6 +1,11 @@
 // What the database does by itself, one call at a time: it compares and writes, and never decides. `semel` stands for the
 // schema; schema.ts makes these with the tables.
 
+import { statusCode } from '../../store/columns.ts';
+
+/** Running or unknown. */
+export const openRows: string = `status IN (${statusCode('running')}, ${statusCode('unknown')})`;
+
 /** What a claim or an act writes, as the columns of a JSON list. */
 export const written: string = `namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
@@ -21,12 +26,6 @@ export const settings = (from: string): string =>
     .filter((name) => name !== 'namespace' && name !== 'key')
     .map((name) => `${name} = ${from}.${name}`)
     .join(', ');
-
-/** Of one record, whichever table it is in. */
-export const eitherTable: string = `(
-        SELECT ${values('o')} FROM semel.open o WHERE o.namespace = a.namespace AND o.key = a.key
-        UNION ALL SELECT ${values('c')} FROM semel.closed c WHERE c.namespace = a.namespace AND c.key = a.key
-      )`;
 
 /** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
 export const byKey: string =
@@ -71,19 +70,15 @@ BEGIN
   PERFORM set_config('lock_timeout', '50ms', true);
 
   WITH gone AS (
-    DELETE FROM semel.closed c USING json_to_recordset(asked) AS a (${written}, types text)
-    WHERE a.status IS NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
-    RETURNING c.fence, c.namespace, c.key, a.types
-  ), lapsed AS (
-    DELETE FROM semel.open o USING json_to_recordset(asked) AS a (${written}, types text)
-    WHERE a.status IS NULL AND o.namespace = a.namespace AND o.key = a.key AND o.revision = a.old
-    RETURNING o.fence, o.namespace, o.key, a.types
+    DELETE FROM semel.records r USING json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+    RETURNING r.fence, r.namespace, r.key, a.types
   ), buried AS (
-    UPDATE semel.closed c SET ${settings('a')} FROM json_to_recordset(asked) AS a (${written}, types text)
-    WHERE a.status IS NOT NULL AND c.namespace = a.namespace AND c.key = a.key AND c.revision = a.old
-    RETURNING 0::bigint, c.namespace, c.key, a.types
+    UPDATE semel.records r SET ${settings('a')} FROM json_to_recordset(asked) AS a (${written}, types text)
+    WHERE a.status IS NOT NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
+    RETURNING 0::bigint, r.namespace, r.key, a.types
   ), written AS (
-    SELECT * FROM gone UNION ALL SELECT * FROM lapsed UNION ALL SELECT * FROM buried
+    SELECT * FROM gone UNION ALL SELECT * FROM buried
   ), silenced AS (
     DELETE FROM semel.events e USING written w WHERE e.namespace = w.namespace AND e.key = w.key
       AND (w.types IS NULL OR e.type IN (SELECT json_array_elements_text(w.types::json)))
@@ -109,8 +104,7 @@ BEGIN
   SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
   FROM json_to_recordset(noted) AS e (i integer, generation bigint, fence bigint, namespace text, key text,
     type text, detail text)
-  WHERE EXISTS (SELECT FROM semel.open o WHERE o.namespace = e.namespace AND o.key = e.key)
-    OR EXISTS (SELECT FROM semel.closed c WHERE c.namespace = e.namespace AND c.key = e.key) ORDER BY e.i;
+  WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i;
 END $$`;
 }
 
@@ -128,7 +122,7 @@ BEGIN
     OR known.filling IS DISTINCT FROM (was ->> 'filling')::boolean THEN
     RETURN false;
   END IF;
-  IF must_be_empty AND (EXISTS (SELECT FROM semel.open) OR EXISTS (SELECT FROM semel.closed)) THEN
+  IF must_be_empty AND EXISTS (SELECT FROM semel.records) THEN
     RETURN false;
   END IF;
   UPDATE semel.meta SET moved_to = becomes ->> 'movedTo', came_from = becomes ->> 'cameFrom',
@@ -139,7 +133,7 @@ END $$`;
 
 /** Records of another ledger replace what is here, by whoever fills it; what is gone there goes here. */
 export function refillFunction(): string {
-  return `CREATE FUNCTION semel.refill(came text, opened json, ended json, gone json, noted json, lowest bigint)
+  return `CREATE FUNCTION semel.refill(came text, put json, gone json, noted json, lowest bigint)
 RETURNS void LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
   known semel.meta;
@@ -152,16 +146,13 @@ BEGIN
   END IF;
 
   WITH x AS MATERIALIZED (
-    ${['opened', 'ended', 'gone'].map((list) => `SELECT * FROM json_to_recordset(${list}) AS y (namespace text, key text)`).join('\n    UNION ALL ')}
-  ), opened AS (
-    DELETE FROM semel.open o USING x WHERE o.namespace = x.namespace AND o.key = x.key
-  ), closed AS (
-    DELETE FROM semel.closed c USING x WHERE c.namespace = x.namespace AND c.key = x.key
+    ${['put', 'gone'].map((list) => `SELECT * FROM json_to_recordset(${list}) AS y (namespace text, key text)`).join('\n    UNION ALL ')}
+  ), cleared AS (
+    DELETE FROM semel.records r USING x WHERE r.namespace = x.namespace AND r.key = x.key
   )
   DELETE FROM semel.events e USING x WHERE e.namespace = x.namespace AND e.key = x.key;
 
-  INSERT INTO semel.open (${names}) SELECT ${values('a')} FROM json_to_recordset(opened) AS a (${written});
-  INSERT INTO semel.closed (${names}) SELECT ${values('a')} FROM json_to_recordset(ended) AS a (${written});
+  INSERT INTO semel.records (${names}) SELECT ${values('a')} FROM json_to_recordset(put) AS a (${written});
   INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
   SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail
   FROM json_to_recordset(noted) AS e (i integer, at bigint, generation bigint, fence bigint, namespace text, key text,

@@ -6,6 +6,7 @@ import { isDamaged, orDamaged } from '../../store/damage.ts';
 import type { RowPage } from '../../store/remote/backend.ts';
 import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import type { Connection } from './client.ts';
+import { openRows } from './functions.ts';
 import { decode, type Packed, packed } from './rows.ts';
 import { within } from './schema.ts';
 
@@ -25,7 +26,7 @@ export async function listRows(
   const behind: DamagedRecord[] = [];
   const isOpenOnly = asked.inDoubt === true || (asked.status !== undefined && isOpen(asked.status));
   for (let after = asked.after ?? null; ; ) {
-    const [answer] = await query(within(schema, isOpenOnly ? openPage : page), [
+    const [answer] = await query(within(schema, page(isOpenOnly ? openRows : 'true')), [
       asked.namespace,
       after,
       asked.prefix ?? '',
@@ -59,16 +60,12 @@ function statusesOf({ status, inDoubt }: ListQuery): string | null {
   return status === undefined && inDoubt !== true ? null : JSON.stringify(statuses.map(statusCode));
 }
 
-const matching = (table: string) => `SELECT * FROM semel.${table} t
-    WHERE t.namespace = $1 AND ($2::text IS NULL OR t.key > $2::text)
+const page = (which: string) => `SELECT semel.now_ms() AS now, (
+  SELECT json_agg(json_build_array(${packed()}) ORDER BY r.key)::text FROM (
+    SELECT * FROM semel.records t
+    WHERE t.namespace = $1 AND ${which} AND ($2::text IS NULL OR t.key > $2::text)
       AND t.key >= $3::text AND starts_with(t.key, $3::text)
       AND t.key >= $4::text AND starts_with(t.key, $4::text)
       AND ($5::text IS NULL OR t.status IN (SELECT json_array_elements_text($5::text::json)::smallint))
       AND ($6::text IS NULL OR left(t.asker, length($6::text) + 2) IN ('[' || $6::text || ',', '[' || $6::text || ']'))
-    ORDER BY t.key LIMIT $7`;
-
-const selecting = (rows: string) => `SELECT semel.now_ms() AS now, (
-  SELECT json_agg(json_build_array(${packed()}) ORDER BY r.key)::text FROM (${rows}) AS r) AS found`;
-
-const openPage = selecting(matching('open'));
-const page = selecting(`(${matching('open')}) UNION ALL (${matching('closed')}) ORDER BY key LIMIT $7`);
+    ORDER BY t.key LIMIT $7) AS r) AS found`;

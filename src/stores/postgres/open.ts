@@ -26,6 +26,9 @@ export interface ServerFacts {
 /** Older ones get no more repairs. */
 const oldestVersion = 140_000;
 
+/** Of the schema: two tables, and no checksums that the database could make. */
+const unreleasedVersion = 1;
+
 export function checkSchemaName(schema: string): string {
   if (/^[a-z_][a-z0-9_]{0,62}$/.test(schema) && !schema.startsWith('pg_')) return schema;
   throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(schema)} is no name for the schema.`, {
@@ -46,7 +49,8 @@ export async function openLedger(connection: Connection, options: OpenOptions): 
     current_setting('full_page_writes') AS whole_pages, current_setting('server_encoding') AS encoding,
     current_setting('transaction_isolation') AS isolation`);
   const forgets = refuse(server, options);
-  if (options.migrate && (await versionOf(connection, options.schema)) < schemaVersion)
+  const found = await versionOf(connection, options.schema);
+  if (options.migrate && found < schemaVersion && found !== unreleasedVersion)
     await connection.query(migration(options.schema));
   const version = await versionOf(connection, options.schema);
   if (version < schemaVersion) throw notMigrated(version, options);
@@ -113,7 +117,10 @@ function notMigrated(version: number, { where }: OpenOptions): SemelError {
   const what =
     version === 0 ? 'is not there yet' : `has schema ${version}, and this program needs ${schemaVersion}`;
   return new SemelError('STORE_UNSAFE', `The ledger at ${where} ${what}.`, {
-    next: 'Run `semel store migrate` with a user who may create tables, or leave `migrate` on.',
+    next:
+      version === unreleasedVersion
+        ? 'It was never part of a release. Use another schema, or drop this one.'
+        : 'Run `semel store migrate` with a user who may create tables, or leave `migrate` on.',
   });
 }
 

@@ -3,7 +3,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../core/clock.ts';
-import { isOpen } from '../../store/columns.ts';
 import {
   beginFilling,
   filled,
@@ -16,6 +15,7 @@ import { type About, type Name, type Raw, type RawRecord, rawOf, rowFrom } from 
 import type { StoreEvent } from '../../store/store.ts';
 import type { Connection } from './client.ts';
 import { isLockTimeout, judge } from './failure.ts';
+import { openRows } from './functions.ts';
 import { isNewer, standingOf } from './open.ts';
 import { decode, itemOf, type Packed, packed } from './rows.ts';
 import { schemaVersion, within } from './schema.ts';
@@ -47,14 +47,9 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     page: ({ openOnly, after, limit }) =>
       asked(async () => {
         const [namespace, key] = after === undefined ? ['', ''] : (JSON.parse(after) as [string, string]);
-        const from = (table: string) => `(SELECT ${selected} FROM semel.${table} r
-          WHERE (r.namespace, r.key) > ($1::text, $2::text) ORDER BY r.namespace, r.key LIMIT $3)`;
         const rows = await query(
-          sql(
-            openOnly
-              ? from('open')
-              : `${from('open')} UNION ALL ${from('closed')} ORDER BY namespace, key LIMIT $3`,
-          ),
+          sql(`SELECT ${selected} FROM semel.records r WHERE (r.namespace, r.key) > ($1::text, $2::text)
+            ${openOnly ? `AND ${openRows}` : ''} ORDER BY r.namespace, r.key LIMIT $3`),
           [namespace, key, limit],
         );
         const records = await withEvents(rows);
@@ -63,9 +58,11 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
       }),
     find: (names) =>
       asked(async () => {
-        const from = (table: string) => `SELECT ${selected} FROM ${named}
-          JOIN semel.${table} r ON r.namespace = x.namespace AND r.key = x.key`;
-        const rows = await query(sql(`${from('open')} UNION ALL ${from('closed')}`), [listOf(names)]);
+        const rows = await query(
+          sql(`SELECT ${selected} FROM ${named}
+            JOIN semel.records r ON r.namespace = x.namespace AND r.key = x.key`),
+          [listOf(names)],
+        );
         const records = new Map((await withEvents(rows)).map((record) => [nameOf(record.row), record]));
         return names.map((name) => records.get(nameOf(name)));
       }),
@@ -81,15 +78,11 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     write: (from, { put = [], remove = [], floor = 0 }) =>
       asked(async () => {
         const now = await nowAt();
-        const items = (isWanted: boolean) =>
-          put.filter(({ row }) => isOpen(row.status) === isWanted).map((record) => itemAt(record, now));
         await query(
-          sql(`SELECT semel.refill($1::text, $2::text::json, $3::text::json, $4::text::json, $5::text::json,
-            $6::bigint)`),
+          sql(`SELECT semel.refill($1::text, $2::text::json, $3::text::json, $4::text::json, $5::bigint)`),
           [
             from,
-            JSON.stringify(items(true)),
-            JSON.stringify(items(false)),
+            JSON.stringify(put.map((record) => itemAt(record, now))),
             listOf(remove),
             JSON.stringify(put.flatMap(({ events }) => events).map(notedOf)),
             floor,
@@ -111,9 +104,9 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
 
   async function about(): Promise<About> {
     const [row] = await query(
-      sql(`SELECT m.*, semel.now_ms() AS now, (SELECT count(*) FROM semel.open) AS open,
-        (SELECT count(*) FROM semel.closed) AS closed, pg_total_relation_size('semel.open')
-          + pg_total_relation_size('semel.closed') + pg_total_relation_size('semel.events') AS bytes
+      sql(`SELECT m.*, semel.now_ms() AS now, (SELECT count(*) FROM semel.records) AS records,
+        (SELECT count(*) FROM semel.records WHERE ${openRows}) AS open,
+        pg_total_relation_size('semel.records') + pg_total_relation_size('semel.events') AS bytes
         FROM semel.meta m`),
     );
     const found = row ?? {};
@@ -124,7 +117,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
       schema: Number(found.version),
       known: schemaVersion,
       floor: Number(found.floor),
-      records: Number(found.open) + Number(found.closed),
+      records: Number(found.records),
       open: Number(found.open),
       bytes: Number(found.bytes),
       now: Number(found.now),
@@ -136,7 +129,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     return asked(async () => {
       for (let tries = 1; ; tries += 1) {
         const [row] = await query(
-          sql(`SELECT m.*, NOT EXISTS (SELECT FROM semel.open) AND NOT EXISTS (SELECT FROM semel.closed) AS empty
+          sql(`SELECT m.*, NOT EXISTS (SELECT FROM semel.records) AS empty
             FROM semel.meta m`),
         );
         const was = standingOf(row ?? {});

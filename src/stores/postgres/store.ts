@@ -13,6 +13,7 @@ import { type Connection, connectionOf, type PostgresClient, showsTransaction } 
 import { eventOf, exchange } from './exchange.ts';
 import { lookParameters, swapParameters, writeParameters } from './exchange-function.ts';
 import { inTransaction, isConflict, isDataError, judge, sqlStateOf } from './failure.ts';
+import { openRows } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresRaw } from './raw.ts';
@@ -71,7 +72,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
         ? `SELECT * FROM semel.${name}(${parametersOf(name)})`
         : `CALL semel.own_${name}(${parametersOf(name)})`,
     );
-  const expired = '(SELECT * FROM semel.closed c WHERE c.expires <= t.now ORDER BY c.expires LIMIT $1)';
+  const expired = `(SELECT * FROM semel.records WHERE expires <= t.now AND NOT ${openRows} ORDER BY expires LIMIT $1)`;
   const dueOf = (rows: string) =>
     sql(`SELECT t.now, (SELECT json_agg(json_build_array(${packed()}))::text FROM (
         SELECT * FROM (${rows}) AS d LIMIT $1) AS r) AS found
@@ -85,7 +86,8 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
     // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
     // \u is made harmless, also where its backslash is itself an escaped one.
-    due: dueOf(`${expired} UNION ALL (SELECT o.* FROM semel.open o, LATERAL (SELECT replace(o.more, chr(92) || 'u', '//')::json AS more) m
+    due: dueOf(`${expired} UNION ALL (SELECT o.* FROM (SELECT * FROM semel.records WHERE ${openRows}) o,
+          LATERAL (SELECT replace(o.more, chr(92) || 'u', '//')::json AS more) m
           WHERE o.status = ${statusCode('running')} AND o.flags & ${dispatchedFlag} = 0
           AND m.more ->> 'doubtSince' IS NULL AND m.more ->> 'news' IS NULL
           AND (m.more -> 'lease' ->> 1)::bigint <= t.now
@@ -97,9 +99,8 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       WHERE namespace = $1 AND key = $2 ORDER BY n`),
     // One step of an index per namespace, not one per record.
     namespaces: sql(`WITH RECURSIVE names AS (
-      SELECT least((SELECT min(namespace) FROM semel.open), (SELECT min(namespace) FROM semel.closed)) AS namespace
-      UNION ALL SELECT least((SELECT min(o.namespace) FROM semel.open o WHERE o.namespace > n.namespace),
-        (SELECT min(c.namespace) FROM semel.closed c WHERE c.namespace > n.namespace))
+      SELECT min(namespace) AS namespace FROM semel.records
+      UNION ALL SELECT (SELECT min(r.namespace) FROM semel.records r WHERE r.namespace > n.namespace)
       FROM names n WHERE n.namespace IS NOT NULL)
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
