@@ -48,6 +48,8 @@ export type Execute = (args: unknown, ctx: AttemptContext) => unknown;
 
 export interface Guard {
   readonly name: string;
+  /** False: the tool itself says when it crosses the line. */
+  readonly crossesAtClaim: boolean;
   /** To the program, once: what a tool answers is read by a model alone. */
   warn(message: string): void;
   /** Throws what `passes` lets through, and nothing else. */
@@ -104,6 +106,7 @@ export function guardOf(
   const tool = semel.tool({ ...definition, run } as never) as ToolFunction<unknown, unknown>;
   return {
     name: definition.name,
+    crossesAtClaim: tool.contract.dispatch === 'claim',
     warn: (message) => warningOf(tool)?.(message),
     keyOf: (asked) => keyOfCall(semel, tool, asked, byCall),
     forget: () => forgetTool(tool),
@@ -144,6 +147,7 @@ export function guardOfTool(semel: Semel, tool: ToolFunction<never, unknown>): G
   const own = tool as ToolFunction<unknown, unknown>;
   return {
     name: contract.name,
+    crossesAtClaim: contract.dispatch === 'claim',
     warn: (message) => warningOf(own)?.(message),
     keyOf: (asked) => keyOfCall(semel, own, asked, false),
     forget: () => forgetTool(own),

@@ -1,6 +1,7 @@
 // One tools/call through the ledger. The server runs it at most once for its intent; what it answered is kept, and told
 // again to whoever asks for the same.
 
+import { wordsOf } from '../../core/contract/classify.ts';
 import { isSemelError } from '../../core/errors.ts';
 import { limits } from '../../core/limits.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../../core/signals.ts';
@@ -141,10 +142,13 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
 
       async function answered(): Promise<Reply> {
         const key = await guard.keyOf(asked).catch(() => undefined);
-        const execute: Execute = async (_args, { key: sentKey, signal }) => {
+        const execute: Execute = async (_args, ctx) => {
           const end = await begun(key);
           let mayHaveChanged = true;
           try {
+            // The ledger may have been slow: then its time, or its lease, is over.
+            if (guard.crossesAtClaim) await ctx.dispatch().catch(notSent);
+            const { key: sentKey, signal } = ctx;
             const reply = await forward(place && { ...place, key: sentKey }, signal);
             if (!isAnswer(reply)) throw new MaybeLanded('The server answered with no result and no error.');
             said = reply;
@@ -211,6 +215,10 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
       }
     },
   };
+}
+
+function notSent(error: unknown): never {
+  throw new NotLanded(`It was not sent: ${wordsOf(error)}`);
 }
 
 /** Of what is known not to have landed. */
