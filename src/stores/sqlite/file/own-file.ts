@@ -3,7 +3,6 @@
 // threads and keeps such a handle until they are gone.
 
 import { fstatSync, openSync, statSync } from 'node:fs';
-import { isMainThread } from 'node:worker_threads';
 import { isOfNode, ownLooker, type SqliteLike, single } from '../driver.ts';
 import { bytesAt, metaPage, writesIn } from './meta-page.ts';
 
@@ -17,7 +16,7 @@ export async function ownWritesOf(path: string, handle: SqliteLike | undefined):
     return settled(() => writesSeenBy(look, path));
   }
   // That library would not know of our SQLite's handles, nor of those that end with a thread: nothing is looked at.
-  if (!isMainThread) return () => Number.POSITIVE_INFINITY;
+  if (!process.getBuiltinModule('node:worker_threads').isMainThread) return () => Number.POSITIVE_INFINITY;
   const file = keptOpen(path);
   return settled(() => writesAt(file));
 }

@@ -30,6 +30,8 @@ export function watch({ wanted, path, ownWrites }: WatchOptions): () => boolean 
   const logNode = nodeOf(log);
   const ledger = sightings();
   const place = sightings();
+  // Before it is read: what was changed earlier needs no second look at the first write.
+  ledger.isNew(statSync(wanted).ctimeMs);
   let written = ownWrites();
 
   return () => {
