@@ -3,7 +3,6 @@
 // Nothing but this file may load on a Node.js that is too old, so that the sentence about it can be said.
 
 import { readFileSync } from 'node:fs';
-import { wrap } from 'node:module';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
 import { supportSentence } from '../core/node-support.ts';
@@ -23,7 +22,9 @@ function load(file: string): unknown {
   loaded.set(file, module);
   const filename = join(folder, file);
   const cachedData = cache.find(file);
-  const script = new Script(wrap(readFileSync(filename, 'utf8')), { filename, cachedData });
+  // Not by `node:module`, which loads more than it is needed for here.
+  const code = `(function (exports, require, module, __filename, __dirname) {${readFileSync(filename, 'utf8')}\n})`;
+  const script = new Script(code, { filename, cachedData });
   cache.note(file, script, cachedData);
   script.runInThisContext()(module.exports, required, module, filename, folder);
   return module.exports;
