@@ -119,7 +119,7 @@ describe('inside `semel run`', () => {
     ['nothing between it and its guard', unmarked],
     [
       'nothing between them, and its descriptors closed',
-      [...unmarked, 'bash', '-c', 'exec 960<&- 961<&-; exec "$@" > said 2>&1', 'x'],
+      [...unmarked, 'bash', '-c', 'exec 384<&- 385<&-; exec "$@" > said 2>&1', 'x'],
     ],
     ['a session of its own', ['setsid', '-w', ...unmarked]],
   ])('a command without marks, with %s, may not decide either', async (_, how) => {
@@ -142,7 +142,7 @@ describe('inside `semel run`', () => {
     const at = place();
     const ref = await inDoubt(at);
     const resolve = `exec setsid -w ${unmarked.join(' ')} ${at.word} resolve ${ref} landed --result 1`;
-    const script = `${resolve} 960<&- 961<&- > said 2>&1`;
+    const script = `${resolve} 384<&- 385<&- > said 2>&1`;
     const said = await at.semel('run', 'job', '--per', 'none', '--', 'bash', '-c', script);
     expect([said.code, at.lines('said').join()]).toEqual([
       0,

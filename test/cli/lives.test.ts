@@ -97,9 +97,9 @@ describe('a low limit of open files', () => {
   });
 
   test('leaves the descriptors that scripts use alone, and room for a spawn', () => {
-    expect(freeDescriptors(20_000)).toBe(960);
-    expect(freeDescriptors(1_024)).toBe(960);
-    expect(freeDescriptors(512)).toBe(448);
+    expect(freeDescriptors(20_000)).toBe(384);
+    expect(freeDescriptors(1_024)).toBe(384);
+    expect(freeDescriptors(512)).toBe(384);
     expect(freeDescriptors(256)).toBe(240);
     expect(() => freeDescriptors(30)).toThrow('A guard needs more open files');
   });

@@ -4,8 +4,8 @@
 import { fstatSync, readFileSync } from 'node:fs';
 import { SemelError } from '../../core/errors.ts';
 
-/** select(2) knows no higher ones. */
-const highest = 1_024;
+/** High enough, and no higher: a spawn goes through all that lie below. */
+const highest = 448;
 /** A spawn moves what it hands on above all that it hands on, and needs room for that. */
 const roomAbove = 16;
 const farFromTheTop = 64;
