@@ -128,12 +128,12 @@ function sorted(writings: readonly Writing[]): Sorted {
     const isPlain = row !== undefined && events.length === 0 && beside.length === 0;
     const slot = isPlain ? slotToFile(before?.row, row, one.write) : undefined;
     const isOrdinary =
-      isTimely && isPlain && !taken.has(one.record) && (before === undefined) === (slot !== undefined);
+      isTimely && isPlain && !taken.has(one.key) && (before === undefined) === (slot !== undefined);
     if (!isOrdinary) {
       others.push(one);
       continue;
     }
-    taken.add(one.record);
+    taken.add(one.key);
     if (from > at) at = from;
     if (to < until) until = to;
     if (slot === undefined) swapped.push(one);

@@ -60,19 +60,19 @@ function waysOf(client: RedisClient): Omit<Connection, 'end'> {
     return {
       isCluster: true,
       isInOrder: false,
-      send: async (key, command) => answerIn(await client.sendCommand(key, false, [...command])),
+      send: async (key, command) => answerIn(await client.sendCommand(key, false, command as string[])),
       nodes: () =>
         Promise.all(
           client.masters.map(async (node) => nodeOf((await client.nodeClient(node)) as RedisClient)),
         ),
     };
   }
-  const node = nodeOf(client);
+  const ask = askerOf(client);
   if (isIoRedisCluster(client)) {
     return {
       isCluster: true,
       isInOrder: false,
-      send: (_key, command) => node(...command),
+      send: (_key, command) => ask(command),
       async nodes() {
         // Before its first command it knows of none.
         if (client.nodes('master').length === 0) await client.call('ping');
@@ -83,14 +83,21 @@ function waysOf(client: RedisClient): Omit<Connection, 'end'> {
   return {
     isCluster: false,
     isInOrder: !isNodeRedisPool(client),
-    send: (_key, command) => node(...command),
-    nodes: async () => [node],
+    send: (_key, command) => ask(command),
+    nodes: async () => [nodeOf(client)],
   };
 }
 
 function nodeOf(client: object): Node {
-  if (isIoRedis(client)) return async (name, ...args) => answerIn(await client.call(name as string, ...args));
-  return async (...command) => answerIn(await (client as NodeRedisLike).sendCommand([...command]));
+  const ask = askerOf(client);
+  return (...command) => ask(command);
+}
+
+/** A batch is one command of many hundred parts: it is not copied. */
+function askerOf(client: object): (command: readonly string[]) => Promise<Reply> {
+  if (isIoRedis(client))
+    return async ([name, ...args]) => answerIn(await client.call(name as string, ...args));
+  return async (command) => answerIn(await (client as NodeRedisLike).sendCommand(command));
 }
 
 function isIoRedis(client: object): client is IoRedisLike {

@@ -208,13 +208,13 @@ function namesIn(entry: string): readonly string[] {
 
 /** Never half a character, so that every driver can read the rest as text. */
 export function commonStart(filed: readonly string[]): string {
-  const [first = ''] = filed;
-  let end = first.length;
+  let [start = ''] = filed;
   for (const name of filed) {
-    let same = 0;
-    while (same < end && name.charCodeAt(same) === first.charCodeAt(same)) same += 1;
-    end = same;
+    if (name.startsWith(start)) continue;
+    let end = 0;
+    while (name.charCodeAt(end) === start.charCodeAt(end)) end += 1;
+    start = start.slice(0, end);
   }
-  const last = first.charCodeAt(end - 1);
-  return first.slice(0, last >= 0xd800 && last < 0xdc00 ? end - 1 : end);
+  const last = start.charCodeAt(start.length - 1);
+  return last >= 0xd800 && last < 0xdc00 ? start.slice(0, -1) : start;
 }

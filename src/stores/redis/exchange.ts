@@ -199,12 +199,12 @@ export async function runBy(
   keys: readonly string[],
   args: readonly string[],
 ): Promise<Reply> {
-  const about = [String(keys.length), ...keys, ...args];
   const [first] = keys as [string];
+  const command = ['evalsha', script.sha, String(keys.length), ...keys, ...args];
   try {
-    return await send(first, ['evalsha', script.sha, ...about]);
+    return await send(first, command);
   } catch (error) {
     if (replyCodeOf(error) !== 'NOSCRIPT') throw error;
-    return send(first, ['eval', script.text, ...about]);
+    return send(first, ['eval', script.text, ...command.slice(2)]);
   }
 }
