@@ -104,12 +104,15 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     `UPDATE records SET ${columns.map((column) => `${column} = ${bound(column)}`).join(', ')} ${ifUnchanged}`,
   );
   const remove = query(database, 'DELETE FROM records WHERE scope = ? AND key = ? RETURNING sum, status');
-  // The last entry before a place in the index, and the first behind it.
-  const entry = 'SELECT scope, key, key_sum FROM records INDEXED BY record_keys WHERE (scope, key, key_sum)';
-  const neighbours = [
-    query(database, `${entry} < (?, ?, ?) ORDER BY scope DESC, key DESC, key_sum DESC LIMIT 1`),
-    query(database, `${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1`),
-  ];
+  // The last entry before a place in the index, and the first behind it: one text each, so that one statement asks both.
+  // A part that is null by damage is left out, and the rest does not fit.
+  const entry = `SELECT concat_ws(' ', scope, key_sum, key) FROM records INDEXED BY record_keys
+     WHERE (scope, key, key_sum)`;
+  const neighbours = query(
+    database,
+    `SELECT (${entry} < (?, ?, ?) ORDER BY scope DESC, key DESC, key_sum DESC LIMIT 1),
+     (${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1)`,
+  );
   // What `?` is null for is not asked.
   const matching =
     'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
@@ -237,12 +240,21 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
    * the search for it ended.
    */
   function refuseDamagedNeighbours(scope: number, rest: string, sum: number): void {
-    for (const neighbour of neighbours) {
-      const found = neighbour.get(scope, rest, sum) as [number, string, number] | undefined;
-      if (found === undefined || found[2] === keySum(found[0], found[1])) continue;
-      const { namespace, contract } = scopes.withId(found[0]);
-      throw damagedRecord(namespace, contract + found[1], 'its key is not the one that was written');
-    }
+    const [before, behind] = neighbours.get(scope, rest, sum, scope, rest, sum) as [
+      string | null,
+      string | null,
+    ];
+    if (before !== null) refuseDamagedEntry(before);
+    if (behind !== null) refuseDamagedEntry(behind);
+  }
+
+  function refuseDamagedEntry(entry: string): void {
+    const sumAt = entry.indexOf(' ') + 1;
+    const keyAt = entry.indexOf(' ', sumAt) + 1;
+    const scope = Number(entry.slice(0, sumAt));
+    if (Number(entry.slice(sumAt, keyAt)) === keySum(scope, entry, keyAt)) return;
+    const { namespace, contract } = scopes.withId(scope);
+    throw damagedRecord(namespace, contract + entry.slice(keyAt), 'its key is not the one that was written');
   }
 
   function count(values: Columns, sum: number): void {
@@ -290,10 +302,10 @@ function text(value: string | number | null): string {
   return value === null ? '\u0001' : `\0${value}`;
 }
 
-/** 16 bits, signed: for an entry of the index alone, and computed thrice per claim. */
-export function keySum(scope: number, key: string): number {
+/** 16 bits, signed: for an entry of the index alone, and computed thrice per claim. The key may stand behind something. */
+export function keySum(scope: number, key: string, start = 0): number {
   let sum = scope;
-  for (let n = 0; n < key.length; n += 1) sum = Math.imul(sum ^ key.charCodeAt(n), 0x01000193);
+  for (let n = start; n < key.length; n += 1) sum = Math.imul(sum ^ key.charCodeAt(n), 0x01000193);
   return ((sum ^ (sum >>> 16)) << 16) >> 16;
 }
 
