@@ -165,10 +165,10 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
 
   function commit(jobs: readonly Pick<Job, 'rule' | 'request' | 'answer'>[], writer: Writer = 'users'): void {
     const opened = current();
-    const { connection, meta } = opened;
+    const { meta } = opened;
     try {
       // Within a few milliseconds of the last look, the one after the commit is enough.
-      if (clock.mono() - committedAt >= hurriedMs) refuseReplaced(connection);
+      if (clock.mono() - committedAt >= hurriedMs) refuseReplaced(opened);
       const facts = description(opened);
       const refused = writer === 'users' ? refusalOf(facts, path) : undefined;
       if (writer === 'users') isAdmitted = refused === undefined;
@@ -184,7 +184,7 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
       opened.countWrite();
       opened.commit.run();
       // Whoever removed the log meanwhile took with it what was just written.
-      refuseReplaced(connection);
+      refuseReplaced(opened);
       remember(opened);
       committedAt = clock.mono();
     } catch (error) {
@@ -208,8 +208,8 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     return facts;
   }
 
-  function refuseReplaced({ isInPlace }: Connection): void {
-    if (!isInPlace()) throw refuseFromNowOn(replaced(path));
+  function refuseReplaced({ connection, writes }: Session): void {
+    if (!connection.isInPlace(writes())) throw refuseFromNowOn(replaced(path));
   }
 
   function refuseFromNowOn(error: Error): Error {

@@ -35,8 +35,8 @@ export interface Connection {
   readonly forgets: string | undefined;
   /** A sentence where others can get at it. */
   readonly warning: string | undefined;
-  /** The open files are still the ones under their names. */
-  readonly isInPlace: () => boolean;
+  /** The open files are still the ones under their names. Cheaper where it is told how many writes the ledger has had. */
+  readonly isInPlace: (writes?: number) => boolean;
   readonly tip: Tip;
   readonly isOurs: boolean;
 }

@@ -6,8 +6,8 @@ import { fstatSync, openSync, statSync } from 'node:fs';
 import { isOfNode, ownLooker, type SqliteLike, single } from '../driver.ts';
 import { bytesAt, metaPage, writesIn } from './meta-page.ts';
 
-/** How many writes it knows of; 0 where it does not say. */
-export type OwnWrites = () => number;
+/** How many writes it knows of; 0 where it does not say. A count that was expected is believed at the first look. */
+export type OwnWrites = (...expected: readonly number[]) => number;
 
 /** `handle`: the user's own, which may be of another library. */
 export async function ownWritesOf(path: string, handle: SqliteLike | undefined): Promise<OwnWrites> {
@@ -21,10 +21,11 @@ export async function ownWritesOf(path: string, handle: SqliteLike | undefined):
   return settled(() => writesAt(file));
 }
 
-/** Twice the same: another process may be writing it. */
-function settled(read: OwnWrites): OwnWrites {
-  return () => {
+/** Another count is read twice: another process may be writing it. Each look opens the file, which is expensive. */
+function settled(read: () => number): OwnWrites {
+  return (...expected) => {
     for (let seen = read(); ; ) {
+      if (expected.includes(seen)) return seen;
       const again = read();
       if (again === seen) return seen;
       seen = again;

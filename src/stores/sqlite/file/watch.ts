@@ -4,13 +4,14 @@
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isReached } from './meta-page.ts';
+import type { OwnWrites } from './own-file.ts';
 
 export interface WatchOptions {
   /** As it was named: a link on the way may be pointed elsewhere. */
   readonly wanted: string;
   readonly path: string;
   /** What the ledger's own file says, without its log. */
-  readonly ownWrites: () => number;
+  readonly ownWrites: OwnWrites;
 }
 
 /** Two changes within this time may carry the same timestamp. */
@@ -23,7 +24,7 @@ const tickMs = 20;
  * Times of change, not of modification: those are what `cp -a` and `rsync -a` set back. While files are open, no other
  * file gets their numbers.
  */
-export function watch({ wanted, path, ownWrites }: WatchOptions): () => boolean {
+export function watch({ wanted, path, ownWrites }: WatchOptions): (writes?: number) => boolean {
   const folder = dirname(path);
   const log = `${path}-wal`;
   const ledgerNode = nodeOf(wanted);
@@ -34,19 +35,25 @@ export function watch({ wanted, path, ownWrites }: WatchOptions): () => boolean 
   ledger.isNew(statSync(wanted).ctimeMs);
   let written = ownWrites();
 
-  return () => {
+  return (writes = written) => {
     const found = statSync(wanted, { throwIfNoEntry: false });
     if (found === undefined || nameOf(found) !== ledgerNode) return false;
-    if (ledger.isNew(found.ctimeMs) && !isOurs()) return false;
+    if (ledger.isNew(found.ctimeMs) && !isOurs(writes)) return false;
     const holder = statSync(folder, { throwIfNoEntry: false });
     if (holder === undefined) return false;
     return !place.isNew(holder.ctimeMs) || (nodeOf(log) === logNode && nodeOf(path) === ledgerNode);
   };
 
   /** A checkpoint only ever adds to the ledger's own file. If it knows less than before, somebody put another one there. */
-  function isOurs(): boolean {
-    if (!isReached(written, ownWrites)) return false;
-    written = Math.max(written, ownWrites());
+  function isOurs(writes: number): boolean {
+    let known = 0;
+    const look = () => {
+      // Usually it was this process that folded in its log, with its last write.
+      known = ownWrites(writes, written);
+      return known;
+    };
+    if (!isReached(written, look)) return false;
+    written = known;
     return true;
   }
 }
