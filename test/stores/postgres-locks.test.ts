@@ -66,14 +66,15 @@ test('a claim under several keys that somebody never ends fails alone, and nobod
 });
 
 test('a record that an open transaction is making is waited for, and nobody else waits', async () => {
-  const store = await open();
-  await take(store, { key: 'mail.send/=model' });
-  const columns = `revision, fence, created, status, flags, token, version, owner, args, content, result, asker, more`;
+  const [store, other] = await Promise.all([open(), open()]);
+  const key = 'mail.send/=unborn';
+  await take(other, { key });
+  await sql(`CREATE TEMPORARY TABLE unborn AS SELECT * FROM semel.records WHERE key = '${key}'`);
+  await sql(`DELETE FROM semel.records WHERE key = '${key}'`);
   await sql('BEGIN');
-  await sql(`INSERT INTO semel.records (namespace, key, ${columns})
-    SELECT namespace, 'mail.send/=unborn', ${columns} FROM semel.records WHERE key = 'mail.send/=model'`);
+  await sql('INSERT INTO semel.records SELECT * FROM unborn');
   let isAnswered = false;
-  const claimed = store.claim(claimRequest({ key: 'mail.send/=unborn' })).finally(() => {
+  const claimed = store.claim(claimRequest({ key })).finally(() => {
     isAnswered = true;
   });
   await Promise.all(
@@ -84,7 +85,7 @@ test('a record that an open transaction is making is waited for, and nobody else
   expect(isAnswered).toBe(false);
   await sql('COMMIT');
   expect((await claimed).won).toBe(false);
-  await store.close();
+  await Promise.all([store.close(), other.close()]);
 });
 
 test('a claim that waited for a record to be settled by another does not take its key for free', async () => {

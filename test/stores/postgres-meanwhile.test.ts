@@ -50,7 +50,7 @@ async function setting() {
 test('a dispatch that reaches the server after its lease is refused', async () => {
   const { store, meanwhile, lapse } = await setting();
   const held = await take(store);
-  meanwhile('swap(', lapse);
+  meanwhile('write(', lapse);
   expect(await held.dispatch()).toMatchObject({ ok: false, why: 'lapsed' });
   await store.close();
 });

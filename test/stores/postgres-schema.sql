@@ -15,6 +15,7 @@ CREATE TABLE semel.records (
   created bigint NOT NULL,
   expires bigint,
   settled bigint,
+  sum integer NOT NULL,
   status smallint NOT NULL,
   flags smallint NOT NULL,
   namespace text COLLATE "C" NOT NULL,
@@ -50,7 +51,7 @@ CREATE INDEX events_of ON semel.events (namespace, key, n);
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
-CREATE FUNCTION semel.write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer,
+CREATE FUNCTION semel.write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_sum integer[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_sum integer[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer,
   OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -85,8 +86,8 @@ BEGIN
   END IF;
 
   IF claim_key IS NOT NULL THEN
-    INSERT INTO semel.records (namespace, key, revision, fence, created, flags, token, version, owner, args, content, asker, more, status)
-      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
+    INSERT INTO semel.records (namespace, key, revision, fence, created, sum, flags, token, version, owner, args, content, asker, more, status)
+      SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.sum, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_sum) AS sum, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
       WHERE a.fence > known.floor ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS claimed = ROW_COUNT;
     -- This starts only when the INSERT has ended, and so sees what it waited for.
@@ -97,8 +98,8 @@ BEGIN
   END IF;
 
   IF settle_key IS NOT NULL THEN
-    UPDATE semel.records t SET revision = a.revision, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, result = a.result, more = a.more
-    FROM (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_old) AS old, unnest(settle_revision) AS revision, unnest(settle_expires) AS expires, unnest(settle_settled) AS settled, unnest(settle_status) AS status, unnest(settle_flags) AS flags, unnest(settle_result) AS result, unnest(settle_more) AS more) AS a WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old;
+    UPDATE semel.records t SET revision = a.revision, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, result = a.result, more = a.more
+    FROM (SELECT unnest(settle_namespace) AS namespace, unnest(settle_key) AS key, unnest(settle_old) AS old, unnest(settle_revision) AS revision, unnest(settle_expires) AS expires, unnest(settle_settled) AS settled, unnest(settle_sum) AS sum, unnest(settle_status) AS status, unnest(settle_flags) AS flags, unnest(settle_result) AS result, unnest(settle_more) AS more) AS a WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old;
     GET DIAGNOSTICS settled = ROW_COUNT;
   END IF;
 
@@ -157,9 +158,9 @@ BEGIN
   was := set_config('lock_timeout', patience, true);
 
   WITH written AS (
-    INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+    INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, sum, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.sum, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint)
     WHERE a.old IS NULL AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known.floor ON CONFLICT DO NOTHING RETURNING revision
   ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
@@ -170,8 +171,8 @@ BEGIN
     END IF;
   END IF;
   WITH written AS (
-    UPDATE semel.records t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+    UPDATE semel.records t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint) WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
   ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
 
@@ -201,15 +202,15 @@ BEGIN
   END IF;
   head := concat(semel.now_ms(), ',', known.floor);
   RETURN NEXT;
-  RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.records r
+  RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires, ',', r.sum), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.records r
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
 END $$;
 
-CREATE PROCEDURE semel.own_write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer, INOUT answer text DEFAULT NULL)
+CREATE PROCEDURE semel.own_write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_sum integer[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_sum integer[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
-  SELECT json_agg(e)::text INTO answer FROM semel.write(claim_namespace, claim_key, claim_revision, claim_fence, claim_created, claim_flags, claim_token, claim_version, claim_owner, claim_args, claim_content, claim_asker, claim_more, settle_namespace, settle_key, settle_old, settle_revision, settle_expires, settle_settled, settle_status, settle_flags, settle_result, settle_more, at_ms, until_ms, patience, writer) AS e;
+  SELECT json_agg(e)::text INTO answer FROM semel.write(claim_namespace, claim_key, claim_revision, claim_fence, claim_created, claim_sum, claim_flags, claim_token, claim_version, claim_owner, claim_args, claim_content, claim_asker, claim_more, settle_namespace, settle_key, settle_old, settle_revision, settle_expires, settle_settled, settle_sum, settle_status, settle_flags, settle_result, settle_more, at_ms, until_ms, patience, writer) AS e;
 END $$;
 
 CREATE PROCEDURE semel.own_swap(rest json, noted json, beside json, patience text, writer integer, INOUT answer text DEFAULT NULL)
@@ -252,13 +253,13 @@ BEGIN
 
   WITH gone AS (
     DELETE FROM semel.records r USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint, types text)
     WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
     RETURNING r.fence, r.namespace, r.key, a.types
   ), buried AS (
-    UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+    UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint, types text)
     WHERE a.status IS NOT NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
     RETURNING 0::bigint, r.namespace, r.key, a.types
@@ -344,9 +345,9 @@ BEGIN
   )
   DELETE FROM semel.events e USING x WHERE e.namespace = x.namespace AND e.key = x.key;
 
-  INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, status, flags, token, version, owner, args,
-      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(put) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, status smallint, flags smallint, token text, version text, owner text,
+  INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, sum, status, flags, token, version, owner, args,
+      content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.sum, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(put) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint);
   INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
   SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail

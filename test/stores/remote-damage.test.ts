@@ -69,6 +69,17 @@ describe('in Postgres', () => {
 
   const kinds: Record<string, string> = {
     'a status that is none': 'status = 9',
+    'another status': 'status = 3',
+    'open again': 'status = 0',
+    'another value': `result = '"9"'`,
+    'no value': 'result = NULL',
+    'another instant': 'settled = settled + 1',
+    'another expiry': 'expires = 1',
+    'a link to another': `more = '{"movedTo":["mail.send/=5"]}'`,
+    'another holder': "token = '0123456789abcdef'",
+    'another checksum': 'sum = sum + 1',
+    'that of another':
+      "(args, result, sum) = (SELECT args, result, sum FROM semel.records WHERE key = 'mail.send/=5')",
     'what should be JSON': "more = '{'",
     'links that are no list': `more = '{"movedTo":7}'`,
     'a link to nothing': `more = '{"movedTo":[]}'`,
@@ -99,25 +110,28 @@ describe('in Postgres', () => {
     await store.close();
   });
 
-  test('a call for it does not wait, run or say that it may be called again', async () => {
-    const { store, sql } = await ledger();
-    const { semel, said } = toolOver(store);
-    let runs = 0;
-    const once = () =>
-      semel.once('refund', { id: 1 }, { per: 'ever' }, () => {
-        runs += 1;
-        return 'done';
-      });
-    await once();
-    await sql("UPDATE semel.records SET status = 9 WHERE key LIKE 'refund/%'");
-    await expect(once()).rejects.toMatchObject(refusal);
-    expect((await semel.records.list({ contract: 'refund' })).damaged).toHaveLength(1);
-    expect([runs, said.filter((sentence) => /refund.* cannot be read/.test(sentence)).length]).toEqual([
-      1, 1,
-    ]);
-    await semel.close();
-    await store.close();
-  });
+  test.each(['status = 9', 'status = 3', `result = '"another"'`, `more = '{"movedTo":["refund/=2"]}'`])(
+    'a call for it does not wait, run, replay or say that it may be called again: %s',
+    async (change) => {
+      const { store, sql } = await ledger();
+      const { semel, said } = toolOver(store);
+      let runs = 0;
+      const once = () =>
+        semel.once('refund', { id: 1 }, { per: 'ever' }, () => {
+          runs += 1;
+          return 'done';
+        });
+      await once();
+      await sql(`UPDATE semel.records SET ${change} WHERE key LIKE 'refund/%'`);
+      await expect(once()).rejects.toMatchObject(refusal);
+      expect((await semel.records.list({ contract: 'refund' })).damaged).toHaveLength(1);
+      expect([runs, said.filter((sentence) => /refund.* cannot be read/.test(sentence)).length]).toEqual([
+        1, 1,
+      ]);
+      await semel.close();
+      await store.close();
+    },
+  );
 
   test.each([
     "more = '{'",

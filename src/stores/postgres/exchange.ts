@@ -1,7 +1,6 @@
 // What the functions in exchange-function.ts are asked, and what they answer. The ordinary first claims and settlements of a
 // batch go as lists, which cost the database least; everything else as JSON.
 
-import { columnsOf } from '../../store/columns.ts';
 import type { Found, RemoteBackend, Swap, Swapped, Write } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import { arrayOf, type Value } from './array.ts';
@@ -200,7 +199,7 @@ function isSettlement({ write, row }: Asked): boolean {
 
 /** In the order of `claimLists`. */
 function addClaim(lists: Value[][], { swap: { namespace, key }, write, row }: Asked): void {
-  const [, flags, fence, token, version, owner, created, , , args, content, , asker, more] = columnsOf(row);
+  const { fence, created, sum, flags, token, version, owner, args, content, asker, more } = itemOf(row);
   let next = 0;
   const add = (value: Value) => (lists[next++] as Value[]).push(value);
   add(namespace);
@@ -208,6 +207,7 @@ function addClaim(lists: Value[][], { swap: { namespace, key }, write, row }: As
   add(write.revision);
   add(fence);
   add(created);
+  add(sum);
   add(flags);
   add(token);
   add(version);
@@ -220,15 +220,16 @@ function addClaim(lists: Value[][], { swap: { namespace, key }, write, row }: As
 
 /** In the order of `settleLists`. */
 function addSettlement(lists: Value[][], { swap: { namespace, key }, write, row }: Asked): void {
-  const [status, flags, , , , , , settled, , , , result, , more] = columnsOf(row);
+  const { expires, settled, sum, status, flags, result, more } = itemOf(row);
   let next = 0;
   const add = (value: Value) => (lists[next++] as Value[]).push(value);
   add(namespace);
   add(key);
   add(write.before?.revision as number);
   add(write.revision);
-  add(row.expiresAt);
+  add(expires);
   add(settled);
+  add(sum);
   add(status);
   add(flags);
   add(result);

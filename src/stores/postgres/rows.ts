@@ -1,50 +1,22 @@
 // A row as the schema's columns, and back.
 
-import { columnsOf, rowOf } from '../../store/columns.ts';
+import { checksum } from '../../store/checksum.ts';
+import { type Columns, columnsOf, rowOf } from '../../store/columns.ts';
 import { damagedRecord } from '../../store/damage.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row } from '../../store/store.ts';
-import { refuseAbsurd } from './absurd.ts';
 
-export interface Item {
-  readonly fence: number;
-  readonly created: number;
-  readonly expires: number | null;
-  readonly settled: number | null;
-  readonly status: number;
-  readonly flags: number;
-  readonly token: string | null;
-  readonly version: string;
-  readonly owner: string;
-  readonly args: string | null;
-  readonly content: string | null;
-  readonly result: string | null;
-  readonly asker: string | null;
-  readonly more: string | null;
-}
-
-export function itemOf(row: Row): Item {
-  const [
-    status,
-    flags,
-    fence,
-    token,
-    version,
-    owner,
-    created,
-    settled,
-    ,
-    args,
-    content,
-    result,
-    asker,
-    more,
-  ] = columnsOf(row);
+/** The values of a row besides its namespace and key, by column. */
+export function itemOf(row: Row) {
+  const columns = columnsOf(row);
+  const [status, flags, fence, token, version, owner, created, settled, expires] = columns;
+  const [, , , , , , , , , args, content, result, asker, more] = columns;
   return {
     fence,
     created,
-    expires: row.expiresAt,
+    expires: expires === null ? null : created + expires,
     settled,
+    sum: checksum(row.namespace, row.key, columns),
     status,
     flags,
     token,
@@ -58,7 +30,7 @@ export function itemOf(row: Row): Item {
   };
 }
 
-const numbers = ['revision', 'status', 'flags', 'fence', 'created', 'settled', 'expires'];
+const numbers = ['revision', 'status', 'flags', 'fence', 'created', 'settled', 'expires', 'sum'];
 const texts = ['token', 'version', 'owner', 'args', 'content', 'result', 'asker', 'more'];
 
 /** A record as it is selected: every value costs the driver time, so the numbers are one text. */
@@ -82,32 +54,29 @@ export function foundIn(values: Packed, usual?: string): Found {
   return { row: decode(values, usual), revision: Number.parseInt(values[0], 10) };
 }
 
-/** Throws the damage of this one record: it concerns nobody but who asks for it. */
+/** Throws the damage of this one record: that it is not what semel wrote. */
 export function decode(values: Packed, usual?: string): Row {
   const [head, key, other, token, version, owner, args, content, result, asker, more] = values;
   const namespace = other ?? (usual as string);
-  const [, status, flags, fence, created, settled, expires] = head.split(',');
+  const [, status, flags, fence, created, settled, expires, sum] = head.split(',');
   const createdAt = Number(created);
-  try {
-    const row = rowOf(namespace, key, [
-      Number(status),
-      Number(flags),
-      Number(fence),
-      token as string | null,
-      version as string,
-      owner as string,
-      createdAt,
-      settled === '' ? null : Number(settled),
-      expires === '' ? null : Number(expires) - createdAt,
-      args as string | null,
-      content as string | null,
-      result as string | null,
-      asker as string | null,
-      more as string | null,
-    ]);
-    refuseAbsurd(row);
-    return row;
-  } catch (error) {
-    throw damagedRecord(namespace, key, error instanceof Error ? error.message : String(error));
-  }
+  const columns = [
+    Number(status),
+    Number(flags),
+    Number(fence),
+    token,
+    version,
+    owner,
+    createdAt,
+    settled === '' ? null : Number(settled),
+    expires === '' ? null : Number(expires) - createdAt,
+    args,
+    content,
+    result,
+    asker,
+    more,
+  ] as Columns;
+  if (Number(sum) !== checksum(namespace, key, columns))
+    throw damagedRecord(namespace, key, 'its checksum does not match');
+  return rowOf(namespace, key, columns);
 }

@@ -29,7 +29,7 @@ export const migrations: readonly (readonly string[])[] = [
   came_from text,
   filling boolean NOT NULL DEFAULT false
 )`,
-    // created, expires: milliseconds since the epoch; settled: since created. A settlement leaves the version that the claim
+    // created, expires: milliseconds since the epoch; settled: since created; sum: checksum.ts. A settlement leaves the version that the claim
     // wrote behind it: vacuumed before there are many.
     `CREATE TABLE semel.records (
   revision bigint NOT NULL,
@@ -37,6 +37,7 @@ export const migrations: readonly (readonly string[])[] = [
   created bigint NOT NULL,
   expires bigint,
   settled bigint,
+  sum integer NOT NULL,
   status smallint NOT NULL,
   flags smallint NOT NULL,
   namespace text COLLATE "C" NOT NULL,

@@ -1,0 +1,21 @@
+// The checksum of a record, over its name and all that is stored of it. It notices what was changed behind semel's back, by hand
+// or by a disk; it is no signature.
+
+import { crc32 } from 'node:zlib';
+import type { Columns } from './columns.ts';
+
+/** Signed: four bytes of a database. */
+export function checksum(namespace: string, key: string, columns: Columns): number {
+  const [status, flags, fence, token, version, owner, created, settled, expires] = columns;
+  const [, , , , , , , , , args, content, result, asker, more] = columns;
+  return (
+    crc32(
+      `${namespace}\0${key}\0${status}\0${flags}\0${fence}\0${created}\0${version}\0${owner}${text(token)}${text(settled)}${text(expires)}${text(args)}${text(content)}${text(result)}${text(asker)}${text(more)}`,
+    ) | 0
+  );
+}
+
+/** None is another text than an empty one. */
+function text(value: string | number | null): string {
+  return value === null ? '\u0001' : `\0${value}`;
+}
