@@ -3,10 +3,11 @@
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { driftOf } from '../core/key/identity.ts';
 import type { Asker, Lost } from '../ledger/index.ts';
-import type { ClaimAnswer, ClaimFor, ClaimRequest, RecordError, StoredRecord } from '../store/store.ts';
+import type { ClaimAnswer, ClaimFor, ClaimRequest, Loss, RecordError, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { rerunWithin, waysOut } from './doubt.ts';
 import type { Env } from './env.ts';
+import type { Result } from './receipt.ts';
 import { aborted, closed } from './refusals.ts';
 import { settleLater } from './settle.ts';
 
@@ -33,10 +34,49 @@ export function nextWayOut(call: Call, doubt: StoredRecord, tried: Ask['tried'])
   return { for: way, generation, rerunWithinMs: rerunWithin(call, doubt), tried: [...tried, way], doubt };
 }
 
-/** One claim. Where its caller has left, or will not hear the answer, what the store made of it is given back. */
-export class Claim implements Asker<ClaimAnswer> {
-  leave: Asker<ClaimAnswer>['leave'];
+/** A question to the store, for a call whose caller may leave before it is answered. */
+export class Look<StoreAnswer = Loss | undefined> implements Asker<StoreAnswer> {
+  leave: Asker<StoreAnswer>['leave'];
   readonly call: Call;
+  /** What its call is answered, where it waits for this. */
+  result: Promise<Result> | undefined;
+  hasLeft: boolean;
+
+  constructor(call: Call) {
+    this.leave = undefined;
+    this.call = call;
+    this.result = undefined;
+    this.hasLeft = false;
+  }
+
+  /** The caller may give up while the store is asked. */
+  endWith(signal: AbortSignal, answer: Promise<unknown>): void {
+    const giveUp = () => this.leaveBy(aborted(this.call));
+    const forget = () => signal.removeEventListener('abort', giveUp);
+    signal.addEventListener('abort', giveUp);
+    answer.then(forget, forget);
+  }
+
+  /** This process closes. */
+  close(): void {
+    this.leaveBy(this.call.signal?.aborted ? aborted(this.call) : closed());
+  }
+
+  /** True: what the store answers is heard later. */
+  protected leaveBy(error: SemelError): boolean {
+    if (this.leave?.(error) !== true) return false;
+    this.hasLeft = true;
+    return true;
+  }
+
+  /** Nothing was changed by looking. */
+  answeredLate(_answer: StoreAnswer): void {}
+
+  failed(_error: unknown): void {}
+}
+
+/** One claim. Where its caller has left, or will not hear the answer, what the store made of it is given back. */
+export class Claim extends Look<ClaimAnswer> {
   readonly token: string;
   /** The lease is counted from here. */
   readonly askedAt: number;
@@ -46,8 +86,7 @@ export class Claim implements Asker<ClaimAnswer> {
   #heard: PromiseWithResolvers<void> | undefined;
 
   constructor(env: Env, call: Call, ask: Ask) {
-    this.leave = undefined;
-    this.call = call;
+    super(call);
     this.token = env.random.token();
     this.askedAt = env.clock.mono();
     this.#env = env;
@@ -59,34 +98,24 @@ export class Claim implements Asker<ClaimAnswer> {
     return requestFor(this.call, this.#ask, this.token, this.#env.owner);
   }
 
-  /** The caller may give up while the store is asked. */
-  endWith(signal: AbortSignal, answer: Promise<unknown>): void {
-    const giveUp = () => this.#leave(aborted(this.call));
-    const forget = () => signal.removeEventListener('abort', giveUp);
-    signal.addEventListener('abort', giveUp);
-    answer.then(forget, forget);
-  }
-
-  /** This process closes. */
-  close(): void {
-    this.#leave(this.call.signal?.aborted ? aborted(this.call) : closed());
-  }
-
-  answeredLate({ won, record }: ClaimAnswer): void {
+  override answeredLate({ won, record }: ClaimAnswer): void {
     if (won) this.#giveBack([record.key]);
     this.#heard?.resolve();
   }
 
-  failed(error: unknown): void {
+  override failed(error: unknown): void {
     const { key, olderKeys } = this.call;
     if (isSemelError(error, 'STORE_UNAVAILABLE')) this.#giveBack([key, ...olderKeys]);
     this.#heard?.resolve();
   }
 
-  #leave(error: SemelError): void {
-    if (this.leave?.(error) !== true || this.#heard !== undefined) return;
-    this.#heard = Promise.withResolvers();
-    this.#env.inBackground(this.#heard.promise);
+  protected override leaveBy(error: SemelError): boolean {
+    if (!super.leaveBy(error)) return false;
+    if (this.#heard === undefined) {
+      this.#heard = Promise.withResolvers();
+      this.#env.inBackground(this.#heard.promise);
+    }
+    return true;
   }
 
   #giveBack(keys: readonly string[]): void {

@@ -6,19 +6,23 @@ import type { Contract } from '../core/contract/contract.ts';
 export interface Habit {
   /** Mostly asked again. The first call of all looks too: a process that makes one call may be a repeated one. */
   readsFirst(contract: Contract): boolean;
+  /** The same where a look has to be waited for: then a guess is not enough. */
+  looksFirst(contract: Contract): boolean;
   learn(contract: Contract, wasDone: boolean): void;
 }
 
 /** So many of the other kind change the habit. */
 const memory = 8;
+const firstGuess = 1;
 
 export function createHabit(): Habit {
   const scores = new WeakMap<Contract, number>();
 
   return {
-    readsFirst: (contract) => (scores.get(contract) ?? 1) > 0,
+    readsFirst: (contract) => (scores.get(contract) ?? firstGuess) > 0,
+    looksFirst: (contract) => (scores.get(contract) ?? firstGuess) > firstGuess,
     learn(contract, wasDone) {
-      const score = (scores.get(contract) ?? 1) + (wasDone ? 1 : -1);
+      const score = (scores.get(contract) ?? firstGuess) + (wasDone ? 1 : -1);
       scores.set(contract, Math.max(-memory, Math.min(memory, score)));
     },
   };

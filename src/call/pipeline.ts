@@ -6,7 +6,7 @@ import { type Answer, createTimers, type Lost, pause } from '../ledger/index.ts'
 import type { StoredRecord } from '../store/store.ts';
 import { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
-import { type Ask, Claim, firstAsk, nextWayOut, tell } from './claim.ts';
+import { type Ask, Claim, firstAsk, Look, nextWayOut, tell } from './claim.ts';
 import { isHarmless } from './doubt.ts';
 import type { Env } from './env.ts';
 import { endWithCaller, execute, verifyFirst } from './execute.ts';
@@ -39,7 +39,7 @@ export interface Pipeline {
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { ledger, clock } = options;
   /** What the loop is at work on; and what wraps it, or goes on after it. */
-  const flights = new Set<Flight>();
+  const flights = new Set<Flight | Look>();
   const wrapped = new Set<Promise<unknown>>();
   const settling = new Set<Promise<unknown>>();
   const closing = new AbortController();
@@ -69,12 +69,44 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       tell(env, call, known);
       return known.kept === undefined ? replay(call, known.record) : replayKept(call, known.kept);
     }
+    if (known === undefined && ledger.lookFirst !== undefined && habit.looksFirst(call.tool.contract)) {
+      const look = new Look(call);
+      look.result = seenOrLed(look, ledger.lookFirst(call, look));
+      return look.result;
+    }
+    return lead(call, known);
+  }
+
+  /** Shares the execution of an equal call, or starts one. */
+  function lead(call: Call, known: Lost | undefined): Promise<Result> {
     const shared = sharing.join(call);
     if (shared !== undefined) return shared;
     if (isLate(call, clock)) return track(wrapped, answerLate(call));
     const flight = sharing.lead(call);
     flight.result = inside.run(flight, loop, flight, runIt, firstAsk, known);
     return untilGivenUp(call, flight);
+  }
+
+  /** One read instead of a claim that would lose; where that tells nothing, the claim does. */
+  async function seenOrLed(look: Look, looking: Promise<Lost | undefined>): Promise<Result> {
+    const { call } = look;
+    let seen: Lost | undefined;
+    flights.add(look);
+    try {
+      if (call.signal !== undefined) look.endWith(call.signal, looking);
+      seen = await looking;
+    } catch (error) {
+      if (look.hasLeft) return refused(call, undefined, error as SemelError);
+    } finally {
+      flights.delete(look);
+    }
+    // Since the store answered, its caller may have left, or this process closed.
+    if (call.signal?.aborted) return refused(call, undefined, aborted(call));
+    if (closing.signal.aborted) return refused(call, undefined, closed());
+    if (seen !== undefined) habit.learn(call.tool.contract, true);
+    if (seen?.is !== 'replay' || call.tool.onReplay !== undefined) return lead(call, seen);
+    tell(env, call, seen);
+    return replay(call, seen.record);
   }
 
   /** What the call would be told, where that is known or cheaper to read than to ask for. */

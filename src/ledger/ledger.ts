@@ -58,6 +58,10 @@ export interface Ledger {
   remembered(asking: Asking & Wanted): Lost | undefined;
   /** The same from a store that need not be waited for. */
   peek(asking: Asking): Lost | undefined;
+  /** The same from a store that has to be waited for; absent where that would not be cheaper than a claim. */
+  readonly lookFirst:
+    | ((asking: Asking, asker: Asker<Loss | undefined>) => Promise<Lost | undefined>)
+    | undefined;
   claim(request: ClaimRequest, asker?: Asker<ClaimAnswer>): Promise<Answer>;
   /** Who asked first under a key that nothing runs under. It is no effect, so nobody hears of it. */
   firstUnder(request: ClaimRequest): Promise<Pick<StoredRecord, 'turn'>>;
@@ -91,6 +95,8 @@ export interface Ledger {
   close(): Promise<void>;
 }
 
+type Looked = { readonly look: NonNullable<Store['claim']['look']> };
+
 /** Those of records start at 1. */
 const noGeneration = 0;
 
@@ -115,6 +121,10 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
       const loss = peekAt(asking);
       return loss && lost(asking, loss.record, askedAt);
     },
+
+    lookFirst:
+      store.claim.look &&
+      ((asking, asker) => new Question(desk, store.claim as Looked, 'look', asking, heardLook, asker).ask()),
 
     claim(request, asker) {
       try {
@@ -212,6 +222,10 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
   /** About many records, or before the store is ready: takes as long as it takes. */
   function askLong<Answer>(question: () => Promise<Answer>): Promise<Answer> {
     return new Question(desk, call, 'by', question, same<Answer>, undefined, false).ask();
+  }
+
+  function heardLook(loss: Loss | undefined, { request, askedAt }: Heard<Asking>): Lost | undefined {
+    return loss && lost(request, loss.record, askedAt);
   }
 
   function heardClaim(answer: ClaimAnswer, { request, askedAt }: Heard<ClaimRequest>): Answer {

@@ -131,8 +131,10 @@ export function connect(
         else mustWait(request, answer.record);
         return answer;
       },
-      // As an embedded store is: looked at without a message.
-      isNear && { glance: (asking: Asking) => (isDown() ? undefined : store.claim.glance?.(asking)) },
+      // As an embedded store is: looked at without a message. One over a wire has to be asked.
+      isNear
+        ? { glance: (asking: Asking) => (isDown() ? undefined : store.claim.glance?.(asking)) }
+        : { look: (asking: Asking) => ask('look', async () => store.claim.glance?.(asking), false) },
     ),
     async renew(request) {
       const answer = await echoed('renew', request);
