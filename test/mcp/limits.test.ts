@@ -9,7 +9,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { isTooDeep, shapeProblem } from '../../src/core/key/json-shape.ts';
 import { repeatedName } from '../../src/core/key/repeated-name.ts';
 import { limits } from '../../src/core/limits.ts';
-import { createSemel } from '../../src/index.ts';
+import { createSemel, type Store } from '../../src/index.ts';
 import { contractName } from '../../src/mcp/policy/policies.ts';
 import { eventReader } from '../../src/mcp/protocol/events.ts';
 import { gathering } from '../../src/mcp/protocol/gather.ts';
@@ -17,6 +17,7 @@ import { type Holding, holding } from '../../src/mcp/protocol/held.ts';
 import { lineReader } from '../../src/mcp/protocol/lines.ts';
 import type { ToolCall } from '../../src/mcp/protocol/messages.ts';
 import { answerIn, parsedExactly } from '../../src/mcp/protocol/numbers.ts';
+import { createChanges } from '../../src/mcp/proxy/changes.ts';
 import { exchangeFor } from '../../src/mcp/proxy/exchange.ts';
 import { type HttpProxy, proxyHttp } from '../../src/mcp/proxy/http.ts';
 import { toolsOfCommand } from '../../src/mcp/proxy/listing.ts';
@@ -25,6 +26,7 @@ import { proxyStdio } from '../../src/mcp/proxy/stdio.ts';
 import { toolCalls } from '../../src/mcp/proxy/tool-calls.ts';
 import { toolList } from '../../src/mcp/proxy/tool-list.ts';
 import { BeyondLimit, bodyOf, send } from '../../src/mcp/proxy/wire.ts';
+import { memoryStore } from '../../src/store/memory.ts';
 import { atTheEnd, eventually } from '../cli/place.ts';
 import { listening, bodyOf as textOf } from './http-servers.ts';
 import { proxyPlace } from './proxy.ts';
@@ -110,6 +112,21 @@ describe('JSON', () => {
     await client.ended;
     expect(client.stderr()).toMatch(/nested deeper than 500 levels. The server is ended/);
   });
+});
+
+test('a call that needs no ledger does not wait for one that does not answer', async () => {
+  const store = memoryStore();
+  let isAway = false;
+  const never = new Promise<never>(() => undefined);
+  const hanging: Store = { ...store, claim: (...asked) => (isAway ? never : store.claim(...asked)) };
+  const semel = createSemel({ store: hanging, namespace: 'n', onWarning: () => undefined });
+  const changes = createChanges(semel, 's');
+  await (await changes.pass('me', 'look'))(true);
+  isAway = true;
+  withLimits({ noteMs: 10 });
+  await changes.pass('me', 'look');
+  // What could not be noted may have changed something.
+  expect(await changes.since('me', 'n/an-earlier-call', new Date())).toMatchObject({ isDone: false });
 });
 
 test('more open calls than anybody has are refused', async () => {
@@ -566,6 +583,17 @@ describe('count', () => {
     const unasked = () => Promise.resolve({});
     expect(await list.find('t9999', unasked)).toBeDefined();
     expect(await list.find('t10000', unasked)).toBeUndefined();
+  });
+
+  test('a list that does not end is not asked for to its end', async () => {
+    let asked = 0;
+    const endless = async () => {
+      asked += 1;
+      return { result: { tools: [{ name: `t${asked}` }], nextCursor: 'more' } };
+    };
+    withLimits({ listPages: 7 });
+    expect(await toolList().find('elsewhere', endless)).toBeUndefined();
+    expect(asked).toBe(7);
   });
 
   test('a tool whose name is too long to be called is not kept', async () => {

@@ -26,11 +26,9 @@ export function idsOf(command: CommandName, given: readonly string[] | undefined
   return ids;
 }
 
-const mostBytes = 1_048_576;
-
 /** Of one file, or of standard input; whatever is in it. */
 export function jsonFrom(command: CommandName, path: string): unknown {
-  return parsedJson(command, `--id-json ${path}`, smallText(command, path, mostBytes));
+  return parsedJson(command, `--id-json ${path}`, smallText(command, path));
 }
 
 export function parsedJson(command: CommandName, from: string, text: string): unknown {

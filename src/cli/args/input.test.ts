@@ -1,5 +1,11 @@
-import { expect, test } from 'vitest';
-import { type Decoding, decoded, linesOf } from './input.ts';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
+import { limits } from '../../core/limits.ts';
+import { jsonFrom } from './ids.ts';
+import { type Decoding, decoded, linesOf, textOf } from './input.ts';
+import { policiesIn } from './policy-file.ts';
 
 async function read(chunks: readonly (string | Buffer)[], maxLength = 1_000, decoding: Decoding = 'strict') {
   async function* source() {
@@ -45,4 +51,28 @@ test('what is no text is refused', async () => {
   await expect(read([Buffer.from('a\0b')])).rejects.toThrow('it is no UTF-8 text');
   await expect(read(['key ', Buffer.from([0xe9])])).rejects.toThrow('it is no UTF-8 text');
   expect(await read(['log ', Buffer.from([0xe9])], 100, 'lenient')).toEqual([[1, 'log \uFFFD']]);
+});
+
+/** Other limits for one test: nobody writes gigabytes. */
+const usual = { ...limits };
+afterEach(() => void Object.assign(limits, usual));
+
+test('no file is read beyond its limit', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'semel-input-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'input');
+  const write = (bytes: number) => writeFileSync(path, JSON.stringify('x'.repeat(bytes - 2)));
+  const readAll = async () => {
+    for await (const text of textOf('audit', path)) void text;
+  };
+  Object.assign(limits, { inputBytes: 100, smallInputBytes: 10 });
+  write(100);
+  await readAll();
+  write(101);
+  await expect(readAll()).rejects.toThrow('the input has more than 100 bytes');
+  write(10);
+  expect(jsonFrom('once', path)).toBe('x'.repeat(8));
+  write(11);
+  expect(() => jsonFrom('once', path)).toThrow('has more than 10 bytes');
+  expect(() => policiesIn('mcp', path)).toThrow('has more than 10 bytes');
 });

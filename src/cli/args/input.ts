@@ -39,8 +39,8 @@ function openInput(path: string): number {
 export async function* bounded(
   command: string,
   source: AsyncIterable<Uint8Array>,
-  most: number = limits.inputBytes,
 ): AsyncGenerator<Uint8Array> {
+  const most = limits.inputBytes;
   let size = 0;
   for await (const chunk of source) {
     size += chunk.length;
@@ -112,7 +112,8 @@ export async function* linesOf(
 }
 
 /** The whole of a small file, at once: what it is for begins after it. */
-export function smallText(command: string, path: string, mostBytes: number): string {
+export function smallText(command: string, path: string): string {
+  const mostBytes = limits.smallInputBytes;
   const buffer = Buffer.alloc(mostBytes + 1);
   let size = 0;
   try {

@@ -38,9 +38,7 @@ attempt of the slot gets it, even if the list changed. Recent are the choices of
   },
 });
 
-const mostBytes = 1_048_576;
-
 function listOf(given: string | undefined): readonly string[] {
-  const items = given === '-' ? smallText('pick', '-', mostBytes).split('\n') : (given ?? '').split(',');
+  const items = given === '-' ? smallText('pick', '-').split('\n') : (given ?? '').split(',');
   return [...new Set(items.map((item) => item.trim()).filter((item) => item !== ''))];
 }
