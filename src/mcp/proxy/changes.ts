@@ -228,6 +228,9 @@ function markIn(semel: Semel): Mark {
     share: true,
     identity: ['server', 'scope'],
     dispatch: 'explicit',
+    // A proxy that is killed while it writes keeps no call of the others for long, however often that happens.
+    lease: '5s',
+    maxAttempts: Number.MAX_SAFE_INTEGER,
     failureWindow: keptFor,
     run: () => {
       throw new NotLanded('It only notes which change came last.');
