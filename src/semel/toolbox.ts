@@ -8,22 +8,14 @@ import {
   type Result,
   type Tool,
 } from '../call/index.ts';
-import { codesOf, mayHaveArrived } from '../core/contract/classify.ts';
-import {
-  type ContractDefaults,
-  defineContract,
-  type IfBusy,
-  looksLikeSetter,
-  suspiciousFields,
-} from '../core/contract/contract.ts';
+import { codesOf } from '../core/contract/classify.ts';
+import { type ContractDefaults, defineContract, type IfBusy } from '../core/contract/contract.ts';
 import { checkKnown, fieldsOf } from '../core/contract/known-fields.ts';
-import type { Per } from '../core/contract/period.ts';
 import type { StandardSchema } from '../core/contract/standard-schema.ts';
-import { isRepeatable } from '../core/contract/words.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
-import { misspelt, unfound } from '../core/key/identity.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
 import { noOptions } from './calls/asker.ts';
+import { createContractWarnings } from './contract-warnings.ts';
 import type {
   CallOptions,
   ClassifyTable,
@@ -74,9 +66,7 @@ export interface ToolboxSource {
 export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: ToolboxSource): Toolbox {
   const shapes = new Map<string, string>();
   const tools = new Map<string, KnownTool>();
-  const fields = new Map<string, Set<string>>();
-  /** The names of the args of each tool's last call. */
-  const judged = new Map<string, readonly string[]>();
+  const warnings = createContractWarnings(warnOnce);
   const oneLiners = new Map<string, Tool['contract']>();
 
   function claimName(contract: Tool['contract']): void {
@@ -95,69 +85,6 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
     shapes.set(name, shape);
   }
 
-  function warnOfIdentity({ contract }: Tool, args: unknown): void {
-    if (isJudged(contract, args)) return;
-    warnOfPaths(contract, args);
-    // Those that are named were judged when the tool was made.
-    if (isRepeatable(contract.effect) || (contract.fields.identity !== undefined && args !== undefined))
-      return;
-    const seen = typeof args === 'object' && args !== null ? unseenFields(contract.name, args) : noFields;
-    if (seen.length === 0 && contract.fields.identity === undefined) return;
-    const named = new Set([...contract.fields.content, ...contract.fields.volatile]);
-    for (const field of suspiciousFields(contract.fields, seen).filter((each) => !named.has(each))) {
-      warnOnce(
-        `${contract.name}: \`${field}\` is part of the identity. If it may be worded differently for the same intent, name it in \`content\`; if it is fresh each time, in \`volatile\`.`,
-      );
-    }
-  }
-
-  function warnOfPaths({ name, fields: { identity }, redact }: Tool['contract'], args: unknown): void {
-    if (identity !== undefined) {
-      for (const path of unfound(args, identity)) {
-        warnOnce(
-          `${name}: the identity field \`${path}\` is not in the args, so calls that differ in it alone are one. If it is optional, nothing is wrong.`,
-        );
-      }
-    }
-    if (redact.length === 0) return;
-    for (const path of unfound(args, redact)) {
-      const meant = misspelt(args, path);
-      if (meant === undefined || redact.includes(meant)) continue;
-      warnOnce(`${name}: \`redact\` names \`${path}\`, but the args have \`${meant}\`, which is stored.`);
-    }
-  }
-
-  /** What the terms say about each other, whatever the args are. */
-  function warnOfTerms({
-    name,
-    effect,
-    per,
-    redact,
-    fields: { identity, content, volatile },
-  }: Tool['contract']): void {
-    if (isRepeatable(effect)) return;
-    if (looksLikeSetter(name))
-      warnOnce(
-        `${name} looks as if it sets a value. Within one ${periodWord(per)} an equal call is taken for a retry: on, off, on runs as on, off. If it sets a value, its effect is \`write-idempotent\`.`,
-      );
-    const isWithin = (path: string, list: readonly string[]) =>
-      list.some((each) => `${path}.`.startsWith(`${each}.`));
-    for (const path of redact)
-      if (identity === undefined ? !isWithin(path, [...content, ...volatile]) : isWithin(path, identity))
-        warnOnce(
-          `${name}: \`${path}\` is never stored, but it is part of the identity, so the key holds a digest of it. A value that can be guessed, such as a card number, can be found by trying. Name it in \`content\` or \`volatile\`, or pass a keyed digest of it.`,
-        );
-  }
-
-  /** Such an entry doubles an effect whenever only the answer was lost. */
-  function warnOfClassify(name: string, table: ClassifyTable): void {
-    for (const [code, meaning] of Object.entries(table))
-      if (meaning !== 'maybeLanded' && mayHaveArrived(code))
-        warnOnce(
-          `${name}: \`classify\` takes ${code} for "${meaning === 'rejected' ? 'refused' : 'not landed'}", but a request may have arrived although ${code} came back: a retry can double it. Leave it out, or write ${code}: 'maybeLanded'.`,
-        );
-  }
-
   /** A name per id would fill the memory of a process that runs for months. */
   function forgetOldest(): void {
     if (oneLiners.size <= maxOneLiners) return;
@@ -171,36 +98,7 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
 
   function forgetName(name: string): void {
     shapes.delete(name);
-    fields.delete(name);
-    judged.delete(name);
-  }
-
-  /** All that is warned of shows in the names of the args: those of the last call were judged then. */
-  function isJudged({ name, fields: { identity }, redact }: Tool['contract'], args: unknown): boolean {
-    if (typeof args !== 'object' || args === null || Array.isArray(args)) return false;
-    const last = judged.get(name);
-    if (last !== undefined && hasNames(args, last)) return true;
-    // A dotted path leads into the args, and a redacted one into the items of lists: more than the names counts.
-    if (redact.length === 0 && identity?.some((path) => path.includes('.')) !== true)
-      judged.set(name, Object.keys(args));
-    return false;
-  }
-
-  /** Fields that no call of this tool had before: the others were judged then. */
-  function unseenFields(name: string, args: object): readonly string[] {
-    let known = fields.get(name);
-    if (known === undefined) {
-      known = new Set();
-      fields.set(name, known);
-    }
-    let unseen: string[] | undefined;
-    for (const field of Object.keys(args)) {
-      if (known.has(field) || known.size >= maxFields) continue;
-      known.add(field);
-      unseen ??= [];
-      unseen.push(field);
-    }
-    return unseen ?? noFields;
+    warnings.forget(name);
   }
 
   /** The value, or the error with its receipt. What a read threw passes as it is. */
@@ -232,7 +130,7 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
       const contract = defineContract(definition, traits, defaults);
       checkParts(definition, contract);
       claimName(contract);
-      if (typeof definition.classify === 'object') warnOfClassify(contract.name, definition.classify);
+      if (typeof definition.classify === 'object') warnings.ofClassify(contract.name, definition.classify);
       const known: KnownTool = {
         schema: definition.input,
         tool: {
@@ -250,8 +148,8 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
           `${contract.name} is defined twice, with another \`run\`: the two share their records, so that one replays what the other did.`,
         );
       tools.set(contract.name, known);
-      if (contract.fields.identity !== undefined) warnOfIdentity(known.tool, undefined);
-      warnOfTerms(contract);
+      if (contract.fields.identity !== undefined) warnings.ofIdentity(contract, undefined);
+      warnings.ofTerms(contract);
 
       const guarded = invoke.bind(undefined, known);
       const attempt = async (args: unknown, options: CallOptions = noOptions): Promise<Result> => {
@@ -308,28 +206,9 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
       const isEarlierName = ({ tool }: KnownTool) => tool.contract.was.some((form) => form.name === name);
       return tools.get(name) ?? [...tools.values()].find(isEarlierName);
     },
-    warnOfIdentity,
+    warnOfIdentity: ({ contract }, args) => warnings.ofIdentity(contract, args),
   };
 }
-
-function periodWord(per: Per): string {
-  if (typeof per !== 'string') return per.unit;
-  return per === 'ever' ? 'window' : per;
-}
-
-/** In this order: another order costs no more than being judged again. */
-function hasNames(args: object, names: readonly string[]): boolean {
-  let at = 0;
-  for (const name in args) {
-    if (names[at] !== name || !Object.hasOwn(args, name)) return false;
-    at += 1;
-  }
-  return at === names.length;
-}
-
-/** Args with more names than this are a table, not a call. */
-const maxFields = 200;
-const noFields: readonly string[] = [];
 
 const maxOneLiners = 1_000;
 
