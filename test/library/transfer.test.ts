@@ -14,9 +14,15 @@ async function exported(semel: Semel): Promise<PortableRecord[]> {
   return records;
 }
 
+/** Each by a dry run first, which tells the same. */
 async function move(from: Rig, to: Rig) {
   const arrivals = [];
-  for (const record of await exported(from.semel)) arrivals.push(await to.semel.records.import(record));
+  for (const record of await exported(from.semel)) {
+    const told = await to.semel.records.import(record, { dryRun: true });
+    const arrival = await to.semel.records.import(record);
+    expect(told).toEqual(arrival);
+    arrivals.push(arrival);
+  }
   return arrivals;
 }
 
@@ -216,6 +222,16 @@ test('a link arrives too: a worker with the former contract does not do it once 
   const old = to.another();
   for (const id of [1, 2]) expect(await old.tool({ ...base, run: again })({ id })).toBe('done');
   expect(await old.tool({ ...daily, run: again })({ id: 1 })).toBe('noted');
+});
+
+test('what was done here under a newer form of its contract is there already', async () => {
+  const [from, to] = [rig(), rig()];
+  await from.semel.tool({ ...base, run: (_: object) => 'there' })({ id: 1 });
+  await to.semel.tool({ ...base, name: 'post.v2', was: [{ name: 'post' }], run: (_: object) => 'here' })({
+    id: 1,
+  });
+  const because = 'there is a record of it already (succeeded)';
+  expect(await move(from, to)).toMatchObject([{ imported: false, because }]);
 });
 
 test('a link takes nothing from a record that answers', async () => {

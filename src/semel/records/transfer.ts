@@ -57,15 +57,20 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
       const { key } = record;
       const as = arrivingAs(record, clock.now());
       if (typeof as !== 'string') return { imported: false, key, because: as.because };
-      const inTheWay = dryRun ? await standing(key) : await arrive(record, as);
+      const inTheWay = dryRun ? await standing(key, as) : await arrive(record, as);
       if (inTheWay !== undefined) return { imported: false, key, because: inTheWay };
       return { imported: true, as: as === 'given up' ? 'failed' : as, key };
     },
   };
 
-  async function standing(key: string): Promise<string | undefined> {
+  /** What `arrive` would be told. */
+  async function standing(key: string, as: Arriving): Promise<string | undefined> {
     const there = await ledger.read(namespace, key);
-    return there === undefined || isFree(there) ? undefined : existing(there);
+    // Newer forms of its contract answer for it; a link arrives beside those that are there.
+    const newer = as === 'link' ? [] : (there?.movedTo ?? []);
+    const records = [there, ...(await Promise.all(newer.map((each) => ledger.read(namespace, each))))];
+    const inTheWay = records.find((each) => each !== undefined && each.movedTo === null && !isFree(each));
+    return inTheWay && existing(inTheWay);
   }
 
   /** Why it is left out; undefined: it is taken in. */
