@@ -75,7 +75,7 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
         clockProblem: undefined,
       };
     },
-    async transact(_urgency, rule, request) {
+    transact: (_urgency, rule) => async (request) => {
       refuse();
       return rule(transaction(), request);
     },

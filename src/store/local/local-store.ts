@@ -48,8 +48,14 @@ export type Urgency = 'holding' | 'claiming' | 'settling';
 
 export interface Backend {
   open(): Promise<StoreFacts>;
-  /** Opens if need be, applies the rule in one atomic step, and answers once it is durable; may share the step with others. */
-  transact<Request, Answer>(urgency: Urgency, rule: Rule<Request, Answer>, request: Request): Promise<Answer>;
+  /**
+   * Makes a rule callable: opens if need be, applies the rule to the request in one atomic step, and answers once it is
+   * durable; may share the step with others.
+   */
+  transact<Request, Answer>(
+    urgency: Urgency,
+    rule: Rule<Request, Answer>,
+  ): (request: Request) => Promise<Answer>;
   /** Reads what is committed, without a lock. At a glance: whoever finds nothing claims next, and learns more. */
   peek(namespace: string, key: string, how?: 'glance'): { row: Row | undefined; time: Time };
   list(query: ListQuery): {
@@ -67,17 +73,18 @@ export interface Backend {
 const pageSize = 500;
 
 export function localStore(backend: Backend): Store {
+  const { transact } = backend;
   return {
     open: () => backend.open(),
 
-    claim: Object.assign((request: ClaimRequest) => backend.transact('claiming', claimIn, request), {
+    claim: Object.assign(transact('claiming', claimIn), {
       glance: (asking: Asking) => lostAlready(backend, asking),
     }),
-    renew: (request) => backend.transact('holding', renewIn, request),
-    dispatch: (request) => backend.transact('holding', dispatchIn, request),
-    clear: (request) => backend.transact('holding', clearIn, request),
-    settle: (request) => backend.transact('settling', settleIn, request),
-    resolve: (request) => backend.transact('settling', resolveIn, request),
+    renew: transact('holding', renewIn),
+    dispatch: transact('holding', dispatchIn),
+    clear: transact('holding', clearIn),
+    settle: transact('settling', settleIn),
+    resolve: transact('settling', resolveIn),
 
     async read(namespace, key) {
       await backend.open();
@@ -90,7 +97,7 @@ export function localStore(backend: Backend): Store {
       const items = rows.map((row) => view(row, time));
       return damaged.length === 0 ? { items, next } : { items, next, damaged };
     },
-    append: (events) => backend.transact('settling', appendIn, events),
+    append: transact('settling', appendIn),
     async history(namespace, key) {
       await backend.open();
       return backend.history(namespace, key);
@@ -99,7 +106,7 @@ export function localStore(backend: Backend): Store {
       await backend.open();
       return backend.namespaces();
     },
-    prune: (limit) => backend.transact('settling', prune, limit),
+    prune: transact('settling', prune),
     async countExpired() {
       await backend.open();
       let count = 0;

@@ -1,10 +1,10 @@
 // Group commit: all that waits shares one transaction. No timer: from idle, a transaction starts at the end of this turn
 // of the loop. Every answer is given after the commit, and a group that fails is halved until the guilty job stands alone.
 
-import type { Rule, Transaction, Urgency } from '../../store/local/local-store.ts';
+import type { Backend, Rule, Transaction, Urgency } from '../../store/local/local-store.ts';
 import type { Patience } from './patience.ts';
 
-export interface Job {
+interface Job {
   readonly rule: (tx: Transaction, request: never) => unknown;
   readonly request: unknown;
   readonly resolve: (answer: never) => void;
@@ -21,14 +21,19 @@ export interface GroupCommitOptions {
   readonly isHurried: () => boolean;
   /** Throws where another process has the lock. */
   readonly lock: () => void;
-  /** Applies the rules and makes what they did durable, or undoes all of it and throws. */
-  readonly commit: (jobs: readonly Job[]) => void;
+  /** Under the lock: what the rules see. */
+  readonly begin: () => Transaction;
+  /** Makes what the rules did durable. */
+  readonly commit: () => void;
+  /** Undoes all of it. */
+  readonly undo: (error: unknown) => void;
   /** What the caller is told of a failure, and whether the failure says nothing of a single job. */
   readonly judge: (error: unknown) => { readonly error: unknown; readonly failsAll: boolean };
+  /** Why nothing is taken any more. */
+  readonly refusal: () => Error | undefined;
 }
 
-export interface GroupCommit {
-  add<Request, Answer>(urgency: Urgency, rule: Rule<Request, Answer>, request: Request): Promise<Answer>;
+export interface GroupCommit extends Pick<Backend, 'transact'> {
   /** Resolves when nothing is queued or under way. */
   drained(): Promise<void>;
 }
@@ -40,61 +45,71 @@ const most = 256;
 const soon: (run: () => void) => void = setImmediate;
 
 export function groupCommit(options: GroupCommitOptions): GroupCommit {
-  const { patience, open, isOpen, isHurried, lock, commit, judge } = options;
+  const { patience, open, isOpen, isHurried, lock, begin, commit, undo, judge, refusal } = options;
   const queues: Record<Urgency, Job[]> = { holding: [], claiming: [], settling: [] };
+  /** Of groups that failed. They go first, each by itself. */
+  const halves: Job[][] = [];
   let waiters: (() => void)[] = [];
   /** A transaction is under way, or will start. */
   let isBusy = false;
 
   return {
-    add<Request, Answer>(urgency: Urgency, rule: Rule<Request, Answer>, request: Request): Promise<Answer> {
-      const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-      queues[urgency].push({ rule, request, resolve, reject, answer: undefined });
-      if (!isBusy) {
-        isBusy = true;
-        soon(start);
-      }
-      return promise;
-    },
+    transact:
+      <Request, Answer>(urgency: Urgency, rule: Rule<Request, Answer>) =>
+      (request: Request) => {
+        const refused = refusal();
+        if (refused !== undefined) return Promise.reject(refused);
+        const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+        queues[urgency].push({ rule, request, resolve, reject, answer: undefined });
+        if (!isBusy) {
+          isBusy = true;
+          soon(turn);
+        }
+        return promise;
+      },
     async drained() {
       if (isBusy) await new Promise<void>((resolve) => waiters.push(resolve));
     },
   };
 
-  function start(): void {
-    if (!isOpen()) open().then(begin, failAll);
-    else if (isHurried()) patience.courtesy(begin);
-    else {
-      try {
-        lock();
-      } catch {
-        begin();
-        return;
-      }
-      work();
-    }
-  }
-
-  function begin(): void {
-    patience.locked(lock, work, failAll);
-  }
-
-  /** With the lock, so that what came while it was waited for joins. */
-  function work(): void {
-    const jobs = take();
+  /** One transaction, with all that has come until the lock was had. */
+  function turn(isLocked = false): void {
+    if (!isLocked && !hasLock()) return;
+    const jobs = halves.shift() ?? take();
     try {
-      commit(jobs);
+      const transaction = begin();
+      for (const job of jobs) job.answer = job.rule(transaction, job.request as never);
+      commit();
+      for (const job of jobs) job.resolve(job.answer as never);
     } catch (error) {
-      void divide(jobs, error).then(goOn);
-      return;
+      undo(error);
+      divide(jobs, error);
     }
-    for (const job of jobs) job.resolve(job.answer as never);
     goOn();
   }
 
+  /** False: the turn comes again once there is one. */
+  function hasLock(): boolean {
+    if (!isOpen()) open().then(waitForLock, failAll);
+    else if (isHurried()) patience.courtesy(waitForLock);
+    else {
+      try {
+        lock();
+        return true;
+      } catch {
+        waitForLock();
+      }
+    }
+    return false;
+  }
+
+  function waitForLock(): void {
+    patience.locked(lock, () => turn(true), failAll);
+  }
+
   function goOn(): void {
-    if (waiting() > 0) {
-      soon(start);
+    if (halves.length + waiting() > 0) {
+      soon(turn);
       return;
     }
     isBusy = false;
@@ -103,33 +118,22 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
     for (const tell of told) tell();
   }
 
-  async function divide(jobs: readonly Job[], error: unknown): Promise<void> {
+  function divide(jobs: Job[], error: unknown): void {
     const judged = judge(error);
     if (jobs.length === 1 || judged.failsAll) {
       for (const { reject } of jobs) reject(judged.error);
       return;
     }
     const middle = jobs.length >> 1;
-    for (const half of [jobs.slice(0, middle), jobs.slice(middle)]) {
-      try {
-        await open();
-        await patience.unlocked(() => {
-          lock();
-          commit(half);
-        });
-        for (const job of half) job.resolve(job.answer as never);
-      } catch (again) {
-        await divide(half, again);
-      }
-    }
+    halves.unshift(jobs.slice(0, middle), jobs.slice(middle));
   }
 
   /** The ledger cannot be opened, or stays locked. */
   function failAll(error: unknown): void {
     const judged = judge(error);
     const { holding, claiming, settling } = queues;
-    for (const { reject } of [...holding.splice(0), ...claiming.splice(0), ...settling.splice(0)])
-      reject(judged.error);
+    const all = [halves.splice(0).flat(), holding.splice(0), claiming.splice(0), settling.splice(0)];
+    for (const { reject } of all.flat()) reject(judged.error);
     goOn();
   }
 
@@ -138,7 +142,7 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
   }
 
   /** In the order of urgency; but a flood of claims leaves a quarter of each group to those who want to settle. */
-  function take(): readonly Job[] {
+  function take(): Job[] {
     const { holding, claiming, settling } = queues;
     if (waiting() <= most) {
       const all =

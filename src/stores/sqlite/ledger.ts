@@ -3,13 +3,13 @@
 
 import { resolve } from 'node:path';
 import { type Clock, systemClock, systemRandom } from '../../core/clock.ts';
+import type { Transaction } from '../../store/local/local-store.ts';
 import { refusalOf } from '../../store/move/ledger-state.ts';
 import type { StoreFacts } from '../../store/store.ts';
 import { isInTransaction, single } from './driver.ts';
 import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from './failure.ts';
 import { type Connection, lostDescription, openLedger, replaced } from './file/open.ts';
 import { defaultPath } from './file/place.ts';
-import type { Job } from './group-commit.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import type { Meta } from './meta.ts';
 import { type Patience, patience, readUnlocked } from './patience.ts';
@@ -40,8 +40,12 @@ export interface Ledger {
   isOpen(): boolean;
   /** Begins a transaction; throws where somebody else has the lock. */
   lock(): void;
-  /** Ends it: applies the rules, and answers once that is durable; or undoes all of it and throws. */
-  commit(jobs: readonly Pick<Job, 'rule' | 'request' | 'answer'>[], writer?: Writer): void;
+  /** Right after: what the rules see; throws where nothing may be written. */
+  begin(writer?: Writer): Transaction;
+  /** Ends it, and returns once what was written is durable. */
+  commit(): void;
+  /** Where either threw, or a rule. */
+  undo(error: unknown): void;
   /** Another process writes too, and this one wrote just now: it would leave no gap for others to find. */
   isHurried(): boolean;
   /** In a transaction: what the ledger says of itself. */
@@ -93,7 +97,9 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
       if (isInTransaction(database)) throw new InTransaction();
       begin.run();
     },
+    begin,
     commit,
+    undo,
     isHurried: () => session?.hasNeighbours() === true && clock.mono() - committedAt < hurriedMs,
     description,
     async close() {
@@ -163,35 +169,31 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     }
   }
 
-  function commit(jobs: readonly Pick<Job, 'rule' | 'request' | 'answer'>[], writer: Writer = 'users'): void {
+  function begin(writer: Writer = 'users'): Transaction {
     const opened = current();
-    const { meta } = opened;
-    try {
-      // Within a few milliseconds of the last look, the one after the commit is enough.
-      if (clock.mono() - committedAt >= hurriedMs) refuseReplaced(opened);
-      const facts = description(opened);
-      const refused = writer === 'users' ? refusalOf(facts, path) : undefined;
-      if (writer === 'users') isAdmitted = refused === undefined;
-      // Not to be glanced at either: who moved it decides there from now on.
-      if (refused !== undefined) throw refused;
-      refuseNewer(facts.schema, schemaVersion, path);
-      // Read now: whoever waited for the lock judges by the time at which it got it.
-      const now = time.nowBy(facts.anchor);
-      const correction = time.correction();
-      if (correction !== undefined) meta.setAnchor(correction);
-      const transaction = opened.transaction(now, facts.floor);
-      for (const job of jobs) job.answer = job.rule(transaction, job.request as never);
-      opened.countWrite();
-      opened.commit.run();
-      // Whoever removed the log meanwhile took with it what was just written.
-      refuseReplaced(opened);
-      remember(opened);
-      committedAt = clock.mono();
-    } catch (error) {
-      undo(opened);
-      giveUpIfBroken(error);
-      throw error;
-    }
+    // Within a few milliseconds of the last look, the one after the commit is enough.
+    if (clock.mono() - committedAt >= hurriedMs) refuseReplaced(opened);
+    const facts = description(opened);
+    const refused = writer === 'users' ? refusalOf(facts, path) : undefined;
+    if (writer === 'users') isAdmitted = refused === undefined;
+    // Not to be glanced at either: who moved it decides there from now on.
+    if (refused !== undefined) throw refused;
+    refuseNewer(facts.schema, schemaVersion, path);
+    // Read now: whoever waited for the lock judges by the time at which it got it.
+    const now = time.nowBy(facts.anchor);
+    const correction = time.correction();
+    if (correction !== undefined) opened.meta.setAnchor(correction);
+    return opened.transaction(now, facts.floor);
+  }
+
+  function commit(): void {
+    const opened = current();
+    opened.countWrite();
+    opened.commit.run();
+    // Whoever removed the log meanwhile took with it what was just written.
+    refuseReplaced(opened);
+    remember(opened);
+    committedAt = clock.mono();
   }
 
   function remember({ connection, writes }: Session): void {
@@ -217,13 +219,14 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     return error;
   }
 
-  function undo({ database, rollback, rolledBack }: Session): void {
-    rolledBack();
+  function undo(error: unknown): void {
+    session?.rolledBack();
     try {
-      if (isInTransaction(database)) rollback.run();
+      if (session !== undefined && isInTransaction(session.database)) session.rollback.run();
     } catch {
       // SQLite has rolled back by itself, or the connection is beyond it.
     }
+    giveUpIfBroken(error);
   }
 
   function giveUpIfBroken(error: unknown): void {

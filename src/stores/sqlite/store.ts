@@ -6,7 +6,7 @@ import type { Clock, Random } from '../../core/clock.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
 import { localRaw, type RawBackend } from '../../store/local/local-raw.ts';
-import { type Backend, localStore, type Transaction } from '../../store/local/local-store.ts';
+import { type Backend, localStore } from '../../store/local/local-store.ts';
 import type { Store } from '../../store/store.ts';
 import { type Backup, backupLedger } from './backup.ts';
 import { type SqliteLike, single } from './driver.ts';
@@ -55,18 +55,19 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
     // Only who asks for the facts wants to know what time has changed.
     open: async () => ({ ...(await backend.open()), clockProblem: time.problem() }),
     async acceptClock() {
-      const set = () => {
+      const set = backend.transact('settling', () => {
         const now = time.anchorNow();
         ledger.session().meta.setAnchor(now);
         return now;
-      };
-      time.nowBy(await backend.transact('settling', set, undefined));
+      });
+      time.nowBy(await set(undefined));
     },
     async acceptLoss({ by, note } = { by: '', note: null }) {
       await ledger.open(true);
-      const accept = ({ time: { wall } }: Transaction) =>
-        ledger.session().meta.acceptLoss({ at: wall, by, note });
-      await backend.transact('settling', accept, undefined);
+      const accept = backend.transact('settling', ({ time: { wall } }) =>
+        ledger.session().meta.acceptLoss({ at: wall, by, note }),
+      );
+      await accept(undefined);
     },
     async verify() {
       await backend.open();
@@ -86,7 +87,8 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
 
 function backendOf(ledger: Ledger): Backend {
   const { path, time, read } = ledger;
-  const group = groupCommit({ ...ledger, judge });
+  const refusal = () => (closing === undefined ? undefined : isClosed(path));
+  const group = groupCommit({ ...ledger, judge, refusal });
   let closing: Promise<void> | undefined;
 
   return {
@@ -96,10 +98,7 @@ function backendOf(ledger: Ledger): Backend {
       ledger.admit();
       return facts;
     },
-    transact(urgency, rule, request) {
-      if (closing !== undefined) return Promise.reject(isClosed(path));
-      return group.add(urgency, rule, request);
-    },
+    transact: group.transact,
     peek(namespace, key, how) {
       // A glance does not open it: a ledger that has moved elsewhere answers no replay.
       if (!ledger.isAdmitted()) throw isClosed(path);
@@ -139,23 +138,9 @@ function rawOf(ledger: Ledger, backend: Backend): RawBackend {
     peek: (namespace, key) => peekIn(ledger, namespace, key),
     where: ledger.where,
     async transact<T>(...[work]: Parameters<RawBackend['transact']>): Promise<T> {
-      const rule = (transaction: Transaction) => {
-        const session = ledger.session();
-        // What a copy writes replaces whatever is there.
-        session.forget();
-        return work(transaction, {
-          read: () => ledger.description(session),
-          set: session.meta.setStanding,
-        });
-      };
-      const job = { rule, request: undefined, answer: undefined as unknown };
       try {
         await ledger.open();
-        await ledger.patience.unlocked(() => {
-          ledger.lock();
-          ledger.commit([job], 'copy');
-        });
-        return job.answer as T;
+        return (await ledger.patience.unlocked(() => copy(work))) as T;
       } catch (error) {
         throw explain(error, path);
       }
@@ -170,4 +155,23 @@ function rawOf(ledger: Ledger, backend: Backend): RawBackend {
         now: time.now().wall,
       })),
   };
+
+  function copy(...[work]: Parameters<RawBackend['transact']>): unknown {
+    ledger.lock();
+    try {
+      const transaction = ledger.begin('copy');
+      const session = ledger.session();
+      // What a copy writes replaces whatever is there.
+      session.forget();
+      const done = work(transaction, {
+        read: () => ledger.description(session),
+        set: session.meta.setStanding,
+      });
+      ledger.commit();
+      return done;
+    } catch (error) {
+      ledger.undo(error);
+      throw error;
+    }
+  }
 }
