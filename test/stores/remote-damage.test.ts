@@ -7,7 +7,7 @@ import { postgresStore } from 'semel/postgres';
 import { redisStore } from 'semel/redis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { Store } from '../../src/store/index.ts';
-import { take, theNamespace } from '../../src/testing/store-contract/attempt.ts';
+import { claimRequest, take, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
 
 const keyOf = (nth: number) => `mail.send/=${nth}`;
@@ -229,6 +229,22 @@ describe('in Redis', () => {
     await store.acceptLoss();
     expect((await store.read(theNamespace, keyOf(3)))?.result?.text).toBe('"3"');
     await store.close();
+  });
+
+  test.each(['floor', 'seq'])('a %s that no ledger has is refused, and can be accepted', async (field) => {
+    if (server === undefined) return;
+    for (const absurd of ['9007199254740993', '1e300', '-1', 'x']) {
+      const { store, slots } = await ledger();
+      const meta = slots.replace('slots', 'meta');
+      await store.open();
+      await client.hset(meta, field, absurd);
+      await expect(store.claim(claimRequest({ key: 'mail.send/=new' }))).rejects.toMatchObject(refusal);
+      await expect(store.read(theNamespace, keyOf(3))).rejects.toMatchObject(refusal);
+      await store.acceptLoss();
+      expect((await store.read(theNamespace, keyOf(3)))?.result?.text).toBe('"3"');
+      await take(store, { key: 'mail.send/=new' });
+      await store.close();
+    }
   });
 
   test('one does not end retention for the others', async () => {

@@ -5,7 +5,7 @@ import type { Removal, Swap, Swapped } from '../../store/remote/backend.ts';
 import { batchOf, type Placed, type Writing } from './batch.ts';
 import type { Connection, Reply } from './client.ts';
 import { replyCodeOf } from './failure.ts';
-import type { Incarnation } from './incarnation.ts';
+import { type Incarnation, isCount } from './incarnation.ts';
 import { nameOf } from './names.ts';
 import { headOf, pack, unpack } from './rows.ts';
 import { layoutVersion, look, remove, type Script, swap } from './scripts.ts';
@@ -99,6 +99,7 @@ export function exchanger(mustKeep: boolean): Exchange {
         send(names.meta(0), ['hmget', names.meta(0), 'floor', 'closed', 'id', 'seq']),
       ])) as [[string, string], (string | null)[], (string | null)[]];
       if (typeof closed === 'string') throw new Error(`SEMEL${closed}`);
+      if (!isCount(Number(lowest)) || !isCount(Number(seq))) throw new Error('SEMELFORGOT');
       floor = Math.max(floor, Number(lowest));
       if (id === of(0).id) saw(0, Number(seq));
       for (const [index, { n, namespace, key }] of placed.entries())

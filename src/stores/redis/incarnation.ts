@@ -5,7 +5,7 @@ import type { Random } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import type { Reply } from './client.ts';
 import { clusterBuckets, type Names, namesOf } from './names.ts';
-import { accept, begin, descriptionFields, layoutVersion, type Script } from './scripts.ts';
+import { accept, begin, descriptionFields, layoutVersion, mostCount, type Script } from './scripts.ts';
 
 export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<Reply>;
 
@@ -89,7 +89,8 @@ function checked(
   const seen = metas.map((meta, bucket) => {
     const was = before?.of(bucket);
     const isKnown = was === undefined || was.id === meta.id || meta.accepted !== null;
-    if (meta.lost !== null || meta.id === null || !isKnown) throw new Error('SEMELFORGOT');
+    const isWhole = isCount(meta.seq) && isCount(meta.floor);
+    if (meta.lost !== null || meta.id === null || !isKnown || !isWhole) throw new Error('SEMELFORGOT');
     if (was?.id === meta.id && meta.seq < was.seq) throw new Error('SEMELFORGOT');
     return { id: meta.id, seq: meta.seq };
   });
@@ -154,6 +155,10 @@ async function describe(
     floor: Number(found.floor),
     turn: Number(found.turn),
   };
+}
+
+export function isCount(value: number): boolean {
+  return value >= 0 && value < mostCount;
 }
 
 /** As it was laid out, or would be if it were new. */

@@ -16,11 +16,19 @@ const clock = `local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 `;
 
+// No ledger counts this far. A count that somebody has changed is not believed: no fence would ever be above it.
+export const mostCount = 2 ** 52;
+const counts = `local function isCount(text)
+  return text and string.find(text, '^%d+$') and tonumber(text) < ${mostCount}
+end
+`;
+
 // A ledger that is not the one the caller knows, or that is behind what the caller has seen, has forgotten. That it has
 // is written down, for whoever comes new; but another ledger at this address is not ours to mark.
-const sameLedger = `local meta = redis.call('HMGET', KEYS[2], 'id', 'seq', 'floor', 'lost', 'closed', 'writer', 'evicted', 'start')
+const sameLedger = `${counts}local meta = redis.call('HMGET', KEYS[2], 'id', 'seq', 'floor', 'lost', 'closed', 'writer', 'evicted', 'start')
 local isOther = meta[1] and meta[1] ~= ARGV[1]
-if meta[4] or not meta[1] or isOther or tonumber(meta[2]) < tonumber(ARGV[2]) then
+local isWhole = isCount(meta[2]) and isCount(meta[3])
+if meta[4] or not meta[1] or isOther or not isWhole or tonumber(meta[2]) < tonumber(ARGV[2]) then
   if not meta[4] and not isOther then redis.call('HSET', KEYS[2], 'lost', ARGV[1]) end
   return redis.error_reply('SEMELFORGOT')
 end
@@ -271,11 +279,11 @@ return 1`);
  * A person accepts what is lost: the bucket goes on as another. KEYS: slots, meta. ARGV: id, count of buckets, version, who,
  * why.
  */
-export const accept: Script = script(`${clock}${told}
+export const accept: Script = script(`${counts}${clock}${told}
 redis.call('HSET', KEYS[2], 'evicted', evicted(), 'start', start())
 local least = now * 1000
 local floor = redis.call('HGET', KEYS[2], 'floor')
-if floor and tonumber(floor) > least then least = tonumber(floor) end
+if isCount(floor) and tonumber(floor) > least then least = tonumber(floor) end
 redis.call('HDEL', KEYS[2], 'lost')
 redis.call('HSET', KEYS[2], 'id', ARGV[1], 'seq', 0, 'floor', string.format('%.0f', least), 'buckets', ARGV[2],
   'writer', ARGV[3], 'accepted', string.format('%.0f', now), 'acceptedBy', ARGV[4], 'acceptedWhy', ARGV[5])
