@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { arrayOf } from '../../src/stores/postgres/array.ts';
+import { arrayOf, binaryArrayOf, type Value } from '../../src/stores/postgres/array.ts';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
 
 let server: PostgresServer;
@@ -17,8 +17,21 @@ afterAll(async () => {
   await server?.stop();
 });
 
-const readAs = async (type: 'text' | 'bigint', list: string) =>
-  (await client.query(`SELECT to_json($1::text::${type}[])::text AS list`, [list])).rows[0].list;
+/** As text and in binary form. */
+async function readAs(type: 'text' | 'bigint' | 'integer' | 'smallint', list: readonly Value[]) {
+  const asText = client.query(`SELECT to_json($1::text::${type}[])::text AS list`, [arrayOf(list)]);
+  const asBinary = client.query(`SELECT to_json($1::${type}[])::text AS list`, [
+    binaryArrayOf(`${type}[]`, list),
+  ]);
+  const [text, binary] = await Promise.allSettled([asText, asBinary]);
+  if (text.status === 'rejected' || binary.status === 'rejected') {
+    expect([text, binary]).toMatchObject(Array(2).fill({ reason: { code: '22021' } }));
+    return 'refused';
+  }
+  const read = JSON.parse(text.value.rows[0].list);
+  expect(JSON.parse(binary.value.rows[0].list)).toEqual(read);
+  return read;
+}
 
 const odd = fc.string({ unit: fc.integer({ min: 1, max: 0x7f }).map((code) => String.fromCharCode(code)) });
 const wellFormed = fc
@@ -33,7 +46,7 @@ const text = fc.oneof(
 test('texts of any kind, and none', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(text), { maxLength: 20 }), async (list) => {
-      expect(JSON.parse(await readAs('text', arrayOf(list)))).toEqual(list);
+      expect(await readAs('text', list)).toEqual(list);
     }),
     { numRuns: 500 },
   );
@@ -41,12 +54,15 @@ test('texts of any kind, and none', async () => {
 
 test('numbers as large as they are told apart, and none', async () => {
   const list = [0, null, -1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, null];
-  expect(JSON.parse(await readAs('bigint', arrayOf(list)))).toEqual(list);
+  expect(await readAs('bigint', list)).toEqual(list);
+  const small = [0, null, -1, 2 ** 31 - 1, -(2 ** 31)];
+  expect(await readAs('integer', small)).toEqual(small);
+  expect(await readAs('smallint', [0, -1, 32_767, null])).toEqual([0, -1, 32_767, null]);
 });
 
 test.each(['a\0b', 'half \ud800 a pair', '\udc00'])(
   '%j, which Postgres cannot keep, is refused by it',
   async (bad) => {
-    await expect(readAs('text', arrayOf(['good', bad]))).rejects.toMatchObject({ code: '22021' });
+    expect(await readAs('text', ['good', bad])).toBe('refused');
   },
 );

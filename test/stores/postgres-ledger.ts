@@ -2,7 +2,6 @@
 
 import pg from 'pg';
 import type { Store } from '../../src/store/index.ts';
-import { writeParameters } from '../../src/stores/postgres/exchange-function.ts';
 import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts';
 import { migration, schemaVersion, within } from '../../src/stores/postgres/schema.ts';
 
@@ -18,8 +17,7 @@ export interface MovableLedger {
 
 /** As a client would send it that writes nothing. */
 export function emptyWrite(schema: string): string {
-  const nothing = writeParameters.slice(0, -2).map(([, type]) => `null::${type}`);
-  return within(schema, `SELECT * FROM semel.write(${nothing.join(', ')}, '50ms', ${schemaVersion})`);
+  return within(schema, `SELECT semel.write(patience => '50ms', writer => ${schemaVersion})`);
 }
 
 let schemas = 0;

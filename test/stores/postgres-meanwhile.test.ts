@@ -47,10 +47,14 @@ async function setting() {
   };
 }
 
-test('a dispatch that reaches the server after its lease is refused', async () => {
+test.each([
+  ['write(', lease],
+  // What is about to turn is written by itself.
+  ['swap(', 900],
+])('a dispatch that reaches the server after its lease is refused: %s', async (by, leaseMs) => {
   const { store, meanwhile, lapse } = await setting();
-  const held = await take(store);
-  meanwhile('write(', lapse);
+  const held = await take(store, { leaseMs });
+  meanwhile(by, lapse);
   expect(await held.dispatch()).toMatchObject({ ok: false, why: 'lapsed' });
   await store.close();
 });

@@ -51,48 +51,52 @@ CREATE INDEX events_of ON semel.events (namespace, key, n);
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
-CREATE FUNCTION semel.write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_sum integer[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_sum integer[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer,
-  OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token text[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  known semel.meta;
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
   entered boolean;
+  now bigint;
+  floor bigint;
   was text;
   claimed integer;
   settled integer;
+  done text;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT * INTO known FROM semel.meta WHERE one;
-  IF known.moved_to IS NOT NULL THEN
-    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
-  ELSIF known.filling THEN
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
-  ELSIF writer < known.min_writer THEN
-    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;
   now := semel.now_ms();
-  floor := known.floor;
+  floor := known_floor;
   -- A pooler may have given us a session of somebody who does not care.
   IF current_setting('synchronous_commit') = 'off' THEN
     was := set_config('synchronous_commit', 'on', true);
   END IF;
   was := set_config('lock_timeout', patience, true);
   IF NOT (at_ms <= now AND now < until_ms) THEN
-    done := '[]';
-    RETURN;
+    RETURN concat(now, ',', floor, ',[]');
   END IF;
 
   IF claim_key IS NOT NULL THEN
     INSERT INTO semel.records (namespace, key, revision, fence, created, sum, flags, token, version, owner, args, content, asker, more, status)
       SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.sum, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_sum) AS sum, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
-      WHERE a.fence > known.floor ON CONFLICT DO NOTHING;
+      WHERE a.fence > known_floor ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS claimed = ROW_COUNT;
     -- This starts only when the INSERT has ended, and so sees what it waited for.
-    SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
-    IF floor > known.floor THEN
+    SELECT m.floor INTO floor FROM semel.meta m;
+    IF floor > known_floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
   END IF;
@@ -108,14 +112,19 @@ BEGIN
     WHERE r.namespace = ANY (claim_namespace || settle_namespace) AND r.key = ANY (claim_key || settle_key)
       AND r.revision = ANY (claim_revision || settle_revision);
   END IF;
+  RETURN concat(now, ',', floor, ',' || done);
 END $$;
 
-CREATE FUNCTION semel.swap(rest json, noted json, beside json, patience text, writer integer,
-  OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.swap(rest json DEFAULT NULL, noted json DEFAULT NULL, beside json DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  known semel.meta;
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
   entered boolean;
+  now bigint;
+  floor bigint;
   was text;
   swapped bigint[];
   spoilt bigint[] := '{}';
@@ -124,16 +133,16 @@ BEGIN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT * INTO known FROM semel.meta WHERE one;
-  IF known.moved_to IS NOT NULL THEN
-    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
-  ELSIF known.filling THEN
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
-  ELSIF writer < known.min_writer THEN
-    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;
   now := semel.now_ms();
-  floor := known.floor;
+  floor := known_floor;
   -- A pooler may have given us a session of somebody who does not care.
   IF current_setting('synchronous_commit') = 'off' THEN
     was := set_config('synchronous_commit', 'on', true);
@@ -162,11 +171,11 @@ BEGIN
       content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.sum, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint)
-    WHERE a.old IS NULL AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known.floor ON CONFLICT DO NOTHING RETURNING revision
+    WHERE a.old IS NULL AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known_floor ON CONFLICT DO NOTHING RETURNING revision
   ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   IF cardinality(swapped) > 0 THEN
-    SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
-    IF floor > known.floor THEN
+    SELECT m.floor INTO floor FROM semel.meta m;
+    IF floor > known_floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;
   END IF;
@@ -183,44 +192,48 @@ BEGIN
       fence bigint, namespace text, key text, type text, detail text)
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
-  done := array_to_json(swapped)::text;
+  RETURN concat(now, ',', floor, ',', array_to_json(swapped));
 END $$;
 
-CREATE FUNCTION semel.look(namespaces text[], keys text[], writer integer)
+CREATE FUNCTION semel.look(namespaces text[] DEFAULT NULL, keys text[] DEFAULT NULL, writer integer DEFAULT NULL)
 RETURNS TABLE (head text, key text, namespace text, token text, version text, owner text, args text, content text, result text, asker text, more text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  known semel.meta;
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;
 BEGIN
-  SELECT * INTO known FROM semel.meta WHERE one;
-  IF known.moved_to IS NOT NULL THEN
-    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
-  ELSIF known.filling THEN
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
-  ELSIF writer < known.min_writer THEN
-    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;
-  head := concat(semel.now_ms(), ',', known.floor);
+  head := concat(semel.now_ms(), ',', known_floor);
   RETURN NEXT;
   RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires, ',', r.sum), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.records r
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
 END $$;
 
-CREATE PROCEDURE semel.own_write(claim_namespace text[], claim_key text[], claim_revision bigint[], claim_fence bigint[], claim_created bigint[], claim_sum integer[], claim_flags smallint[], claim_token text[], claim_version text[], claim_owner text[], claim_args text[], claim_content text[], claim_asker text[], claim_more text[], settle_namespace text[], settle_key text[], settle_old bigint[], settle_revision bigint[], settle_expires bigint[], settle_settled bigint[], settle_sum integer[], settle_status smallint[], settle_flags smallint[], settle_result text[], settle_more text[], at_ms bigint, until_ms bigint, patience text, writer integer, INOUT answer text DEFAULT NULL)
+CREATE PROCEDURE semel.own_write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token text[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
   SELECT json_agg(e)::text INTO answer FROM semel.write(claim_namespace, claim_key, claim_revision, claim_fence, claim_created, claim_sum, claim_flags, claim_token, claim_version, claim_owner, claim_args, claim_content, claim_asker, claim_more, settle_namespace, settle_key, settle_old, settle_revision, settle_expires, settle_settled, settle_sum, settle_status, settle_flags, settle_result, settle_more, at_ms, until_ms, patience, writer) AS e;
 END $$;
 
-CREATE PROCEDURE semel.own_swap(rest json, noted json, beside json, patience text, writer integer, INOUT answer text DEFAULT NULL)
+CREATE PROCEDURE semel.own_swap(rest json DEFAULT NULL, noted json DEFAULT NULL, beside json DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
   SELECT json_agg(e)::text INTO answer FROM semel.swap(rest, noted, beside, patience, writer) AS e;
 END $$;
 
-CREATE PROCEDURE semel.own_look(namespaces text[], keys text[], writer integer, INOUT answer text DEFAULT NULL)
+CREATE PROCEDURE semel.own_look(namespaces text[] DEFAULT NULL, keys text[] DEFAULT NULL, writer integer DEFAULT NULL, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
@@ -229,7 +242,10 @@ END $$;
 
 CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  known semel.meta;
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
   entered boolean;
   highest bigint;
   taken integer;
@@ -238,13 +254,13 @@ BEGIN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT * INTO known FROM semel.meta WHERE one;
-  IF known.moved_to IS NOT NULL THEN
-    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
-  ELSIF known.filling THEN
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
-  ELSIF writer < known.min_writer THEN
-    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
@@ -271,7 +287,7 @@ BEGIN
   )
   SELECT count(*), max(w.fence) INTO taken, highest FROM written w;
 
-  IF highest > known.floor THEN
+  IF highest > known_floor THEN
     UPDATE semel.meta m SET floor = highest WHERE m.floor < highest;
   END IF;
   RETURN taken;
@@ -279,20 +295,23 @@ END $$;
 
 CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  known semel.meta;
+  known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
   entered boolean;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT * INTO known FROM semel.meta WHERE one;
-  IF known.moved_to IS NOT NULL THEN
-    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
-  ELSIF known.filling THEN
+  SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
+  IF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
-  ELSIF writer < known.min_writer THEN
-    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;
   INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
   SELECT semel.now_ms(), e.generation, e.fence, e.namespace, e.key, e.type, e.detail
@@ -331,7 +350,7 @@ BEGIN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
-  SELECT * INTO known FROM semel.meta WHERE one;
+  SELECT * INTO known FROM semel.meta;
   PERFORM set_config('synchronous_commit', 'on', true);
   IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN
     RAISE EXCEPTION 'not filling' USING ERRCODE = 'SM005';

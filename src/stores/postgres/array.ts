@@ -1,4 +1,5 @@
-// Lists of values as the text that Postgres reads as an array.
+// Lists of values as Postgres reads an array: as text, which every driver can send, or in its own binary form, which costs the
+// database less.
 
 export type Value = string | number | null;
 
@@ -14,7 +15,58 @@ export function arrayOf(values: readonly Value[]): string {
 
 function elementOf(value: Value): string {
   if (typeof value !== 'string') return JSON.stringify(value);
-  // Half of a surrogate pair would be replaced on its way: Postgres refuses this text as it refuses that one.
-  const text = value.isWellFormed() ? value : '\0';
-  return `"${text.replace(/["\\]/g, '\\$&')}"`;
+  return `"${refusable(value).replace(/["\\]/g, '\\$&')}"`;
+}
+
+/** Half of a surrogate pair would be replaced on its way: Postgres refuses this text as it refuses that one. */
+function refusable(text: string): string {
+  return text.isWellFormed() ? text : '\0';
+}
+
+/** Of the types that the lists have: what Postgres calls them, and how long a value is. */
+const elements = {
+  'text[]': { oid: 25, size: 0 },
+  'bigint[]': { oid: 20, size: 8 },
+  'integer[]': { oid: 23, size: 4 },
+  'smallint[]': { oid: 21, size: 2 },
+} as const;
+export type ListType = keyof typeof elements;
+
+export function isListType(type: string): type is ListType {
+  return type in elements;
+}
+
+const headerSize = 20;
+
+export function binaryArrayOf(type: ListType, values: readonly Value[]): Buffer {
+  const { oid, size } = elements[type];
+  let length = headerSize + 4 * values.length;
+  for (const value of values)
+    if (typeof value === 'string') length += Buffer.byteLength(refusable(value));
+    else if (value !== null) length += size;
+  const buffer = Buffer.allocUnsafe(length);
+  buffer.writeInt32BE(1, 0); // dimensions
+  buffer.writeInt32BE(1, 4); // may hold nulls
+  buffer.writeInt32BE(oid, 8);
+  buffer.writeInt32BE(values.length, 12);
+  buffer.writeInt32BE(1, 16); // counted from
+  let at = headerSize;
+  for (const value of values) {
+    let written = -1;
+    if (typeof value === 'string') written = buffer.write(refusable(value), at + 4);
+    else if (value !== null) written = writeNumber(buffer, value, at + 4, size);
+    buffer.writeInt32BE(written, at);
+    at += 4 + Math.max(0, written);
+  }
+  return buffer;
+}
+
+function writeNumber(buffer: Buffer, value: number, at: number, size: number): number {
+  if (size === 8) {
+    const high = Math.floor(value / 2 ** 32);
+    buffer.writeInt32BE(high, at);
+    buffer.writeUInt32BE(value - high * 2 ** 32, at + 4);
+  } else if (size === 4) buffer.writeInt32BE(value, at);
+  else buffer.writeInt16BE(value, at);
+  return size;
 }

@@ -1,10 +1,10 @@
 // What a batch does in the database: it compares and writes, and never decides. `semel` stands for the schema.
 
-import { admission, byKey, names, settings, standing, values, written } from './functions.ts';
+import { admission, byKey, declarations, names, settings, standing, values, written } from './functions.ts';
 import { packed, packedColumns } from './rows.ts';
 
 /** A parameter, or a column of a batch that is sent as a list of its own: a database reads lists far faster than JSON. */
-type Named = readonly [name: string, type: string];
+export type Named = readonly [name: string, type: string];
 
 /** Of an ordinary first claim, which is running. */
 export const claimLists: readonly Named[] = [
@@ -46,32 +46,44 @@ const last: readonly Named[] = [
   ['writer', 'integer'],
 ];
 
-/** Of `write`. Lists are null where there is nothing in them. */
-export const writeParameters: readonly Named[] = [
-  ...claimLists.map(([name, type]): Named => [`claim_${name}`, `${type}[]`]),
-  ...settleLists.map(([name, type]): Named => [`settle_${name}`, `${type}[]`]),
+const listsOf = (prefix: string, lists: readonly Named[]) =>
+  lists.map(([name, type]): Named => [`${prefix}_${name}`, `${type}[]`]);
+const claims = listsOf('claim', claimLists);
+const settlements = listsOf('settle', settleLists);
+
+/** Of `write`. Of lists that are empty nothing is sent. */
+const writeParameters: readonly Named[] = [
+  ...claims,
+  ...settlements,
   // The decisions count from here on by the store's clock, and before there.
   ['at_ms', 'bigint'],
   ['until_ms', 'bigint'],
   ...last,
 ];
 
-/** Of `swap`. */
-export const swapParameters: readonly Named[] = [
-  ['rest', 'json'],
-  ['noted', 'json'],
-  ['beside', 'json'],
-  ...last,
-];
+const swapParameters: readonly Named[] = [['rest', 'json'], ['noted', 'json'], ['beside', 'json'], ...last];
 
-export const lookParameters: readonly Named[] = [
+const lookParameters: readonly Named[] = [
   ['namespaces', 'text[]'],
   ['keys', 'text[]'],
   ['writer', 'integer'],
 ];
 
+/** The functions, and all that they can be given. */
+export const functions = { write: writeParameters, swap: swapParameters, look: lookParameters } as const;
+
+/** What is asked of them: each is a statement of its own. */
+export const questions = {
+  claim: { of: 'write', parameters: writeParameters.filter((one) => !settlements.includes(one)) },
+  settle: { of: 'write', parameters: writeParameters.filter((one) => !claims.includes(one)) },
+  both: { of: 'write', parameters: writeParameters },
+  swap: { of: 'swap', parameters: swapParameters },
+  look: { of: 'look', parameters: lookParameters },
+} as const satisfies Record<string, { of: keyof typeof functions; parameters: readonly Named[] }>;
+export type QuestionName = keyof typeof questions;
+
 const declared = (parameters: readonly Named[]) =>
-  parameters.map((parameter) => parameter.join(' ')).join(', ');
+  parameters.map((parameter) => `${parameter.join(' ')} DEFAULT NULL`).join(', ');
 
 /** In the list of a SELECT and not in its FROM: there each list would be written down once more before it is read. */
 const listed = (prefix: string, columns: readonly string[]) =>
@@ -85,49 +97,50 @@ const still = 't.namespace = a.namespace AND t.key = a.key AND t.revision = a.ol
 /** What stands first in both functions that write. */
 const begin = `${admission}
   now := semel.now_ms();
-  floor := known.floor;
+  floor := known_floor;
   -- A pooler may have given us a session of somebody who does not care.
   IF current_setting('synchronous_commit') = 'off' THEN
     was := set_config('synchronous_commit', 'on', true);
   END IF;`;
 
 /** A claim that waited for a record to be removed finds the floor raised, and must not give its fence again. */
-const sameFloor = `IF floor > known.floor THEN
+const sameFloor = `IF floor > known_floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;`;
 
 /**
- * Ordinary first claims and settlements: one transaction. `done`: the revisions that were written; null: all. Everybody writes
+ * Ordinary first claims and settlements: one transaction. It tells the time, the floor, and the
+ * revisions that were written, if not all were. Everybody writes
  * in one order, claims first and then by key, so that no two of these ever wait for each other in a circle. A row that
  * somebody's open transaction holds fails the batch after a moment, and the caller divides it.
  */
 export function writeFunction(): string {
   const claimed = claimLists.map(([name]) => name);
   const settled = settleLists.map(([name]) => name);
-  return `CREATE FUNCTION semel.write(${declared(writeParameters)},
-  OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql ${byKey} AS $$
+  return `CREATE FUNCTION semel.write(${declared(writeParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
-  known semel.meta;
-  entered boolean;
+  ${declarations}
+  now bigint;
+  floor bigint;
   was text;
   claimed integer;
   settled integer;
+  done text;
 BEGIN
   ${begin}
   was := set_config('lock_timeout', patience, true);
   IF NOT (at_ms <= now AND now < until_ms) THEN
-    done := '[]';
-    RETURN;
+    RETURN concat(now, ',', floor, ',[]');
   END IF;
 
   IF claim_key IS NOT NULL THEN
     INSERT INTO semel.records (${claimed.join(', ')}, status)
       SELECT ${claimed.map((name) => `a.${name}`).join(', ')}, 0 FROM ${listed('claim', claimed)}
-      WHERE a.fence > known.floor ON CONFLICT DO NOTHING;
+      WHERE a.fence > known_floor ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS claimed = ROW_COUNT;
     -- This starts only when the INSERT has ended, and so sees what it waited for.
-    SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
+    SELECT m.floor INTO floor FROM semel.meta m;
     ${sameFloor}
   END IF;
 
@@ -145,17 +158,18 @@ BEGIN
     WHERE r.namespace = ANY (claim_namespace || settle_namespace) AND r.key = ANY (claim_key || settle_key)
       AND r.revision = ANY (claim_revision || settle_revision);
   END IF;
+  RETURN concat(now, ',', floor, ',' || done);
 END $$`;
 }
 
-/** Everything else, in the same order: each record is written if it is still the one that was seen. `done`: those that were. */
+/** Everything else, in the same order: each record is written if it is still the one that was seen. It tells those that were. */
 export function swapFunction(): string {
-  return `CREATE FUNCTION semel.swap(${declared(swapParameters)},
-  OUT now bigint, OUT floor bigint, OUT done text) LANGUAGE plpgsql ${byKey} AS $$
+  return `CREATE FUNCTION semel.swap(${declared(swapParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
-  known semel.meta;
-  entered boolean;
+  ${declarations}
+  now bigint;
+  floor bigint;
   was text;
   swapped bigint[];
   spoilt bigint[] := '{}';
@@ -182,10 +196,10 @@ BEGIN
 
   WITH written AS (
     INSERT INTO semel.records (${names}) SELECT ${values('a')} FROM ${rest}
-    WHERE a.old IS NULL AND ${inTime} AND a.fence > known.floor ON CONFLICT DO NOTHING RETURNING revision
+    WHERE a.old IS NULL AND ${inTime} AND a.fence > known_floor ON CONFLICT DO NOTHING RETURNING revision
   ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   IF cardinality(swapped) > 0 THEN
-    SELECT m.floor INTO floor FROM semel.meta m WHERE m.one;
+    SELECT m.floor INTO floor FROM semel.meta m;
     ${sameFloor}
   END IF;
   WITH written AS (
@@ -199,7 +213,7 @@ BEGIN
       fence bigint, namespace text, key text, type text, detail text)
     WHERE e.revision IS NULL OR e.revision = ANY (swapped) ORDER BY e.i;
   END IF;
-  done := array_to_json(swapped)::text;
+  RETURN concat(now, ',', floor, ',', array_to_json(swapped));
 END $$`;
 }
 
@@ -212,11 +226,10 @@ export function lookFunction(): string {
 RETURNS TABLE (${packedColumns}) LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
-  known semel.meta;
+  ${declarations}
 BEGIN
-  SELECT * INTO known FROM semel.meta WHERE one;
   ${standing}
-  head := concat(semel.now_ms(), ',', known.floor);
+  head := concat(semel.now_ms(), ',', known_floor);
   RETURN NEXT;
   RETURN QUERY SELECT ${packed('namespaces[1]')} FROM semel.records r
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
@@ -227,11 +240,12 @@ END $$`;
  * The same on a connection that is not ours alone. COMMIT is allowed only where no transaction is open around the call,
  * so a record is never written into a transaction that its owner may roll back (SQLSTATE 2D000).
  */
-export function ownProcedure(name: string, parameters: readonly Named[]): string {
-  return `CREATE PROCEDURE semel.own_${name}(${declared(parameters)}, INOUT answer text DEFAULT NULL)
+export function ownProcedure(name: keyof typeof functions): string {
+  const given = functions[name].map(([parameter]) => parameter).join(', ');
+  return `CREATE PROCEDURE semel.own_${name}(${declared(functions[name])}, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
-  SELECT json_agg(e)::text INTO answer FROM semel.${name}(${parameters.map(([parameter]) => parameter).join(', ')}) AS e;
+  SELECT json_agg(e)::text INTO answer FROM semel.${name}(${given}) AS e;
 END $$`;
 }

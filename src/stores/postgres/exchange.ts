@@ -3,8 +3,8 @@
 
 import type { Found, RemoteBackend, Swap, Swapped, Write } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
-import { arrayOf, type Value } from './array.ts';
-import { claimLists, settleLists } from './exchange-function.ts';
+import type { Value } from './array.ts';
+import { claimLists, type QuestionName, settleLists } from './exchange-function.ts';
 import { foundIn, itemOf, type Packed } from './rows.ts';
 import { schemaVersion } from './schema.ts';
 
@@ -14,10 +14,10 @@ interface Asked {
   readonly row: Row;
 }
 
-/** Calls one of the functions, and gives its rows. */
+/** Calls one of the functions, and gives its rows. Lists are encoded as the connection takes them. */
 export type Call = (
-  name: 'write' | 'swap' | 'look',
-  values: readonly unknown[],
+  name: QuestionName,
+  values: readonly (Value | readonly Value[])[],
 ) => Promise<readonly (readonly unknown[])[]>;
 type Exchanged = Awaited<ReturnType<RemoteBackend['exchange']>>;
 
@@ -30,19 +30,21 @@ const swapDone: Swapped = { done: true };
 export async function exchange(call: Call, swaps: readonly Swap[]): Promise<Exchanged> {
   const { looked, writes } = sorted(swaps);
   const replies = await Promise.allSettled(writes.map(({ name, values }) => call(name, values)));
-  let said: readonly unknown[] | undefined;
+  let said: string | undefined;
   for (const [index, { swaps: asked }] of writes.entries()) {
     const reply = replies[index] as (typeof replies)[number];
     if (reply.status === 'rejected') looked.push(...asked);
     else {
-      [said = []] = reply.value;
-      const [, , done] = said;
-      if (done !== null) looked.push(...undoneOf(asked, JSON.parse(done as string)));
+      said = reply.value[0]?.[0] as string;
+      const from = said.indexOf('[');
+      if (from >= 0) looked.push(...undoneOf(asked, JSON.parse(said.slice(from))));
     }
   }
   if (said === undefined) for (const reply of replies) if (reply.status === 'rejected') throw reply.reason;
-  if (looked.length === 0)
-    return { now: Number(said?.[0]), floor: Number(said?.[1]), answers: swaps.map(() => swapDone) };
+  if (looked.length === 0) {
+    const [now, floor] = (said ?? '').split(',', 2);
+    return { now: Number(now), floor: Number(floor), answers: swaps.map(() => swapDone) };
+  }
 
   const usual = (looked[0] as Swap).namespace;
   const [head, ...rows] = (await call('look', lookedFor(looked))) as readonly [Packed, ...Packed[]];
@@ -78,10 +80,10 @@ const shortestMs = 20;
 interface Sorted {
   readonly looked: Swap[];
   readonly writes: readonly {
-    readonly name: 'write' | 'swap';
+    readonly name: QuestionName;
     readonly swaps: readonly Swap[];
     /** As the function takes them. */
-    readonly values: readonly unknown[];
+    readonly values: Parameters<Call>[1];
   }[];
 }
 
@@ -136,8 +138,10 @@ export function sorted(swaps: readonly Swap[]): Sorted {
   const last = [`${Math.min(longestMs, Math.max(shortestMs, swaps.length))}ms`, schemaVersion];
   const writes: Sorted['writes'][number][] = [];
   if (plain.length > 0) {
-    const values = [...claimed.map(listOf), ...settled.map(listOf), at, until, ...last];
-    writes.push({ name: 'write', swaps: plain, values });
+    const [claims = [], settlements = []] = [claimed[0], settled[0]];
+    const name = settlements.length === 0 ? 'claim' : claims.length === 0 ? 'settle' : 'both';
+    const lists = name === 'both' ? [...claimed, ...settled] : name === 'claim' ? claimed : settled;
+    writes.push({ name, swaps: plain, values: [...lists, at, until, ...last] });
   }
   if (others.length > 0) {
     const values = [JSON.stringify(rest), textOf(noted), textOf(beside), ...last];
@@ -147,14 +151,14 @@ export function sorted(swaps: readonly Swap[]): Sorted {
 }
 
 /** As `look` takes them: each namespace once. */
-function lookedFor(swaps: readonly Swap[]): unknown[] {
+function lookedFor(swaps: readonly Swap[]): Parameters<Call>[1] {
   const namespaces = new Set<string>();
   const keys: string[] = [];
   for (const { namespace, key } of swaps) {
     namespaces.add(namespace);
     keys.push(key);
   }
-  return [arrayOf([...namespaces]), arrayOf(keys), schemaVersion];
+  return [[...namespaces], keys, schemaVersion];
 }
 
 function inOrder(a: Asked, b: Asked): number {
@@ -239,10 +243,6 @@ function addSettlement(lists: Value[][], { swap: { namespace, key }, write, row 
 function restOf({ swap: { namespace, key }, write, row }: Asked): object {
   const { revision, at, until, before } = write;
   return { namespace, key, revision, at, until, old: before?.revision ?? null, ...itemOf(row) };
-}
-
-function listOf(values: readonly Value[]): string | null {
-  return values.length === 0 ? null : arrayOf(values);
 }
 
 function nameOf(namespace: string, key: string): string {

@@ -34,20 +34,31 @@ export const byKey: string =
 /** Whoever changes the standing of the ledger waits for those who are writing, and they for nobody else. */
 const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
 
+/** Of every function that asks whether it may. */
+export const declarations: string = `known_floor bigint;
+  moved text;
+  is_filling boolean;
+  oldest integer;
+  entered boolean;`;
+
+/** Its only row is read without an index. */
+const meta =
+  'SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;';
+
 /** A snapshot for all statements would not see what the lock was waited for: a key could be taken twice, a seal overlooked. */
 const entry = `IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
-  entered := pg_advisory_xact_lock_shared${gate} IS NULL;
-  SELECT * INTO known FROM semel.meta WHERE one;`;
+  entered := pg_advisory_xact_lock_shared${gate} IS NULL;`;
 
 /** Whether the ledger may be used, and by this version. */
-export const standing: string = `IF known.moved_to IS NOT NULL THEN
-    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = known.moved_to;
-  ELSIF known.filling THEN
+export const standing: string = `${meta}
+  IF moved IS NOT NULL THEN
+    RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
+  ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
-  ELSIF writer < known.min_writer THEN
-    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = known.min_writer::text;
+  ELSIF writer < oldest THEN
+    RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;`;
 
 /** What stands first in every write of a user. */
@@ -58,8 +69,7 @@ export const admission: string = `${entry}
 export function removeFunction(): string {
   return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
-  known semel.meta;
-  entered boolean;
+  ${declarations}
   highest bigint;
   taken integer;
 BEGIN
@@ -85,7 +95,7 @@ BEGIN
   )
   SELECT count(*), max(w.fence) INTO taken, highest FROM written w;
 
-  IF highest > known.floor THEN
+  IF highest > known_floor THEN
     UPDATE semel.meta m SET floor = highest WHERE m.floor < highest;
   END IF;
   RETURN taken;
@@ -96,8 +106,7 @@ END $$`;
 export function appendFunction(): string {
   return `CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
-  known semel.meta;
-  entered boolean;
+  ${declarations}
 BEGIN
   ${admission}
   INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
@@ -140,6 +149,7 @@ DECLARE
   entered boolean;
 BEGIN
   ${entry}
+  SELECT * INTO known FROM semel.meta;
   PERFORM set_config('synchronous_commit', 'on', true);
   IF NOT known.filling OR known.came_from IS DISTINCT FROM came THEN
     RAISE EXCEPTION 'not filling' USING ERRCODE = 'SM005';

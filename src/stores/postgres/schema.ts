@@ -1,15 +1,7 @@
 // The tables, and how an older schema becomes this one. test/stores/postgres-schema.sql shows the result. Everything is
 // made by one statement list under one lock, so that many programs may start at once.
 
-import {
-  lookFunction,
-  lookParameters,
-  ownProcedure,
-  swapFunction,
-  swapParameters,
-  writeFunction,
-  writeParameters,
-} from './exchange-function.ts';
+import { lookFunction, ownProcedure, swapFunction, writeFunction } from './exchange-function.ts';
 import { appendFunction, openRows, refillFunction, removeFunction, standFunction } from './functions.ts';
 
 /** One list of statements per version; a list that was released never changes. `semel` stands for the schema. */
@@ -72,9 +64,9 @@ AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
     writeFunction(),
     swapFunction(),
     lookFunction(),
-    ownProcedure('write', writeParameters),
-    ownProcedure('swap', swapParameters),
-    ownProcedure('look', lookParameters),
+    ownProcedure('write'),
+    ownProcedure('swap'),
+    ownProcedure('look'),
     removeFunction(),
     appendFunction(),
     standFunction(),

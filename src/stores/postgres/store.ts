@@ -9,9 +9,10 @@ import type { Found, RemoteBackend, Removal } from '../../store/remote/backend.t
 import { inTime } from '../../store/remote/in-time.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
+import { arrayOf, binaryArrayOf, isListType, type ListType, type Value } from './array.ts';
 import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
-import { eventOf, exchange } from './exchange.ts';
-import { lookParameters, swapParameters, writeParameters } from './exchange-function.ts';
+import { type Call, eventOf, exchange } from './exchange.ts';
+import { type QuestionName, questions } from './exchange-function.ts';
 import { inTransaction, isConflict, isDataError, judge, sqlStateOf } from './failure.ts';
 import { openRows } from './functions.ts';
 import { listRows } from './list.ts';
@@ -42,13 +43,6 @@ export interface PostgresStoreOptions {
 /** Tries of one statement when transactions stand in each other's way. */
 const mostTries = 5;
 
-/** Lists are a text first, whatever a driver would make of one: the server reads it. */
-const calls = { write: writeParameters, swap: swapParameters, look: lookParameters };
-const parametersOf = (name: keyof typeof calls) =>
-  calls[name]
-    .map(([, type], index) => `$${index + 1}::${/\[\]|json/.test(type) ? 'text::' : ''}${type}`)
-    .join(', ');
-
 export function postgresStore(options: PostgresStoreOptions): Store {
   const { clock = systemClock, random = systemRandom } = options;
   const { backend, raw, migration } = postgresBackend(options, clock, random);
@@ -64,14 +58,6 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   const where = placeOf(options.url, schema);
   const timeoutMs = options.timeoutMs ?? 10_000;
   const sql = (text: string) => within(schema, text);
-  // A transaction can be open on a client that the program uses too; never on a connection of our own.
-  const isOwn = options.client === undefined;
-  const callOf = (name: keyof typeof calls) =>
-    sql(
-      isOwn
-        ? `SELECT * FROM semel.${name}(${parametersOf(name)})`
-        : `CALL semel.own_${name}(${parametersOf(name)})`,
-    );
   const expired = `(SELECT * FROM semel.records WHERE expires <= t.now AND NOT ${openRows} ORDER BY expires LIMIT $1)`;
   const dueOf = (rows: string) =>
     sql(`SELECT t.now, (SELECT json_agg(json_build_array(${packed()}))::text FROM (
@@ -79,9 +65,6 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       FROM (SELECT semel.now_ms() AS now) AS t`);
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
-    write: callOf('write'),
-    swap: callOf('swap'),
-    look: callOf('look'),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
     // What is open is looked through: a worker that died before the line left it there. What may only go later must not
     // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
@@ -104,11 +87,8 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       FROM names n WHERE n.namespace IS NOT NULL)
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
-  const names = {
-    write: nameOf(`semel ${schemaVersion} write ${schema}`),
-    swap: nameOf(`semel ${schemaVersion} swap ${schema}`),
-    look: nameOf(`semel ${schemaVersion} look ${schema}`),
-  };
+  // A transaction can be open on a client that the program uses too; never on a connection of our own.
+  const statements = statementsOf(schema, options.client === undefined);
   let connecting: Promise<Connection> | undefined;
 
   const address = fullAddress(options.url, {
@@ -207,16 +187,57 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     return persistently(() => inTime(ask(text, values, name), clock, timeoutMs));
   }
 
-  async function call(
-    name: keyof typeof calls,
-    values: readonly unknown[],
-  ): Promise<readonly (readonly unknown[])[]> {
+  async function call(...[asked, values]: Parameters<Call>): ReturnType<Call> {
+    const { text, name } = statements[asked];
     const { lists } = await connection();
     // The pool that is ours keeps the time itself.
-    if (lists !== undefined) return persistently(() => lists(texts[name], values, names[name]));
-    const [row] = await query(texts[name], values, names[name]);
-    return (JSON.parse(row?.answer as string) as object[]).map(Object.values);
+    if (lists !== undefined)
+      return persistently(() => lists(text, encoded(asked, values, binaryArrayOf), name));
+    const [row] = await query(
+      text,
+      encoded(asked, values, (_, list) => arrayOf(list)),
+      name,
+    );
+    return (JSON.parse(row?.answer as string) as (string | object)[]).map((one) =>
+      typeof one === 'string' ? [one] : Object.values(one),
+    );
   }
+}
+
+interface Statement {
+  readonly text: string;
+  readonly name: string | undefined;
+}
+
+/** To others' clients lists are a text first, whatever a driver would make of one: the server reads it. */
+function statementsOf(schema: string, isOwn: boolean): Record<QuestionName, Statement> {
+  const entries = Object.entries(questions).map(([question, { of, parameters }]) => {
+    const given = parameters.map(([parameter, type], index) => {
+      const isText = type === 'json' || (!isOwn && isListType(type));
+      return `${parameter} => $${index + 1}::${isText ? 'text::' : ''}${type}`;
+    });
+    const list = given.join(', ');
+    const isRows = of === 'look';
+    const ask = isOwn
+      ? `SELECT ${isRows ? '* FROM ' : ''}semel.${of}(${list})`
+      : `CALL semel.own_${of}(${list})`;
+    return [
+      question,
+      { text: within(schema, ask), name: nameOf(`semel ${schemaVersion} ${question} ${schema}`) },
+    ];
+  });
+  return Object.fromEntries(entries);
+}
+
+function encoded(
+  asked: QuestionName,
+  values: Parameters<Call>[1],
+  encode: (type: ListType, list: readonly Value[]) => unknown,
+): readonly unknown[] {
+  const { parameters } = questions[asked];
+  return values.map((value, index) =>
+    Array.isArray(value) ? encode(parameters[index]?.[1] as ListType, value) : value,
+  );
 }
 
 async function persistently<T>(ask: () => Promise<T>): Promise<T> {
