@@ -19,9 +19,9 @@ import { SemelError } from '../../core/errors.ts';
 import { makeFolder } from '../../store/files.ts';
 import { copyDatabase, type SqliteLike, single } from './driver.ts';
 import { createPrivate, idPath, rememberedId } from './file/identity.ts';
+import { lists } from './list.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import { metaTable } from './meta.ts';
-import { records } from './rows.ts';
 import { applicationId, schemaVersion, versionOf } from './schema.ts';
 import { scopes } from './scopes.ts';
 import { sizesIn } from './upkeep.ts';
@@ -121,7 +121,7 @@ function factsOf(database: SqliteLike, path: string, backup: string): Omit<Resto
     path,
     records: sizesIn(database).records,
     at: meta.backupAt(),
-    damage: damageIn({ database, scopes: known, records: records(database, known) }),
+    damage: damageIn({ database, scopes: known, lists: lists(database, known) }),
     writesSince:
       remembered?.incarnation === found.incarnation
         ? Math.max(0, remembered.writes - found.writes)

@@ -1,11 +1,15 @@
-// Pages of records in the order of their keys: contract by contract, from where the page before ended.
+// Many records at once: pages in the order of their keys, contract by contract, from where the page before ended; and those
+// that retention might take.
 
+import { isDue } from '../../rules/prune.ts';
 import { isInDoubt, type Time } from '../../rules/state.ts';
-import { isOpen, statusCode } from '../../store/columns.ts';
-import { isDamaged } from '../../store/damage.ts';
+import { dispatchedFlag, isOpen, statusCode } from '../../store/columns.ts';
+import { isDamaged, orDamaged } from '../../store/damage.ts';
 import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
-import { afterAll, type Range, type Records } from './rows.ts';
-import { type Scopes, split } from './scopes.ts';
+import { query, type SqliteLike, type SqliteValue } from './driver.ts';
+import { decode, selected } from './rows.ts';
+import { expirySecond, openRows } from './schema.ts';
+import { type Scope, type Scopes, split } from './scopes.ts';
 
 export interface RowPage {
   readonly rows: readonly Row[];
@@ -14,40 +18,116 @@ export interface RowPage {
   readonly damaged: readonly DamagedRecord[];
 }
 
+export interface Lists {
+  page(query: ListQuery, time: Time): RowPage;
+  /** At most so many, oldest expiry first. What is damaged is not theirs to remove. */
+  due(limit: number, time: Time): readonly Row[];
+}
+
+/** Keys of one scope, without their contract. */
+interface Range {
+  readonly scope: Scope;
+  readonly from: string;
+  readonly before: SqliteValue;
+}
+
 /** Read at once where only some of the rows may match. */
 const chunk = 200;
+const expiredChunk = 500;
 
-export function listRows(records: Records, scopes: Scopes, query: ListQuery, time: Time): RowPage {
-  const found: Row[] = [];
-  const damaged: DamagedRecord[] = [];
-  // One more than asked for tells whether there is a next page.
-  const wanted = query.limit + 1;
-  const { inDoubt } = query;
-  const filter = {
-    openOnly: inDoubt === true || (query.status !== undefined && isOpen(query.status)),
-    status: query.status === undefined ? null : statusCode(query.status),
-    conversation: query.conversation ?? null,
-    limit: inDoubt === undefined ? wanted : Math.max(wanted, chunk),
-  };
+export function lists(database: SqliteLike, scopes: Scopes): Lists {
+  // What `?` is null for is not asked.
+  const matching =
+    'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
+  const listed = (index: string, which: string) =>
+    query(
+      database,
+      `SELECT scope, key, ${selected} FROM records INDEXED BY ${index} WHERE ${which} AND ${matching} ORDER BY key LIMIT ?`,
+    );
+  const listAll = listed('record_keys', '1');
+  const listOpen = listed('open_records', openRows);
+  const findExpired = query(
+    database,
+    `SELECT ${expirySecond}, id, scope, key, ${selected} FROM records INDEXED BY record_expiry
+     WHERE expires IS NOT NULL AND ${expirySecond} <= ? AND (${expirySecond}, id) > (?, ?)
+     ORDER BY ${expirySecond}, id LIMIT ${expiredChunk}`,
+  );
+  // Running, nothing dispatched, and the lease is over.
+  const lapsedUndispatched = query(
+    database,
+    `SELECT scope, key, ${selected} FROM records INDEXED BY open_records
+     WHERE ${openRows} AND status = ${statusCode('running')} AND flags & ${dispatchedFlag} = 0
+     AND (more ->> '$.lease[0]' IS NOT ? OR more ->> '$.lease[1]' <= ?)`,
+  );
 
-  for (const range of ranges(scopes, query)) {
-    for (let { from } = range; ; ) {
-      const rows = records.list({ ...range, from }, filter);
-      for (const row of rows) {
-        if (isDamaged(row)) damaged.push(row);
-        else if (inDoubt === undefined || isInDoubt(row, time) === inDoubt) found.push(row);
-        if (found.length < wanted) continue;
-        const next = found[query.limit - 1] as Row;
-        // What lies behind it comes with the next page.
-        const until = damaged.filter(({ key }) => key <= next.key);
-        return { rows: found.slice(0, query.limit), next: next.key, damaged: until };
+  return { page, due };
+
+  function page(asked: ListQuery, time: Time): RowPage {
+    const found: Row[] = [];
+    const damaged: DamagedRecord[] = [];
+    // One more than asked for tells whether there is a next page.
+    const wanted = asked.limit + 1;
+    const { inDoubt, status, conversation = null } = asked;
+    const isOpenOnly = inDoubt === true || (status !== undefined && isOpen(status));
+    const code = status === undefined ? null : statusCode(status);
+    const limit = inDoubt === undefined ? wanted : Math.max(wanted, chunk);
+
+    for (const { scope, from: start, before } of ranges(scopes, asked)) {
+      for (let from = start; ; ) {
+        const rows = (isOpenOnly ? listOpen : listAll)
+          .all(scope.id, from, before, code, conversation, conversation, limit)
+          .map((values) => rowOrDamage(values, scope));
+        for (const row of rows) {
+          if (isDamaged(row)) damaged.push(row);
+          else if (inDoubt === undefined || isInDoubt(row, time) === inDoubt) found.push(row);
+          if (found.length < wanted) continue;
+          const next = found[asked.limit - 1] as Row;
+          // What lies behind it comes with the next page.
+          const until = damaged.filter(({ key }) => key <= next.key);
+          return { rows: found.slice(0, asked.limit), next: next.key, damaged: until };
+        }
+        const last = rows.at(-1);
+        if (last === undefined || rows.length < limit) break;
+        from = `${split(last.key)[1]}\0`;
       }
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < filter.limit) break;
-      from = `${split(last.key)[1]}\0`;
+    }
+    return { rows: found, next: undefined, damaged };
+  }
+
+  function due(limit: number, time: Time): readonly Row[] {
+    const found: Row[] = [];
+    // While the clock is not trusted, only what a person had forgotten goes.
+    for (const row of expired(time.steady ? time.wall : 0)) {
+      if (found.length === limit) return found;
+      if (isDue(row, time)) found.push(row);
+    }
+    if (!time.steady) return found;
+    const lapsed = lapsedUndispatched
+      .all(time.boot, time.mono)
+      .map((values) => rowOrDamage(values))
+      .filter((row): row is Row => !isDamaged(row) && isDue(row, time));
+    return [...found, ...lapsed.slice(0, limit - found.length)];
+  }
+
+  function* expired(by: number): Iterable<Row> {
+    for (let after: [number, number] = [-1, 0]; ; ) {
+      const found = findExpired.all(Math.floor(by / 1000), ...after);
+      for (const [, , ...values] of found) {
+        const row = rowOrDamage(values);
+        if (!isDamaged(row)) yield row;
+      }
+      const last = found.at(-1);
+      if (last === undefined || found.length < expiredChunk) return;
+      after = [last[0] as number, last[1] as number];
     }
   }
-  return { rows: found, next: undefined, damaged };
+
+  function rowOrDamage([id, key, ...values]: readonly SqliteValue[], known?: Scope): Row | DamagedRecord {
+    return orDamaged(() => {
+      const { namespace, contract } = known ?? scopes.withId(id as number);
+      return decode(namespace, contract + (key as string), values);
+    });
+  }
 }
 
 /** The parts of the ledger that the query can match, in order. */
@@ -65,5 +145,16 @@ function* ranges(
     const start = isWhole ? '' : prefixRest;
     const resume = after !== '' && scope.contract === afterContract ? `${afterRest}\0` : '';
     yield { scope, from: start > resume ? start : resume, before: afterAll(start) };
+  }
+}
+
+/** Sorts right after every text that starts so. SQLite orders texts by their code points, and blobs after texts. */
+function afterAll(prefix: string): SqliteValue {
+  const points = [...prefix].map((character) => character.codePointAt(0) as number);
+  for (;;) {
+    const last = points.pop();
+    if (last === undefined) return new Uint8Array();
+    if (last === 0x10ffff) continue;
+    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
   }
 }

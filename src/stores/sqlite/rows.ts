@@ -1,19 +1,14 @@
 // The records: one table, a row from its claim on. A claim is one insert, a settlement one update.
 
 import { crc32 } from 'node:zlib';
-import {
-  type Columns,
-  columnsAfter,
-  columnsOf,
-  dispatchedFlag,
-  rowOf,
-  statusCode,
-} from '../../store/columns.ts';
-import { damagedRecord, isDamaged, orDamaged } from '../../store/damage.ts';
-import type { DamagedRecord, Row } from '../../store/store.ts';
+import { keyMap } from '../../core/key-map.ts';
+import { type Columns, columnsAfter, columnsOf, isOpen, rowOf, statusCode } from '../../store/columns.ts';
+import { damagedRecord } from '../../store/damage.ts';
+import type { Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteValue } from './driver.ts';
-import { expirySecond, openRows } from './schema.ts';
-import { type Scope, type Scopes, split } from './scopes.ts';
+import { damagedLedger } from './failure.ts';
+import { type Machine, thisMachine } from './machine.ts';
+import { type Scopes, split } from './scopes.ts';
 
 /** Of a record besides its name: those of `Columns`, and the checksum. */
 export const columns = [
@@ -54,43 +49,35 @@ export interface Stored {
   readonly sum: number;
 }
 
-export interface Filter {
-  readonly openOnly: boolean;
-  readonly status: number | null;
-  readonly conversation: string | null;
-  readonly limit: number;
-}
-
-/** Keys of one scope, without their contract. */
-export interface Range {
-  readonly scope: Scope;
-  readonly from: string;
-  readonly before: SqliteValue;
-}
-
 export interface Records {
-  /** At a glance: what is not found is not looked for among the damaged. */
+  /** As committed. At a glance: what is not found is not looked for among the damaged. */
   get(namespace: string, key: string, how?: 'glance'): Row | undefined;
-  /** With its place, to be updated. */
+  /** Under the lock: with its place, to be updated. */
   find(namespace: string, key: string): Stored | undefined;
-  /** Undefined: there is one with this key, and nothing was changed. */
-  insert(row: Row): Stored | undefined;
+  /** False: there is one with this key, or this machine takes no shortcuts, and nothing was changed. */
+  insert(row: Row): boolean;
+  /** In the place of what `find` says. False: that is no longer so, and nothing was changed. */
+  put(row: Row): boolean;
   /** Undefined: what lies there is not `before`, and nothing was changed. */
   update(before: Stored, row: Row): Stored | undefined;
   remove(row: Row): void;
-  /** One that is damaged stands in its place. */
-  list(range: Range, filter: Filter): (Row | DamagedRecord)[];
-  /** Those that may have expired by then, oldest expiry first. What is damaged is not theirs to remove. */
-  expired(by: number): Iterable<Row>;
-  /** Running, nothing dispatched, and the lease is over. */
-  lapsedUndispatched(boot: string, mono: number): Row[];
-  /** By how much the sums over the checksums of all and of the open records have changed since this was asked last. */
-  takeSumChanges(): { readonly all: number; readonly open: number };
+  /** Others may have written: what is remembered may be so no longer. */
+  forget(): void;
+  /**
+   * By how much the sums over the checksums of all and of the open records have changed since this was asked last;
+   * undefined: nothing was written.
+   */
+  takeSumChanges(): { readonly all: number; readonly open: number } | undefined;
 }
 
-const chunk = 500;
+/** Open records that are remembered. */
+const most = 10_000;
 
-export function records(database: SqliteLike, scopes: Scopes): Records {
+export function records(
+  database: SqliteLike,
+  scopes: Scopes,
+  { shortcuts }: Pick<Machine, 'shortcuts'> = thisMachine,
+): Records {
   const get = query(database, `SELECT ${selected}, id FROM records WHERE scope = ? AND key = ?`);
   const insert = database.prepare(
     `INSERT INTO records (scope, key, key_sum, ${columns.join(', ')})
@@ -113,28 +100,12 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     `SELECT (${entry} < (?, ?, ?) ORDER BY scope DESC, key DESC, key_sum DESC LIMIT 1),
      (${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1)`,
   );
-  // What `?` is null for is not asked.
-  const matching =
-    'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
-  const listed = (index: string, which: string) =>
-    query(
-      database,
-      `SELECT key, ${selected} FROM records INDEXED BY ${index} WHERE ${which} AND ${matching} ORDER BY key LIMIT ?`,
-    );
-  const listAll = listed('record_keys', '1');
-  const listOpen = listed('open_records', openRows);
-  const expired = query(
-    database,
-    `SELECT ${expirySecond}, id, scope, key, ${selected} FROM records INDEXED BY record_expiry
-     WHERE expires IS NOT NULL AND ${expirySecond} <= ? AND (${expirySecond}, id) > (?, ?)
-     ORDER BY ${expirySecond}, id LIMIT ${chunk}`,
-  );
-  const lapsedUndispatched = query(
-    database,
-    `SELECT scope, key, ${selected} FROM records INDEXED BY open_records
-     WHERE ${openRows} AND status = ${statusCode('running')} AND flags & ${dispatchedFlag} = 0
-     AND (more ->> '$.lease[0]' IS NOT ? OR more ->> '$.lease[1]' <= ?)`,
-  );
+  /**
+   * As long as no other connection has written, what this one wrote is what is there: a claim's row is still known when
+   * it is settled. Only open rows are worth remembering.
+   */
+  const held = keyMap<Stored>();
+  let isWritten = false;
   let all = 0;
   let open = 0;
 
@@ -143,69 +114,33 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
       const values = valuesOf(namespace, key, how);
       return values && decode(namespace, key, values);
     },
-    find(namespace, key) {
-      const values = valuesOf(namespace, key);
-      if (values === undefined) return undefined;
-      const row = decode(namespace, key, values);
-      const claimSum = claimSumOf(namespace, key, values as readonly SqliteValue[] as Columns);
-      return {
-        id: values[columns.length] as number,
-        row,
-        values: values.slice(0, at.sum) as Columns,
-        claimSum,
-        sum: values[at.sum] as number,
-      };
+    find: (namespace, key) => held.get(namespace, key) ?? read(namespace, key),
+    insert: shortcuts ? insertRow : () => false,
+    put(row) {
+      const { namespace, key } = row;
+      const remembered = held.get(namespace, key);
+      const before = remembered ?? read(namespace, key);
+      if (before === undefined ? insertRow(row) : remember(update(before, row))) return true;
+      // Read under this very lock.
+      if (remembered === undefined) throw damagedLedger(`${key} of ${namespace} is not found where it lies`);
+      held.delete(namespace, key);
+      return false;
     },
-    insert: insertRow,
-    update(before, row) {
-      const { id, values: was } = before;
-      const ended = columnsAfter(before.row, was, row);
-      const values = ended ?? columnsOf(row);
-      const claimSum = ended === undefined ? claimSumOf(row.namespace, row.key, values) : before.claimSum;
-      const sum = sumOf(claimSum, values);
-      const [status, flags, , , , , , settled, expires, , , result, , more] = values;
-      const [wasStatus, , fence, token] = was;
-      const { changes } =
-        ended === undefined
-          ? everything.run(...values, sum, id, token, fence, wasStatus)
-          : ending.run(status, flags, settled, expires, result, more, sum, id, token, fence, wasStatus);
-      if (Number(changes) === 0) return undefined;
-      count(was, -before.sum);
-      count(values, sum);
-      return { id, row, values, claimSum, sum };
-    },
+    update,
     remove({ namespace, key }) {
       const [contract, rest] = split(key);
       const scope = scopes.idOf(namespace, contract);
       const [sum, status] = (scope && remove.get(scope, rest)) || [];
+      isWritten = true;
+      held.delete(namespace, key);
       if (sum === undefined) return;
       all -= sum as number;
       if (isOpenCode(status as number)) open -= sum as number;
     },
-    list({ scope, from, before }, { openOnly, status, conversation, limit }) {
-      return (openOnly ? listOpen : listAll)
-        .all(scope.id, from, before, status, conversation, conversation, limit)
-        .map((values) => orDamaged(() => listedRow(scope, values)));
-    },
-    *expired(by) {
-      for (let after: [number, number] = [-1, 0]; ; ) {
-        const found = expired.all(Math.floor(by / 1000), ...after);
-        for (const [, , scope, ...values] of found) {
-          const row = orDamaged(() => listedRow(scopes.withId(scope as number), values));
-          if (!isDamaged(row)) yield row;
-        }
-        const last = found.at(-1);
-        if (last === undefined || found.length < chunk) return;
-        after = [last[0] as number, last[1] as number];
-      }
-    },
-    lapsedUndispatched: (boot, mono) =>
-      lapsedUndispatched
-        .all(boot, mono)
-        .map(([scope, ...values]) => orDamaged(() => listedRow(scopes.withId(scope as number), values)))
-        .filter((row): row is Row => !isDamaged(row)),
+    forget: held.clear,
     takeSumChanges() {
-      const changes = { all, open };
+      const changes = isWritten ? { all, open } : undefined;
+      isWritten = false;
       all = 0;
       open = 0;
       return changes;
@@ -221,7 +156,21 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     return values;
   }
 
-  function insertRow(row: Row): Stored | undefined {
+  function read(namespace: string, key: string): Stored | undefined {
+    const values = valuesOf(namespace, key);
+    if (values === undefined) return undefined;
+    const row = decode(namespace, key, values);
+    const claimSum = claimSumOf(namespace, key, values as readonly SqliteValue[] as Columns);
+    return {
+      id: values[columns.length] as number,
+      row,
+      values: values.slice(0, at.sum) as Columns,
+      claimSum,
+      sum: values[at.sum] as number,
+    };
+  }
+
+  function insertRow(row: Row): boolean {
     const [contract, rest] = split(row.key);
     const scope = scopes.idOrNew(row.namespace, contract);
     const values = columnsOf(row);
@@ -229,10 +178,39 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
     const sum = sumOf(claimSum, values);
     const checked = keySum(scope, rest);
     const { changes, lastInsertRowid } = insert.run(scope, rest, checked, ...values, sum);
-    if (Number(changes) === 0) return undefined;
+    if (Number(changes) === 0) return false;
     refuseDamagedNeighbours(scope, rest, checked);
     count(values, sum);
-    return { id: Number(lastInsertRowid), row, values, claimSum, sum };
+    return remember({ id: Number(lastInsertRowid), row, values, claimSum, sum });
+  }
+
+  function update(before: Stored, row: Row): Stored | undefined {
+    const { id, values: was } = before;
+    const ended = columnsAfter(before.row, was, row);
+    const values = ended ?? columnsOf(row);
+    const claimSum = ended === undefined ? claimSumOf(row.namespace, row.key, values) : before.claimSum;
+    const sum = sumOf(claimSum, values);
+    const [status, flags, , , , , , settled, expires, , , result, , more] = values;
+    const [wasStatus, , fence, token] = was;
+    const { changes } =
+      ended === undefined
+        ? everything.run(...values, sum, id, token, fence, wasStatus)
+        : ending.run(status, flags, settled, expires, result, more, sum, id, token, fence, wasStatus);
+    if (Number(changes) === 0) return undefined;
+    count(was, -before.sum);
+    count(values, sum);
+    return { id, row, values, claimSum, sum };
+  }
+
+  function remember(stored: Stored | undefined): boolean {
+    if (stored === undefined) return false;
+    const { namespace, key, status } = stored.row;
+    if (!shortcuts || !isOpen(status)) held.delete(namespace, key);
+    else {
+      if (held.size() >= most) held.clear();
+      held.set(namespace, key, stored);
+    }
+    return true;
   }
 
   /**
@@ -258,6 +236,7 @@ export function records(database: SqliteLike, scopes: Scopes): Records {
   }
 
   function count(values: Columns, sum: number): void {
+    isWritten = true;
     all += sum;
     if (isOpenCode(values[0])) open += sum;
   }
@@ -315,10 +294,6 @@ function isOpenCode(status: number): boolean {
   return openCodes.includes(status);
 }
 
-function listedRow({ namespace, contract }: Scope, [key, ...values]: readonly SqliteValue[]): Row {
-  return decode(namespace, contract + (key as string), values);
-}
-
 /** A number that was changed may be none that the driver can give out. */
 function readable<T>(namespace: string, key: string, read: () => T): T {
   try {
@@ -326,16 +301,5 @@ function readable<T>(namespace: string, key: string, read: () => T): T {
   } catch (error) {
     if (error instanceof RangeError) throw damagedRecord(namespace, key, error.message);
     throw error;
-  }
-}
-
-/** Sorts right after every text that starts so. SQLite orders texts by their code points, and blobs after texts. */
-export function afterAll(prefix: string): SqliteValue {
-  const points = [...prefix].map((character) => character.codePointAt(0) as number);
-  for (;;) {
-    const last = points.pop();
-    if (last === undefined) return new Uint8Array();
-    if (last === 0x10ffff) continue;
-    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
   }
 }

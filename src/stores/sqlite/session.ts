@@ -1,18 +1,14 @@
 // An open connection: its statements, prepared once, and what the rules see while it holds the write lock.
 
-import { keyMap } from '../../core/key-map.ts';
-import { isDue } from '../../rules/prune.ts';
 import type { Time } from '../../rules/state.ts';
-import { isOpen } from '../../store/columns.ts';
 import type { Transaction } from '../../store/local/local-store.ts';
-import type { Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteStatement } from './driver.ts';
 import { type Events, events } from './events.ts';
-import { damagedLedger } from './failure.ts';
 import type { Connection } from './file/open.ts';
+import { type Lists, lists } from './list.ts';
 import type { Machine } from './machine.ts';
 import { type Meta, type MetaTable, metaTable } from './meta.ts';
-import { type Records, records, type Stored } from './rows.ts';
+import { type Records, records } from './rows.ts';
 import { type Scopes, scopes } from './scopes.ts';
 
 export interface Session {
@@ -24,6 +20,7 @@ export interface Session {
   readonly meta: MetaTable;
   readonly scopes: Scopes;
   readonly records: Records;
+  readonly lists: Lists;
   readonly events: Events;
   /** At the start of a transaction, under the lock; undefined where the ledger has lost it. */
   description(): Meta | undefined;
@@ -41,27 +38,20 @@ export interface Session {
   rolledBack(): void;
 }
 
-/** Open records that are remembered. */
-const most = 10_000;
-
-export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 'shortcuts'>): Session {
+export function newSession(connection: Connection, machine: Machine): Session {
   const { database, isOurs } = connection;
   const known = scopes(database);
   const meta = metaTable(database);
-  const table = records(database, known);
+  const table = records(database, known, machine);
+  const many = lists(database, known);
   const history = events(database, known);
-  /**
-   * As long as no other connection has written, what this one wrote is what is there: a claim's row is still known when
-   * it is settled. Only open rows are worth remembering.
-   */
-  const held = keyMap<Stored>();
   // The first changes whenever another connection has written, the second with whatever goes through this one. Between
   // transactions only a handle of the user's may be used by others.
   const dataVersion = query(database, 'PRAGMA data_version');
   const totalChanges = query(database, 'SELECT total_changes()');
   let version: number | undefined;
   let changes = changesSoFar();
-  /** The transaction has written something. */
+  /** The transaction has written something besides records. */
   let hasWritten = false;
   let writes = 0;
   let hasNeighbours = false;
@@ -76,23 +66,10 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
     get floor() {
       return floor;
     },
-    get: (namespace, key) => find(namespace, key)?.row,
-    insert: (row) => shortcuts && isKept(row, table.insert(row)),
-    put(row) {
-      const { namespace, key } = row;
-      const remembered = held.get(namespace, key);
-      const before = remembered ?? table.find(namespace, key);
-      if (isKept(row, before === undefined ? table.insert(row) : table.update(before, row))) return true;
-      // Read under this very lock.
-      if (remembered === undefined) throw damagedLedger(`${key} of ${namespace} is not found where it lies`);
-      held.delete(namespace, key);
-      return false;
-    },
-    remove(row) {
-      hasWritten = true;
-      table.remove(row);
-      held.delete(row.namespace, row.key);
-    },
+    get: (namespace, key) => table.find(namespace, key)?.row,
+    insert: table.insert,
+    put: table.put,
+    remove: table.remove,
     raiseFloor(fence) {
       if (fence <= floor) return;
       floor = fence;
@@ -107,7 +84,7 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
       hasWritten = true;
       history.drop(row, types);
     },
-    due,
+    due: (limit) => many.due(limit, time),
   };
 
   return {
@@ -133,6 +110,7 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
     },
     scopes: known,
     records: table,
+    lists: many,
     events: history,
     description() {
       const current = dataVersion.get()?.[0] as number;
@@ -152,11 +130,11 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
       return transaction;
     },
     countWrite() {
-      if (!hasWritten) return;
+      const sums = table.takeSumChanges();
+      if (sums === undefined && !hasWritten) return;
       hasWritten = false;
       writes += 1;
-      const { all, open } = table.takeSumChanges();
-      meta.setWrites(writes, all, open);
+      meta.setWrites(writes, sums?.all ?? 0, sums?.open ?? 0);
       changes = changesSoFar();
     },
     writes: () => writes,
@@ -170,33 +148,6 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
     },
   };
 
-  function find(namespace: string, key: string): Stored | undefined {
-    return held.get(namespace, key) ?? table.find(namespace, key);
-  }
-
-  function isKept({ namespace, key, status }: Row, stored: Stored | undefined): boolean {
-    if (stored === undefined) return false;
-    hasWritten = true;
-    if (!shortcuts || !isOpen(status)) held.delete(namespace, key);
-    else {
-      if (held.size() >= most) held.clear();
-      held.set(namespace, key, stored);
-    }
-    return true;
-  }
-
-  function due(limit: number): readonly Row[] {
-    const found: Row[] = [];
-    // While the clock is not trusted, only what a person had forgotten goes.
-    for (const row of table.expired(time.steady ? time.wall : 0)) {
-      if (found.length === limit) return found;
-      if (isDue(row, time)) found.push(row);
-    }
-    if (!time.steady) return found;
-    const lapsed = table.lapsedUndispatched(time.boot, time.mono).filter((row) => isDue(row, time));
-    return [...found, ...lapsed.slice(0, limit - found.length)];
-  }
-
   /** Nobody else uses a handle of our own. */
   function changesSoFar(): number {
     return isOurs ? 0 : (totalChanges.get()?.[0] as number);
@@ -208,7 +159,7 @@ export function newSession(connection: Connection, { shortcuts }: Pick<Machine, 
   }
 
   function forgetRows(): void {
-    held.clear();
+    table.forget();
     description = undefined;
   }
 }

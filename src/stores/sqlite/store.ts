@@ -13,7 +13,6 @@ import { type SqliteLike, single } from './driver.ts';
 import { explain, kindOf } from './failure.ts';
 import { groupCommit } from './group-commit.ts';
 import { isClosed, type Ledger, ledgerOf } from './ledger.ts';
-import { listRows } from './list.ts';
 import type { Machine } from './machine.ts';
 import { schemaVersion } from './schema.ts';
 import { migrationOf, sizesIn } from './upkeep.ts';
@@ -105,9 +104,9 @@ function backendOf(ledger: Ledger): Backend {
       return peekIn(ledger, namespace, key, how);
     },
     list: (query) =>
-      read(({ records, scopes }) => {
+      read(({ lists }) => {
         const now = time.now();
-        return { ...listRows(records, scopes, query, now), time: now };
+        return { ...lists.page(query, now), time: now };
       }),
     history: (namespace, key) => read(({ events }) => events.of(namespace, key)),
     namespaces: () => read(({ scopes }) => scopes.namespaces()),

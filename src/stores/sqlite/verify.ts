@@ -2,7 +2,6 @@
 
 import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
 import { damagedLedger } from './failure.ts';
-import { listRows } from './list.ts';
 import { keySum } from './rows.ts';
 import { openRows } from './schema.ts';
 import type { Session } from './session.ts';
@@ -13,13 +12,13 @@ const pageSize = 500;
 /** Whether a record is in doubt is not asked. */
 const anyTime = { wall: 0, mono: 0, boot: '', steady: false };
 
-type Content = Pick<Session, 'database' | 'records' | 'scopes'>;
+type Content = Pick<Session, 'database' | 'lists' | 'scopes'>;
 
 export function damageIn(content: Content): readonly string[] {
   return inSnapshot(content.database, () => damageNow(content));
 }
 
-function damageNow({ database, records, scopes }: Content): readonly string[] {
+function damageNow({ database, lists, scopes }: Content): readonly string[] {
   const problems = query(database, `PRAGMA integrity_check(${most})`)
     .all()
     .map(([line]) => String(line))
@@ -32,7 +31,7 @@ function damageNow({ database, records, scopes }: Content): readonly string[] {
     for (const namespace of scopes.namespaces()) {
       for (let after: string | undefined; ; ) {
         const about = { namespace, limit: pageSize, ...(after === undefined ? {} : { after }) };
-        const page = listRows(records, scopes, about, anyTime);
+        const page = lists.page(about, anyTime);
         for (const { key, problem } of page.damaged)
           wrong.push(`The record ${key} of ${namespace}: ${problem}.`);
         if (page.next === undefined) break;
