@@ -249,6 +249,21 @@ describe('a slot', () => {
     expect(asked.code).toBe(5);
     expect(at.lines('asked')).toHaveLength(2);
   });
+
+  test('what can be told in months is not asked without end', async () => {
+    const at = place();
+    const verify = 'echo asked >> asked; exit 1';
+    const { child, stderrBytes, ended } = at.start(
+      ...['run', 'job', daily, '--retries', '1', '--backoff', '1ms', '--verify', verify],
+      ...['--verify-after', '60d', '--', 'false'],
+    );
+    await eventually(() => stderrBytes().includes('can be told in'));
+    const asked = at.lines('asked').length;
+    await at.semel('ls');
+    expect(at.lines('asked')).toHaveLength(asked);
+    child.kill();
+    await ended;
+  });
 });
 
 describe('two runs of a job', () => {

@@ -9,6 +9,11 @@ import { rawClient } from './raw-client.ts';
 const lineOf = (id: number, name: string, args: object, more: object = {}) =>
   `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args, ...more } })}\n`;
 
+test('a grace that no timer can count is refused, not taken for none', async () => {
+  const said = await proxyPlace().semel('mcp', '--grace', '60d', '--', 'true');
+  expect(said).toMatchObject({ code: 64, stderr: expect.stringContaining('--grace is at most 24d') });
+});
+
 describe('a tool without hints', () => {
   test('lands once for the same args: in this proxy, after a restart, for another client', async () => {
     const here = proxyPlace();
