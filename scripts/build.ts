@@ -3,13 +3,13 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from 'rolldown';
+import { build, type Plugin } from 'rolldown';
 
 const root = join(import.meta.dirname, '..');
 
 /** Into `folder`, as `semel.cjs`: CommonJS starts without the asynchronous loader. */
 export async function bundleCommand(folder: string): Promise<void> {
-  const common = { cwd: root, platform: 'node', logLevel: 'warn' } as const;
+  const common = { cwd: root, platform: 'node' as const, logLevel: 'warn' as const, plugins: [asciiOnly] };
   const output = {
     dir: folder,
     format: 'cjs',
@@ -43,6 +43,16 @@ export async function bundleCommand(folder: string): Promise<void> {
     output: { ...output, entryFileNames: '[name].cjs' },
   });
 }
+
+/** A single character beyond Latin-1 makes V8 keep the whole text with two bytes for each. */
+const asciiOnly: Plugin = {
+  name: 'ascii-only',
+  generateBundle(_, files) {
+    const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    for (const file of Object.values(files))
+      if (file.type === 'chunk') file.code = file.code.replace(/[^\0-\x7f]/g, escaped);
+  },
+};
 
 /** All that a module imports, without what it imports dynamically. */
 async function modulesOf(input: string): Promise<ReadonlySet<string>> {

@@ -23,7 +23,7 @@ function load(file: string): unknown {
   const filename = join(folder, file);
   const cachedData = cache.find(file);
   // Not by `node:module`, which loads more than it is needed for here.
-  const code = `(function (exports, require, module, __filename, __dirname) {${readFileSync(filename, 'utf8')}\n})`;
+  const code = `(function (exports, require, module, __filename, __dirname) {${readFileSync(filename, 'latin1')}\n})`;
   const script = new Script(code, { filename, cachedData });
   cache.note(file, script, cachedData);
   script.runInThisContext()(module.exports, required, module, filename, folder);

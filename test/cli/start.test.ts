@@ -1,7 +1,7 @@
 // What is kept compiled from one start to the next only makes a start faster: whatever is there, the command does the same.
 
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { place } from './place.ts';
 
@@ -68,4 +68,12 @@ test('where nothing can be kept, the command starts all the same', async () => {
     ran,
   );
   expect(readdirSync(path('elsewhere/.cache/semel')).length).toBeGreaterThan(1);
+});
+
+test('the command is ASCII, as its start reads it', () => {
+  const folder = dirname(process.env.SEMEL_BUILT_COMMAND as string);
+  const others = readdirSync(folder).filter((name) =>
+    /[^\0-\x7f]/.test(readFileSync(join(folder, name), 'utf8')),
+  );
+  expect(others).toEqual([]);
 });
