@@ -7,6 +7,8 @@ import { toleranceMs } from '../clock-check.ts';
 
 export interface RemoteClock {
   now(): Time;
+  /** An instant by that clock. */
+  at(wall: number): Time;
   /** By how much the store's clock may be ahead of this one, in milliseconds. */
   lagMs(): number;
   /** The store said so in answer to what was asked then. */
@@ -34,11 +36,11 @@ export function remoteClock(clock: Clock): RemoteClock {
   let first: { readonly store: number; readonly mono: number } | undefined;
   let problem: string | undefined;
 
+  const at = (wall: number): Time => ({ wall, mono: wall, boot, steady: problem === undefined });
+
   return {
-    now() {
-      const wall = Math.floor(clock.mono() + ahead);
-      return { wall, mono: wall, boot, steady: problem === undefined };
-    },
+    now: () => at(Math.floor(clock.mono() + ahead)),
+    at,
     lagMs: () => lag,
     learn(storeNow, askedAt) {
       const heardAt = clock.mono();

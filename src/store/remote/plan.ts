@@ -58,7 +58,7 @@ export class Question {
   }
 }
 
-const none: readonly never[] = [];
+export const none: readonly never[] = [];
 
 export interface Planner {
   /** Decides by what was last seen: to write, or only to look. */
@@ -99,7 +99,7 @@ export function planner({
     const own = isSeen ? question.seen : memory.get(namespace, key);
     if (question.looksFirst && own === undefined && !isSeen) return;
     const others = isSeen ? question.seenOthers : seenOf(namespace, keys);
-    const time = timeFor(far, own, others, saidAt);
+    const time = timeFor(far, own, others, saidAt ?? far.now().wall);
 
     let step: Decision<unknown>;
     try {
@@ -143,10 +143,8 @@ export function timeFor(
   far: RemoteClock,
   own: Found | undefined,
   others: readonly (Found | undefined)[],
-  saidAt: number | undefined,
+  earliest: number,
 ): Time {
-  const { wall: thought, boot, steady } = far.now();
-  const earliest = saidAt ?? thought;
   let wall = earliest;
   const notBefore = (one: Found | undefined): void => {
     const updatedAt = one?.row.updatedAt ?? 0;
@@ -154,7 +152,7 @@ export function timeFor(
   };
   notBefore(own);
   for (const one of others) notBefore(one);
-  return { wall, mono: wall, boot, steady };
+  return far.at(wall);
 }
 
 /** Compared only with other revisions of one key, by one who has just seen it. */

@@ -32,6 +32,7 @@ import {
   type Decision,
   isUnchanged,
   newRevision,
+  none,
   planner,
   Question,
   type Rows,
@@ -51,12 +52,8 @@ interface Look {
   readonly namespace: string;
   readonly key: string;
   readonly write: undefined;
-}
-
-/** What was there, and when by the store's clock. */
-interface Seen {
-  readonly row: Row | undefined;
-  readonly time: Time;
+  /** What its caller is told of what was there, and when by the store's clock. */
+  readonly tell: (row: Row | undefined, time: Time) => unknown;
 }
 
 /** While one batch is at the store the next is made ready. */
@@ -83,7 +80,7 @@ export function remoteStore(
   const lockedQueue = batcher<Question, unknown>(batches);
   const parked = new Map<Promise<void>, string>();
   /** Whatever only reads waits for nothing that is written. */
-  const looks = batcher<Look, Seen>({ ...batches, flush: lookAt, lanes });
+  const looks = batcher<Look, unknown>({ ...batches, flush: lookAt, lanes });
   let floor = 0;
   let taken = 0;
   let opening: Promise<StoreFacts> | undefined;
@@ -104,10 +101,7 @@ export function remoteStore(
     settle: (request) => step('settling', request, (row, time) => settle(row, request, time)),
     resolve: (request) => step('settling', request, (row, time) => resolve(row, request, time)),
 
-    async read(namespace, key) {
-      const { row, time } = await seen(namespace, key);
-      return row && view(row, time);
-    },
+    read: (namespace, key) => seen(namespace, key, (row, time) => row && view(row, time)),
     async list(query): Promise<Page<StoredRecord>> {
       const { rows, next, damaged = [], time } = await asked(() => timed(() => backend.list(query)));
       const items = rows.map((row) => view(row, time));
@@ -166,26 +160,33 @@ export function remoteStore(
   }
 
   /** What a losing claim would be told. Where the key has other forms, or leads elsewhere, only the claim can tell. */
-  async function look(asking: Asking): Promise<Loss | undefined> {
-    if (asking.olderKeys.length > 0) return undefined;
-    const { row, time } = await seen(asking.namespace, asking.key);
-    return isLink(row) ? undefined : lossOf(row, asking, time);
+  function look(asking: Asking): Promise<Loss | undefined> {
+    if (asking.olderKeys.length > 0) return Promise.resolve(undefined);
+    return seen(asking.namespace, asking.key, (row, time) =>
+      isLink(row) ? undefined : lossOf(row, asking, time),
+    );
   }
 
-  function seen(namespace: string, key: string): Promise<Seen> {
-    const add = () => looks.add('claiming', { namespace, key, write: undefined });
-    return isReady && closing === undefined ? add() : ready().then(add);
+  function seen<Told>(
+    namespace: string,
+    key: string,
+    tell: (row: Row | undefined, time: Time) => Told,
+  ): Promise<Told> {
+    const asked = { namespace, key, write: undefined, tell };
+    const isOpen = isReady && closing === undefined;
+    const told = isOpen ? looks.add('claiming', asked) : ready().then(() => looks.add('claiming', asked));
+    return told as Promise<Told>;
   }
 
-  async function lookAt(take: () => readonly Look[]): Promise<readonly Seen[]> {
+  async function lookAt(take: () => readonly Look[]): Promise<readonly unknown[]> {
     const asked = take();
     const askedAt = clock.mono();
     const { now, floor: lowest, answers } = await backend.exchange(asked);
     far.learn(now, askedAt);
     floor = Math.max(floor, lowest);
-    return answers.map((answer) => {
+    return answers.map((answer, n) => {
       const found = answer.done ? undefined : answer.found;
-      return { row: found?.row, time: timeFor(far, found, [], now) };
+      return asked[n]?.tell(found?.row, timeFor(far, found, none, now));
     });
   }
 

@@ -151,9 +151,12 @@ function tokenIn(token: string): string {
   );
 }
 
+const hexTriples = Array.from({ length: 4096 }, (_, value) => value.toString(16).padStart(3, '0'));
+
 function tokenOf(text: string): string {
-  const hex = (start: number, end: number) => numberIn(text, start, end).toString(16);
-  return hex(0, 5).padStart(7, '0') + hex(5, 11).padStart(9, '0');
+  let hex = digit(text.charCodeAt(0)).toString(16);
+  for (let at = 1; at < text.length; at += 2) hex += hexTriples[numberIn(text, at, at + 2)];
+  return hex;
 }
 
 const special = /[%,\n]/;
