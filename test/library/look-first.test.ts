@@ -37,7 +37,12 @@ function remote(options: MemoryStoreOptions = {}) {
 
 /** A tool that this process knows to be mostly asked again. */
 async function askedAgain(made: ReturnType<typeof remote>) {
-  const semel = createSemel({ store: made.store, namespace: 'shop', cache: false, onWarning: () => undefined });
+  const semel = createSemel({
+    store: made.store,
+    namespace: 'shop',
+    cache: false,
+    onWarning: () => undefined,
+  });
   let ran = 0;
   const send = semel.tool({
     name: 'mail.send',
