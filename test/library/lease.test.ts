@@ -165,6 +165,28 @@ describe('heartbeat', () => {
       expect(requests).toHaveLength(1);
     });
 
+    test('a redirect is followed only by whoever still has the call', async () => {
+      const made = rig();
+      const [arrived, answer] = [gate(), gate()];
+      const { url, requests } = await target((request, response) => {
+        if (request.url !== '/moved') return void response.end('{}');
+        arrived.resolve();
+        void answer.promise.then(() => response.writeHead(307, { location: '/here' }).end());
+      });
+      const definition = { ...base, verifyAfter: '1s', verify: () => notLanded() } as const;
+      const to = (path: string) => async (_args: unknown, ctx: AttemptContext) => {
+        await ctx.fetch(url + path, { method: 'POST', body: '1' });
+        return 'sent';
+      };
+      const call = made.semel.tool({ ...definition, run: to('/moved') }).try({});
+      await arrived.promise;
+      made.clock.jump(26 * 3_600_000);
+      expect(await made.another().tool({ ...definition, run: to('/here') })({})).toBe('sent');
+      answer.resolve();
+      expect(await call).toMatchObject({ ok: true, value: 'sent' });
+      expect(requests.map(({ path }) => path)).toEqual(['/moved', '/here']);
+    });
+
     test('goes on where nobody came', async () => {
       const { made, requests, slow, call } = await sending({ timeout: 'none' });
       made.clock.jump(26 * 3_600_000);

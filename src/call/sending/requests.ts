@@ -97,7 +97,8 @@ export class Requests {
       this.keyFor(own.number === 1 ? undefined : `#${own.number}`),
     );
     stop.throwIfAsked();
-    await this.dispatch(isOurs ? undefined : new URL(given.url).host);
+    const unkeyed = isOurs ? undefined : new URL(given.url).host;
+    await this.dispatch(unkeyed);
     // Until it is known what became of it, nobody knows.
     fates[nth] = 'ambiguous';
     const again = request.clone();
@@ -111,7 +112,11 @@ export class Requests {
     } finally {
       own.fate = fates[nth];
     }
-    return follow(response, again, signal);
+    const next = redirectFrom(response, again);
+    if (next === undefined) return response;
+    // It is sent only now, however long the answer took.
+    if (!safeMethods.has(next.method)) await this.dispatch(unkeyed);
+    return fetch(next, { signal });
   }
 
   /** Requests made at once get their numbers as they were made, however long it takes to read one. */
@@ -159,12 +164,12 @@ export class Requests {
 }
 
 /** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
-async function follow(response: Response, request: Request, signal: AbortSignal): Promise<Response> {
+function redirectFrom(response: Response, request: Request): Request | undefined {
   const next = request.redirect === 'manual' ? undefined : redirected(response, request);
-  if (next === undefined) return response;
-  if (request.redirect === 'error') throw new TypeError('The request was redirected.');
-  return fetch(next, { signal });
+  if (next !== undefined && request.redirect === 'error') throw new TypeError('The request was redirected.');
+  return next;
 }
+
 /** One request of a try, however often it is sent. */
 interface Sent {
   /** What tells it from the others; undefined: it cannot be told. */
