@@ -136,7 +136,7 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
         unlocked,
       });
       session = await unlocked(() => newSession(connection, machine));
-      time.nowBy(readUnlocked(session.meta.read)?.anchor);
+      time.nowBy(readUnlocked(session.meta.read, undefined)?.anchor);
       return {
         kind: 'sqlite',
         server: `SQLite ${single(connection.database, 'SELECT sqlite_version()')}`,
@@ -162,7 +162,7 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
   function read<T>(look: (session: Session) => T): T {
     const opened = current();
     try {
-      return readUnlocked(() => look(opened));
+      return readUnlocked(look, opened);
     } catch (error) {
       giveUpIfBroken(error);
       throw explain(error, path);

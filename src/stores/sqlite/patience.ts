@@ -71,10 +71,10 @@ const cell = new Int32Array(new SharedArrayBuffer(4));
  * A read finds the database locked only while another process repairs the log after a crash: that is over in a
  * moment, and not worth making every read asynchronous.
  */
-export function readUnlocked<T>(read: () => T): T {
+export function readUnlocked<From, T>(read: (from: From) => T, from: From): T {
   for (let tries = 0; ; tries += 1) {
     try {
-      return read();
+      return read(from);
     } catch (error) {
       if (kindOf(error) !== 'busy' || tries >= 200) throw error;
       Atomics.wait(cell, 0, 0, 1);

@@ -151,7 +151,14 @@ export function records(
     const [contract, rest] = split(key);
     const scope = scopes.idOf(namespace, contract);
     if (scope === undefined) return undefined;
-    const values = readable(namespace, key, () => get.get(scope, rest));
+    let values: readonly SqliteValue[] | undefined;
+    try {
+      values = get.get(scope, rest);
+    } catch (error) {
+      // A number that was changed may be none that the driver can give out.
+      if (error instanceof RangeError) throw damagedRecord(namespace, key, error.message);
+      throw error;
+    }
     if (values === undefined && how !== 'glance') refuseDamagedNeighbours(scope, rest, keySum(scope, rest));
     return values;
   }
@@ -255,26 +262,30 @@ export function decode(namespace: string, key: string, stored: readonly SqliteVa
   const values = stored as readonly SqliteValue[] as Columns;
   // A token that is stored elsewhere is null.
   if (stored[at.token] === '') values[at.token] = null;
-  if (stored[at.sum] !== sumOf(claimSumOf(namespace, key, values), values))
+  if (stored[at.sum] !== (crc32(claimText(namespace, key, values) + endingText(values)) | 0))
     throw damagedRecord(namespace, key, 'it is not what was written: its checksum is wrong');
   return rowOf(namespace, key, values);
 }
 
 /** Over the record's name, and what its claim has written. */
 function claimSumOf(namespace: string, key: string, values: Columns): number {
+  return crc32(claimText(namespace, key, values));
+}
+
+function claimText(namespace: string, key: string, values: Columns): string {
   const [, , fence, token, version, owner, created, , , args, content, , asker] = values;
-  return crc32(
-    `${namespace}\0${key}\0${fence}\0${token ?? ''}\0${version}\0${owner}\0${created}${text(args)}${text(content)}${text(asker)}`,
-  );
+  return `${namespace}\0${key}\0${fence}\0${token ?? ''}\0${version}\0${owner}\0${created}${text(args)}${text(content)}${text(asker)}`;
 }
 
 /** Over the whole record: what its claim has written, and what became of it. */
 function sumOf(claimSum: number, values: Columns): number {
-  const [status, flags, , , , , , settled, expires, , , result, , more] = values;
   // Signed, which takes less room.
-  return (
-    crc32(`${status}\0${flags}${text(settled)}${text(expires)}${text(result)}${text(more)}`, claimSum) | 0
-  );
+  return crc32(endingText(values), claimSum) | 0;
+}
+
+function endingText(values: Columns): string {
+  const [status, flags, , , , , , settled, expires, , , result, , more] = values;
+  return `${status}\0${flags}${text(settled)}${text(expires)}${text(result)}${text(more)}`;
 }
 
 function text(value: string | number | null): string {
@@ -292,14 +303,4 @@ const openCodes = [statusCode('running'), statusCode('unknown')];
 
 function isOpenCode(status: number): boolean {
   return openCodes.includes(status);
-}
-
-/** A number that was changed may be none that the driver can give out. */
-function readable<T>(namespace: string, key: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof RangeError) throw damagedRecord(namespace, key, error.message);
-    throw error;
-  }
 }
