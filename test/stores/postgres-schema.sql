@@ -49,9 +49,9 @@ CREATE TABLE semel.events (
 CREATE INDEX events_of ON semel.events (namespace, key, n);
 
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
-AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
+AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)::bigint $$;
 
-CREATE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token text[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token text[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   known_floor bigint;
@@ -115,7 +115,7 @@ BEGIN
   RETURN concat(now, ',', floor, ',' || done);
 END $$;
 
-CREATE FUNCTION semel.swap(rest json DEFAULT NULL, noted json DEFAULT NULL, beside json DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.swap(rest json DEFAULT NULL, noted json DEFAULT NULL, beside json DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   known_floor bigint;
@@ -196,7 +196,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION semel.look(namespaces text[] DEFAULT NULL, keys text[] DEFAULT NULL, writer integer DEFAULT NULL)
-RETURNS TABLE (head text, key text, namespace text, token text, version text, owner text, args text, content text, result text, asker text, more text) LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+RETURNS TABLE (head text, key text, namespace text, token text, version text, owner text, args text, content text, result text, asker text, more text) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   known_floor bigint;
@@ -215,7 +215,7 @@ BEGIN
   END IF;
   head := concat(semel.now_ms(), ',', known_floor);
   RETURN NEXT;
-  RETURN QUERY SELECT concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires, ',', r.sum), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.records r
+  RETURN QUERY SELECT pg_catalog.concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires, ',', r.sum), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.records r
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
 END $$;
 
@@ -223,24 +223,24 @@ CREATE PROCEDURE semel.own_write(claim_namespace text[] DEFAULT NULL, claim_key 
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
-  SELECT json_agg(e)::text INTO answer FROM semel.write(claim_namespace, claim_key, claim_revision, claim_fence, claim_created, claim_sum, claim_flags, claim_token, claim_version, claim_owner, claim_args, claim_content, claim_asker, claim_more, settle_namespace, settle_key, settle_old, settle_revision, settle_expires, settle_settled, settle_sum, settle_status, settle_flags, settle_result, settle_more, at_ms, until_ms, patience, writer) AS e;
+  SELECT pg_catalog.json_agg(e)::text INTO answer FROM semel.write(claim_namespace, claim_key, claim_revision, claim_fence, claim_created, claim_sum, claim_flags, claim_token, claim_version, claim_owner, claim_args, claim_content, claim_asker, claim_more, settle_namespace, settle_key, settle_old, settle_revision, settle_expires, settle_settled, settle_sum, settle_status, settle_flags, settle_result, settle_more, at_ms, until_ms, patience, writer) AS e;
 END $$;
 
 CREATE PROCEDURE semel.own_swap(rest json DEFAULT NULL, noted json DEFAULT NULL, beside json DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
-  SELECT json_agg(e)::text INTO answer FROM semel.swap(rest, noted, beside, patience, writer) AS e;
+  SELECT pg_catalog.json_agg(e)::text INTO answer FROM semel.swap(rest, noted, beside, patience, writer) AS e;
 END $$;
 
 CREATE PROCEDURE semel.own_look(namespaces text[] DEFAULT NULL, keys text[] DEFAULT NULL, writer integer DEFAULT NULL, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
-  SELECT json_agg(e)::text INTO answer FROM semel.look(namespaces, keys, writer) AS e;
+  SELECT pg_catalog.json_agg(e)::text INTO answer FROM semel.look(namespaces, keys, writer) AS e;
 END $$;
 
-CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known_floor bigint;
   moved text;
@@ -293,7 +293,7 @@ BEGIN
   RETURN taken;
 END $$;
 
-CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known_floor bigint;
   moved text;
@@ -320,7 +320,7 @@ BEGIN
   WHERE EXISTS (SELECT FROM semel.records r WHERE r.namespace = e.namespace AND r.key = e.key) ORDER BY e.i;
 END $$;
 
-CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   known semel.meta;
 BEGIN
@@ -341,7 +341,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION semel.refill(came text, put json, gone json, noted json, lowest bigint)
-RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   known semel.meta;
   entered boolean;

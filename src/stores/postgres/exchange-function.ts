@@ -246,6 +246,6 @@ export function ownProcedure(name: keyof typeof functions): string {
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
-  SELECT json_agg(e)::text INTO answer FROM semel.${name}(${given}) AS e;
+  SELECT pg_catalog.json_agg(e)::text INTO answer FROM semel.${name}(${given}) AS e;
 END $$`;
 }

@@ -27,9 +27,15 @@ export const settings = (from: string): string =>
     .map((name) => `${name} = ${from}.${name}`)
     .join(', ');
 
+/**
+ * Whoever may create in a schema of the search path (`public`, on many servers everybody) could put a function or operator
+ * there that fits the types better than the database's own: it would run with our rights. Where this cannot stand, names
+ * are written out: `pg_catalog.json_agg`.
+ */
+const ownNames = 'SET search_path = pg_catalog, pg_temp';
+
 /** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
-export const byKey: string =
-  'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan';
+export const byKey: string = `${ownNames} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan`;
 
 /** Whoever changes the standing of the ledger waits for those who are writing, and they for nobody else. */
 const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
@@ -119,7 +125,7 @@ END $$`;
 
 /** Another standing, if it is still the one that was seen. Nobody is writing meanwhile. */
 export function standFunction(): string {
-  return `CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+  return `CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql ${ownNames} AS $$
 DECLARE
   known semel.meta;
 BEGIN

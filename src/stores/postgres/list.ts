@@ -61,11 +61,11 @@ function statusesOf({ status, inDoubt }: ListQuery): string | null {
 }
 
 const page = (which: string) => `SELECT semel.now_ms() AS now, (
-  SELECT json_agg(json_build_array(${packed()}) ORDER BY r.key)::text FROM (
+  SELECT pg_catalog.json_agg(pg_catalog.json_build_array(${packed()}) ORDER BY r.key)::text FROM (
     SELECT * FROM semel.records t
     WHERE t.namespace = $1 AND ${which} AND ($2::text IS NULL OR t.key > $2::text)
-      AND t.key >= $3::text AND starts_with(t.key, $3::text)
-      AND t.key >= $4::text AND starts_with(t.key, $4::text)
-      AND ($5::text IS NULL OR t.status IN (SELECT json_array_elements_text($5::text::json)::smallint))
-      AND ($6::text IS NULL OR left(t.asker, length($6::text) + 2) IN ('[' || $6::text || ',', '[' || $6::text || ']'))
+      AND t.key >= $3::text AND pg_catalog.starts_with(t.key, $3::text)
+      AND t.key >= $4::text AND pg_catalog.starts_with(t.key, $4::text)
+      AND ($5::text IS NULL OR t.status IN (SELECT pg_catalog.json_array_elements_text($5::text::json)::smallint))
+      AND ($6::text IS NULL OR pg_catalog.left(t.asker, pg_catalog.length($6::text) + 2) IN ('[' || $6::text || ',', '[' || $6::text || ']'))
     ORDER BY t.key LIMIT $7) AS r) AS found`;

@@ -43,11 +43,11 @@ const outsideTransaction = 'DO $$ BEGIN COMMIT; END $$';
 export async function openLedger(connection: Connection, options: OpenOptions): Promise<ServerFacts> {
   await connection.query(outsideTransaction);
   const [server = {}] = await connection.query(`SELECT
-    current_setting('server_version_num')::integer AS number, current_setting('server_version') AS version,
-    pg_is_in_recovery() AS replica, current_setting('transaction_read_only') AS read_only,
-    current_setting('synchronous_commit') AS commits, current_setting('fsync') AS fsync,
-    current_setting('full_page_writes') AS whole_pages, current_setting('server_encoding') AS encoding,
-    current_setting('transaction_isolation') AS isolation`);
+    pg_catalog.current_setting('server_version_num')::integer AS number, pg_catalog.current_setting('server_version') AS version,
+    pg_catalog.pg_is_in_recovery() AS replica, pg_catalog.current_setting('transaction_read_only') AS read_only,
+    pg_catalog.current_setting('synchronous_commit') AS commits, pg_catalog.current_setting('fsync') AS fsync,
+    pg_catalog.current_setting('full_page_writes') AS whole_pages, pg_catalog.current_setting('server_encoding') AS encoding,
+    pg_catalog.current_setting('transaction_isolation') AS isolation`);
   const forgets = refuse(server, options);
   const found = await versionOf(connection, options.schema);
   if (options.migrate && found < schemaVersion && found !== unreleasedVersion)
@@ -98,7 +98,9 @@ function refuse(server: Record<string, unknown>, { where, acceptLoss }: OpenOpti
 
 /** 0: there is none. */
 export async function versionOf(connection: Connection, schema: string): Promise<number> {
-  const [found] = await connection.query(`SELECT to_regclass('"${schema}".meta') IS NOT NULL AS there`);
+  const [found] = await connection.query(
+    `SELECT pg_catalog.to_regclass('"${schema}".meta') IS NOT NULL AS there`,
+  );
   if (found?.there !== true && found?.there !== 't') return 0;
   const [meta] = await connection.query(within(schema, 'SELECT version FROM semel.meta'));
   return meta === undefined ? 0 : Number(meta.version);

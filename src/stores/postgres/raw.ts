@@ -33,9 +33,9 @@ export interface PostgresRawOptions {
 /** How often a lock is asked for that somebody's open transaction holds, a second each. */
 const mostTries = 30;
 
-const named = 'json_to_recordset($1::text::json) AS x (namespace text, key text)';
+const named = 'pg_catalog.json_to_recordset($1::text::json) AS x (namespace text, key text)';
 
-const selected = `r.namespace, r.key, semel.now_ms() AS now, json_build_array(${packed()})::text AS found`;
+const selected = `r.namespace, r.key, semel.now_ms() AS now, pg_catalog.json_build_array(${packed()})::text AS found`;
 
 export function postgresRaw(options: PostgresRawOptions): Raw {
   const { query, schema, where, random } = options;
@@ -67,7 +67,8 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
         return names.map((name) => records.get(nameOf(name)));
       }),
     // Written to the log and awaited like any commit, and nothing else.
-    probe: () => asked(() => query("SELECT pg_logical_emit_message(true, 'semel', 'probe')")).then(() => {}),
+    probe: () =>
+      asked(() => query("SELECT pg_catalog.pg_logical_emit_message(true, 'semel', 'probe')")).then(() => {}),
 
     seal: (to) => stand((standing) => sealed(standing, to, where)),
     unseal: () => stand(unsealed),
@@ -104,9 +105,9 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
 
   async function about(): Promise<About> {
     const [row] = await query(
-      sql(`SELECT m.*, semel.now_ms() AS now, (SELECT count(*) FROM semel.records) AS records,
-        (SELECT count(*) FROM semel.records WHERE ${openRows}) AS open,
-        pg_total_relation_size('semel.records') + pg_total_relation_size('semel.events') AS bytes
+      sql(`SELECT m.*, semel.now_ms() AS now, (SELECT pg_catalog.count(*) FROM semel.records) AS records,
+        (SELECT pg_catalog.count(*) FROM semel.records WHERE ${openRows}) AS open,
+        pg_catalog.pg_total_relation_size('semel.records') + pg_catalog.pg_total_relation_size('semel.events') AS bytes
         FROM semel.meta m`),
     );
     const found = row ?? {};

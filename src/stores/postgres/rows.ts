@@ -43,7 +43,7 @@ export type Packed = readonly [
 
 /** Of a record `r`. No namespace: the usual one. */
 export const packed = (usual = 'NULL'): string =>
-  `concat(${numbers.map((name) => `r.${name}`).join(", ',', ")}), r.key, nullif(r.namespace, ${usual}), ${texts.map((name) => `r.${name}`).join(', ')}`;
+  `pg_catalog.concat(${numbers.map((name) => `r.${name}`).join(", ',', ")}), r.key, nullif(r.namespace, ${usual}), ${texts.map((name) => `r.${name}`).join(', ')}`;
 
 /** As a function returns them. */
 export const packedColumns: string = ['head', 'key', 'namespace', ...texts]

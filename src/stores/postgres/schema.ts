@@ -60,7 +60,7 @@ export const migrations: readonly (readonly string[])[] = [
     'CREATE INDEX events_of ON semel.events (namespace, key, n)',
     // The time at which a statement runs, not at which its transaction began.
     `CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
-AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$`,
+AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)::bigint $$`,
     writeFunction(),
     swapFunction(),
     lookFunction(),
@@ -94,14 +94,14 @@ ${list.map((statement) => `    EXECUTE $step$${within(schema, statement)}$step$;
   return `DO $migrate$
 DECLARE version integer := 0;
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtext('semel migrate'), hashtext('${schema}'));
-  IF to_regnamespace('"${schema}"') IS NULL THEN CREATE SCHEMA "${schema}"; END IF;
-  IF to_regclass('"${schema}".meta') IS NOT NULL THEN
+  PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('semel migrate'), pg_catalog.hashtext('${schema}'));
+  IF pg_catalog.to_regnamespace('"${schema}"') IS NULL THEN CREATE SCHEMA "${schema}"; END IF;
+  IF pg_catalog.to_regclass('"${schema}".meta') IS NOT NULL THEN
     EXECUTE 'SELECT version FROM "${schema}".meta' INTO version;
   END IF;
 ${steps.join('\n')}
   IF version = 0 THEN
-    EXECUTE 'INSERT INTO "${schema}".meta (version, min_writer, incarnation) VALUES (${lists.length}, 1, gen_random_uuid())';
+    EXECUTE 'INSERT INTO "${schema}".meta (version, min_writer, incarnation) VALUES (${lists.length}, 1, pg_catalog.gen_random_uuid())';
   ELSIF version < ${lists.length} THEN
     EXECUTE 'UPDATE "${schema}".meta SET version = ${lists.length}';
   END IF;

@@ -60,7 +60,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   const sql = (text: string) => within(schema, text);
   const expired = `(SELECT * FROM semel.records WHERE expires <= t.now AND NOT ${openRows} ORDER BY expires LIMIT $1)`;
   const dueOf = (rows: string) =>
-    sql(`SELECT t.now, (SELECT json_agg(json_build_array(${packed()}))::text FROM (
+    sql(`SELECT t.now, (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(${packed()}))::text FROM (
         SELECT * FROM (${rows}) AS d LIMIT $1) AS r) AS found
       FROM (SELECT semel.now_ms() AS now) AS t`);
   const texts = {
@@ -70,20 +70,20 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
     // \u is made harmless, also where its backslash is itself an escaped one.
     due: dueOf(`${expired} UNION ALL (SELECT o.* FROM (SELECT * FROM semel.records WHERE ${openRows}) o,
-          LATERAL (SELECT replace(o.more, chr(92) || 'u', '//')::json AS more) m
-          WHERE o.status = ${statusCode('running')} AND o.flags & ${dispatchedFlag} = 0
-          AND m.more ->> 'doubtSince' IS NULL AND m.more ->> 'news' IS NULL
-          AND (m.more -> 'lease' ->> 1)::bigint <= t.now
-          AND o.created + coalesce((m.more ->> 'updated')::bigint, 0)
-            + coalesce((m.more ->> 'failureWindow')::bigint, 0) <= t.now LIMIT $1)`),
+          LATERAL (SELECT pg_catalog.replace(o.more, pg_catalog.chr(92) || 'u', '//')::json AS more) m
+          WHERE o.status = ${statusCode('running')} AND o.flags & ${dispatchedFlag}::smallint = 0
+          AND m.more ->> 'doubtSince'::text IS NULL AND m.more ->> 'news'::text IS NULL
+          AND (m.more -> 'lease'::text ->> 1)::bigint <= t.now
+          AND o.created + coalesce((m.more ->> 'updated'::text)::bigint, 0)
+            + coalesce((m.more ->> 'failureWindow'::text)::bigint, 0) <= t.now LIMIT $1)`),
     dueOfClosed: dueOf(expired),
     append: sql('SELECT semel.append($1::text::json, $2::integer)'),
     history: sql(`SELECT at, generation, fence, type, detail FROM semel.events
       WHERE namespace = $1 AND key = $2 ORDER BY n`),
     // One step of an index per namespace, not one per record.
     namespaces: sql(`WITH RECURSIVE names AS (
-      SELECT min(namespace) AS namespace FROM semel.records
-      UNION ALL SELECT (SELECT min(r.namespace) FROM semel.records r WHERE r.namespace > n.namespace)
+      SELECT pg_catalog.min(namespace) AS namespace FROM semel.records
+      UNION ALL SELECT (SELECT pg_catalog.min(r.namespace) FROM semel.records r WHERE r.namespace > n.namespace)
       FROM names n WHERE n.namespace IS NOT NULL)
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
