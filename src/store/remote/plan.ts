@@ -29,8 +29,6 @@ export class Question {
   others: readonly string[] = none;
   /** Takes an answer that was only a step, and adapts the question; false: that was the answer. */
   goOn: ((answer: unknown) => boolean) | undefined;
-  /** A record is expected: look before writing. */
-  looksFirst = false;
   /** What the store has just said of its keys: good for one decision. */
   isSeen = false;
   seen: Found | undefined;
@@ -97,7 +95,6 @@ export function planner({
     const { namespace, key, others: keys, isSeen } = question;
     question.write = undefined;
     const own = isSeen ? question.seen : memory.get(namespace, key);
-    if (question.looksFirst && own === undefined && !isSeen) return;
     const others = isSeen ? question.seenOthers : seenOf(namespace, keys);
     const time = timeFor(far, own, others, saidAt ?? far.now().wall);
 

@@ -62,9 +62,6 @@ const lanes = 2;
 const lockedMs = 5_000;
 const firstPauseMs = 10;
 const longestPauseMs = 300;
-/** From so many claims in a row on that met a record, more or less, the next looks before it writes. */
-const manyTaken = 8;
-const mostTaken = 32;
 const pageSize = 500;
 
 export function remoteStore(
@@ -82,7 +79,6 @@ export function remoteStore(
   /** Whatever only reads waits for nothing that is written. */
   const looks = batcher<Look, unknown>({ ...batches, flush: lookAt, lanes });
   let floor = 0;
-  let taken = 0;
   let opening: Promise<StoreFacts> | undefined;
   let isReady = false;
   let closing: Promise<void> | undefined;
@@ -128,7 +124,6 @@ export function remoteStore(
     const question = new Question('claiming', request, rule, request.rerunWithinMs);
     question.others = forms.keys.slice(1);
     question.goOn = goOn;
-    question.looksFirst = taken >= manyTaken;
     return ask(question) as Promise<ClaimAnswer>;
 
     function rule(own: Row | undefined, others: Rows, time: Time): Decision<ClaimAnswer | FormStep> {
@@ -149,10 +144,7 @@ export function remoteStore(
     // One swap writes one key: what else the claim depends on is asked for, or written, before it.
     function goOn(answer: unknown): boolean {
       const said = answer as ClaimAnswer | FormStep;
-      if ('won' in said) {
-        taken = said.won ? taken >> 1 : Math.min(mostTaken, taken + 1);
-        return false;
-      }
+      if ('won' in said) return false;
       if (said.kind === 'look') forms = formsOf(request, said.newer);
       question.others = forms.keys.slice(1);
       return true;
