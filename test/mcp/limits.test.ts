@@ -220,6 +220,31 @@ describe('over HTTP', () => {
     await eventually(async () => (await said(url)) === 'HTTP/1.1 404');
     clients[1].destroy();
   });
+
+  test('one connection opens so many to the server, and no more, before it reads', async () => {
+    withLimits({ pipelined: 2 });
+    const streams: ServerResponse[] = [];
+    const upstream = await listening((_request, response) => {
+      streams.push(response);
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    });
+    const { url } = await proxyTo(upstream);
+    const { hostname, port, pathname } = new URL(url);
+    const ask = `GET ${pathname} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`;
+    const client = connect(Number(port), hostname);
+    let heard = '';
+    client.on('data', (part) => {
+      heard += part;
+    });
+    client.write(ask);
+    await eventually(() => heard.includes('HTTP/1.1 200'));
+    client.write(ask.repeat(3));
+    await eventually(() => streams.length === 2);
+    for (const stream of streams) stream.end();
+    await new Promise((resolve) => client.once('close', resolve));
+    expect(heard.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 503']);
+    expect(streams).toHaveLength(2);
+  });
 });
 
 describe('memory', () => {

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { callerOf } from '../../core/caller.ts';
 import { handoffHeader } from '../../core/handoff-places.ts';
 import { limits } from '../../core/limits.ts';
@@ -93,6 +93,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
   const answering = new Set<Promise<void>>();
   const inHand = new Set<string>();
+  /** Requests of a connection that are not answered yet. */
+  const unanswered = new WeakMap<Socket, number>();
   /** Nothing is waited for any more: a server that never ends its answer would keep this process. */
   const over = new AbortController();
   setMaxListeners(0, over.signal);
@@ -134,6 +136,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const { pathname } = new URL(request.url ?? '', upstream);
     const refuse = (status: number, message: string) =>
       sendJson(response, refusal(null, -32600, message), status);
+    if (!isNext(request, response))
+      return refuse(503, `${limits.pipelined} requests of this connection are not answered yet.`);
     if (!isWelcome(request, origins)) return refuse(403, 'This origin or host may not call.');
     if (token !== undefined && !isKnown(request, token))
       return refuse(401, `Send the token of the proxy as the header ${tokenHeader}.`);
@@ -196,6 +200,14 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
       })
       .finally(() => inHand.delete(handOf(message.id)));
     await track(work);
+  }
+
+  /** False: its connection has sent too many before the first was answered. Each could open another one to the server. */
+  function isNext({ socket }: IncomingMessage, response: ServerResponse): boolean {
+    const before = unanswered.get(socket) ?? 0;
+    unanswered.set(socket, before + 1);
+    void closed(response).then(() => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+    return before < limits.pipelined;
   }
 
   function track(work: Promise<void>): Promise<void> {
