@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { isTooDeep, shapeProblem } from '../../core/key/json-shape.ts';
 import { repeatedName } from '../../core/key/repeated-name.ts';
 import { limits } from '../../core/limits.ts';
-import { mayRound, parsedExactly } from './numbers.ts';
+import { markedNumbers } from './numbers.ts';
 
 export type Id = string | number;
 
@@ -82,9 +82,9 @@ export function read(bytes: Buffer): Read {
   const isAsking = Array.isArray(message) || 'method' in fieldsOf(message);
   const twice = isAsking && mayBeCall(text) ? repeatedName(text) : undefined;
   if (twice !== undefined) return { refused: 'A name is there twice in one object.' };
-  if (!isToolCall(message) || !mayRound(text)) return { message };
-  const { params } = parsedExactly(text, (digits) => `«${digits}»`) as ToolCall;
-  return { message: { ...message, params: { ...message.params, arguments: params.arguments } } };
+  const exact = isToolCall(message) ? (markedNumbers(text) as ToolCall | undefined) : undefined;
+  if (!isToolCall(message) || exact === undefined) return { message };
+  return { message: { ...message, params: { ...message.params, arguments: exact.params.arguments } } };
 }
 
 /** A list in a batch, or a method that is not a text: some readers would find a call in it. */

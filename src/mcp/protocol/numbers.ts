@@ -10,11 +10,27 @@ export function mayRound(text: string): boolean {
   return worthALook.test(text);
 }
 
-/** What `JSON.parse` gives, with `kept` of their digits in the place of such numbers. */
-export function parsedExactly(text: string, kept: (digits: string) => unknown): unknown {
-  const exact = (_name: string, value: unknown, { source = '' }: { readonly source?: string } = {}) =>
-    typeof value !== 'number' || isExact(value, source) ? value : kept(source);
+/** What `JSON.parse` gives, with `kept` of their digits in the place of such numbers, and `told` of each text. */
+export function parsedExactly(
+  text: string,
+  kept: (digits: string) => unknown,
+  told: (text: string) => unknown = (same) => same,
+): unknown {
+  const exact = (_name: string, value: unknown, { source = '' }: { readonly source?: string } = {}) => {
+    if (typeof value === 'string') return told(value);
+    return typeof value !== 'number' || isExact(value, source) ? value : kept(source);
+  };
   return JSON.parse(text, exact);
+}
+
+/** However it is written in JSON. */
+const mark = /«|\\u00ab/i;
+
+/** With each number that would be rounded as a text of its digits; a text that looks like one gets a second pair of marks. */
+export function markedNumbers(text: string): unknown {
+  if (!mayRound(text) && !mark.test(text)) return undefined;
+  const marked = (inner: string) => `«${inner}»`;
+  return parsedExactly(text, marked, (said) => (/^«+[-+.\deE]+»+$/.test(said) ? marked(said) : said));
 }
 
 function isExact(value: number, source: string): boolean {
@@ -51,10 +67,10 @@ export function answerIn(text: string): unknown {
 }
 
 function numberOf(digits: string): object {
-  return Object.assign(Object.create(null), { [mark]: digits });
+  return Object.assign(Object.create(null), { [digitsOf]: digits });
 }
 
-const mark = 'dev.semel/digits';
+const digitsOf = 'dev.semel/digits';
 
 /** As it is written. Newer than the compiler's own list of what JSON can do. */
 export const { rawJSON: rawNumber } = JSON as unknown as { rawJSON(digits: string): unknown };
@@ -64,7 +80,7 @@ export function writable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(writable);
   if (typeof value !== 'object' || value === null) return value;
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === null) return mark in value ? rawNumber(String(value[mark])) : value;
+  if (prototype === null) return digitsOf in value ? rawNumber(String(value[digitsOf])) : value;
   if (prototype !== Object.prototype) return value;
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, writable(member)]));
 }
