@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 /** As text and in binary form. */
-async function readAs(type: 'text' | 'bigint' | 'integer' | 'smallint', list: readonly Value[]) {
+async function readAs(type: 'text' | 'bytea' | 'bigint' | 'integer' | 'smallint', list: readonly Value[]) {
   const asText = client.query(`SELECT to_json($1::text::${type}[])::text AS list`, [arrayOf(list)]);
   const asBinary = client.query(`SELECT to_json($1::${type}[])::text AS list`, [
     binaryArrayOf(`${type}[]`, list),
@@ -57,6 +57,8 @@ test('numbers as large as they are told apart, and none', async () => {
   expect(await readAs('bigint', list)).toEqual(list);
   const small = [0, null, -1, 2 ** 31 - 1, -(2 ** 31)];
   expect(await readAs('integer', small)).toEqual(small);
+  const bytes = ['\\x00ff7f80', null, '\\x', '\\x0123456789abcdef'];
+  expect(await readAs('bytea', bytes)).toEqual(bytes);
   expect(await readAs('smallint', [0, -1, 32_767, null])).toEqual([0, -1, 32_767, null]);
 });
 

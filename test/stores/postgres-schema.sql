@@ -20,7 +20,7 @@ CREATE TABLE semel.records (
   flags smallint NOT NULL,
   namespace text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
-  token text,
+  token bytea,
   version text NOT NULL,
   owner text NOT NULL,
   args text,
@@ -51,7 +51,7 @@ CREATE INDEX events_of ON semel.events (namespace, key, n);
 CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)::bigint $$;
 
-CREATE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token text[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION semel.write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token bytea[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   known_floor bigint;
@@ -169,7 +169,7 @@ BEGIN
   WITH written AS (
     INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, sum, status, flags, token, version, owner, args,
       content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.sum, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint)
     WHERE a.old IS NULL AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known_floor ON CONFLICT DO NOTHING RETURNING revision
   ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
@@ -181,7 +181,7 @@ BEGIN
   END IF;
   WITH written AS (
     UPDATE semel.records t SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint) WHERE t.namespace = a.namespace AND t.key = a.key AND t.revision = a.old AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) RETURNING t.revision
   ) SELECT swapped || coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
 
@@ -215,11 +215,11 @@ BEGIN
   END IF;
   head := concat(semel.now_ms(), ',', known_floor);
   RETURN NEXT;
-  RETURN QUERY SELECT pg_catalog.concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires, ',', r.sum), r.key, nullif(r.namespace, namespaces[1]), r.token, r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.records r
+  RETURN QUERY SELECT pg_catalog.concat(r.revision, ',', r.status, ',', r.flags, ',', r.fence, ',', r.created, ',', r.settled, ',', r.expires, ',', r.sum), r.key, nullif(r.namespace, namespaces[1]), pg_catalog.encode(r.token, 'hex'), r.version, r.owner, r.args, r.content, r.result, r.asker, r.more FROM semel.records r
     WHERE r.namespace = ANY (namespaces) AND r.key = ANY (keys);
 END $$;
 
-CREATE PROCEDURE semel.own_write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token text[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL, INOUT answer text DEFAULT NULL)
+CREATE PROCEDURE semel.own_write(claim_namespace text[] DEFAULT NULL, claim_key text[] DEFAULT NULL, claim_revision bigint[] DEFAULT NULL, claim_fence bigint[] DEFAULT NULL, claim_created bigint[] DEFAULT NULL, claim_sum integer[] DEFAULT NULL, claim_flags smallint[] DEFAULT NULL, claim_token bytea[] DEFAULT NULL, claim_version text[] DEFAULT NULL, claim_owner text[] DEFAULT NULL, claim_args text[] DEFAULT NULL, claim_content text[] DEFAULT NULL, claim_asker text[] DEFAULT NULL, claim_more text[] DEFAULT NULL, settle_namespace text[] DEFAULT NULL, settle_key text[] DEFAULT NULL, settle_old bigint[] DEFAULT NULL, settle_revision bigint[] DEFAULT NULL, settle_expires bigint[] DEFAULT NULL, settle_settled bigint[] DEFAULT NULL, settle_sum integer[] DEFAULT NULL, settle_status smallint[] DEFAULT NULL, settle_flags smallint[] DEFAULT NULL, settle_result text[] DEFAULT NULL, settle_more text[] DEFAULT NULL, at_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, patience text DEFAULT NULL, writer integer DEFAULT NULL, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;
@@ -269,13 +269,13 @@ BEGIN
 
   WITH gone AS (
     DELETE FROM semel.records r USING json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint, types text)
     WHERE a.status IS NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
     RETURNING r.fence, r.namespace, r.key, a.types
   ), buried AS (
     UPDATE semel.records r SET revision = a.revision, fence = a.fence, created = a.created, expires = a.expires, settled = a.settled, sum = a.sum, status = a.status, flags = a.flags, token = a.token, version = a.version, owner = a.owner, args = a.args, content = a.content, result = a.result, asker = a.asker, more = a.more FROM json_to_recordset(asked) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint, types text)
     WHERE a.status IS NOT NULL AND r.namespace = a.namespace AND r.key = a.key AND r.revision = a.old
     RETURNING 0::bigint, r.namespace, r.key, a.types
@@ -366,7 +366,7 @@ BEGIN
 
   INSERT INTO semel.records (namespace, key, revision, fence, created, expires, settled, sum, status, flags, token, version, owner, args,
       content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.sum, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(put) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint);
   INSERT INTO semel.events (at, generation, fence, namespace, key, type, detail)
   SELECT e.at, e.generation, e.fence, e.namespace, e.key, e.type, e.detail

@@ -78,7 +78,7 @@ describe('in Postgres', () => {
     'another instant': 'settled = settled + 1',
     'another expiry': 'expires = 1',
     'a link to another': `more = '{"movedTo":["mail.send/=5"]}'`,
-    'another holder': "token = '0123456789abcdef'",
+    'another holder': "token = '\\x0123456789abcdef'",
     'another checksum': 'sum = sum + 1',
     'that of another': `(${columns}) = (SELECT ${columns} FROM semel.records WHERE key = 'mail.send/=5')`,
     'what should be JSON': "more = '{'",

@@ -26,6 +26,7 @@ function refusable(text: string): string {
 /** Of the types that the lists have: what Postgres calls them, and how long a value is. */
 const elements = {
   'text[]': { oid: 25, size: 0 },
+  'bytea[]': { oid: 17, size: 0 },
   'bigint[]': { oid: 20, size: 8 },
   'integer[]': { oid: 23, size: 4 },
   'smallint[]': { oid: 21, size: 2 },
@@ -42,7 +43,8 @@ export function binaryArrayOf(type: ListType, values: readonly Value[]): Buffer 
   const { oid, size } = elements[type];
   let length = headerSize + 4 * values.length;
   for (const value of values)
-    if (typeof value === 'string') length += Buffer.byteLength(refusable(value));
+    if (typeof value === 'string')
+      length += type === 'bytea[]' ? bytesIn(value) : Buffer.byteLength(refusable(value));
     else if (value !== null) length += size;
   const buffer = Buffer.allocUnsafe(length);
   buffer.writeInt32BE(1, 0); // dimensions
@@ -53,12 +55,21 @@ export function binaryArrayOf(type: ListType, values: readonly Value[]): Buffer 
   let at = headerSize;
   for (const value of values) {
     let written = -1;
-    if (typeof value === 'string') written = buffer.write(refusable(value), at + 4);
+    if (typeof value === 'string')
+      written =
+        type === 'bytea[]'
+          ? buffer.write(value.slice(2), at + 4, 'hex')
+          : buffer.write(refusable(value), at + 4);
     else if (value !== null) written = writeNumber(buffer, value, at + 4, size);
     buffer.writeInt32BE(written, at);
     at += 4 + Math.max(0, written);
   }
   return buffer;
+}
+
+/** Of bytes as the text form has them: `\\x`, and two digits each. */
+function bytesIn(text: string): number {
+  return text.length / 2 - 1;
 }
 
 function writeNumber(buffer: Buffer, value: number, at: number, size: number): number {

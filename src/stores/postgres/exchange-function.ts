@@ -15,7 +15,7 @@ export const claimLists: readonly Named[] = [
   ['created', 'bigint'],
   ['sum', 'integer'],
   ['flags', 'smallint'],
-  ['token', 'text'],
+  ['token', 'bytea'],
   ['version', 'text'],
   ['owner', 'text'],
   ['args', 'text'],

@@ -8,7 +8,7 @@ export const openRows: string = `status IN (${statusCode('running')}, ${statusCo
 
 /** What a claim or an act writes, as the columns of a JSON list. */
 export const written: string = `namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
-      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token text, version text, owner text,
+      expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint`;
 
 export const names: string = `namespace, key, revision, fence, created, expires, settled, sum, status, flags, token, version, owner, args,

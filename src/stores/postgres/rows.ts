@@ -19,7 +19,8 @@ export function itemOf(row: Row) {
     sum: checksum(row.namespace, row.key, columns),
     status,
     flags,
-    token,
+    // Half as long as its digits.
+    token: token && `\\x${token}`,
     version,
     owner,
     args,
@@ -31,7 +32,7 @@ export function itemOf(row: Row) {
 }
 
 const numbers = ['revision', 'status', 'flags', 'fence', 'created', 'settled', 'expires', 'sum'];
-const texts = ['token', 'version', 'owner', 'args', 'content', 'result', 'asker', 'more'];
+const texts = ['version', 'owner', 'args', 'content', 'result', 'asker', 'more'];
 
 /** A record as it is selected: every value costs the driver time, so the numbers are one text. */
 export type Packed = readonly [
@@ -43,10 +44,10 @@ export type Packed = readonly [
 
 /** Of a record `r`. No namespace: the usual one. */
 export const packed = (usual = 'NULL'): string =>
-  `pg_catalog.concat(${numbers.map((name) => `r.${name}`).join(", ',', ")}), r.key, nullif(r.namespace, ${usual}), ${texts.map((name) => `r.${name}`).join(', ')}`;
+  `pg_catalog.concat(${numbers.map((name) => `r.${name}`).join(", ',', ")}), r.key, nullif(r.namespace, ${usual}), pg_catalog.encode(r.token, 'hex'), ${texts.map((name) => `r.${name}`).join(', ')}`;
 
 /** As a function returns them. */
-export const packedColumns: string = ['head', 'key', 'namespace', ...texts]
+export const packedColumns: string = ['head', 'key', 'namespace', 'token', ...texts]
   .map((name) => `${name} text`)
   .join(', ');
 

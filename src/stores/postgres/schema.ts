@@ -34,7 +34,7 @@ export const migrations: readonly (readonly string[])[] = [
   flags smallint NOT NULL,
   namespace text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
-  token text,
+  token bytea,
   version text NOT NULL,
   owner text NOT NULL,
   args text,
