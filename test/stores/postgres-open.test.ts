@@ -216,6 +216,24 @@ test.each(['repeatable read', 'serializable'])(
   },
 );
 
+test('a ledger whose rows are hidden from its user is refused', async () => {
+  const schema = newSchema();
+  const store = await opened({ url: server.url, schema });
+  await store.close();
+  await pool.query(`CREATE ROLE ${schema} LOGIN;
+    GRANT USAGE ON SCHEMA ${schema} TO ${schema};
+    GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO ${schema}`);
+  const url = server.url.replace('postgres@', `${schema}@`);
+  await (await opened({ url, schema })).close();
+  for (const table of ['records', 'events']) {
+    await pool.query(`ALTER TABLE ${schema}.${table} ENABLE ROW LEVEL SECURITY`);
+    const error = await refusal({ url, schema });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE' });
+    expect(error.message).toMatch(/Row security hides records/);
+    await pool.query(`ALTER TABLE ${schema}.${table} DISABLE ROW LEVEL SECURITY`);
+  }
+});
+
 describe('the schema', () => {
   test('is as the snapshot in the repository shows it', async () => {
     const text = `${migrations

@@ -40,6 +40,11 @@ export function checkSchemaName(schema: string): string {
 /** Fails inside a transaction, where nothing that semel writes would be durable. */
 const outsideTransaction = 'DO $$ BEGIN COMMIT; END $$';
 
+/** Policies of row security hide rows from this user: a record that is there would look as if it were not. */
+const hides = ['records', 'events']
+  .map((table) => `pg_catalog.row_security_active('semel.${table}'::regclass)`)
+  .join(' OR ');
+
 export async function openLedger(connection: Connection, options: OpenOptions): Promise<ServerFacts> {
   await connection.query(outsideTransaction);
   const [server = {}] = await connection.query(`SELECT
@@ -54,8 +59,11 @@ export async function openLedger(connection: Connection, options: OpenOptions): 
     await connection.query(migration(options.schema));
   const version = await versionOf(connection, options.schema);
   if (version < schemaVersion) throw notMigrated(version, options);
-  const [meta] = await connection.query(within(options.schema, 'SELECT * FROM semel.meta'));
+  const [meta] = await connection.query(
+    within(options.schema, `SELECT *, ${hides} AS hides FROM semel.meta`),
+  );
   if (meta === undefined) throw lost(options);
+  if (meta.hides === true || meta.hides === 't') throw hidden(options);
   if (Number(meta.min_writer) > schemaVersion) throw isNewer(options.where);
   const refused = options.who === 'users' ? refusalOf(standingOf(meta), options.where) : undefined;
   if (refused !== undefined) throw refused;
@@ -130,6 +138,16 @@ export function isNewer(where: string): SemelError {
   return new SemelError('STORE_UNSAFE', `The ledger at ${where} is of a newer version of semel.`, {
     next: 'Update semel in this program.',
   });
+}
+
+function hidden({ where }: OpenOptions): SemelError {
+  return new SemelError(
+    'STORE_UNSAFE',
+    `Row security hides records of the ledger at ${where} from this user.`,
+    {
+      next: 'Switch it off for the tables of the ledger, or use a user with BYPASSRLS. Give each tenant a schema of its own.',
+    },
+  );
 }
 
 function lost({ where }: OpenOptions): SemelError {
