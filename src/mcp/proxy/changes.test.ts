@@ -16,3 +16,38 @@ test('proxies that die while they note a change hold the others up for seconds o
   await end(true);
   expect(await changes.since('me', 'act/0', new Date())).toMatchObject({ tool: 'act' });
 });
+
+test.each([
+  ['a', 'b'],
+  ['b', 'a'],
+])('two proxies of one caller that note a change at once lose neither %s nor %s', async (one, other) => {
+  const made = rig();
+  const act = made.semel.tool({
+    name: 'act',
+    effect: 'write-non-idempotent',
+    per: 'ever',
+    run: ({ id }: { id: string }) => (id === 'a' ? new Promise<never>(() => undefined) : id),
+  });
+  const begin = async (id: string) => {
+    const { key } = await made.semel.keyOf(act, { id });
+    return createChanges(made.another(), 'shop').begin('me', { call: key, tool: id });
+  };
+  // The proxy that sent a is killed after its server acted.
+  void act({ id: 'a' });
+  await act({ id: 'b' });
+  const ends = await made.clock.until(Promise.all([begin(one), begin(other)]));
+  await ends[one === 'b' ? 0 : 1](true);
+  const { since } = createChanges(made.another(), 'shop');
+  const { key } = await made.semel.keyOf(act, { id: 'b' });
+  expect(await since('me', key, new Date(made.clock.now()))).toMatchObject({ isDone: false });
+});
+
+test('one proxy after the other overwrites nothing: a repeat of the last call is answered', async () => {
+  const made = rig();
+  const changes = () => createChanges(made.another(), 'shop');
+  for (const call of ['act/a', 'act/b', 'act/c']) {
+    const end = await changes().begin('me', { call, tool: 'act' });
+    await end(true);
+  }
+  expect(await changes().since('me', 'act/c', new Date(made.clock.now()))).toBeUndefined();
+});

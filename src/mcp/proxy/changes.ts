@@ -38,6 +38,12 @@ interface Kept extends Change {
   readonly beside: readonly Change[];
 }
 
+/** What was read, and how often the record had been written by then. */
+interface Found {
+  readonly kept: Kept | undefined;
+  readonly writes: number;
+}
+
 /** Of what is kept, the calls that are open, besides one. */
 type OpenIn = (kept: Kept | undefined, besides: string) => Promise<readonly Change[]>;
 
@@ -61,10 +67,15 @@ const keptFor = '7d';
 const mostBeside = 20;
 /** A note is not guessed, whatever the call is that it is about. */
 const ownTurn = { conversation: 'notes', turn: 'notes', weak: false };
+/** A call whose note was lost. It has no record, so nobody can tell when it ended. */
+const overwritten: Change = { call: 'overwritten', tool: 'another tool' };
 const unknown: Since = { tool: 'another tool', isDone: false };
 
 export function createChanges(semel: Semel, server: string): Changes {
-  const mark = markIn(semel);
+  /** Notes that this process has written itself, by their number. */
+  const written = new Set<unknown>();
+  let tried = 0;
+  const mark = markIn(semel, (nth) => written.add(nth));
   /** Notes of one caller that wait while others are written: what is read and then written must not cross. */
   const waiting = new Map<string, Note[]>();
   /** Calls without a record that this process has passed on and that have not ended. */
@@ -74,17 +85,39 @@ export function createChanges(semel: Semel, server: string): Changes {
   let isUnsureOfAll = false;
   let passed = 0;
 
-  async function read(scope: string): Promise<Kept | undefined> {
+  async function read(scope: string): Promise<Found> {
     const { key } = await semel.keyOf(mark, { server, scope });
-    return keptIn((await semel.records.get(key))?.args);
+    const record = await semel.records.get(key);
+    return { kept: keptIn(record?.args), writes: record?.attempts ?? 0 };
   }
 
-  /** The record is released at once, so that the next call takes it over with its own words. */
-  async function write(scope: string, { call, tool, beside }: Kept): Promise<void> {
-    const note = { server, scope, call, tool, beside: beside.slice(0, mostBeside) };
-    const result = await semel.within(ownTurn, () => mark.try(note));
-    if (!result.ok && result.error.code !== 'NOT_LANDED') throw result.error;
+  /**
+   * Another proxy of the same caller may have written since it was read: then its note is gone, and with it the call that it
+   * was about. What is written instead says that something unknown may have changed.
+   */
+  async function write(scope: string, kept: Kept, found: Found): Promise<void> {
+    let last = found.writes;
+    for (let { beside } = kept; ; beside = [overwritten, ...beside]) {
+      const writes = await writeOnce(scope, { ...kept, beside });
+      if (writes === last + 1) break;
+      last = writes;
+    }
     unsure.delete(scope);
+  }
+
+  /**
+   * The record is released at once, so that the next call takes it over with its own words. Who waits for another proxy's note
+   * is told how that one ended, and has written nothing yet. Returns how often the record was written.
+   */
+  async function writeOnce(scope: string, { call, tool, beside }: Kept): Promise<number> {
+    for (;;) {
+      tried += 1;
+      const nth = tried;
+      const note = { server, scope, call, tool, beside: beside.slice(0, mostBeside), nth };
+      const result = await semel.within(ownTurn, () => mark.try(note));
+      if (!result.ok && result.error.code !== 'NOT_LANDED') throw result.error;
+      if (written.delete(nth)) return result.receipt.attempt;
+    }
   }
 
   async function isOpen(change: Change): Promise<boolean> {
@@ -124,14 +157,14 @@ export function createChanges(semel: Semel, server: string): Changes {
       try {
         const openIn = openCalls();
         const found = await read(scope);
-        let kept = found;
+        let { kept } = found;
         const told: (() => void)[] = [];
         for (const { apply } of notes) {
           const { becomes, tell } = await apply(kept, openIn);
           kept = becomes;
           told.push(tell);
         }
-        if (kept !== undefined && kept !== found) await write(scope, kept);
+        if (kept !== undefined && kept !== found.kept) await write(scope, kept, found);
         for (const tell of told) tell();
       } catch (error) {
         for (const { fail } of notes) fail(error);
@@ -201,7 +234,7 @@ export function createChanges(semel: Semel, server: string): Changes {
     },
     async since(scope, call, endedAt) {
       if (isUnsureOfAll || unsure.has(scope)) return unknown;
-      const kept = await read(scope);
+      const { kept } = await read(scope);
       if (kept === undefined) return unknown;
       if (kept.call !== call) return { tool: kept.tool, isDone: await isDone(kept) };
       for (const change of kept.beside) {
@@ -219,7 +252,7 @@ export function createChanges(semel: Semel, server: string): Changes {
 
 type Mark = ToolFunction<Readonly<Record<string, unknown>>, never>;
 
-function markIn(semel: Semel): Mark {
+function markIn(semel: Semel, onWritten: (nth: unknown) => void): Mark {
   return semel.tool({
     name: markName,
     effect: 'write-non-idempotent',
@@ -232,7 +265,8 @@ function markIn(semel: Semel): Mark {
     lease: '5s',
     maxAttempts: Number.MAX_SAFE_INTEGER,
     failureWindow: keptFor,
-    run: () => {
+    run: ({ nth }: { readonly nth: unknown }) => {
+      onWritten(nth);
       throw new NotLanded('It only notes which change came last.');
     },
   } as never) as Mark;
