@@ -55,7 +55,9 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
       !isRepeatable(attempt.record.effect),
   };
 
-  if (answer === undefined) return unrecorded(attempt, { ending, thrown }, more);
+  // A record that somebody deleted meanwhile took nothing: an equal call would run again.
+  const isLost = answer?.record === undefined && ending.outcome === 'succeeded';
+  if (answer === undefined || isLost) return unrecorded(attempt, { ending, thrown }, more);
   const record = ofSameGeneration(answer.record, attempt);
   if (ending.outcome === 'succeeded') {
     if (answer.fenced && record?.status === 'succeeded' && !answer.settled && hasValue(call, record))

@@ -306,3 +306,10 @@ describe('a thrown value that cannot be read', () => {
     await semel.close();
   });
 });
+
+test('a success whose record somebody deleted meanwhile is UNRECORDED, with its value', async () => {
+  const { semel, store } = rig();
+  const tool = semel.tool({ ...mail, run: () => 'sent' });
+  store.settle = async () => ({ settled: false, fenced: true, record: undefined, noted: undefined });
+  expect(await tool.try({})).toMatchObject({ ok: false, error: { code: 'UNRECORDED', value: 'sent' } });
+});
