@@ -76,8 +76,8 @@ export class Attempt implements ContextSource, Lease, Timed {
     return this.held.key;
   }
 
-  get keyFence(): number {
-    return this.record.keyFence;
+  get providerKeyFence(): number {
+    return this.record.providerKeyFence;
   }
 
   get fence(): number {
@@ -147,7 +147,7 @@ export class Attempt implements ContextSource, Lease, Timed {
     if (losesKey) {
       this.#env.warn(foreignKey(this.call.tool.contract.name, unkeyed));
       // What may have landed under our key must not be sent under another one.
-      const mayHaveLanded = this.#isOpen || this.record.doubtSince !== null;
+      const mayHaveLanded = this.#isOpen || this.record.doubtFence !== null;
       if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw sentBlindly(unkeyed);
     }
     if (this.record.dispatched && !losesKey && !this.#mayBeForgotten) this.stop.throwIfAsked();
@@ -162,7 +162,7 @@ export class Attempt implements ContextSource, Lease, Timed {
 
   /** Without a timeout nothing bounds how long after the last judgement a request leaves that may be a repetition. */
   get #mayBeForgotten(): boolean {
-    const isRepetition = this.#isOpen || this.record.doubtSince !== null;
+    const isRepetition = this.#isOpen || this.record.doubtFence !== null;
     const isUnbounded = !Number.isFinite(this.call.tool.contract.timeoutMs);
     return isRepetition && isUnbounded && rerunWithin(this.call, this.record) !== null;
   }
@@ -187,7 +187,7 @@ export class Attempt implements ContextSource, Lease, Timed {
       seenAt: this.record.readAt,
       freshKey: contract.provider?.replaysErrors === true,
       rerunWithinMs: contract.rerunWithinMs,
-      quietMs: contract.quietMs,
+      inFlightForMs: contract.inFlightForMs,
     });
     if (!answer.ok) return answer.why;
     this.record = answer.record;
@@ -249,8 +249,8 @@ export class Attempt implements ContextSource, Lease, Timed {
   }
 
   renewLease(): Promise<RenewAnswer> {
-    const { leaseMs, quietMs } = this.call.tool.contract;
-    return this.#env.ledger.renew({ ...this.held, leaseMs, quietMs });
+    const { leaseMs, inFlightForMs } = this.call.tool.contract;
+    return this.#env.ledger.renew({ ...this.held, leaseMs, inFlightForMs });
   }
 
   onLeaseLost(): void {
@@ -273,7 +273,7 @@ export class Attempt implements ContextSource, Lease, Timed {
       prepared: this.#prepared?.text ?? null,
       // What let the claim take the doubt lets it cross the line too.
       rerunWithinMs: rerunWithin(this.call, this.record),
-      quietMs: contract.quietMs,
+      inFlightForMs: contract.inFlightForMs,
     });
     if (!answer.ok) throw dispatchRefused(contract.name, answer.why);
     // Ended while it asked: it was told to the ledger as not dispatched, so nothing may be sent any more.

@@ -39,14 +39,14 @@ async function waitForOverrun(
   { held, call }: Attempt,
   effect: Promise<Try>,
 ): Promise<void> {
-  const { tailMs, timeoutMs } = call.tool.contract;
+  const { networkMs, timeoutMs } = call.tool.contract;
   const until = clock.mono() + Math.max(timeoutMs, longestOverrunMs);
   const ended = new AbortController();
   const end = () => ended.abort();
   effect.then(end, end);
   const signals = [ended.signal, closing];
   // The first one comes before what is waited for anyway is over.
-  for (let pauseMs = Math.max(firstBeatMs, tailMs / 3); ; pauseMs = Math.max(goesOnMs, tailMs) / 3) {
+  for (let pauseMs = Math.max(firstBeatMs, networkMs / 3); ; pauseMs = Math.max(goesOnMs, networkMs) / 3) {
     await pause(clock, pauseMs, signals, 'background');
     if (signals.some((signal) => signal.aborted) || clock.mono() > until) return;
     // A store that does not answer now may answer the next time.

@@ -144,9 +144,9 @@ const beforeSending =
 
 function howToResolve(call: Call, record: StoredRecord): string {
   const address = call.address();
-  const early = Number.isFinite(record.quietInMs) && record.quietInMs > 0;
+  const early = Number.isFinite(record.inFlightMs) && record.inFlightMs > 0;
   const when = early
-    ? ` ("not landed" only in ${Math.ceil(record.quietInMs / 1000)} s: a request may be on its way)`
+    ? ` ("not landed" only in ${Math.ceil(record.inFlightMs / 1000)} s: a request may be on its way)`
     : '';
   return address === undefined
     ? `call semel.doubts.resolve('${refOf(record)}', …)${when}`
@@ -166,13 +166,13 @@ function whoDecides(
     return { first, sentence: '', retriable: true };
   }
   if (ways.includes('verify')) {
-    const { quietInMs } = record;
-    if (quietInMs === 0)
+    const { inFlightMs } = record;
+    if (inFlightMs === 0)
       return { sentence: ' Or call again: `verify` is asked, and can decide now.', retriable: true };
-    if (!Number.isFinite(quietInMs)) return { sentence: onlyLanded, retriable: true };
-    const seconds = Math.ceil(quietInMs / 1000);
+    if (!Number.isFinite(inFlightMs)) return { sentence: onlyLanded, retriable: true };
+    const seconds = Math.ceil(inFlightMs / 1000);
     const sentence = ` Or call again: \`verify\` is asked, and in ${seconds} s at the latest it can decide.`;
-    return { sentence, retriable: true, retryAfterMs: quietInMs };
+    return { sentence, retriable: true, retryAfterMs: inFlightMs };
   }
   if (wentUnkeyed(call, record))
     return {
@@ -214,7 +214,7 @@ export function recordedError(record: StoredRecord, cause?: unknown): SemelError
   const stored = record.error?.code as ErrorCode | undefined;
   const known = stored !== undefined && errorCodes.includes(stored);
   const details = { evidence: evidenceOf(record), ...(cause === undefined ? {} : { cause }) };
-  if (record.status === 'failed' && record.doubtSince !== null) {
+  if (record.status === 'failed' && record.doubtFence !== null) {
     const next =
       'Somebody decided to leave it at that; `semel.records.reopen` makes it an open question again.';
     // Nobody refused it: what was given up may have landed.

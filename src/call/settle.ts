@@ -50,7 +50,7 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
     drift: driftOf(attempt.record.content, call.content()),
     acceptedRepeat:
       executed &&
-      attempt.record.doubtSince !== null &&
+      attempt.record.doubtFence !== null &&
       !attempt.record.keyed &&
       !isRepeatable(attempt.record.effect),
   };

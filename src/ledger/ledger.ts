@@ -157,7 +157,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     async goesOn(held) {
       const still = { outcome: 'unknown', result: null, error: null, keyed: false, found: false } as const;
       const { record } = await ask(() => store.settle({ ...held, ...still, late: true }));
-      return record?.generation === held.generation && record.doubtSince !== null && !isSettled(record);
+      return record?.generation === held.generation && record.doubtFence !== null && !isSettled(record);
     },
     async resolve(request) {
       cache.drop(request.namespace, request.key, clock.mono());
@@ -233,7 +233,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     const { record, takeover } = answer;
     if (events.isHeard('claimed')) events.emit('claimed', { ...about(record), attempt: record.attempts });
     if (takeover)
-      events.emit('takeover', { ...about(record), from: record.doubtSince === null ? 'lapsed' : 'doubt' });
+      events.emit('takeover', { ...about(record), from: record.doubtFence === null ? 'lapsed' : 'doubt' });
     if (record.dispatched && events.isHeard('dispatched')) events.emit('dispatched', about(record));
     return { is: 'execute', record };
   }

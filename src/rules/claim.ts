@@ -9,6 +9,7 @@ import type { News, Row, StoreEvent } from './record.ts';
 import type { Asking, ClaimAnswer, ClaimRequest, Loss } from './requests.ts';
 import {
   event,
+  inFlightEnd,
   isCallers,
   isExpired,
   isFree,
@@ -17,7 +18,6 @@ import {
   isWithinWindow,
   noEvents,
   noInstant,
-  quietAfter,
   type Step,
   type Time,
   unchanged,
@@ -45,14 +45,14 @@ export function claim(
   if (isMeant(row, request) && row.token === request.token) return repeated(row, time);
   if (isTaken(row, request, time)) {
     if (!mayTakeDoubt(row, request, time)) return lose(row, time);
-    return win({ ...next(row, request, time), doubtSince: row.doubtSince ?? row.fence }, time, row, request);
+    return win({ ...next(row, request, time), doubtFence: row.doubtFence ?? row.fence }, time, row, request);
   }
   if (row === undefined) return win(fresh(request, floor + 1, time), time);
   if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
   if (row.news !== null && isLapsed(row, time)) return landed(row, row.news, time);
   // What comes from another ledger takes a free record's place; a doubt that is kept here stays with its record.
   const isElse = !isSameIntent(row, request);
-  if (isElse || (request.imported !== undefined && row.doubtSince === null))
+  if (isElse || (request.imported !== undefined && row.doubtFence === null))
     return win(fresh(request, row.fence + 1, time), time);
   const lapsed = isLapsed(row, time);
   if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
@@ -73,7 +73,7 @@ function isTaken(row: Row | undefined, asking: Asking, time: Time): boolean {
   if (row.news !== null && isLapsed(row, time)) return false;
   if (!isFree(row, time)) return true;
   // With doubt kept, another intent may not wipe it out; nor may whoever came for this generation start another.
-  return !isSameIntent(row, asking) && (row.doubtSince !== null || isWaiter);
+  return !isSameIntent(row, asking) && (row.doubtFence !== null || isWaiter);
 }
 
 /** The same wish of the same caller. Another caller is given nothing of it: neither args nor what was prepared. */
@@ -102,7 +102,8 @@ function lose(row: Row | undefined, time: Time): Step<ClaimAnswer> {
 }
 
 function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<ClaimAnswer> {
-  const held = request !== undefined && crossesAtClaim(request) ? crossed(row, request.quietMs, time) : row;
+  const held =
+    request !== undefined && crossesAtClaim(request) ? crossed(row, request.inFlightForMs, time) : row;
   const events =
     over === undefined
       ? noEvents
@@ -172,10 +173,10 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     key: request.key,
     generation: fence,
     fence,
-    keyFence: imported?.keyFence ?? fence,
+    providerKeyFence: imported?.providerKeyFence ?? fence,
     token: request.token,
     status: 'running',
-    doubtSince: null,
+    doubtFence: null,
     dispatched: false,
     attempts: 1,
     crashes: 0,
@@ -199,8 +200,8 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     expiresAt: null,
     firstDispatchedAt: imported?.firstDispatchedAt ?? null,
     lastDispatchedAt: null,
-    quietAt: null,
-    tailMs: request.tailMs,
+    inFlightUntil: null,
+    networkMs: request.networkMs,
     notAfter: request.notAfter,
     conversation: request.conversation,
     turn: request.turn,
@@ -210,7 +211,7 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     caller: request.caller,
     movedTo: null,
   };
-  if (crossesAtClaim(request)) cross(row, request.quietMs, time);
+  if (crossesAtClaim(request)) cross(row, request.inFlightForMs, time);
   if (imported != null) row.lastDispatchedAt = imported.lastDispatchedAt ?? row.lastDispatchedAt;
   return row;
 }
@@ -228,7 +229,8 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
   return {
     ...row,
     fence,
-    keyFence: isOtherCode && row.doubtSince === null && !isInDoubt(row, time) ? fence : row.keyFence,
+    providerKeyFence:
+      isOtherCode && row.doubtFence === null && !isInDoubt(row, time) ? fence : row.providerKeyFence,
     prepared: isOtherCode ? null : row.prepared,
     token: request.token,
     status: 'running',
@@ -249,7 +251,7 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
     updatedAt: time.wall,
     settledAt: null,
     expiresAt: null,
-    tailMs: request.tailMs,
+    networkMs: request.networkMs,
     // Whoever only asks may do so later; it does not lift the limit.
     notAfter: request.for === 'verify' ? row.notAfter : request.notAfter,
     conversation: request.conversation,
@@ -265,19 +267,19 @@ function crossesAtClaim(request: ClaimRequest): boolean {
 }
 
 /** The attempt has crossed the line: from now on its effect may land. */
-export function crossed(row: Row, quietMs: number, time: Time): Row {
+export function crossed(row: Row, inFlightForMs: number, time: Time): Row {
   const after = { ...row };
-  cross(after, quietMs, time);
+  cross(after, inFlightForMs, time);
   return after;
 }
 
 /** A row that nobody else has seen yet. */
 type Draft = { -readonly [Field in keyof Row]: Row[Field] };
 
-function cross(row: Draft, quietMs: number, time: Time): void {
+function cross(row: Draft, inFlightForMs: number, time: Time): void {
   row.dispatched = true;
   row.firstDispatchedAt ??= time.steady ? time.wall : noInstant;
   row.lastDispatchedAt = time.wall;
-  row.quietAt = quietAfter(quietMs, row.quietAt, time);
+  row.inFlightUntil = inFlightEnd(inFlightForMs, row.inFlightUntil, time);
   row.updatedAt = time.wall;
 }

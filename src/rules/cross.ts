@@ -14,10 +14,10 @@ import type {
 } from './requests.ts';
 import {
   event,
+  inFlightEnd,
+  inFlightMs,
   isLapsed,
   isWithinWindow,
-  quietAfter,
-  quietInMs,
   type Step,
   type Time,
   unchanged,
@@ -32,13 +32,15 @@ export function renew(row: Row | undefined, request: RenewRequest, time: Time): 
     leaseBoot: time.boot,
     leaseUntil: time.mono + request.leaseMs,
     // Until this lease is over, it may send.
-    quietAt: row.dispatched ? quietAfter(request.leaseMs + row.tailMs, row.quietAt, time) : row.quietAt,
+    inFlightUntil: row.dispatched
+      ? inFlightEnd(request.leaseMs + row.networkMs, row.inFlightUntil, time)
+      : row.inFlightUntil,
     updatedAt: time.wall,
   };
   // Whoever looked at it while it was lapsed saw an attempt that had stopped sending. It goes on, so what they
   // concluded must no longer match.
   const resumed: Row =
-    row.dispatched && isLapsed(row, time) ? crossed(renewed, request.quietMs, time) : renewed;
+    row.dispatched && isLapsed(row, time) ? crossed(renewed, request.inFlightForMs, time) : renewed;
   return { row: resumed, answer: { held: true, record: view(resumed, time) }, events: [] };
 }
 
@@ -49,7 +51,11 @@ export function dispatch(row: Row | undefined, request: DispatchRequest, time: T
   if (!isWithinWindow(row, request.rerunWithinMs, time)) return refuse('window', row, time);
   // From now on no key speaks for all that may have landed.
   const keyed = row.keyed && request.keyed;
-  const sent = crossed({ ...row, keyed, prepared: row.prepared ?? request.prepared }, request.quietMs, time);
+  const sent = crossed(
+    { ...row, keyed, prepared: row.prepared ?? request.prepared },
+    request.inFlightForMs,
+    time,
+  );
   return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
 }
 
@@ -57,27 +63,27 @@ export function dispatch(row: Row | undefined, request: DispatchRequest, time: T
 export function clear(row: Row | undefined, request: ClearRequest, time: Time): Step<CrossAnswer> {
   const refusal = mayCross(row, request, time);
   if (row === undefined || refusal !== undefined) return refuse(refusal ?? 'fenced', row, time);
-  if (row.doubtSince === null) return already(row, request, time);
+  if (row.doubtFence === null) return already(row, request, time);
   // Whoever looked before it was quiet may have missed what landed since, however late the verdict arrives.
   const lookedAt = { ...time, wall: Math.min(time.wall, request.seenAt) };
-  if (quietInMs(row, lookedAt) > 0) return refuse('early', row, time);
+  if (inFlightMs(row, lookedAt) > 0) return refuse('early', row, time);
   // Within the provider's window the old key still protects against an older request that lands after all.
   const newKey = request.freshKey || !isWithinWindow(row, request.rerunWithinMs, time);
   const cleared: Row = {
     ...row,
-    keyFence: newKey ? row.fence : row.keyFence,
+    providerKeyFence: newKey ? row.fence : row.providerKeyFence,
     // What went without a key is accounted for; only a contract that sends one judges by a window.
     keyed: row.keyed || request.rerunWithinMs !== null,
-    doubtSince: null,
+    doubtFence: null,
     firstDispatchedAt: null,
     updatedAt: time.wall,
   };
-  const result = request.crossing ? crossed(cleared, request.quietMs, time) : cleared;
+  const result = request.crossing ? crossed(cleared, request.inFlightForMs, time) : cleared;
   return {
     row: result,
     answer: { ok: true, record: view(result, time) },
     events: [
-      event(result, time, 'cleared', { doubtSince: row.doubtSince, dispatchedAt: row.lastDispatchedAt }),
+      event(result, time, 'cleared', { doubtFence: row.doubtFence, dispatchedAt: row.lastDispatchedAt }),
     ],
   };
 }
@@ -85,7 +91,7 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
 /** A lost reply is asked again: a claim that took a doubt has none only if it was cleared. */
 function already(row: Row, request: ClearRequest, time: Time): Step<CrossAnswer> {
   if (row.dispatched || !request.crossing) return unchanged({ ok: true, record: view(row, time) });
-  const sent = crossed(row, request.quietMs, time);
+  const sent = crossed(row, request.inFlightForMs, time);
   return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
 }
 

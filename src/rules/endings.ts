@@ -2,7 +2,7 @@
 
 import type { News, Row, StoredResult } from './record.ts';
 import type { SettleRequest } from './requests.ts';
-import { expiryOf, quietAfter, type Time } from './state.ts';
+import { expiryOf, inFlightEnd, type Time } from './state.ts';
 
 export const noValue: StoredResult = { text: null, omitted: 'no value was reported', remoteRef: null };
 
@@ -18,12 +18,12 @@ export function landedBy(row: Row, news: News, time: Time): Row {
 export function succeed(row: Row, result: StoredResult | null, time: Time): Row {
   const after = ended(row, time);
   after.status = 'succeeded';
-  after.doubtSince = null;
+  after.doubtFence = null;
   after.result = result ?? noValue;
   after.error = null;
   after.prepared = null;
-  after.quietAt = null;
-  after.tailMs = 0;
+  after.inFlightUntil = null;
+  after.networkMs = 0;
   after.expiresAt = expiryOf(row, 'success', time);
   // The windows have become an instant; only whether the key stays for good is still asked.
   after.retention = row.retention && (row.retention.keep ? keptForGood : keptForNow);
@@ -62,28 +62,28 @@ export function doubt(
   return {
     ...ended(row, time),
     status: 'unknown',
-    doubtSince: row.doubtSince ?? row.fence,
+    doubtFence: row.doubtFence ?? row.fence,
     error: request.error ?? row.error,
     // What the provider called it helps to find out.
     result: request.result ?? row.result,
     // The attempt has reported its end, so it sends nothing more: what may still be on its way is the tail.
-    quietAt: maySend ? quietAfter(row.tailMs, earlierQuiet(row), time) : row.quietAt,
+    inFlightUntil: maySend ? inFlightEnd(row.networkMs, earlierInFlight(row), time) : row.inFlightUntil,
     expiresAt: null,
   };
 }
 
 /** An attempt went on sending until now, and perhaps goes on. */
-export function quietAgain(row: Row, { error }: Pick<SettleRequest, 'error'>, time: Time): Row {
-  const waitMs = error === null ? Math.max(row.tailMs, goesOnMs) : row.tailMs;
-  return { ...row, quietAt: quietAfter(waitMs, row.quietAt, time) };
+export function inFlightAgain(row: Row, { error }: Pick<SettleRequest, 'error'>, time: Time): Row {
+  const waitMs = error === null ? Math.max(row.networkMs, goesOnMs) : row.networkMs;
+  return { ...row, inFlightUntil: inFlightEnd(waitMs, row.inFlightUntil, time) };
 }
 
 /** One that still runs says so at a third of this, or of its tail where that is longer. */
 export const goesOnMs = 30_000;
 
 /** With an earlier attempt unaccounted for, its own waiting time stands. */
-function earlierQuiet(row: Row): number | null {
-  return row.doubtSince === null ? null : row.quietAt;
+function earlierInFlight(row: Row): number | null {
+  return row.doubtFence === null ? null : row.inFlightUntil;
 }
 
 function ended(row: Row, time: Time): { -readonly [Field in keyof Row]: Row[Field] } {

@@ -49,7 +49,7 @@ export function nextStep(
     index > 0 && index <= newer.length && !links.includes(keys[index] as string);
   // What comes from another ledger takes a free record's place.
   const givesWay = (row: Row | undefined) =>
-    asking.linksOnly === true && row?.doubtSince === null && row.news === null && isFree(row, time);
+    asking.linksOnly === true && row?.doubtFence === null && row.news === null && isFree(row, time);
   const records = rows.map((row, index) => (isLink(row) || isCut(index) || givesWay(row) ? undefined : row));
   // A token claims once: a copy of a claim that comes late meets the record that the claim was about.
   const own = asking.token === undefined ? -1 : records.findIndex((row) => row?.token === asking.token);
@@ -104,7 +104,17 @@ export function linked(
   const message = `Claimed under a newer form of its contract: ${to}`;
   return {
     ...emptyRow,
-    ...{ namespace, key, generation: fence, fence, keyFence: fence, token: 'link', version, effect, owner },
+    ...{
+      namespace,
+      key,
+      generation: fence,
+      fence,
+      providerKeyFence: fence,
+      token: 'link',
+      version,
+      effect,
+      owner,
+    },
     status: row === undefined ? 'running' : 'released',
     error: { code: 'NOT_LANDED', message, retriable: true },
     ...{ createdAt: time.wall, updatedAt: time.wall, settledAt: time.wall },

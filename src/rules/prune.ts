@@ -5,7 +5,7 @@ import { isExpired, isFree, isKept, isLapsed, isOver, isSettled, type Time } fro
 
 export function isRemovable(row: Row, time: Time): boolean {
   if (isExpired(row, time)) return true;
-  if (!isFree(row, time) || row.doubtSince !== null || row.news !== null) return false;
+  if (!isFree(row, time) || row.doubtFence !== null || row.news !== null) return false;
   // A worker that died before the line leaves a record that nobody released: it counts as released when it lapsed.
   const freeSince = isLapsed(row, time)
     ? row.updatedAt + (row.retention?.failureWindowMs ?? 0)

@@ -44,12 +44,12 @@ export interface Row {
   readonly generation: number;
   readonly fence: number;
   /** Names the key that goes to the provider: the generation, until a verdict asks for a fresh one. */
-  readonly keyFence: number;
+  readonly providerKeyFence: number;
   /** Of the claim or act that last changed hands; it closes every token before it. */
   readonly token: string;
   readonly status: Status;
   /** The lowest fence of an attempt that was dispatched and never accounted for; null: no doubt. */
-  readonly doubtSince: number | null;
+  readonly doubtFence: number | null;
   /** The attempt at this fence has crossed the line. */
   readonly dispatched: boolean;
   readonly attempts: number;
@@ -80,9 +80,9 @@ export interface Row {
   readonly firstDispatchedAt: number | null;
   readonly lastDispatchedAt: number | null;
   /** From here on "not landed" may be believed of every attempt so far. */
-  readonly quietAt: number | null;
+  readonly inFlightUntil: number | null;
   /** The contract's `verifyAfter`: how long after an attempt's end "not landed" has to wait. */
-  readonly tailMs: number;
+  readonly networkMs: number;
   readonly notAfter: number | null;
   readonly conversation: string | null;
   readonly turn: string | null;
@@ -116,10 +116,10 @@ const fields = {
   key: ['plain', ''],
   generation: ['plain', 0],
   fence: ['plain', 0],
-  keyFence: ['plain', 0],
+  providerKeyFence: ['plain', 0],
   token: ['hidden', ''],
   status: ['plain', 'released'],
-  doubtSince: ['other', null],
+  doubtFence: ['other', null],
   dispatched: ['hidden', false],
   attempts: ['plain', 0],
   crashes: ['hidden', 0],
@@ -143,8 +143,8 @@ const fields = {
   expiresAt: ['instant', null],
   firstDispatchedAt: ['instant', null],
   lastDispatchedAt: ['instant', null],
-  quietAt: ['instant', null],
-  tailMs: ['hidden', 0],
+  inFlightUntil: ['instant', null],
+  networkMs: ['hidden', 0],
   notAfter: ['instant', null],
   conversation: ['text', null],
   turn: ['text', null],
@@ -190,7 +190,7 @@ export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUn
   /** Its window is over: it no longer answers for its key. */
   readonly expired: boolean;
   /** How long until "not landed" may be believed; Infinity while the clock cannot be trusted. */
-  readonly quietInMs: number;
+  readonly inFlightMs: number;
 }
 
 /** The exceptional part of a record's history; the ordinary part is in the record itself. */

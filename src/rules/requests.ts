@@ -23,9 +23,9 @@ export interface ClaimRequest {
   readonly rerunWithinMs: number | null;
   readonly maxCrashes: number;
   /** From a dispatch on: the time in which the attempt can send, and the tail. */
-  readonly quietMs: number;
+  readonly inFlightForMs: number;
   /** From an attempt's end on. */
-  readonly tailMs: number;
+  readonly networkMs: number;
   readonly version: string;
   readonly effect: Effect;
   readonly keyed: boolean;
@@ -52,7 +52,7 @@ export interface ClaimRequest {
 export interface Imported {
   /** Its fence there: it goes on above. */
   readonly fence: number;
-  readonly keyFence: number;
+  readonly providerKeyFence: number;
   readonly firstDispatchedAt: number | null;
   readonly lastDispatchedAt: number | null;
   readonly prepared: string | null;
@@ -91,7 +91,7 @@ export interface Held {
 export interface RenewRequest extends Held {
   readonly leaseMs: number;
   /** An attempt that lapsed and goes on may send for as long as after a dispatch. */
-  readonly quietMs: number;
+  readonly inFlightForMs: number;
 }
 
 export interface RenewAnswer {
@@ -104,7 +104,7 @@ export interface DispatchRequest extends Held {
   readonly keyed: boolean;
   readonly prepared: string | null;
   readonly rerunWithinMs: number | null;
-  readonly quietMs: number;
+  readonly inFlightForMs: number;
 }
 
 /** Verify said "not landed" of everything up to this claim. */
@@ -115,7 +115,7 @@ export interface ClearRequest extends Held {
   /** The provider would go on replaying a stored error under the old key. */
   readonly freshKey: boolean;
   readonly rerunWithinMs: number | null;
-  readonly quietMs: number;
+  readonly inFlightForMs: number;
 }
 
 /** Why a line may not be crossed: not the holder · lease over · provider's window over · it landed · too early to say. */

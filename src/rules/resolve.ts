@@ -8,10 +8,10 @@ import {
   event,
   expiredByHand,
   expiryOf,
+  inFlightMs,
   isExpired,
   isInDoubt,
   isSettled,
-  quietInMs,
   type Step,
   type Time,
   unchanged,
@@ -50,7 +50,7 @@ export function resolve(row: Row | undefined, request: ResolveRequest, time: Tim
     before: {
       status: row.status,
       fence: row.fence,
-      doubtSince: row.doubtSince,
+      doubtFence: row.doubtFence,
       dispatchedAt: row.lastDispatchedAt,
     },
     ...(request.act.type === 'abandon' ? { reason: request.act.reason } : {}),
@@ -73,11 +73,11 @@ function refusalOf(row: Row, request: ResolveRequest, time: Time): ResolveRefusa
   }
   if (act.type === 'died') return row.status === 'running' ? undefined : 'not running';
   // Freed to run again, it is still an open question: whoever said so may think better of it.
-  const toRunAgain = row.status === 'released' && row.doubtSince !== null;
+  const toRunAgain = row.status === 'released' && row.doubtFence !== null;
   if (isInDoubt(row, time) || toRunAgain) {
     // Whoever looked before it was quiet may have missed what landed since, however late the verdict arrives.
     const then = { ...time, wall: Math.min(time.wall, request.decidedAt) };
-    return act.type === 'notLanded' && !force && quietInMs(row, then) > 0 ? 'early' : undefined;
+    return act.type === 'notLanded' && !force && inFlightMs(row, then) > 0 ? 'early' : undefined;
   }
   if (row.status === 'running') return force ? undefined : 'running';
   return 'settled';
@@ -88,12 +88,12 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
     case 'landed':
       return succeed(row, act.result, time);
     case 'notLanded':
-      return { ...release(row, { error: row.error }, time), doubtSince: null };
+      return { ...release(row, { error: row.error }, time), doubtFence: null };
     case 'runAgain':
       // The doubt stays: a later "connection refused" must not turn it into "did not land".
       return {
         ...release(row, { error: row.error }, time),
-        doubtSince: row.doubtSince ?? row.fence,
+        doubtFence: row.doubtFence ?? row.fence,
         expiresAt: null,
       };
     case 'abandon':
@@ -107,12 +107,12 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
           time,
         ),
         status: 'failed',
-        doubtSince: row.doubtSince ?? row.fence,
+        doubtFence: row.doubtFence ?? row.fence,
         // Where the key stays for good its words stay too: reopened, it must be sent as it was.
         expiresAt: row.retention?.keep === true ? null : expiryOf(row, 'success', time),
       };
     case 'died': {
-      const mayHaveLanded = row.dispatched || row.doubtSince !== null;
+      const mayHaveLanded = row.dispatched || row.doubtFence !== null;
       const error = { code: 'DIED', message: 'The process that ran it died.', retriable: false };
       return mayHaveLanded ? doubt(row, { error, result: null }, time) : release(row, { error }, time);
     }
@@ -121,10 +121,10 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
     case 'reopen':
       // What was given up goes back to being an open question. What was refused is free again, under a new key,
       // since a provider may go on replaying its refusal under the old one.
-      return row.doubtSince === null
+      return row.doubtFence === null
         ? {
             ...release(row, { error: row.error }, time),
-            keyFence: row.fence + 1,
+            providerKeyFence: row.fence + 1,
             crashes: 0,
             // Under the fresh key nothing was sent yet, so what was refused may be worded anew.
             lastDispatchedAt: null,

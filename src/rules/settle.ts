@@ -3,7 +3,7 @@
 // holds the key is kept as evidence, and a success among it is never wasted.
 
 import { isHolder, noFence } from './cross.ts';
-import { doubt, fail, landedBy, noValue, quietAgain, release, succeed } from './endings.ts';
+import { doubt, fail, inFlightAgain, landedBy, noValue, release, succeed } from './endings.ts';
 import type { News, Row, StoreEvent } from './record.ts';
 import type { SettleAnswer, SettleRequest } from './requests.ts';
 import { event, isLapsed, noEvents, type Step, type Time, view } from './state.ts';
@@ -37,7 +37,7 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
       event(landed, time, 'lateNews', { fence: news.fence, instead: request.outcome }),
     );
   }
-  if (row.doubtSince !== null || request.outcome === 'unknown') return done(doubt(row, request, time), time);
+  if (row.doubtFence !== null || request.outcome === 'unknown') return done(doubt(row, request, time), time);
   return done(request.outcome === 'failed' ? fail(row, request, time) : release(row, request, time), time);
 }
 
@@ -45,7 +45,7 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
 function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { outcome } = request;
   // It ended later than it was taken to have ended, so "not landed" waits from now on.
-  const since = request.late && row.status === 'unknown' ? quietAgain(row, request, time) : row;
+  const since = request.late && row.status === 'unknown' ? inFlightAgain(row, request, time) : row;
   const told = since === row ? null : since;
   if (row.status === outcome) return answered(told, since, time, { settled: true, fenced: false });
   const isOpen = row.status === 'unknown' || row.status === 'released';
@@ -56,8 +56,8 @@ function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleA
   }
   if (row.status !== 'unknown') return answered(null, row, time, { settled: false, fenced: false });
   // Only where no earlier attempt is unaccounted for does this attempt's ending speak for the record.
-  if (row.doubtSince !== row.fence) return answered(told, since, time, { settled: true, fenced: false });
-  const accounted = { ...row, doubtSince: null };
+  if (row.doubtFence !== row.fence) return answered(told, since, time, { settled: true, fenced: false });
+  const accounted = { ...row, doubtFence: null };
   return done(
     outcome === 'failed' ? fail(accounted, request, time) : release(accounted, request, time),
     time,
@@ -87,7 +87,7 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
   if (row.news?.token === request.token) return answered(null, row, time, fenced);
   if (outcome !== 'succeeded') {
     // It could send until now, whoever asked meanwhile: as long as nobody has accounted for it, "not landed" waits anew.
-    const since = request.late && isUnaccounted(row, fence) ? quietAgain(row, request, time) : null;
+    const since = request.late && isUnaccounted(row, fence) ? inFlightAgain(row, request, time) : null;
     // One that only says that it still runs has no ending to tell.
     return answered(since, since ?? row, time, fenced, request.error === null ? undefined : told('fenced'));
   }
@@ -111,8 +111,8 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
 }
 
 /** The record is in doubt about this attempt, or about an earlier one too. */
-function isUnaccounted({ status, doubtSince }: Row, fence: number): boolean {
-  return (status === 'unknown' || status === 'running') && doubtSince !== null && doubtSince <= fence;
+function isUnaccounted({ status, doubtFence }: Row, fence: number): boolean {
+  return (status === 'unknown' || status === 'running') && doubtFence !== null && doubtFence <= fence;
 }
 
 /** The holder did it itself; a verifier or somebody who never crossed the line only tells of it. */
@@ -127,7 +127,7 @@ function isOther(news: News | null): news is News {
 
 /** The target honours keys and saw one from both attempts, so it did one thing. */
 function isSameEffect(row: Row, { fence, keyed }: SettleRequest, otherFence: number): boolean {
-  return keyed && Math.min(fence, otherFence) >= row.keyFence;
+  return keyed && Math.min(fence, otherFence) >= row.providerKeyFence;
 }
 
 function done(row: Row, time: Time, noted?: StoreEvent): Step<SettleAnswer> {

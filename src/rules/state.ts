@@ -30,7 +30,7 @@ export function isLapsed(row: Row, time: Time): boolean {
 }
 
 export function isInDoubt(row: Row, time: Time): boolean {
-  return row.status === 'unknown' || (isLapsed(row, time) && (row.dispatched || row.doubtSince !== null));
+  return row.status === 'unknown' || (isLapsed(row, time) && (row.dispatched || row.doubtFence !== null));
 }
 
 /**
@@ -38,7 +38,7 @@ export function isInDoubt(row: Row, time: Time): boolean {
  * a possible second effect: it is free for that intent, and keeps the doubt.
  */
 export function isFree(row: Row, time: Time): boolean {
-  return row.status === 'released' || (isLapsed(row, time) && !row.dispatched && row.doubtSince === null);
+  return row.status === 'released' || (isLapsed(row, time) && !row.dispatched && row.doubtFence === null);
 }
 
 export function isSettled(row: Row): boolean {
@@ -68,8 +68,8 @@ export function isOver(expiresAt: number | null, time: Time): boolean {
  * `per: 'ever'`: the key stays for good, whatever happens to the result. A refusal is remembered for a while only;
  * what was given up may have landed, and stays.
  */
-export function isKept(row: Pick<Row, 'retention' | 'status' | 'doubtSince'>): boolean {
-  return row.retention?.keep === true && !(row.status === 'failed' && row.doubtSince === null);
+export function isKept(row: Pick<Row, 'retention' | 'status' | 'doubtFence'>): boolean {
+  return row.retention?.keep === true && !(row.status === 'failed' && row.doubtFence === null);
 }
 
 export function leaseLeftMs(row: Row, time: Time): number {
@@ -78,18 +78,18 @@ export function leaseLeftMs(row: Row, time: Time): number {
 }
 
 /** Nobody can tell when a request that left under an unsteady clock is no longer on its way. */
-const neverQuiet = Number.MAX_SAFE_INTEGER;
+const foreverInFlight = Number.MAX_SAFE_INTEGER;
 
 /** From when on nothing that left until now, or was waited for before, can still be on its way. */
-export function quietAfter(waitMs: number, before: number | null, time: Time): number {
-  return time.steady ? Math.min(neverQuiet, Math.max(before ?? 0, time.wall + waitMs)) : neverQuiet;
+export function inFlightEnd(waitMs: number, before: number | null, time: Time): number {
+  return time.steady ? Math.min(foreverInFlight, Math.max(before ?? 0, time.wall + waitMs)) : foreverInFlight;
 }
 
 /** How long until no request of any attempt so far can still be on its way. */
-export function quietInMs(row: Row, time: Time): number {
-  if (row.quietAt === null) return 0;
-  if (!time.steady || row.quietAt === neverQuiet) return Number.POSITIVE_INFINITY;
-  return Math.max(0, row.quietAt - time.wall);
+export function inFlightMs(row: Row, time: Time): number {
+  if (row.inFlightUntil === null) return 0;
+  if (!time.steady || row.inFlightUntil === foreverInFlight) return Number.POSITIVE_INFINITY;
+  return Math.max(0, row.inFlightUntil - time.wall);
 }
 
 /** Before every provider's window: its first dispatch was at an instant that nobody can tell. */
@@ -140,7 +140,7 @@ export function view(row: Row, time: Time): StoredRecord {
     inDoubt: isInDoubt(row, time),
     expired: isExpired(row, time),
     leaseLeftMs: leaseLeftMs(row, time),
-    quietInMs: quietInMs(row, time),
+    inFlightMs: inFlightMs(row, time),
   };
   return record;
 }

@@ -48,7 +48,7 @@ export type Columns = [
 interface More {
   token?: string;
   generation?: number;
-  keyFence?: number;
+  providerKeyFence?: number;
   attempts?: number;
   crashes?: number;
   fingerprint?: string;
@@ -66,7 +66,7 @@ interface More {
   lastDispatched?: number;
   quiet?: number;
   tail?: number;
-  doubtSince?: number;
+  doubtFence?: number;
   notAfter?: number;
   movedTo?: readonly string[];
 }
@@ -155,7 +155,7 @@ function moreOf(row: Row, isShort: boolean): string | null {
   const more: More = {};
   if (!isShort) more.token = row.token;
   if (row.generation !== row.fence) more.generation = row.generation;
-  if (row.keyFence !== row.generation) more.keyFence = row.keyFence;
+  if (row.providerKeyFence !== row.generation) more.providerKeyFence = row.providerKeyFence;
   if (row.attempts !== 1) more.attempts = row.attempts;
   if (row.crashes !== 0) more.crashes = row.crashes;
   if (row.fingerprint !== null) more.fingerprint = row.fingerprint;
@@ -175,9 +175,9 @@ function moreOf(row: Row, isShort: boolean): string | null {
     if (row.firstDispatchedAt !== null) more.firstDispatched = row.firstDispatchedAt - createdAt;
     if (row.lastDispatchedAt !== null) more.lastDispatched = row.lastDispatchedAt - createdAt;
   }
-  if (row.quietAt !== null) more.quiet = finite(row.quietAt) - createdAt;
-  if (row.tailMs !== 0) more.tail = finite(row.tailMs);
-  if (row.doubtSince !== null) more.doubtSince = row.doubtSince;
+  if (row.inFlightUntil !== null) more.quiet = finite(row.inFlightUntil) - createdAt;
+  if (row.networkMs !== 0) more.tail = finite(row.networkMs);
+  if (row.doubtFence !== null) more.doubtFence = row.doubtFence;
   if (row.notAfter !== null) more.notAfter = finite(row.notAfter) - createdAt;
   if (row.movedTo !== null) more.movedTo = row.movedTo;
   const text = JSON.stringify(more);
@@ -212,10 +212,10 @@ export function rowOf(namespace: string, key: string, columns: Columns): Row {
     key,
     generation: more.generation ?? fence,
     fence,
-    keyFence: more.keyFence ?? more.generation ?? fence,
+    providerKeyFence: more.providerKeyFence ?? more.generation ?? fence,
     token: more.token ?? (token as string),
     status: statuses[status] as Status,
-    doubtSince: more.doubtSince ?? null,
+    doubtFence: more.doubtFence ?? null,
     dispatched: (flags & dispatchedFlag) !== 0,
     attempts: more.attempts ?? 1,
     crashes: more.crashes ?? 0,
@@ -247,8 +247,8 @@ export function rowOf(namespace: string, key: string, columns: Columns): Row {
     expiresAt: expires === null ? null : created + expires,
     firstDispatchedAt: crossedAt ?? from(created, more.firstDispatched),
     lastDispatchedAt: crossedAt ?? from(created, more.lastDispatched),
-    quietAt: from(created, more.quiet),
-    tailMs: more.tail ?? 0,
+    inFlightUntil: from(created, more.quiet),
+    networkMs: more.tail ?? 0,
     notAfter: from(created, more.notAfter),
     conversation,
     turn,

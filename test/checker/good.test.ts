@@ -156,7 +156,7 @@ good('what was given up may have landed', (s) => {
   s.notes('resolved', 2, { act: 'abandon' });
   s.starts('c2');
   s.tells('c2', 'failed', { code: 'FAILED', fence: 2 });
-  s.leaves('failed', 2, { doubtSince: 1 });
+  s.leaves('failed', 2, { doubtFence: 1 });
 });
 
 good('a person has seen it, though our log of effects has not', (s) => {

@@ -102,7 +102,7 @@ export function story(): Story {
         generation: 1,
         fence,
         status,
-        doubtSince: null,
+        doubtFence: null,
         lapsed: false,
         inDoubt: status === 'unknown',
         ...more,

@@ -344,7 +344,7 @@ function settledInTheEnd(log: Log, { call, plan }: FinalCall, record: StoredReco
     plan.hasVerify &&
     !isPartial &&
     record !== undefined &&
-    Number.isFinite(record.quietInMs)
+    Number.isFinite(record.inFlightMs)
   )
     log.violated('STUCK: what can be verified is decided in the end', `${call.id}: ${code}`);
 }

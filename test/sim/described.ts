@@ -112,7 +112,12 @@ function quietTerms({ timeout, lease, verifyAfter }: Version['definition']): Qui
   const ms = (duration: Parameters<typeof durationMs>[0]) => durationMs(duration, 'a duration');
   const leaseMs = ms(lease ?? '60s');
   const runsMs = timeout === 'none' ? leaseMs : Math.max(ms(timeout ?? '10m'), leaseMs);
-  const tailMs = verifyAfter === undefined ? inTheNetworkMs : ms(verifyAfter);
+  const networkMs = verifyAfter === undefined ? inTheNetworkMs : ms(verifyAfter);
   const timeoutMs = timeout === 'none' ? Number.POSITIVE_INFINITY : ms(timeout ?? '10m');
-  return { quietMs: runsMs + tailMs, renewedMs: leaseMs + tailMs, tailMs, overrunMs: overrunMs(timeoutMs) };
+  return {
+    inFlightForMs: runsMs + networkMs,
+    renewedMs: leaseMs + networkMs,
+    networkMs,
+    overrunMs: overrunMs(timeoutMs),
+  };
 }

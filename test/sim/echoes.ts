@@ -113,12 +113,12 @@ export function createEchoes({ scheduler, chance, faults, host, log }: EchoesOpt
         fence: attempt.fence,
         generation: attempt.generation,
       };
-      const times = { rerunWithinMs: null, quietMs: 1_000 };
+      const times = { rerunWithinMs: null, inFlightForMs: 1_000 };
       const isHolder = record?.status === 'running' && attempt.token === token;
       // The holder is alive, and does all this itself: copies of its words would be lies.
       if (isHolder) return [];
       return [
-        () => store.renew({ ...held, leaseMs: 1_000, quietMs: 1_000 }),
+        () => store.renew({ ...held, leaseMs: 1_000, inFlightForMs: 1_000 }),
         () => store.dispatch({ ...held, keyed: true, ...times, prepared: null }),
         () => store.clear({ ...held, ...times, crossing: true, freshKey: false, seenAt: 0 }),
         ...outcomes

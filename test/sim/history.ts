@@ -287,7 +287,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     const contracts = plans.flatMap(({ versions }) =>
       versions.map((version) => version.contracts[0] as Contract),
     );
-    const longest = Math.max(...contracts.map(quietMs)) + 15_000;
+    const longest = Math.max(...contracts.map(inFlightForMs)) + 15_000;
     for (const plan of plans) {
       const [wish, ...others] = plan.wishes as [Wish, ...Wish[]];
       const caller = callerOf(plan);
@@ -365,8 +365,8 @@ function outagesOf({ chance, faults: { profile } }: Sim): Outage[] {
 }
 
 /** When nothing of an attempt can be on its way any more, however it ended. */
-const quietMs = ({ quietMs, timeoutMs, leaseMs }: Contract) =>
-  quietMs + (Number.isFinite(timeoutMs) ? timeoutMs + overrunMs(timeoutMs) : leaseMs);
+const inFlightForMs = ({ inFlightForMs, timeoutMs, leaseMs }: Contract) =>
+  inFlightForMs + (Number.isFinite(timeoutMs) ? timeoutMs + overrunMs(timeoutMs) : leaseMs);
 
 function lookAt(host: Sim['host'], keys: Iterable<string>): Map<string, StoredRecord | undefined> {
   const records = new Map<string, StoredRecord | undefined>();

@@ -10,11 +10,11 @@ import type { Owner } from './scheduler.ts';
 /** When "not landed" may be believed of an attempt. */
 export interface QuietTerms {
   /** This long after it crossed the line, where nobody knows how it ended. */
-  readonly quietMs: number;
+  readonly inFlightForMs: number;
   /** This long after its last renewal, where nobody knows how it ended. */
   readonly renewedMs: number;
   /** This long after it reported its end. */
-  readonly tailMs: number;
+  readonly networkMs: number;
   /** So much longer, where it hangs. */
   readonly overrunMs: number;
 }
@@ -53,8 +53,8 @@ export function overrunMs(timeoutMs: number): number {
 
 /** When nothing of an attempt can be on its way any more, by what the documentation says. */
 export function quietAtOf({ crossedAt = 0, renewedAt = 0, endedAt, ...terms }: Attempt): number {
-  if (endedAt !== undefined) return endedAt + terms.tailMs;
-  return Math.max(crossedAt + terms.quietMs, renewedAt + terms.renewedMs);
+  if (endedAt !== undefined) return endedAt + terms.networkMs;
+  return Math.max(crossedAt + terms.inFlightForMs, renewedAt + terms.renewedMs);
 }
 
 export interface Verdict {

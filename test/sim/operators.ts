@@ -70,18 +70,19 @@ async function decision(
   const { generation, key } = info;
   const plan = log.keyLog(key).wanted.get(generation)?.asked.plan;
   const look = () => (plan === undefined ? 'a part' : seen(world, plan, key, generation));
-  const quietInMs = info.quietAt === undefined ? 0 : info.quietAt.getTime() - epoch - scheduler.now;
-  const canWait = quietInMs <= patienceMs;
+  const inFlightMs =
+    info.inFlightUntil === undefined ? 0 : info.inFlightUntil.getTime() - epoch - scheduler.now;
+  const canWait = inFlightMs <= patienceMs;
   // A hasty one looks and says so at once, long before it can be known: only the ledger can tell them. (When a
   // person looked is theirs to know: who looks too early and speaks later is not protected against.)
-  if (!thorough && quietInMs > 5_000 && chance.happens(0.25)) {
+  if (!thorough && inFlightMs > 5_000 && chance.happens(0.25)) {
     const early = look();
     return early === 'nothing' ? 'notLanded' : typeof early === 'string' ? undefined : { landed: early };
   }
   // "Not landed" can be seen only once nothing can be on its way any more: they look again then.
   if (canWait && (thorough || chance.happens(0.7)))
-    await scheduler.pause(Math.max(0, quietInMs), worker, 'operator waits');
-  const isQuiet = !Number.isNaN(quietInMs) && (info.quietAt?.getTime() ?? 0) - epoch <= scheduler.now;
+    await scheduler.pause(Math.max(0, inFlightMs), worker, 'operator waits');
+  const isQuiet = !Number.isNaN(inFlightMs) && (info.inFlightUntil?.getTime() ?? 0) - epoch <= scheduler.now;
   const found = look();
   await scheduler.pause(chance.between(50, chance.happens(0.6) ? 2_000 : 30_000), worker, 'operator thinks');
   if (found !== 'nothing') {

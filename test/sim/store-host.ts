@@ -67,7 +67,7 @@ export function createStoreHost({
     const now =
       after === undefined
         ? 'none'
-        : `${stateOf(after, time.read())} g${after.generation} f${after.fence}${after.doubtSince === null ? '' : ` doubt since ${after.doubtSince}`}`;
+        : `${stateOf(after, time.read())} g${after.generation} f${after.fence}${after.doubtFence === null ? '' : ` doubt since ${after.doubtFence}`}`;
     trace(`             store: ${what} [${state}] ${more} ⇒ ${now}`);
   }
 
@@ -129,7 +129,7 @@ export function createStoreHost({
       state === 'expired' ||
       state === 'released' ||
       (state === 'released with doubt' && same) ||
-      (state === 'lapsed undispatched' && before?.doubtSince === null);
+      (state === 'lapsed undispatched' && before?.doubtFence === null);
     const takesDoubt = before?.inDoubt === true && same && request.for !== 'execute';
     assertThat(free || takesDoubt, 'claim wins only what is free, or in doubt with a reason', detail);
     assertThat(
@@ -146,7 +146,7 @@ export function createStoreHost({
     else if (before?.status === 'running' && known.news !== '')
       log.violated('what is known to have landed is not taken over', detail());
     if (takesDoubt)
-      assertThat(record.doubtSince !== null, 'taking over a dispatched attempt sets doubt', detail);
+      assertThat(record.doubtFence !== null, 'taking over a dispatched attempt sets doubt', detail);
     if (free) known.openSince = undefined;
     if (takesDoubt && request.for === 'rerun') withinWindow(known, request.rerunWithinMs, detail);
     if (record.dispatched) known.openSince ??= scheduler.now;
@@ -186,7 +186,7 @@ export function createStoreHost({
       if (record === undefined || twin?.identity !== call.identity || isOver(other, record)) continue;
       const state = stateOf(record, time.read());
       assertThat(
-        state === 'expired' || (freeStates.includes(state) && record.doubtSince === null),
+        state === 'expired' || (freeStates.includes(state) && record.doubtFence === null),
         'TWO KEYS: one intent is one record',
         () =>
           `${call.id} acts on ${key} while ${other.key} of ${twin.id} is ${state}; both are ${call.identity}`,
@@ -234,7 +234,7 @@ export function createStoreHost({
       state === 'expired' ||
       state === 'released' ||
       (state === 'released with doubt' && same) ||
-      (state === 'lapsed undispatched' && before?.doubtSince === null);
+      (state === 'lapsed undispatched' && before?.doubtFence === null);
     assertThat(!free || closed, 'what is free is not refused', () => `${request.key}: ${state}`);
   }
 
@@ -279,7 +279,7 @@ export function createStoreHost({
     const isSettled = after.status === 'succeeded' || after.status === 'failed';
     if (isSettled && !(same && before.status === after.status)) {
       const { retention } = before ?? after;
-      const isShort = after.status === 'failed' && after.doubtSince === null;
+      const isShort = after.status === 'failed' && after.doubtFence === null;
       known.ending = {
         status: after.status === 'succeeded' ? 'succeeded' : 'failed',
         at: scheduler.now,
@@ -300,16 +300,16 @@ export function createStoreHost({
 
   /** "Not landed" is believed of an attempt only once nothing of it can be on its way. */
   function isQuiet(known: KeyLog, before: StoredRecord, below: number, at: number, detail: () => string) {
-    const from = before.doubtSince ?? before.fence;
+    const from = before.doubtFence ?? before.fence;
     for (const attempt of known.attempts) {
       const { generation, fence, crossedAt } = attempt;
       if (generation !== before.generation || fence < from || fence >= below || crossedAt === undefined)
         continue;
-      const quietAt = quietAtOf(attempt);
+      const inFlightUntil = quietAtOf(attempt);
       assertThat(
-        at >= quietAt,
+        at >= inFlightUntil,
         '"not landed" is believed only once it is quiet',
-        () => `${detail()}: seen at ${at}, f${fence} is quiet at ${quietAt}`,
+        () => `${detail()}: seen at ${at}, f${fence} is quiet at ${inFlightUntil}`,
       );
     }
   }
@@ -342,7 +342,7 @@ export function createStoreHost({
     if (name !== 'renew')
       assertThat(known.news === '', 'no line is crossed beside a success on file', detail);
     if (name === 'dispatch') withinWindow(known, (request as DispatchRequest).rerunWithinMs, detail);
-    if (name === 'clear' && before?.doubtSince !== null) known.openSince = undefined;
+    if (name === 'clear' && before?.doubtFence !== null) known.openSince = undefined;
     const attempt = attemptOf(known, request);
     if (attempt === undefined || !answer.record?.dispatched) return answer;
     known.openSince ??= scheduler.now;
@@ -375,7 +375,7 @@ export function createStoreHost({
       if (speaker === 'holder') attempt.endedAt = scheduler.now;
     }
     const isNo = request.outcome === 'failed' || request.outcome === 'released';
-    if (speaker === 'holder' && isNo && before?.doubtSince !== null)
+    if (speaker === 'holder' && isNo && before?.doubtFence !== null)
       assertThat(record?.status !== request.outcome, 'a later refusal does not clear a doubt', detail);
     if (speaker === 'fenced' && request.outcome !== 'succeeded')
       assertThat(
@@ -464,7 +464,7 @@ export function createStoreHost({
       () => store.clear(request),
       ({ ok }) => ok,
     );
-    if (answer.ok && before !== undefined && before.doubtSince !== null) {
+    if (answer.ok && before !== undefined && before.doubtFence !== null) {
       const known = log.keyLog(request.key);
       isQuiet(
         known,
@@ -497,7 +497,7 @@ export function createStoreHost({
       if (before === undefined || (await read(before.key)) !== undefined) continue;
       const closed = state === 'expired' || state === 'released' || state === 'lapsed undispatched';
       assertThat(
-        closed && !before.inDoubt && (state === 'expired' || before.doubtSince === null),
+        closed && !before.inDoubt && (state === 'expired' || before.doubtFence === null),
         'pruning never removes what is running or in doubt',
         () => `${before.key}: ${state}`,
       );

@@ -72,11 +72,11 @@ export function stateOf(record: StoredRecord | undefined, time: Time): State {
     case 'unknown':
       return 'unknown';
     case 'released':
-      return record.doubtSince === null ? 'released' : 'released with doubt';
+      return record.doubtFence === null ? 'released' : 'released with doubt';
     case 'succeeded':
       return isTombstone(record) ? 'tombstone' : 'succeeded';
     case 'failed':
-      return record.doubtSince === null ? 'failed' : 'abandoned';
+      return record.doubtFence === null ? 'failed' : 'abandoned';
   }
 }
 

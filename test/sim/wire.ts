@@ -175,7 +175,7 @@ function send(run: Run, part: number, key: string | undefined): Promise<Answer> 
     body: JSON.stringify([args, prepared ?? null, part]),
     providerKey: key,
     mayBeReworded: () => mayBeReworded(plan, contract, log.keyLog(attempt?.key ?? call.key)),
-    bound: contract.quietMs,
+    bound: contract.inFlightForMs,
     mustAnswer: !Number.isFinite(contract.timeoutMs),
     call: call.id,
   });
@@ -236,7 +236,8 @@ export async function recordKeyOf(
   const format = provider?.format ?? ((uuid: string) => uuid);
   for (const known of log.keys.keys()) {
     const record = await store.look(known);
-    if (record !== undefined && format(providerKey(namespace, known, record.keyFence)) === key) return known;
+    if (record !== undefined && format(providerKey(namespace, known, record.providerKeyFence)) === key)
+      return known;
   }
   throw new Error('A run of a sweep has no record.');
 }

@@ -94,7 +94,7 @@ describe.each(ways)('%s to %s', (from, to) => {
       inDoubt: true,
       fence: before?.fence,
       generation: before?.generation,
-      keyFence: before?.keyFence,
+      providerKeyFence: before?.providerKeyFence,
     });
     expect(await target.history('shop', 'pay/=unknown')).toEqual(history);
     expect(history.length).toBeGreaterThan(1);

@@ -23,7 +23,7 @@ test('four processes race over 400 keys: each key has exactly one winner', async
   for (const { pid, lines } of workers) {
     for (const { key } of lines) {
       const record = await store.read(theNamespace, key);
-      expect(record).toMatchObject({ status: 'succeeded', attempts: 1, doubtSince: null });
+      expect(record).toMatchObject({ status: 'succeeded', attempts: 1, doubtFence: null });
       expect(record?.result?.text).toBe(`"${pid}"`);
     }
   }

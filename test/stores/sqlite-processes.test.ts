@@ -42,7 +42,7 @@ test('six processes race over 200 keys: each key has exactly one winner', async 
   for (const worker of workers) {
     for (const key of worker.won()) {
       const record = await store.read(theNamespace, key);
-      expect(record).toMatchObject({ status: 'succeeded', attempts: 1, doubtSince: null });
+      expect(record).toMatchObject({ status: 'succeeded', attempts: 1, doubtFence: null });
       expect(record?.result?.text).toBe(`"${worker.process.pid}"`);
     }
   }

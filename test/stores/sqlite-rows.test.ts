@@ -36,10 +36,10 @@ const fields: { [K in Exclude<keyof Row, 'leaseBoot' | 'leaseUntil'>]: fc.Arbitr
   key: text,
   generation: fence,
   fence,
-  keyFence: fence,
+  providerKeyFence: fence,
   token,
   status: fc.constantFrom('running', 'succeeded', 'failed', 'released', 'unknown'),
-  doubtSince: maybe(fence),
+  doubtFence: maybe(fence),
   dispatched: fc.boolean(),
   attempts: fence,
   crashes: fc.nat(),
@@ -63,8 +63,8 @@ const fields: { [K in Exclude<keyof Row, 'leaseBoot' | 'leaseUntil'>]: fc.Arbitr
   expiresAt: maybe(maybeNever),
   firstDispatchedAt: maybe(instant),
   lastDispatchedAt: maybe(instant),
-  quietAt: maybe(maybeNever),
-  tailMs: ms,
+  inFlightUntil: maybe(maybeNever),
+  networkMs: ms,
   notAfter: maybe(maybeNever),
   conversation: maybe(text),
   turn: maybe(text),
@@ -108,7 +108,7 @@ test('any row comes back as it was, inserted or in the place of another', () => 
 
 test('a lease that never ends and other endless times are stored as far away', () => {
   const [given] = fc.sample(row, 1) as [Row];
-  const endless = { ...given, tailMs: Number.POSITIVE_INFINITY, quietAt: Number.POSITIVE_INFINITY };
+  const endless = { ...given, networkMs: Number.POSITIVE_INFINITY, inFlightUntil: Number.POSITIVE_INFINITY };
   const more = JSON.parse(columnsOf(endless).at(-1) as string);
   expect(more.tail).toBe(Number.MAX_SAFE_INTEGER);
   expect(more.quiet).toBe(Number.MAX_SAFE_INTEGER - given.createdAt);

@@ -16,7 +16,7 @@ export interface Operation {
 const namespace = 'wire';
 export const wireNamespace = namespace;
 
-const shortly = { leaseMs: 1, quietMs: 0, tailMs: 0 };
+const shortly = { leaseMs: 1, inFlightForMs: 0, networkMs: 0 };
 
 /** Claims, sends, and never comes back; answers when its lease is over. */
 async function lapsed(store: Store, key: string): Promise<Attempt> {
@@ -78,7 +78,7 @@ export const operations: readonly Operation[] = [
     name: 'clear',
     async prepare(store, key) {
       await lapsed(store, key);
-      const verifier = await take(store, { namespace, key, for: 'verify', quietMs: 0, tailMs: 0 });
+      const verifier = await take(store, { namespace, key, for: 'verify', inFlightForMs: 0, networkMs: 0 });
       return () => verifier.clear({ crossing: true });
     },
   },

@@ -47,7 +47,7 @@ async function recorded(call: Call, hold: (body: Body) => Promise<Result>): Prom
   let effect: Promise<unknown> | undefined;
   const body = async (attempt: Attempt): Promise<Try> => {
     const { run, requests } = bare(call, {
-      keyFence: attempt.record.keyFence,
+      providerKeyFence: attempt.record.providerKeyFence,
       // What the ledger thinks of it changes nothing.
       dispatch: (unkeyed) => attempt.dispatch(unkeyed).catch(() => undefined),
       note: (ref) => attempt.note(ref),
@@ -66,4 +66,4 @@ async function recorded(call: Call, hold: (body: Body) => Promise<Result>): Prom
 }
 
 /** The attempt ended before its effect began. */
-const nowhere: Outside = { keyFence: 0, dispatch: async () => undefined, note: () => undefined };
+const nowhere: Outside = { providerKeyFence: 0, dispatch: async () => undefined, note: () => undefined };

@@ -18,7 +18,7 @@ import { messageOf } from '../settle.ts';
 
 /** How a run without a claim reaches the outside. */
 export interface Outside {
-  readonly keyFence: number | string;
+  readonly providerKeyFence: number | string;
   readonly dispatch: (unkeyed?: string) => Promise<void>;
   readonly note: (remoteRef: string) => void;
 }
@@ -40,12 +40,14 @@ export async function runRepeatable(
 ): Promise<Result> {
   const { retry } = call.tool.contract;
   // Every run is an effect of its own: under one key a provider would answer the second with the first.
-  const keyFence = random.token();
+  const providerKeyFence = random.token();
   const repeated = retry.tries > 1 ? preparingOnce(call) : call;
   const isOver = () => closing.aborted || call.signal?.aborted === true;
   for (let tries = 1; ; tries += 1) {
     try {
-      return await ran(repeated, keyFence, more, (attempt) => timed(call, attempt, timers).catch(hadLanded));
+      return await ran(repeated, providerKeyFence, more, (attempt) =>
+        timed(call, attempt, timers).catch(hadLanded),
+      );
     } catch (error) {
       if (tries >= retry.tries || isRejected(call, error) || isOver()) throw error;
       await pause(clock, backoffMs(retry, tries, random), [call.signal, closing]);
@@ -95,7 +97,7 @@ function preparingOnce(call: Call): Call {
 
 async function ran(
   call: Call,
-  keyFence: number | string,
+  providerKeyFence: number | string,
   more: Partial<Receipt>,
   running: (attempt: BareRun) => Promise<unknown>,
 ): Promise<Result> {
@@ -103,7 +105,7 @@ async function ran(
   const note = (ref: string) => {
     remoteRef = ref;
   };
-  const value = await running(bare(call, { keyFence, dispatch: async () => undefined, note }));
+  const value = await running(bare(call, { providerKeyFence, dispatch: async () => undefined, note }));
   return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, remoteRef, ...more }) };
 }
 
@@ -143,7 +145,7 @@ export interface BareRun {
   readonly stop: Stop;
 }
 
-export function bare(call: Call, { keyFence, dispatch, note }: Outside): BareRun {
+export function bare(call: Call, { providerKeyFence, dispatch, note }: Outside): BareRun {
   const { stop, forget } = stopOf(call);
   const { tool, namespace, key } = call;
   const line: Line & { prepared: unknown } = {
@@ -157,7 +159,7 @@ export function bare(call: Call, { keyFence, dispatch, note }: Outside): BareRun
   const { ctx, requests } = contextFor({
     namespace,
     recordKey: key,
-    keyFence,
+    providerKeyFence,
     provider: tool.contract.provider,
     issued: new Set(),
     // Without a claim nothing is held back.

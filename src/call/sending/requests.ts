@@ -14,7 +14,7 @@ import type { Stop } from './stop.ts';
 export interface RequestSource {
   readonly namespace: string;
   readonly recordKey: string;
-  readonly keyFence: number | string;
+  readonly providerKeyFence: number | string;
   readonly provider: Provider | undefined;
   /** The keys that the attempt has given out: a request with another one is not known by our key. */
   readonly issued: Set<string>;
@@ -46,8 +46,8 @@ export class Requests {
   }
 
   keyFor(part?: string): string {
-    const { namespace, recordKey, keyFence, provider, issued } = this.#source;
-    const uuid = providerKey(namespace, recordKey, keyFence, part);
+    const { namespace, recordKey, providerKeyFence, provider, issued } = this.#source;
+    const uuid = providerKey(namespace, recordKey, providerKeyFence, part);
     const key = provider?.format?.(uuid) ?? uuid;
     issued.add(key);
     return key;

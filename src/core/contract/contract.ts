@@ -110,9 +110,9 @@ export interface Contract {
   /** A re-run with the provider's key counts only this long after the first dispatch; null: no key is trusted. */
   readonly rerunWithinMs: number | null;
   /** `verifyAfter`: how long after an attempt's end "not landed" has to wait. */
-  readonly tailMs: number;
+  readonly networkMs: number;
   /** The same, counted from a dispatch: the attempt may go on sending until its timeout, or until its lease is over. */
-  readonly quietMs: number;
+  readonly inFlightForMs: number;
   readonly via: Via | undefined;
   /** Where the line is: at the claim, between `prepare` and `run`, or where `run` says. */
   readonly dispatch: 'claim' | 'prepared' | 'explicit';
@@ -162,7 +162,7 @@ export function defineContract(
   const timeoutMs =
     timeout === 'none' ? Number.POSITIVE_INFINITY : positive(durationMs(timeout, 'timeout'), 'timeout', name);
   const leaseMs = positive(durationMs(definition.lease ?? defaults.lease ?? '60s', 'lease'), 'lease', name);
-  const tailMs =
+  const networkMs =
     definition.verifyAfter === undefined ? inTheNetworkMs : durationMs(definition.verifyAfter, 'verifyAfter');
   const failureWindowMs = remembered
     ? Math.min(durationMs(definition.failureWindow ?? '1h', 'failureWindow'), windowMs)
@@ -195,9 +195,9 @@ export function defineContract(
       timeoutMs,
       isDecided: !remembered || traits.hasVerify,
     }),
-    tailMs,
+    networkMs,
     // Without a timeout the lease is all that bounds it, and every renewal counts anew.
-    quietMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + tailMs,
+    inFlightForMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + networkMs,
     via:
       definition.via === undefined
         ? undefined

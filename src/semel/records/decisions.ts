@@ -81,7 +81,7 @@ export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredReco
     ],
     early: [
       'may still land: a request of it can be on its way.',
-      `Decide in ${Math.ceil((now?.quietInMs ?? 0) / 1000)} s, or force it (\`force\`, \`--force\`) if you are sure.`,
+      `Decide in ${Math.ceil((now?.inFlightMs ?? 0) / 1000)} s, or force it (\`force\`, \`--force\`) if you are sure.`,
     ],
   };
   const [happened, next] = sentences[why];
@@ -91,8 +91,8 @@ export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredReco
     {
       evidence,
       ...(next === undefined ? {} : { next }),
-      ...(why === 'early' && Number.isFinite(now?.quietInMs)
-        ? { retryAfterMs: now?.quietInMs as number }
+      ...(why === 'early' && Number.isFinite(now?.inFlightMs)
+        ? { retryAfterMs: now?.inFlightMs as number }
         : {}),
     },
   );

@@ -58,7 +58,7 @@ export function portableOf(record: StoredRecord, history: readonly StoreEvent[])
     semel: 1,
     id: recordId(record.namespace, record.key),
     ...shown(record, plain, (value) => value),
-    doubt: record.doubtSince !== null,
+    doubt: record.doubtFence !== null,
     fingerprint: record.fingerprint ?? undefined,
     ...shown(record, json, jsonOf),
     value: jsonOf(result?.text ?? null),
@@ -147,7 +147,7 @@ const checks: Readonly<Record<keyof PortableRecord, Check>> = {
   effect: oneOf(effects),
   ...every(['inDoubt', 'lapsed', 'expired', 'doubt', 'keyed'], isFlag),
   attempts: isCount,
-  ...every(['fence', 'generation', 'keyFence'], isFence),
+  ...every(['fence', 'generation', 'providerKeyFence'], isFence),
   ...every(['args', 'prepared', 'value'], isStored),
   ...every(
     ['omitted', 'remoteRef'],

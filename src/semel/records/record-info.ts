@@ -10,7 +10,7 @@ import type { RecordError, StoredRecord } from '../../store/store.ts';
 const instants = fieldsOf('instant');
 const texts = fieldsOf('text');
 
-type Shown = Omit<Pick<StoredRecord, FieldOf<'plain'>>, 'keyFence' | 'keyed'> &
+type Shown = Omit<Pick<StoredRecord, FieldOf<'plain'>>, 'providerKeyFence' | 'keyed'> &
   Pick<StoredRecord, 'contract' | 'inDoubt' | 'lapsed' | 'leaseLeftMs' | 'expired'>;
 /** What is null in the ledger is undefined here. */
 type Known<Fields, Value> = {
@@ -48,13 +48,13 @@ export function infoOf(record: StoredRecord): RecordInfo {
     ...{ namespace, contract, key, version, effect, status, inDoubt, lapsed, leaseLeftMs, expired },
     kept: isKept(record),
     abandoned: lapsed && !inDoubt,
-    doubt: record.doubtSince !== null,
+    doubt: record.doubtFence !== null,
     ...{ attempts, fence, generation, owner },
     args: record.args === null ? undefined : decodeResult(record.args),
     value: result?.text == null ? undefined : decodeResult(result.text),
     omitted: result?.omitted ?? undefined,
     remoteRef: result?.remoteRef ?? undefined,
-    providerKey: record.keyed ? providerKey(namespace, key, record.keyFence) : undefined,
+    providerKey: record.keyed ? providerKey(namespace, key, record.providerKeyFence) : undefined,
     error: record.error ?? undefined,
     ...(shown(record, instants, (at) => (at === null ? undefined : new Date(at))) as Dates),
     ...shown(record, texts, (text) => text ?? undefined),

@@ -148,17 +148,25 @@ const json = fieldsOf('json');
 const texts = fieldsOf('text');
 
 function requestOf(record: PortableRecord, as: Arriving, token: string, now: number): ClaimRequest {
-  const { namespace, key, version, effect, keyed, owner, fence, keyFence } = record;
-  const { notAfter, quietAt, firstDispatchedAt, lastDispatchedAt } = shown(record, instants, instantOf);
+  const { namespace, key, version, effect, keyed, owner, fence, providerKeyFence } = record;
+  const { notAfter, inFlightUntil, firstDispatchedAt, lastDispatchedAt } = shown(record, instants, instantOf);
   const { args, prepared, content } = shown(record, json, textOf);
-  const tailMs = Math.max(0, quietAt === null ? unknownTailMs : quietAt - now);
+  const networkMs = Math.max(0, inFlightUntil === null ? unknownTailMs : inFlightUntil - now);
   return {
     ...{ namespace, key, olderKeys: [], token, fingerprint: record.fingerprint ?? null },
     ...{ for: 'execute', generation: null, crossing: true, leaseMs: 60_000, rerunWithinMs: null },
-    ...{ maxCrashes: Number.MAX_SAFE_INTEGER, quietMs: tailMs, tailMs, version, effect, keyed, owner },
+    ...{
+      maxCrashes: Number.MAX_SAFE_INTEGER,
+      inFlightForMs: networkMs,
+      networkMs,
+      version,
+      effect,
+      keyed,
+      owner,
+    },
     ...{ retention: retentionOf(record, as, now), args, content, notAfter, share: false },
     ...shown(record, texts, (text) => text ?? null),
-    imported: { fence, keyFence, firstDispatchedAt, lastDispatchedAt, prepared },
+    imported: { fence, providerKeyFence, firstDispatchedAt, lastDispatchedAt, prepared },
   };
 }
 

@@ -189,10 +189,10 @@ function turnAfter(
     if (instant !== null && instant > wall && instant < turn) turn = instant;
   };
   const turnsOf = ({ row }: Found): void => {
-    const { leaseUntil, expiresAt, quietAt, firstDispatchedAt } = row;
+    const { leaseUntil, expiresAt, inFlightUntil, firstDispatchedAt } = row;
     turnsAt(leaseUntil);
     turnsAt(expiresAt);
-    turnsAt(quietAt);
+    turnsAt(inFlightUntil);
     if (firstDispatchedAt !== null && rerunWithinMs !== null) turnsAt(firstDispatchedAt + rerunWithinMs);
   };
   if (own !== undefined) turnsOf(own);

@@ -72,7 +72,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     due: dueOf(`${expired} UNION ALL (SELECT o.* FROM (SELECT * FROM semel.records WHERE ${openRows}) o,
           LATERAL (SELECT pg_catalog.replace(o.more, pg_catalog.chr(92) || 'u', '//')::json AS more) m
           WHERE o.status = ${statusCode('running')} AND o.flags & ${dispatchedFlag}::smallint = 0
-          AND m.more ->> 'doubtSince'::text IS NULL AND m.more ->> 'news'::text IS NULL
+          AND m.more ->> 'doubtFence'::text IS NULL AND m.more ->> 'news'::text IS NULL
           AND (m.more -> 'lease'::text ->> 1)::bigint <= t.now
           AND o.created + coalesce((m.more ->> 'updated'::text)::bigint, 0)
             + coalesce((m.more ->> 'failureWindow'::text)::bigint, 0) <= t.now LIMIT $1)`),

@@ -45,8 +45,8 @@ export function dueSlot({ status, expiresAt, createdAt, retention, dispatched }:
 /** Time alone never lets it go. */
 function isStuck(row: Row): boolean {
   if (isSettled(row)) return false;
-  const { status, doubtSince, news, dispatched } = row;
-  return status === 'unknown' || doubtSince !== null || news !== null || (status === 'running' && dispatched);
+  const { status, doubtFence, news, dispatched } = row;
+  return status === 'unknown' || doubtFence !== null || news !== null || (status === 'running' && dispatched);
 }
 
 /** A holder that dies now leaves it to retention. */

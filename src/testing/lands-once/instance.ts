@@ -49,7 +49,7 @@ export function startMortal(rebuild: Rebuild, definition: Definition): MortalIns
       playedBy(store, {
         async settle({ namespace, key, token, fence, generation }) {
           // The time until somebody may take over is not waited for: the lease ends with its holder.
-          await store.renew({ namespace, key, token, fence, generation, leaseMs: 0, quietMs: 0 });
+          await store.renew({ namespace, key, token, fence, generation, leaseMs: 0, inFlightForMs: 0 });
           timers.stop();
           die(key);
           return never;

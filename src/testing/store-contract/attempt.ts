@@ -54,8 +54,8 @@ export function claimRequest(over: Partial<ClaimRequest> = {}): ClaimRequest {
     leaseMs: lease,
     rerunWithinMs: null,
     maxCrashes: 10,
-    quietMs: quiet,
-    tailMs: tail,
+    inFlightForMs: quiet,
+    networkMs: tail,
     version: '1.0.0',
     effect: 'write-non-idempotent',
     keyed: false,
@@ -149,15 +149,15 @@ export function attemptOf(
 ): Attempt {
   const { namespace, key, fence, generation } = record;
   const held: Held = { namespace, key, token: request.token, fence, generation };
-  const { rerunWithinMs, quietMs, keyed } = request;
+  const { rerunWithinMs, inFlightForMs, keyed } = request;
 
   const attempt: Attempt = {
     ...held,
     record,
     takeover,
-    renew: (leaseMs = request.leaseMs) => store.renew({ ...held, leaseMs, quietMs }),
+    renew: (leaseMs = request.leaseMs) => store.renew({ ...held, leaseMs, inFlightForMs }),
     dispatch: (over = {}) =>
-      store.dispatch({ ...held, keyed: true, prepared: null, rerunWithinMs, quietMs, ...over }),
+      store.dispatch({ ...held, keyed: true, prepared: null, rerunWithinMs, inFlightForMs, ...over }),
     send: async (over) => crossed(await attempt.dispatch(over)),
     clear: (over = {}) =>
       store.clear({
@@ -167,7 +167,7 @@ export function attemptOf(
         seenAt: Number.MAX_SAFE_INTEGER,
         freshKey: false,
         rerunWithinMs,
-        quietMs,
+        inFlightForMs,
         ...over,
       }),
     cleared: async (over) => crossed(await attempt.clear(over)),

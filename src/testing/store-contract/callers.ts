@@ -101,7 +101,7 @@ export const callerCases = [
       const next = await scene.take({ ...bob, args: '{"to":"bob"}', content: 'words of bob', keyed: true });
       const { record } = next;
       assert.notEqual(next.generation, first.generation);
-      assert.notEqual(record.keyFence, first.record.keyFence);
+      assert.notEqual(record.providerKeyFence, first.record.providerKeyFence);
       assert.equal(record.args, '{"to":"bob"}');
       assert.equal(record.content, 'words of bob');
       assert.equal(record.prepared, null);

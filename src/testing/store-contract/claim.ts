@@ -14,11 +14,11 @@ export const claimCases = [
       assert.equal(record.status, 'running');
       assert.ok(record.fence >= 1);
       assert.equal(record.generation, record.fence);
-      assert.equal(record.keyFence, record.fence);
+      assert.equal(record.providerKeyFence, record.fence);
       assert.equal(record.attempts, 1);
       assert.equal(record.crashes, 0);
       assert.equal(record.dispatched, false);
-      assert.equal(record.doubtSince, null);
+      assert.equal(record.doubtFence, null);
       assert.equal(record.firstDispatchedAt, null);
       assert.equal(record.inDoubt, false);
       assert.equal(record.lapsed, false);
@@ -65,7 +65,7 @@ export const claimCases = [
     assert.equal(record.dispatched, true);
     assert.equal(record.firstDispatchedAt, record.readAt);
     assert.equal(record.lastDispatchedAt, record.readAt);
-    assert.equal(record.quietInMs, quiet);
+    assert.equal(record.inFlightMs, quiet);
   }),
 
   behaviour('a claim for verify never crosses the line', [], async ({ take }) => {
@@ -115,7 +115,7 @@ export const claimCases = [
     await unchanged(scene, async () => {
       assert.equal((await scene.lose()).inDoubt, true);
     });
-    assert.equal((await scene.take({ for: 'verify' })).record.doubtSince, holder.fence);
+    assert.equal((await scene.take({ for: 'verify' })).record.doubtFence, holder.fence);
   }),
 
   behaviour('a released record is free: the next claim goes on with its generation', [], async (scene) => {
@@ -123,11 +123,11 @@ export const claimCases = [
     await first.settle('released');
     const next = await scene.take();
     assert.equal(next.generation, first.generation);
-    assert.equal(next.record.keyFence, first.record.keyFence);
+    assert.equal(next.record.providerKeyFence, first.record.providerKeyFence);
     assert.equal(next.fence, first.fence + 1);
     assert.equal(next.record.attempts, 2);
     assert.equal(next.takeover, false);
-    assert.equal(next.record.doubtSince, null);
+    assert.equal(next.record.doubtFence, null);
     assert.deepEqual([next.record.settledAt, next.record.expiresAt], [null, null]);
   }),
 
@@ -146,7 +146,7 @@ export const claimCases = [
       turn: 'turn-2',
       toolCallId: 'call_2',
       run: 'run-2',
-      tailMs: 7_000,
+      networkMs: 7_000,
       retention: { windowMs: 5_000, failureWindowMs: 50, keep: true, periodEndsAt: null },
     };
     const holder = await scene.take({ ...asked, crossing: true });
@@ -155,7 +155,7 @@ export const claimCases = [
     }
     assert.equal(holder.record.updatedAt, holder.record.readAt);
     assert.equal(holder.record.createdAt, holder.record.readAt - 1_000);
-    assert.equal((await holder.settle('unknown')).record?.quietInMs, asked.tailMs);
+    assert.equal((await holder.settle('unknown')).record?.inFlightMs, asked.networkMs);
     const { record } = await holder.succeed();
     assert.equal(record?.expiresAt, (record?.readAt ?? 0) + 5_000);
   }),
@@ -170,7 +170,7 @@ export const claimCases = [
       const next = await scene.take({ keyed: true, version: '2.0.0', args: '{"mail":"ada"}' });
       assert.equal(next.generation, first.generation);
       assert.deepEqual(
-        [next.record.version, next.record.args, next.record.prepared, next.record.keyFence],
+        [next.record.version, next.record.args, next.record.prepared, next.record.providerKeyFence],
         ['2.0.0', '{"mail":"ada"}', null, next.fence],
       );
     },
@@ -182,7 +182,7 @@ export const claimCases = [
     const next = await scene.take({ fingerprint: 'b', args: '{"to":"bob"}' });
     assert.equal(next.generation, next.fence);
     assert.ok(next.fence > first.fence);
-    assert.equal(next.record.keyFence, next.fence);
+    assert.equal(next.record.providerKeyFence, next.fence);
     assert.equal(next.record.attempts, 1);
     assert.equal(next.record.args, '{"to":"bob"}');
     assert.equal(next.record.lastDispatchedAt, null);
@@ -210,10 +210,10 @@ export const claimCases = [
 
   behaviour('a claim for verify or for a re-run also wins where nothing is in doubt', [], async (scene) => {
     const verifier = await scene.take({ for: 'verify' });
-    assert.equal(verifier.record.doubtSince, null);
+    assert.equal(verifier.record.doubtFence, null);
     await verifier.settle('released');
     const again = await scene.take({ for: 'rerun', rerunWithinMs: 1 });
-    assert.equal(again.record.doubtSince, null);
+    assert.equal(again.record.doubtFence, null);
     assert.equal(again.takeover, false);
   }),
 
@@ -286,7 +286,7 @@ function olderForms() {
       await scene.lose(forms);
       const verifier = await scene.take({ ...forms, for: 'verify' });
       assert.equal(verifier.key, older);
-      assert.equal(verifier.record.doubtSince, before.fence);
+      assert.equal(verifier.record.doubtFence, before.fence);
     }),
 
     behaviour('a free record under an older form is carried on', [], async (scene) => {

@@ -19,11 +19,11 @@ export const clearCases = [
     assert.equal(record.status, 'running');
     assert.equal(record.fence, verifier.fence);
     assert.equal(record.generation, dead.generation);
-    assert.equal(record.doubtSince, null);
+    assert.equal(record.doubtFence, null);
     assert.equal(record.firstDispatchedAt, null);
     const event = (await scene.events()).at(-1);
     assert.equal(event?.type, 'cleared');
-    assert.equal(event.detail.doubtSince, dead.fence);
+    assert.equal(event.detail.doubtFence, dead.fence);
     await verifier.send();
     assert.equal((await verifier.succeed()).record?.status, 'succeeded');
   }),
@@ -40,7 +40,7 @@ export const clearCases = [
     await scene.lapse();
     const verifier = await scene.take({ for: 'verify', leaseMs: hour });
     await scene.advance(quiet - lease - 1);
-    assert.equal((await scene.read()).quietInMs, 1);
+    assert.equal((await scene.read()).inFlightMs, 1);
     await unchanged(scene, async () => refusedBecause(await verifier.clear(), 'early'));
     await scene.advance(1);
     await verifier.cleared();
@@ -82,12 +82,12 @@ export const clearCases = [
   ),
 
   behaviour('"not landed" waits for every attempt, not for the last', ['time'], async (scene) => {
-    const first = await scene.take({ crossing: true, quietMs: 2 * hour });
+    const first = await scene.take({ crossing: true, inFlightForMs: 2 * hour });
     await scene.lapse();
-    await scene.take({ crossing: true, for: 'rerun', quietMs: minute });
+    await scene.take({ crossing: true, for: 'rerun', inFlightForMs: minute });
     await scene.advance(10 * minute);
     const verifier = await scene.take({ for: 'verify', leaseMs: 3 * hour });
-    assert.equal(verifier.record.doubtSince, first.fence);
+    assert.equal(verifier.record.doubtFence, first.fence);
     refusedBecause(await verifier.clear(), 'early');
     await scene.advance(2 * hour);
     await verifier.cleared();
@@ -99,32 +99,32 @@ export const clearCases = [
     async (scene) => {
       await (await scene.take({ crossing: true })).settle('unknown');
       const verifier = await scene.take({ for: 'verify', leaseMs: hour });
-      assert.equal(verifier.record.quietInMs, tail);
+      assert.equal(verifier.record.inFlightMs, tail);
       await scene.advance(tail);
       await verifier.cleared();
     },
   ),
 
   behaviour('a reported end does not shorten the wait for an earlier attempt', ['time'], async (scene) => {
-    await scene.take({ crossing: true, quietMs: 2 * hour });
+    await scene.take({ crossing: true, inFlightForMs: 2 * hour });
     await scene.lapse();
     const rerun = await scene.take({ crossing: true, for: 'rerun' });
     await rerun.settle('unknown');
-    assert.equal((await scene.read()).quietInMs, 2 * hour - lease);
+    assert.equal((await scene.read()).inFlightMs, 2 * hour - lease);
   }),
 
   behaviour(
     'an attempt that renewed its lease may have sent until that lease was over',
     ['time'],
     async (scene) => {
-      const holder = await scene.take({ crossing: true, leaseMs: 10 * minute, quietMs: 11 * minute });
+      const holder = await scene.take({ crossing: true, leaseMs: 10 * minute, inFlightForMs: 11 * minute });
       await scene.advance(8 * minute);
       await holder.renew(10 * minute);
       await scene.advance(10 * minute);
-      const { lapsed, quietInMs } = await scene.read();
+      const { lapsed, inFlightMs } = await scene.read();
       assert.equal(lapsed, true);
       // A store over a wire grants a lease that is a little longer.
-      assert.ok(quietInMs >= tail && quietInMs < 2 * tail, `it is quiet in ${quietInMs} ms`);
+      assert.ok(inFlightMs >= tail && inFlightMs < 2 * tail, `it is quiet in ${inFlightMs} ms`);
     },
   ),
 
@@ -132,9 +132,9 @@ export const clearCases = [
     const holder = await scene.take({ crossing: true });
     await holder.settle('unknown');
     await scene.advance(tail - 1);
-    assert.equal((await holder.settle('unknown')).record?.quietInMs, 1);
-    assert.equal((await holder.settle('unknown', { late: true })).record?.quietInMs, tail);
-    assert.equal((await scene.read()).quietInMs, tail);
+    assert.equal((await holder.settle('unknown')).record?.inFlightMs, 1);
+    assert.equal((await holder.settle('unknown', { late: true })).record?.inFlightMs, tail);
+    assert.equal((await scene.read()).inFlightMs, tail);
   }),
 
   behaviour(
@@ -146,10 +146,10 @@ export const clearCases = [
       await scene.advance(tail - 1);
       const verifier = await scene.take({ for: 'verify' });
       // While it is asked, and once it could not tell; it goes on, and then it has ended.
-      assert.equal((await holder.settle('unknown', { late: true, error: null })).record?.quietInMs, tail);
+      assert.equal((await holder.settle('unknown', { late: true, error: null })).record?.inFlightMs, tail);
       await scene.advance(tail - 1);
       await verifier.settle('unknown', { found: true });
-      assert.equal((await holder.settle('unknown', { late: true })).record?.quietInMs, tail);
+      assert.equal((await holder.settle('unknown', { late: true })).record?.inFlightMs, tail);
       assert.deepEqual(await scene.told(), ['takeover', 'fenced']);
       await scene.advance(tail - 1);
       refusedAs(await scene.resolve({ type: 'notLanded' }), 'early');
@@ -157,7 +157,7 @@ export const clearCases = [
       await (await scene.take({ for: 'verify' })).cleared();
       // What was accounted for is not waited for any more.
       await holder.settle('unknown', { late: true });
-      assert.equal((await scene.read()).quietInMs, 0);
+      assert.equal((await scene.read()).inFlightMs, 0);
     },
   ),
 
@@ -166,10 +166,10 @@ export const clearCases = [
     ['time'],
     async (scene) => {
       const holder = await scene.take();
-      assert.equal((await holder.settle('unknown')).record?.quietInMs, tail);
+      assert.equal((await holder.settle('unknown')).record?.inFlightMs, tail);
       const again = await scene.take({ for: 'rerun' });
       await scene.advance(tail - 1);
-      assert.equal((await again.settle('unknown')).record?.quietInMs, tail);
+      assert.equal((await again.settle('unknown')).record?.inFlightMs, tail);
     },
   ),
 
@@ -177,14 +177,14 @@ export const clearCases = [
     await scene.take({ crossing: true });
     await scene.lapse();
     await (await scene.take({ for: 'verify' })).settle('unknown');
-    assert.equal((await scene.read()).quietInMs, quiet - lease);
+    assert.equal((await scene.read()).inFlightMs, quiet - lease);
   }),
 
   behaviour('under an unsteady clock it is never quiet', ['time', 'unsteady'], async (scene) => {
     const { verifier } = await verifying(scene);
     // Back, so that the lease also holds where it is counted by the same clock.
     await scene.unsteady(true, -2 * day);
-    assert.equal((await scene.read()).quietInMs, Number.POSITIVE_INFINITY);
+    assert.equal((await scene.read()).inFlightMs, Number.POSITIVE_INFINITY);
     refusedBecause(await verifier.clear(), 'early');
     await scene.unsteady(false);
     await verifier.cleared();
@@ -198,9 +198,9 @@ export const clearCases = [
       const sender = await scene.take({ crossing: true });
       await scene.unsteady(false);
       await scene.lapse();
-      assert.equal((await scene.read()).quietInMs, Number.POSITIVE_INFINITY);
+      assert.equal((await scene.read()).inFlightMs, Number.POSITIVE_INFINITY);
       await sender.settle('unknown');
-      assert.equal((await scene.read()).quietInMs, tail);
+      assert.equal((await scene.read()).inFlightMs, tail);
     },
   ),
 
@@ -240,25 +240,25 @@ export const clearCases = [
     await verifier.cleared({ crossing: true });
     assert.equal((await verifier.settle('released')).record?.status, 'released');
     const next = await scene.take();
-    assert.equal(next.record.doubtSince, null);
+    assert.equal(next.record.doubtFence, null);
   }),
 
   behaviour('inside the provider’s window a cleared attempt keeps the key', ['time'], async (scene) => {
     const { dead, verifier } = await verifying(scene, { keyed: true, rerunWithinMs: hour });
-    assert.equal((await verifier.cleared()).keyFence, dead.record.keyFence);
+    assert.equal((await verifier.cleared()).providerKeyFence, dead.record.providerKeyFence);
   }),
 
   behaviour('after the provider’s window a cleared attempt gets a fresh key', ['time'], async (scene) => {
     const { dead, verifier } = await verifying(scene, { keyed: true, rerunWithinMs: minute });
     const record = await verifier.cleared();
-    assert.equal(record.keyFence, verifier.fence);
+    assert.equal(record.providerKeyFence, verifier.fence);
     assert.equal(record.generation, dead.generation, 'late news must still find its record');
     await verifier.send();
   }),
 
   behaviour('a fresh key can be asked for', ['time'], async (scene) => {
     const { verifier } = await verifying(scene, { keyed: true, rerunWithinMs: hour });
-    assert.equal((await verifier.cleared({ freshKey: true })).keyFence, verifier.fence);
+    assert.equal((await verifier.cleared({ freshKey: true })).providerKeyFence, verifier.fence);
   }),
 
   behaviour('a claim that took no doubt may clear, and that is no event', [], async (scene) => {

@@ -62,7 +62,7 @@ export const concurrencyCases = [
     const dead = await scene.take({ crossing: true });
     await scene.lapse();
     const { winner } = await race(scene, (i) => ({ for: i % 3 === 0 ? 'rerun' : 'verify', crossing: true }));
-    assert.equal(winner.record.doubtSince, dead.fence);
+    assert.equal(winner.record.doubtFence, dead.fence);
   }),
 
   behaviour('of fifty claims on an expired record one wins', ['time'], async (scene) => {
@@ -105,7 +105,7 @@ export const concurrencyCases = [
       assert.ok('won' in claimed && 'settled' in settled);
       assert.ok(claimed.won, 'what was released is free, what was not is in doubt');
       const doubt = settled.settled ? null : holder.fence;
-      assert.equal(claimed.record.doubtSince, doubt);
+      assert.equal(claimed.record.doubtFence, doubt);
       assert.equal((await scene.read(key)).status, 'running');
     }
   }),

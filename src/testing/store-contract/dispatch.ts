@@ -11,7 +11,7 @@ export const dispatchCases = [
     assert.equal(record.dispatched, true);
     assert.equal(record.prepared, '{"subject":"hello"}');
     assert.equal(record.firstDispatchedAt, record.readAt);
-    assert.equal(record.quietInMs, quiet);
+    assert.equal(record.inFlightMs, quiet);
     const seen = await scene.elsewhere.read(holder.namespace, holder.key);
     assert.equal(seen?.dispatched, true);
   }),
@@ -71,14 +71,14 @@ export const dispatchCases = [
       const second = await holder.send();
       assert.equal(second.firstDispatchedAt, first.firstDispatchedAt);
       assert.equal(second.lastDispatchedAt, (first.lastDispatchedAt ?? 0) + 10_000);
-      assert.equal(second.quietInMs, quiet);
+      assert.equal(second.inFlightMs, quiet);
     },
   ),
 
   behaviour('a shorter waiting time never shortens that of an earlier try', ['time'], async (scene) => {
-    const holder = await scene.take({ quietMs: hour });
+    const holder = await scene.take({ inFlightForMs: hour });
     await holder.send();
-    assert.equal((await holder.send({ quietMs: 1 })).quietInMs, hour);
+    assert.equal((await holder.send({ inFlightForMs: 1 })).inFlightMs, hour);
   }),
 
   behaviour('what was prepared for the first try is what every later try sends', ['time'], async (scene) => {

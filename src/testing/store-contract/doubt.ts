@@ -23,7 +23,7 @@ export const doubtCases = [
         const { settled, record } = await rerun.settle(outcome);
         assert.equal(settled, true);
         assert.equal(record?.status, 'unknown');
-        assert.equal(record.doubtSince, dead.fence);
+        assert.equal(record.doubtFence, dead.fence);
         assert.equal(record.error?.message, 'the target said no', 'it stays as evidence');
         await scene.lose({ key });
         await scene.lose({ key, fingerprint: 'another' });
@@ -36,14 +36,14 @@ export const doubtCases = [
     await scene.lapse();
     const verifier = await scene.take({ for: 'verify' });
     const { record } = await verifier.settle('released');
-    assert.deepEqual([record?.status, record?.doubtSince], ['unknown', dead.fence]);
+    assert.deepEqual([record?.status, record?.doubtFence], ['unknown', dead.fence]);
   }),
 
   behaviour('an attempt that learns better speaks only for itself', ['time'], async (scene) => {
     const { dead, rerun } = await rerunning(scene);
     await rerun.settle('unknown');
     const { fenced, record } = await rerun.settle('released');
-    assert.deepEqual([fenced, record?.status, record?.doubtSince], [false, 'unknown', dead.fence]);
+    assert.deepEqual([fenced, record?.status, record?.doubtFence], [false, 'unknown', dead.fence]);
   }),
 
   behaviour('an ending without an error keeps the evidence of the one before', [], async (scene) => {
@@ -57,7 +57,7 @@ export const doubtCases = [
   behaviour('a success ends the doubt of all attempts', ['time'], async (scene) => {
     const { rerun } = await rerunning(scene);
     const { record } = await rerun.succeed();
-    assert.deepEqual([record?.status, record?.doubtSince, record?.inDoubt], ['succeeded', null, false]);
+    assert.deepEqual([record?.status, record?.doubtFence, record?.inDoubt], ['succeeded', null, false]);
   }),
 
   behaviour('what is in doubt never expires and is never pruned', ['time'], async (scene) => {
@@ -80,7 +80,7 @@ export const doubtCases = [
       const { record } = await holder.renew();
       assert.notEqual(record?.lastDispatchedAt, seen.dispatchedAt);
       assert.equal(record?.firstDispatchedAt, holder.record.firstDispatchedAt);
-      assert.ok((record?.quietInMs ?? 0) > 0);
+      assert.ok((record?.inFlightMs ?? 0) > 0);
       await scene.advance(day);
       refusedAs(await scene.resolve({ type: 'notLanded' }, { seen }), 'stale');
     },

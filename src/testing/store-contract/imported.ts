@@ -7,7 +7,7 @@ import { behaviour, unchanged } from './scene.ts';
 
 const imported: Imported = {
   fence: 40,
-  keyFence: 38,
+  providerKeyFence: 38,
   firstDispatchedAt: 1_700_000_000_000,
   lastDispatchedAt: 1_700_000_060_000,
   prepared: '{"body":"Dear Ada"}',
@@ -22,7 +22,7 @@ export const importedCases = [
       const record = await read();
       assert.equal(record.fence, 41);
       assert.equal(record.generation, 41);
-      assert.equal(record.keyFence, 38);
+      assert.equal(record.providerKeyFence, 38);
       assert.equal(record.firstDispatchedAt, imported.firstDispatchedAt);
       assert.equal(record.lastDispatchedAt, imported.lastDispatchedAt);
       assert.equal(record.prepared, imported.prepared);
@@ -44,7 +44,7 @@ export const importedCases = [
     await take({ imported });
     const record = await read();
     assert.equal(record.generation, 41);
-    assert.equal(record.keyFence, 38);
+    assert.equal(record.providerKeyFence, 38);
     assert.equal(record.attempts, 1);
   }),
 
@@ -72,7 +72,7 @@ export const importedCases = [
     'one that is in doubt is not believed to have not landed before its time',
     ['time'],
     async (scene) => {
-      const arrived = await scene.take({ imported, crossing: true, tailMs: 5 * minute });
+      const arrived = await scene.take({ imported, crossing: true, networkMs: 5 * minute });
       await arrived.settle('unknown');
       const early = await scene.resolve({ type: 'notLanded' });
       assert.equal(early.ok, false);

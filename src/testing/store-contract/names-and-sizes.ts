@@ -72,7 +72,7 @@ export const nameAndSizeCases = [
     const theirs = await scene.take({ namespace: 'elsewhere', fingerprint: 'b' });
     assert.equal((await ours.renew()).held, true);
     assert.equal(
-      (await scene.store.renew({ ...ours, namespace: 'elsewhere', leaseMs: 1, quietMs: 1 })).held,
+      (await scene.store.renew({ ...ours, namespace: 'elsewhere', leaseMs: 1, inFlightForMs: 1 })).held,
       false,
     );
     await ours.succeed('"ours"');

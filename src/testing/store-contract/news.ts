@@ -20,7 +20,7 @@ export const newsCases = [
     await holder.settle('unknown');
     const { settled, fenced, noted, record } = await zombie.succeed('"late"');
     assert.deepEqual([settled, fenced, noted], [true, true, 'lateNews']);
-    assert.deepEqual([record?.status, record?.doubtSince], ['succeeded', null]);
+    assert.deepEqual([record?.status, record?.doubtFence], ['succeeded', null]);
     assert.equal((await scene.lose()).result?.text, '"late"');
   }),
 
@@ -162,7 +162,7 @@ export const newsCases = [
         assert.equal(settled, true);
         assert.equal(record?.status, 'succeeded');
         assert.equal(record.result?.text, '"late"');
-        assert.equal(record.doubtSince, null);
+        assert.equal(record.doubtFence, null);
       }
     },
   ),

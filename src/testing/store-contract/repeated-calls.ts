@@ -122,8 +122,8 @@ export const repeatedCallCases = [
         const first = await verifier.cleared({ crossing, freshKey });
         const again = await verifier.cleared({ crossing, freshKey });
         assert.deepEqual(
-          [again.dispatched, again.doubtSince, again.keyFence],
-          [crossing, null, first.keyFence],
+          [again.dispatched, again.doubtFence, again.providerKeyFence],
+          [crossing, null, first.providerKeyFence],
         );
         assert.equal((await scene.told(key)).filter((type) => type === 'cleared').length, 1);
       }

@@ -154,7 +154,7 @@ export function still(record: StoredRecord | undefined): Partial<StoredRecord> |
   const {
     readAt: _at,
     leaseLeftMs: _left,
-    quietInMs: _quiet,
+    inFlightMs: _quiet,
     lapsed: _lapsed,
     inDoubt: _doubt,
     ...rest

@@ -61,7 +61,7 @@ export const settleCases = [
     const { record } = await (await scene.take({ crossing: true })).settle('released');
     assert.equal(record?.status, 'released');
     assert.deepEqual(record.error, refused);
-    assert.equal(record.doubtSince, null);
+    assert.equal(record.doubtFence, null);
     assert.equal(record.inDoubt, false);
   }),
 
@@ -70,7 +70,7 @@ export const settleCases = [
     const { record } = await holder.settle('unknown');
     assert.equal(record?.status, 'unknown');
     assert.equal(record.inDoubt, true);
-    assert.equal(record.doubtSince, holder.fence);
+    assert.equal(record.doubtFence, holder.fence);
     assert.equal(record.expiresAt, null);
     assert.deepEqual(record.error, refused);
   }),
@@ -146,7 +146,7 @@ export const settleCases = [
       const holder = await scene.take({ key, crossing: true });
       await holder.settle('unknown');
       const { settled, record } = await holder.settle(better);
-      assert.deepEqual([settled, record?.status, record?.doubtSince], [true, better, null]);
+      assert.deepEqual([settled, record?.status, record?.doubtFence], [true, better, null]);
       assert.notEqual(record?.expiresAt, null);
     }
   }),

@@ -13,7 +13,7 @@ export const takeoverCases = [
     assert.equal((await scene.take({ key: 'mail.send/=free' })).takeover, true);
     assert.equal((await scene.lose()).inDoubt, true);
     const verifier = await scene.take({ for: 'verify' });
-    assert.equal(verifier.record.doubtSince, sent.fence);
+    assert.equal(verifier.record.doubtFence, sent.fence);
     assert.ok(verifier.record.leaseLeftMs > 0);
     await scene.lose({ for: 'verify' });
   }),
@@ -43,7 +43,7 @@ export const takeoverCases = [
     assert.equal(next.takeover, true);
     assert.equal(next.fence, dead.fence + 1);
     assert.equal(next.generation, dead.generation);
-    assert.equal(next.record.doubtSince, null);
+    assert.equal(next.record.doubtFence, null);
     assert.equal(next.record.crashes, 1);
     const [event] = await scene.events();
     assert.equal(event?.type, 'takeover');
@@ -108,7 +108,7 @@ export const takeoverCases = [
       await unchanged(scene, () => scene.lose({ fingerprint: 'another', for: 'verify' }));
       const verifier = await scene.take({ for: 'verify' });
       assert.equal(verifier.takeover, true);
-      assert.equal(verifier.record.doubtSince, dead.fence);
+      assert.equal(verifier.record.doubtFence, dead.fence);
       assert.equal(verifier.record.dispatched, false);
       assert.equal(verifier.record.lastDispatchedAt, dead.record.lastDispatchedAt);
     },
@@ -121,10 +121,14 @@ export const takeoverCases = [
       const dead = await scene.take({ crossing: true, keyed: true });
       await scene.lapse();
       const rerun = await scene.take({ crossing: true, keyed: true, for: 'rerun', rerunWithinMs: hour });
-      assert.equal(rerun.record.doubtSince, dead.fence);
+      assert.equal(rerun.record.doubtFence, dead.fence);
       assert.equal(rerun.record.dispatched, true);
       assert.equal(rerun.record.firstDispatchedAt, dead.record.firstDispatchedAt);
-      assert.equal(rerun.record.keyFence, dead.record.keyFence, 'the provider must see the same key');
+      assert.equal(
+        rerun.record.providerKeyFence,
+        dead.record.providerKeyFence,
+        'the provider must see the same key',
+      );
     },
   ),
 
@@ -135,7 +139,7 @@ export const takeoverCases = [
       const first = await scene.take({ crossing: true });
       await scene.lapse();
       for (let i = 0; i < 3; i += 1) {
-        assert.equal((await scene.take({ for: 'rerun', crossing: true })).record.doubtSince, first.fence);
+        assert.equal((await scene.take({ for: 'rerun', crossing: true })).record.doubtFence, first.fence);
         await scene.lapse();
       }
       assert.equal((await scene.read()).attempts, 4);
@@ -148,7 +152,7 @@ export const takeoverCases = [
     await scene.take({ for: 'verify' });
     await scene.lapse();
     assert.equal((await scene.lose()).inDoubt, true);
-    assert.equal((await scene.take({ for: 'verify' })).record.doubtSince, dead.fence);
+    assert.equal((await scene.take({ for: 'verify' })).record.doubtFence, dead.fence);
   }),
 
   behaviour('a re-run by the provider’s key is judged from the first dispatch', ['time'], async (scene) => {
@@ -210,7 +214,7 @@ export const takeoverCases = [
       await scene.lose({ ...keyed, crossing: true, for: 'rerun' });
       // Once everything so far is known not to have landed, the new contract's own key counts.
       const verifier = await scene.take({ ...keyed, for: 'verify' });
-      assert.equal(verifier.record.doubtSince, bare.fence);
+      assert.equal(verifier.record.doubtFence, bare.fence);
       await scene.advance(12 * 60_000);
       await verifier.renew();
       await verifier.cleared({ crossing: true });

@@ -24,7 +24,7 @@ export const verdictCases = [
     const dead = await inDoubt(scene);
     const record = await scene.resolved(landed);
     assert.equal(record.status, 'succeeded');
-    assert.equal(record.doubtSince, null);
+    assert.equal(record.doubtFence, null);
     assert.equal(record.fence, dead.fence + 1);
     assert.equal(record.generation, dead.generation);
     assert.deepEqual((await scene.lose()).result, landed.result);
@@ -34,7 +34,7 @@ export const verdictCases = [
   behaviour('"not landed" clears the doubt and frees the record', ['time'], async (scene) => {
     const dead = await inDoubt(scene);
     const record = await scene.resolved(notLanded);
-    assert.deepEqual([record.status, record.doubtSince], ['released', null]);
+    assert.deepEqual([record.status, record.doubtFence], ['released', null]);
     refusedBecause(await dead.dispatch(), 'fenced');
     const next = await scene.take();
     assert.equal(next.generation, dead.generation);
@@ -44,7 +44,7 @@ export const verdictCases = [
   behaviour('"died" ends a lease before its time: what was not dispatched is free', [], async (scene) => {
     const dead = await scene.take();
     const record = await scene.resolved(died);
-    assert.deepEqual([record.status, record.doubtSince, record.fence], ['released', null, dead.fence + 1]);
+    assert.deepEqual([record.status, record.doubtFence, record.fence], ['released', null, dead.fence + 1]);
     refusedBecause(await dead.dispatch(), 'fenced');
     assert.equal((await dead.renew()).held, false);
     assert.equal((await scene.take()).generation, dead.generation);
@@ -56,12 +56,12 @@ export const verdictCases = [
     async (scene) => {
       const dead = await scene.take({ crossing: true });
       const record = await scene.resolved(died);
-      assert.deepEqual([record.status, record.inDoubt, record.doubtSince], ['unknown', true, dead.fence]);
+      assert.deepEqual([record.status, record.inDoubt, record.doubtFence], ['unknown', true, dead.fence]);
       await scene.lose();
       refusedAs(await scene.resolve(died), 'not running');
       // Its processes send nothing more: only what they sent can still be on its way.
       refusedAs(await scene.resolve(notLanded), 'early');
-      await scene.advance(record.tailMs);
+      await scene.advance(record.networkMs);
       assert.equal((await scene.resolved(notLanded)).status, 'released');
     },
   ),
@@ -109,10 +109,10 @@ export const verdictCases = [
   behaviour('"run it again" frees the record and keeps the doubt', ['time'], async (scene) => {
     const dead = await inDoubt(scene);
     const record = await scene.resolved(runAgain);
-    assert.deepEqual([record.status, record.doubtSince, record.expiresAt], ['released', dead.fence, null]);
+    assert.deepEqual([record.status, record.doubtFence, record.expiresAt], ['released', dead.fence, null]);
     await scene.lose({ fingerprint: 'another' });
     const again = await scene.take({ crossing: true });
-    assert.equal(again.record.doubtSince, dead.fence);
+    assert.equal(again.record.doubtFence, dead.fence);
     assert.equal((await again.settle('released')).record?.status, 'unknown');
   }),
 
@@ -150,7 +150,7 @@ export const verdictCases = [
       const dead = await inDoubt(scene);
       const record = await scene.resolved(abandon);
       assert.equal(record.status, 'failed');
-      assert.equal(record.doubtSince, dead.fence);
+      assert.equal(record.doubtFence, dead.fence);
       assert.match(record.error?.message ?? '', /may have landed.*the customer left/);
       await scene.advance(window - 1);
       await scene.lose();
@@ -339,7 +339,7 @@ export const verdictCases = [
       assert.equal(record.status, 'released');
       const next = await scene.take({ keyed: true, crossing: true });
       assert.equal(next.generation, holder.generation);
-      assert.ok(next.record.keyFence > holder.record.keyFence);
+      assert.ok(next.record.providerKeyFence > holder.record.providerKeyFence);
     },
   ),
 
@@ -358,7 +358,7 @@ export const verdictCases = [
     const dead = await inDoubt(scene);
     await scene.resolved(abandon);
     const record = await scene.resolved(reopen);
-    assert.deepEqual([record.status, record.doubtSince, record.inDoubt], ['unknown', dead.fence, true]);
+    assert.deepEqual([record.status, record.doubtFence, record.inDoubt], ['unknown', dead.fence, true]);
     assert.equal(record.expiresAt, null);
     await scene.lose();
     await scene.resolved(landed);
@@ -377,7 +377,7 @@ export const verdictCases = [
     assert.deepEqual(event.detail.before, {
       status: 'running',
       fence: dead.fence,
-      doubtSince: null,
+      doubtFence: null,
       dispatchedAt: dead.record.lastDispatchedAt,
     });
   }),

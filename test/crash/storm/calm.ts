@@ -8,7 +8,7 @@ import type { LandedEffect } from '../../support/effect-server/index.ts';
 import { toolOf } from '../tools.ts';
 import type { StormLedger } from './ledger.ts';
 import { somebody } from './person.ts';
-import { contracts, namespace, quietMs, termsOf } from './terms.ts';
+import { contracts, inFlightForMs, namespace, termsOf } from './terms.ts';
 import { openWorkLog } from './work-log.ts';
 
 export interface Calm {
@@ -26,7 +26,7 @@ export async function calm(
   storm: number,
 ): Promise<Calm> {
   // Every lease is over, and what was sent has landed or never will.
-  const { store, clock } = await ledger.after(quietMs);
+  const { store, clock } = await ledger.after(inFlightForMs);
   const work = openWorkLog(log, 'after');
   const semel = createSemel({
     store: hookedStore(store, work.hooks),

@@ -28,7 +28,7 @@ export interface StormLedger extends AsyncDisposable {
   readonly place: string;
   readonly server: Server | undefined;
   /** For when no process of the storm is left: opened so long after it that nothing can still be on its way. */
-  after(quietMs: number): Promise<{ readonly store: Store; readonly clock: Clock }>;
+  after(inFlightForMs: number): Promise<{ readonly store: Store; readonly clock: Clock }>;
 }
 
 export interface LedgerOptions {
@@ -71,8 +71,8 @@ function sqliteLedger(path: string): StormLedger {
     address: `sqlite:${path}`,
     place: 'SQLite on disk',
     server: undefined,
-    async after(quietMs) {
-      const clock = movableClock(quietMs);
+    async after(inFlightForMs) {
+      const clock = movableClock(inFlightForMs);
       return { store: sqliteStore({ path, clock, machine: { uptimeMs: () => clock.mono() } }), clock };
     },
     async [Symbol.asyncDispose]() {},
@@ -85,9 +85,9 @@ function farLedger(store: PlaceName, address: string, place: string, server: Ser
     address,
     place,
     server,
-    async after(quietMs) {
+    async after(inFlightForMs) {
       // Its clock is its own: there is nothing to do but wait.
-      await new Promise((resolve) => setTimeout(resolve, quietMs));
+      await new Promise((resolve) => setTimeout(resolve, inFlightForMs));
       return { store: storeOf(address, systemClock, systemRandom), clock: systemClock };
     },
     [Symbol.asyncDispose]: () => server.stop(),

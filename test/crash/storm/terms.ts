@@ -30,7 +30,7 @@ const waits = [
   [5_000, 4_000],
 ] as const;
 /** After so long, no request of the storm can be on its way, and "not landed" is believed of all of them. */
-export const quietMs = 9_000 + 4 * longestLeaseMs;
+export const inFlightForMs = 9_000 + 4 * longestLeaseMs;
 
 /** All callers of a storm agree on these, so that every period is one. */
 export const asking = {

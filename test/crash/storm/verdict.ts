@@ -25,10 +25,10 @@ export function notOnce(
       )
       .map(({ key }) => key),
   );
-  return records.flatMap(({ key, contract, args, status, doubtSince, inDoubt }) => {
+  return records.flatMap(({ key, contract, args, status, doubtFence, inDoubt }) => {
     const { intent } = JSON.parse(args ?? '{}') as { intent: string };
     const count = landed[intent] ?? 0;
-    const isRefused = status === 'failed' && doubtSince === null && count === 0;
+    const isRefused = status === 'failed' && doubtFence === null && count === 0;
     // Under such a clock nobody can tell when a request is no longer on its way: the question stays open.
     if (movesClock && inDoubt) return [];
     const isOnce = isRefused || (policies[contract]?.repeats ? count >= 1 : count === 1);

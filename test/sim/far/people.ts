@@ -63,9 +63,9 @@ export function people(chance: Chance, periodEndsAt: number): People {
     if (kind < 60)
       return {
         name: 'renew',
-        request: { ...about, leaseMs: chance.pick(leases), quietMs: chance.pick(spans) },
+        request: { ...about, leaseMs: chance.pick(leases), inFlightForMs: chance.pick(spans) },
       };
-    const quietMs = chance.pick(spans);
+    const inFlightForMs = chance.pick(spans);
     const rerunWithinMs = chance.happens(0.5) ? null : chance.pick(spans);
     if (kind < 72)
       return {
@@ -75,7 +75,7 @@ export function people(chance: Chance, periodEndsAt: number): People {
           keyed: chance.happens(0.8),
           prepared: chance.happens(0.2) ? '"p"' : null,
           rerunWithinMs,
-          quietMs,
+          inFlightForMs,
         },
       };
     if (kind < 80) {
@@ -84,7 +84,7 @@ export function people(chance: Chance, periodEndsAt: number): People {
       const freshKey = chance.happens(0.3);
       return {
         name: 'clear',
-        request: { ...about, crossing, seenAt, freshKey, rerunWithinMs, quietMs },
+        request: { ...about, crossing, seenAt, freshKey, rerunWithinMs, inFlightForMs },
       };
     }
     const outcome = chance.pick(['succeeded', 'succeeded', 'failed', 'released', 'unknown'] as const);
@@ -142,8 +142,8 @@ export function people(chance: Chance, periodEndsAt: number): People {
       leaseMs: chance.pick(leases),
       rerunWithinMs: chance.happens(0.5) ? null : chance.pick(spans),
       maxCrashes: chance.pick([1, 2, 10]),
-      quietMs: chance.pick(spans),
-      tailMs: chance.pick([0, 500]),
+      inFlightForMs: chance.pick(spans),
+      networkMs: chance.pick([0, 500]),
       version: '1',
       effect: chance.pick(['write-idempotent', 'write-non-idempotent']),
       keyed: chance.happens(0.4),
@@ -173,7 +173,7 @@ export function people(chance: Chance, periodEndsAt: number): People {
     const firstDispatchedAt = chance.pick([null, periodEndsAt - 86_400_000]);
     return {
       fence,
-      keyFence: fence,
+      providerKeyFence: fence,
       firstDispatchedAt,
       lastDispatchedAt: firstDispatchedAt,
       prepared: chance.pick([null, '"before"']),

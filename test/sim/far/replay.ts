@@ -257,9 +257,9 @@ function lagOf(
   const due = recordOf(unlengthened.answer)?.leaseLeftMs ?? 0;
   if (told > due) return told - due;
   // Of a lease that has ended with its attempt, only the time for which "not landed" has to wait still tells.
-  if (call.name !== 'renew' || write.row?.quietAt == null || until !== null) return 0;
+  if (call.name !== 'renew' || write.row?.inFlightUntil == null || until !== null) return 0;
   const { leaseMs } = call.request as RenewRequest;
-  return Math.max(0, write.row.quietAt - write.at - leaseMs - write.row.tailMs);
+  return Math.max(0, write.row.inFlightUntil - write.at - leaseMs - write.row.networkMs);
 }
 
 function recordOf(answer: unknown): StoredRecord | undefined {
@@ -296,15 +296,25 @@ function combinations<T>(choices: readonly (readonly T[])[]): readonly (readonly
 /** What an answer says besides instants. */
 function gist(answer: unknown): string {
   const { record, ...rest } = (answer ?? {}) as Record<string, unknown>;
-  const { status, fence, generation, keyFence, doubtSince, dispatched, attempts, crashes, result, error } =
-    (record ?? {}) as Partial<Row>;
+  const {
+    status,
+    fence,
+    generation,
+    providerKeyFence,
+    doubtFence,
+    dispatched,
+    attempts,
+    crashes,
+    result,
+    error,
+  } = (record ?? {}) as Partial<Row>;
   return JSON.stringify([
     'status' in rest ? {} : rest,
     status,
     fence,
     generation,
-    keyFence,
-    doubtSince,
+    providerKeyFence,
+    doubtFence,
     dispatched,
     attempts,
     crashes,

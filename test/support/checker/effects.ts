@@ -67,7 +67,7 @@ export function refusedMeansNothingLanded({ logs, chapters }: Book): Violation[]
       return [violation('refused means nothing landed', chapter, what)];
     }
     const { record, generation } = chapter;
-    if (record === undefined || record.generation !== generation || record.doubtSince !== null) return [];
+    if (record === undefined || record.generation !== generation || record.doubtFence !== null) return [];
     const isClosed = record.status === 'failed' || record.status === 'released';
     if (!isClosed || !landedUntil(chapter, { fence: record.fence, at: Number.POSITIVE_INFINITY })) return [];
     const what = `The record is closed as ${record.status} without doubt, but it landed.`;

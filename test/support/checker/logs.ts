@@ -72,7 +72,7 @@ export type WorkEntry =
 
 export type CheckedRecord = Pick<
   StoredRecord,
-  'namespace' | 'key' | 'generation' | 'fence' | 'status' | 'doubtSince' | 'lapsed' | 'inDoubt'
+  'namespace' | 'key' | 'generation' | 'fence' | 'status' | 'doubtFence' | 'lapsed' | 'inDoubt'
 >;
 
 /** What a contract lets happen. */

@@ -45,8 +45,8 @@ function traceOf({ claims, settlements, endings, events, effects, record }: Chap
   const start = lines[0]?.at ?? 0;
   const told = lines.map(({ at, text }) => `+${at - start} ms  ${text}`);
   if (record === undefined) return [...told, 'at the end  the store holds no record'];
-  const { status, fence, generation, doubtSince } = record;
-  const doubt = doubtSince === null ? '' : `, in doubt since fence ${doubtSince}`;
+  const { status, fence, generation, doubtFence } = record;
+  const doubt = doubtFence === null ? '' : `, in doubt since fence ${doubtFence}`;
   return [...told, `at the end  ${status}, fence ${fence}, generation ${generation}${doubt}`];
 }
 

@@ -119,7 +119,7 @@ export function recordOf(
     attempts: 1,
     fence: 0,
     generation: 0,
-    keyFence: 0,
+    providerKeyFence: 0,
     version: '1',
     effect: 'write-non-idempotent',
     keyed: false,
@@ -132,7 +132,7 @@ export function recordOf(
     ...(meaning === 'doubt' ? { firstDispatchedAt: instant, lastDispatchedAt: instant } : {}),
     expiresAt: new Date(now + (meaning === 'failed' ? 3_600_000 : windowMs)).toISOString(),
     // Whoever began it has long given up.
-    quietAt: new Date((at ?? now) + 660_000).toISOString(),
+    inFlightUntil: new Date((at ?? now) + 660_000).toISOString(),
     history: [],
   };
 }

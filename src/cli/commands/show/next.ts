@@ -79,8 +79,9 @@ function looking({ providerKey, remoteRef }: RecordInfo): readonly NextStep[] {
     : [{ command: undefined, why: `Look at the target first: search there for ${name}.` }];
 }
 
-function tooEarly({ quietAt }: RecordInfo, now: number): string {
-  if (quietAt === undefined || quietAt.getTime() <= now) return '';
-  if (Number.isNaN(quietAt.getTime())) return ' (a request may still be on its way: --force if you are sure)';
-  return ` (in ${formatDuration(Math.ceil((quietAt.getTime() - now) / 1000) * 1000)}: a request may still be on its way; --force if you are sure)`;
+function tooEarly({ inFlightUntil }: RecordInfo, now: number): string {
+  if (inFlightUntil === undefined || inFlightUntil.getTime() <= now) return '';
+  if (Number.isNaN(inFlightUntil.getTime()))
+    return ' (a request may still be on its way: --force if you are sure)';
+  return ` (in ${formatDuration(Math.ceil((inFlightUntil.getTime() - now) / 1000) * 1000)}: a request may still be on its way; --force if you are sure)`;
 }

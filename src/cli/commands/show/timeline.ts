@@ -27,13 +27,14 @@ export function timelineOf(
 }
 
 function ofRecord(record: RecordInfo, now: number): readonly Moment[] {
-  const { firstDispatchedAt: first, lastDispatchedAt: last, quietAt } = record;
+  const { firstDispatchedAt: first, lastDispatchedAt: last, inFlightUntil } = record;
   const moments: (Moment | false | undefined)[] = [
     { at: record.createdAt, what: 'created: the first claim' },
     first && { at: first, what: 'dispatched: from here on it may land' },
     last && last.getTime() !== first?.getTime() && { at: last, what: 'dispatched again' },
     record.settledAt && { at: record.settledAt, what: endings[record.status] },
-    record.inDoubt && quietAt && { at: quietAt, what: 'from here on "not landed" may be believed' },
+    record.inDoubt &&
+      inFlightUntil && { at: inFlightUntil, what: 'from here on "not landed" may be believed' },
     record.leaseLeftMs > 0 && {
       at: new Date(now + record.leaseLeftMs),
       what: 'the lease ends, unless it is renewed',
