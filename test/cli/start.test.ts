@@ -72,8 +72,8 @@ test('where nothing can be kept, the command starts all the same', async () => {
 
 test('the command is ASCII, as its start reads it', () => {
   const folder = dirname(process.env.SEMEL_BUILT_COMMAND as string);
-  const others = readdirSync(folder).filter((name) =>
-    /[^\0-\x7f]/.test(readFileSync(join(folder, name), 'utf8')),
+  const others = readdirSync(folder, { withFileTypes: true }).filter(
+    (entry) => entry.isFile() && /[^\0-\x7f]/.test(readFileSync(join(folder, entry.name), 'utf8')),
   );
   expect(others).toEqual([]);
 });

@@ -115,10 +115,10 @@ test('migrate says what it would run, makes the schema, and is done then', async
   const url = newUrl();
   const dry = await semel('store', 'migrate', '--store', url, '--dry-run');
   expect(dry.stdout).toMatch(/CREATE TABLE "cli_\d+"\.meta/);
-  expect(dry.stderr).toMatch(/from nothing to version 1/);
+  expect(dry.stderr).toMatch(/from nothing to version 2/);
   expect((await semel('store', 'check', '--store', url)).code).toBe(69);
-  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('Made the schema, version 1.\n');
-  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('The schema is version 1 already.\n');
+  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('Made the schema, version 2.\n');
+  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('The schema is version 2 already.\n');
   expect((await semel('store', 'check', '--store', url)).code).toBe(0);
 });
 

@@ -1,7 +1,7 @@
 // What a store said or holds, without what differs from run to run: names, tokens, instants; and without what a call
 // says of itself and not of the record. Fences count from the first of their generation.
 
-const passing = /^(key|token|owner|readAt|leaseLeftMs|inFlightMs|before|.*At|at)$/;
+const passing = /^(key|token|owner|readAt|leaseLeftMs|inFlightMs|inFlightUntil|before|.*At|at)$/;
 
 export function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
@@ -14,7 +14,6 @@ export function plain(value: unknown): unknown {
       if (name === 'generation' || name === 'takeover' || name === 'noted') return [];
       if (/fence$/i.test(name) && typeof part === 'number')
         return [[name, typeof generation === 'number' ? part - generation : 'some']];
-      if (name === 'doubtFence') return [[name, part === null ? null : 'some']];
       return [[name, plain(part)]];
     }),
   );

@@ -17,7 +17,7 @@ local now = t[1] * 1000 + math.floor(t[2] / 1000)
 `;
 
 // No ledger counts this far. A count that somebody has changed is not believed: no fence would ever be above it.
-export const mostCount = 2 ** 52;
+export const mostCount = 9_000_000_000_000_000;
 const counts = `local function isCount(text)
   return text and string.find(text, '^%d+$') and tonumber(text) < ${mostCount}
 end
