@@ -198,6 +198,24 @@ describe('what cannot be stored is said when it is returned, not first when a re
     await expect(tool({ id: 1 })).rejects.toMatchObject({ code: 'RESULT_OMITTED' });
   });
 
+  test('a getter that throws: what was done is told as done, never as "call again"', async () => {
+    const { semel } = rig();
+    let ran = 0;
+    const run = (): unknown => {
+      ran += 1;
+      return {
+        id: ran,
+        get lazy(): string {
+          throw new Error('not fetched yet');
+        },
+      };
+    };
+    const tool = semel.tool({ ...base, run });
+    expect(await tool.try({})).toMatchObject({ ok: true, receipt: { executed: true } });
+    expect(await tool.try({})).toMatchObject({ error: { code: 'RESULT_OMITTED' } });
+    expect(ran).toBe(1);
+  });
+
   test('but not where a replay needs no stored value', async () => {
     const { semel, warnings } = rig();
     const run = untyped(() => 1);

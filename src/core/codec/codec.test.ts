@@ -268,6 +268,10 @@ describe('what is not storable', () => {
     expect(refusal.detail.startsWith(`${path} `)).toBe(true);
   });
 
+  test('a revoked proxy by itself', () => {
+    expect(refusalOf(proxy)).toMatchObject({ reason: 'not-storable', path: 'result' });
+  });
+
   test('a toJSON is a function, even where JSON.stringify would have called it', () => {
     expect(refusalOf({ toJSON: () => 1 }).path).toBe('result.toJSON');
   });
@@ -280,6 +284,7 @@ describe('what is not storable', () => {
       enumerable: true,
     });
     expect(refusalOf([value])).toMatchObject({ reason: 'not-storable', path: 'result[0].a' });
+    expect(refusalOf(value)).toMatchObject({ reason: 'not-storable', path: 'result.a' });
   });
 
   test('nesting beyond 200 levels, and not at it', () => {

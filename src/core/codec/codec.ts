@@ -47,7 +47,8 @@ class Refusal extends Error {
 
 export function encodeResult(value: unknown, limits: { readonly maxBytes: number }): Encoded {
   const { maxBytes } = limits;
-  if (isFlat(value, maxBytes)) return { ok: true, text: JSON.stringify(value) };
+  const flat = flatTextOf(value, maxBytes);
+  if (flat !== undefined) return { ok: true, text: flat };
   const walk: Walk = { left: maxBytes, steps: [], ancestors: [] };
   const tooLarge: Encoded = { ok: false, reason: 'too-large', detail: `more than ${maxBytes} bytes` };
   try {
@@ -63,6 +64,15 @@ export function encodeResult(value: unknown, limits: { readonly maxBytes: number
     const path = pathOf('result', walk.steps);
     const detail = error instanceof Refusal ? error.message : 'threw when it was read';
     return { ok: false, reason: 'not-storable', path, detail: `${path} ${detail}` };
+  }
+}
+
+/** A getter or a proxy may throw whenever it is read: then the walk says where. */
+function flatTextOf(value: unknown, maxBytes: number): string | undefined {
+  try {
+    return isFlat(value, maxBytes) ? JSON.stringify(value) : undefined;
+  } catch {
+    return undefined;
   }
 }
 
