@@ -58,7 +58,8 @@ export function guard<Params extends readonly unknown[], Result>(
     const caller = callerIn(extra);
     const { answer, questions } = caller === undefined ? pipe : http;
     const whose = namedCaller() === undefined ? caller : undefined;
-    const by = { scope: namedCaller() ?? caller ?? 'local', caller: whose, identity: {} };
+    const scope = namedCaller() ?? caller ?? 'local';
+    const by = { scope, caller: whose, session: sessionIn(extra), identity: {} };
     const reply = await answer(call, by, async () => ({
       jsonrpc: '2.0',
       id: call.id,
@@ -122,6 +123,11 @@ function callerIn(extra: unknown): string | undefined {
   const request = fieldsOf(requestInfo ?? fieldsOf(http).req);
   if (authInfo === undefined && requestInfo === undefined && http === undefined) return undefined;
   return callerOf({ verified, headers: headersIn(request.headers), query: queryIn(request.url) });
+}
+
+function sessionIn(extra: unknown): string | undefined {
+  const session = factIn(extra, 'sessionId');
+  return typeof session === 'string' ? session : undefined;
 }
 
 /** One that is there twice counts twice: neither value may hide the other. */

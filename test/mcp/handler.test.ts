@@ -239,6 +239,29 @@ test.each([
   expect(sent).toHaveLength(6);
 });
 
+test('over HTTP a question to one session is not answered by another one, which has not heard it', async () => {
+  const semel = memory();
+  let sent = 0;
+  const run = (_args: object, _extra: unknown) => {
+    sent += 1;
+    return { content: [] };
+  };
+  const [send, other] = ['send', 'other'].map((name) => guard(semel, name, 'write-non-idempotent', run));
+  const of = (sessionId: string) => ({ requestInfo: { headers }, sessionId });
+  const isAsked = async (session: string) => {
+    const answer = (await send?.({ to: 'a' }, of(session))) as CallResult;
+    return answer._meta?.['dev.semel/question'] !== undefined;
+  };
+  await isAsked('1');
+  await other?.({ to: 'a' }, of('1'));
+  expect(await isAsked('1')).toBe(true);
+  await new Promise((resolve) => setTimeout(resolve, limits.thinkMs + 100));
+  expect(await isAsked('2')).toBe(true);
+  expect(sent).toBe(2);
+  expect(await isAsked('1')).toBe(false);
+  expect(sent).toBe(3);
+});
+
 test('a meaning of errors that there is not, and a handler that is forgotten, are refused when the tool is made', () => {
   const terms = { effect: 'write-non-idempotent', errors: 'rejected' as 'refused' } as const;
   expect(() => guard(memory(), 'send', terms, () => done('sent'))).toThrow(

@@ -221,6 +221,28 @@ test('over HTTP each caller has its own last change, and a caller is asked only 
   expect(here.lines('effects').filter((line) => line.startsWith('send x'))).toHaveLength(2);
 });
 
+test('over HTTP a question to one session is not answered by another one, which has not heard it', async () => {
+  const here = proxyPlace();
+  const upstream = await startV1({ effects: here.path('effects') });
+  const proxy = await httpProxy(upstream, here.env);
+  const [asked, other] = await Promise.all(
+    [1, 2].map(() => httpClient('v1', proxy.url, { authorization: 'Bearer ann' })),
+  );
+  const send = (client: typeof asked) => client!.call('send', { to: 'x' });
+  const sent = () => here.lines('effects').filter((line) => line.startsWith('send x'));
+  await send(asked);
+  await asked!.call('put', { to: 'x' });
+  expect(isQuestion(await send(asked))).toBe(true);
+  await new Promise((resolve) => setTimeout(resolve, limits.thinkMs + 100));
+  expect(isQuestion(await send(other))).toBe(true);
+  expect(sent()).toHaveLength(1);
+  // Whoever was asked may still answer, once.
+  expect((await send(asked)).isError).not.toBe(true);
+  await new Promise((resolve) => setTimeout(resolve, limits.thinkMs + 100));
+  expect((await send(other))._meta?.['dev.semel/replayed']).toBe(true);
+  expect(sent()).toHaveLength(2);
+});
+
 test('`repeat: "by-call"` warns where the client sends no tool call id', async () => {
   const here = proxyPlace();
   const policy = here.policy({ act: { effect: 'write-non-idempotent', repeat: 'by-call' } });

@@ -25,6 +25,8 @@ export interface Caller {
   readonly scope: string;
   /** Whose call it is; undefined: there is one client only, or the program has said it. */
   readonly caller?: string | undefined;
+  /** Where clients of one caller have sessions of their own: what one was asked, another has not heard. */
+  readonly session?: string | undefined;
   /** A string is a hand-off. */
   readonly identity: Ambient | string;
 }

@@ -158,7 +158,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const refused = refusedCall(message);
     if (refused !== undefined) return sendJson(response, refused, 400);
     const scope = scopeOf(request);
-    const handOf = (id: Id) => JSON.stringify([scope, request.headers['mcp-session-id'], idKey(id)]);
+    const session = request.headers['mcp-session-id'] as string | undefined;
+    const handOf = (id: Id) => JSON.stringify([scope, session, idKey(id)]);
     const cancelled = cancelledBy(message);
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     if (cancelled !== undefined && inHand.has(handOf(cancelled))) return void response.writeHead(202).end();
@@ -167,7 +168,8 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
       return refuse(503, `${limits.openCalls} calls are not answered yet. Nothing was run.`);
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     const context = request.headers[contextHeader];
-    const caller = { scope, caller: scope, identity: typeof context === 'string' ? context : identity };
+    const said = typeof context === 'string' ? context : identity;
+    const caller = { scope, caller: scope, session, identity: said };
     if (guard === undefined) return passOn(request, response, body, held);
     if ('pass' in guard) {
       const end = await guard.pass(caller);

@@ -20,14 +20,14 @@ export interface Questions {
   /** A moment in the order of arrivals and questions. */
   now(): number;
   /** The question as the reply to this call. It counts as put when `delivered` is told of this very object. */
-  ask(id: Id, scope: string, held: Held): Reply;
+  ask(id: Id, hearer: string, held: Held): Reply;
   delivered(reply: Reply): void;
   /** This process ran the call with this key to its end. */
   noteEnd(key: string): void;
   /** Then whoever had asked before shares that run. */
   hasEndedSince(key: string, moment: number): boolean;
   /** Whether the call that arrived then was made with knowledge of the question; says so once. */
-  takeAnswer(scope: string, held: Held, arrivedAt: number): boolean;
+  takeAnswer(hearer: string, held: Held, arrivedAt: number): boolean;
 }
 
 /** A model that comes back later than this has other things in mind. */
@@ -38,12 +38,12 @@ const answerWithinMs = 10 * 60_000;
  * twin was delivered: the client sent it without knowing of the question, so it is asked again instead of being run.
  */
 export function createQuestions(thinkMs = 0): Questions {
-  /** By caller and by the state of the record: another caller has not heard it, another state is another question. */
+  /** By who was asked and by the state of the record: another client has not heard it, another state is another question. */
   const put = new Map<string, { readonly at: number; readonly since: number }>();
   const pending = new WeakMap<Reply, string>();
   const ended = new Map<string, number>();
   let moments = 0;
-  const nameOf = (scope: string, { record }: Held) => JSON.stringify([scope, record.ref]);
+  const nameOf = (hearer: string, { record }: Held) => JSON.stringify([hearer, record.ref]);
 
   const now = () => {
     moments += 1;
@@ -58,9 +58,9 @@ export function createQuestions(thinkMs = 0): Questions {
       if (ended.size > limits.kept) ended.delete(ended.keys().next().value as string);
     },
     hasEndedSince: (key, moment) => (ended.get(key) ?? 0) > moment,
-    ask(id, scope, held) {
+    ask(id, hearer, held) {
       const reply: Reply = { jsonrpc: '2.0', id, result: questionOf(held) };
-      pending.set(reply, nameOf(scope, held));
+      pending.set(reply, nameOf(hearer, held));
       return reply;
     },
     delivered(reply) {
@@ -70,8 +70,8 @@ export function createQuestions(thinkMs = 0): Questions {
       put.set(name, { at: now(), since: performance.now() });
       if (put.size > limits.kept) put.delete(put.keys().next().value as string);
     },
-    takeAnswer(scope, held, arrivedAt) {
-      const name = nameOf(scope, held);
+    takeAnswer(hearer, held, arrivedAt) {
+      const name = nameOf(hearer, held);
       const question = put.get(name);
       if (question === undefined || question.at > arrivedAt) return false;
       const waitedMs = performance.now() - question.since;

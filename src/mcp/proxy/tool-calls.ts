@@ -135,7 +135,8 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
   return {
     async answer(call, caller, forward) {
       const arrivedAt = questions.now();
-      const { scope } = caller;
+      const { scope, session } = caller;
+      const hearer = JSON.stringify([scope, session]);
       const asked = askedBy(call, caller);
       /** What the server said to this very call. */
       let said: Reply | undefined;
@@ -165,7 +166,7 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
           const answer = await guard.call(asked, execute);
           const held = said === undefined ? await heldBack(answer, asked) : undefined;
           if (held === undefined) return spoken(answer);
-          if (!questions.takeAnswer(scope, held, arrivedAt)) return questions.ask(call.id, scope, held);
+          if (!questions.takeAnswer(hearer, held, arrivedAt)) return questions.ask(call.id, hearer, held);
           await releaseFor(semel, held);
         }
       }
