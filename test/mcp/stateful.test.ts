@@ -293,6 +293,16 @@ describe('after an error of the tool', () => {
     expect(here.effects()).toHaveLength(2);
   });
 
+  test('nor is the failure of a call that passes', async () => {
+    const here = proxyPlace();
+    const policy = here.policy({ error: 'write-idempotent' });
+    const client = here.client(['--policy', policy]);
+    await client.call('fail', { n: 1 });
+    await client.call('error', { code: -32603 });
+    for (const _ of [1, 2]) expect(errorOf(await client.call('fail', { n: 1 }))?.code).toBe('IN_DOUBT');
+    expect(here.effects()).toHaveLength(1);
+  });
+
   test('what cannot be undone, or is of high stakes, is for a person', async () => {
     const here = proxyPlace();
     const policy = here.policy({ fail: { effect: 'irreversible', per: 'ever' } });

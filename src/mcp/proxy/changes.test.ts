@@ -51,3 +51,23 @@ test('one proxy after the other overwrites nothing: a repeat of the last call is
   }
   expect(await changes().since('me', 'act/c', new Date(made.clock.now()))).toBeUndefined();
 });
+
+test('what another proxy has passed on may change something until its end is noted, also where that proxy died', async () => {
+  const made = rig();
+  const [own, other] = [createChanges(made.another(), 'shop'), createChanges(made.another(), 'shop')];
+  const end = await own.begin('me', { call: 'act/a', tool: 'act' });
+  const endOfPut = await other.pass('me', 'put');
+  await end(true);
+  const since = () => own.since('me', 'act/a', new Date(made.clock.now()));
+  expect(await since()).toMatchObject({ tool: 'put', isDone: false });
+  await endOfPut(true);
+  expect(await since()).toMatchObject({ tool: 'put', isDone: true });
+});
+
+test('what another proxy has passed on to its end is no change of what is done after it', async () => {
+  const made = rig();
+  const [own, other] = [createChanges(made.another(), 'shop'), createChanges(made.another(), 'shop')];
+  await (await other.pass('me', 'put'))(true);
+  await (await own.begin('me', { call: 'act/a', tool: 'act' }))(true);
+  expect(await own.since('me', 'act/a', new Date(made.clock.now()))).toBeUndefined();
+});

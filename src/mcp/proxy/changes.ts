@@ -2,6 +2,7 @@
 // only while nothing else has changed since. Kept in the ledger, so that every proxy knows it, and a crash forgets nothing:
 // where it cannot be read, the answer is "something may have changed".
 
+import { randomUUID } from 'node:crypto';
 import { limits } from '../../core/limits.ts';
 import { NotLanded } from '../../core/signals.ts';
 import type { RecordInfo, Semel, ToolFunction } from '../../semel/index.ts';
@@ -11,6 +12,10 @@ import { fieldsOf } from '../protocol/messages.ts';
 export interface Change {
   readonly call: string;
   readonly tool: string;
+  /** Of a call without a record that is not known to have ended; past that instant it is taken to have. */
+  readonly openUntil?: number;
+  /** Of a call without a record that ended, but not with success. */
+  readonly hasFailed?: true;
 }
 
 export interface Changes {
@@ -31,7 +36,8 @@ export interface Since {
   readonly isDone: boolean;
 }
 
-export type EndOfChange = (mayHaveChanged: boolean) => Promise<void>;
+/** `hasSucceeded` matters where the call has no record that would say it. */
+export type EndOfChange = (mayHaveChanged: boolean, hasSucceeded?: boolean) => Promise<void>;
 
 /** What is kept for one caller. `beside`: calls that were still open then, so that they may have changed something later. */
 interface Kept extends Change {
@@ -65,6 +71,8 @@ const markName = 'mcp-last-change';
 /** Longer than any guess answers. */
 const keptFor = '7d';
 const mostBeside = 20;
+/** A proxy that dies never says that what it passed on has ended; no call takes longer than this, as a rule. */
+const passMs = 60 * 60_000;
 /** A note is not guessed, whatever the call is that it is about. */
 const ownTurn = { conversation: 'notes', turn: 'notes', weak: false };
 /** A call whose note was lost. It has no record, so nobody can tell when it ended. */
@@ -84,6 +92,8 @@ export function createChanges(semel: Semel, server: string): Changes {
   const unsure = new Set<string>();
   let isUnsureOfAll = false;
   let passed = 0;
+  /** Processes of two machines may have one number. */
+  const ownId = randomUUID();
 
   async function read(scope: string): Promise<Found> {
     const { key } = await semel.keyOf(mark, { server, scope });
@@ -109,11 +119,11 @@ export function createChanges(semel: Semel, server: string): Changes {
    * The record is released at once, so that the next call takes it over with its own words. Who waits for another proxy's note
    * is told how that one ended, and has written nothing yet. Returns how often the record was written.
    */
-  async function writeOnce(scope: string, { call, tool, beside }: Kept): Promise<number> {
+  async function writeOnce(scope: string, { beside, ...last }: Kept): Promise<number> {
     for (;;) {
       tried += 1;
       const nth = tried;
-      const note = { server, scope, call, tool, beside: beside.slice(0, mostBeside), nth };
+      const note = { server, scope, ...last, beside: beside.slice(0, mostBeside), nth };
       const result = await semel.within(ownTurn, () => mark.try(note));
       if (!result.ok && result.error.code !== 'NOT_LANDED') throw result.error;
       if (written.delete(nth)) return result.receipt.attempt;
@@ -122,12 +132,14 @@ export function createChanges(semel: Semel, server: string): Changes {
 
   async function isOpen(change: Change): Promise<boolean> {
     const record = await recordOf(change);
-    return record === undefined ? passing.has(change.call) : record.status === 'running' || record.inDoubt;
+    if (record !== undefined) return record.status === 'running' || record.inDoubt;
+    // What another proxy has passed on, only its note tells.
+    return passing.has(change.call) || (change.openUntil ?? 0) > Date.now();
   }
 
   /** A call that was passed on has no record; its server says of it that a repeat is harmless. */
   async function isDone(change: Change): Promise<boolean> {
-    if (!change.call.includes('/')) return !passing.has(change.call);
+    if (!change.call.includes('/')) return change.openUntil === undefined && change.hasFailed !== true;
     return (await recordOf(change))?.status === 'succeeded';
   }
 
@@ -183,9 +195,9 @@ export function createChanges(semel: Semel, server: string): Changes {
     };
     return async (kept, besides) => {
       const open: Change[] = [];
-      for (const { call, tool } of kept === undefined ? [] : [kept, ...kept.beside])
-        if (call !== besides && open.length < mostBeside && (await isStillOpen({ call, tool })))
-          open.push({ call, tool });
+      for (const { beside: _, ...change } of kept === undefined ? [] : ([kept, ...kept.beside] as Kept[]))
+        if (change.call !== besides && open.length < mostBeside && (await isStillOpen(change)))
+          open.push(change);
       return open;
     };
   }
@@ -195,11 +207,17 @@ export function createChanges(semel: Semel, server: string): Changes {
       becomes: { ...change, beside: await openIn(kept, change.call) },
       answer: kept,
     }));
-    return (mayHaveChanged) =>
+    return (mayHaveChanged, hasSucceeded = true) =>
       note(scope, async (kept, openIn) => {
         const isOwn = kept?.call === change.call;
+        const { openUntil, ...rest } = change;
+        // Only the note of a call without a record tells that it has ended.
+        const isToldHere = isOwn && openUntil !== undefined;
+        const over = openUntil === undefined || hasSucceeded ? rest : { ...rest, hasFailed: true as const };
+        if (mayHaveChanged && isToldHere)
+          return { becomes: { ...over, beside: kept.beside }, answer: undefined };
         if (mayHaveChanged && !isOwn)
-          return { becomes: { ...change, beside: await openIn(kept, change.call) }, answer: undefined };
+          return { becomes: { ...over, beside: await openIn(kept, change.call) }, answer: undefined };
         const isUndone = !mayHaveChanged && isOwn && before !== undefined && before.call !== change.call;
         return { becomes: isUndone ? before : kept, answer: undefined };
       }).catch(() => doubt(scope));
@@ -216,25 +234,35 @@ export function createChanges(semel: Semel, server: string): Changes {
     begin,
     async pass(scope, tool) {
       passed += 1;
-      const call = `pass ${process.pid} ${passed}`;
+      const call = `pass ${ownId} ${passed}`;
       passing.add(call);
       const unnoted = () => {
         doubt(scope);
         return async () => undefined;
       };
+      const begun = begin(scope, { call, tool, openUntil: Date.now() + passMs }).catch(unnoted);
       // The call would run without a ledger, so it does not wait long for one.
-      const { promise: late, resolve } = Promise.withResolvers<EndOfChange>();
-      const timer = setTimeout(() => resolve(unnoted()), limits.noteMs);
-      const begun = begin(scope, { call, tool }).catch(unnoted);
-      const end = await Promise.race([begun, late]).finally(() => clearTimeout(timer));
-      return async () => {
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        doubt(scope);
+        resolve();
+      }, limits.noteMs);
+      await Promise.race([begun, late]).finally(() => clearTimeout(timer));
+      return async (_mayHaveChanged, hasSucceeded) => {
         passing.delete(call);
-        await end(true);
+        // A note that comes late is told all the same that it is over.
+        const told = begun.then((end) => end(true, hasSucceeded));
+        if (!isLate) await told;
       };
     },
     async since(scope, call, endedAt) {
       if (isUnsureOfAll || unsure.has(scope)) return unknown;
-      const { kept } = await read(scope);
+      // What this process is about to write comes first.
+      const kept = waiting.has(scope)
+        ? await note(scope, async (found) => ({ becomes: found, answer: found }))
+        : (await read(scope)).kept;
       if (kept === undefined) return unknown;
       if (kept.call !== call) return { tool: kept.tool, isDone: await isDone(kept) };
       for (const change of kept.beside) {
@@ -273,7 +301,13 @@ function markIn(semel: Semel, onWritten: (nth: unknown) => void): Mark {
 }
 
 function keptIn(args: unknown): Kept | undefined {
-  const { call, tool, beside } = fieldsOf(args);
+  const { call, tool, beside, openUntil, hasFailed } = fieldsOf(args);
   if (typeof call !== 'string' || typeof tool !== 'string' || !Array.isArray(beside)) return undefined;
-  return { call, tool, beside: beside as readonly Change[] };
+  return {
+    call,
+    tool,
+    ...(typeof openUntil === 'number' ? { openUntil } : {}),
+    ...(hasFailed === true ? { hasFailed } : {}),
+    beside: beside as readonly Change[],
+  };
 }

@@ -173,7 +173,9 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (guard === undefined) return passOn(request, response, body, held);
     if ('pass' in guard) {
       const end = await guard.pass(caller);
-      void closed(response).then(() => track(end(true)));
+      // What stands in its body is passed on unread.
+      const isOk = () => response.writableFinished && response.statusCode < 400;
+      void closed(response).then(() => track(end(true, isOk())));
       return passOn(request, response, body, held);
     }
     const headers = readable(request.headers);

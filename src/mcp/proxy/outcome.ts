@@ -54,6 +54,10 @@ export function hasEnded(reply: Reply): boolean {
   return error === undefined ? (reply as Finished).result.isError === true : error.code === internalError;
 }
 
+export function isSuccess(reply: Reply): boolean {
+  return errorIn(reply) === undefined && (reply as Finished).result.isError !== true;
+}
+
 /** The tool itself has answered, or failed: the server got as far as that. */
 export function isOfTool(reply: Reply): boolean {
   return errorIn(reply) === undefined || hasEnded(reply);

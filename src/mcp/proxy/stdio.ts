@@ -31,6 +31,7 @@ import {
 } from '../protocol/messages.ts';
 import { answerIn } from '../protocol/numbers.ts';
 import { type Caller, metaNames } from './asked.ts';
+import { isSuccess } from './outcome.ts';
 import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { toolList } from './tool-list.ts';
@@ -79,7 +80,7 @@ async function conversation(
   const awaited = new Map<string, { tell(reply: Reply): void; lose(error: Error): void }>();
   const listing = new Set<string>();
   /** Calls that were passed on as they are, and change something: their end is noted. */
-  const passing = new Map<string, () => void>();
+  const passing = new Map<string, (hasSucceeded: boolean) => void>();
   /** Requests that were passed on as they are and are not answered yet: their answer must not be taken for that of a call. */
   const passedOn = new Set<string>();
   /** The calls that are not answered yet, whether or not they have reached the server. */
@@ -101,7 +102,7 @@ async function conversation(
     server.once('close', (code, signal) => {
       isOver = true;
       loseAll(new Error('The server ended before it answered.'));
-      for (const end of [...passing.values()]) end();
+      for (const end of [...passing.values()]) end(false);
       resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
     });
   });
@@ -120,7 +121,7 @@ async function conversation(
     const key = idKey(message.id);
     passedOn.delete(key);
     if (listing.delete(key)) tools.see(message);
-    passing.get(key)?.();
+    passing.get(key)?.(isSuccess(message));
     const waiting = awaited.get(key);
     if (waiting === undefined) return passTo(output, server.stdout, line);
     awaited.delete(key);
@@ -147,7 +148,7 @@ async function conversation(
     if (listing.size > limits.openCalls) listing.delete(listing.keys().next().value as string);
     const cancelled = cancelledBy(message);
     const call = cancelled === undefined ? undefined : inHand.get(idKey(cancelled));
-    if (cancelled !== undefined) passing.get(idKey(cancelled))?.();
+    if (cancelled !== undefined) passing.get(idKey(cancelled))?.(false);
     if (call === undefined) return passTo(server.stdin, input, line);
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     call.isUnwanted = true;
@@ -197,7 +198,7 @@ async function conversation(
       if (guard === undefined || 'pass' in guard) {
         const end = await guard?.pass(caller);
         if (hand.isUnwanted) return void (await end?.(false));
-        if (end !== undefined) noteEnd(key, () => end(true));
+        if (end !== undefined) noteEnd(key, (hasSucceeded) => end(true, hasSucceeded));
         notePassed(key);
         return passTo(server.stdin, input, line);
       }
@@ -229,11 +230,11 @@ async function conversation(
   }
 
   /** When it is answered or cancelled, or the server ends. */
-  function noteEnd(key: string, end: () => Promise<void>): void {
-    passing.get(key)?.();
-    passing.set(key, () => {
+  function noteEnd(key: string, end: (hasSucceeded: boolean) => Promise<void>): void {
+    passing.get(key)?.(false);
+    passing.set(key, (hasSucceeded) => {
       passing.delete(key);
-      track(end());
+      track(end(hasSucceeded));
     });
   }
 
