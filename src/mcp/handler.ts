@@ -60,11 +60,11 @@ export function guard<Params extends readonly unknown[], Result>(
     const whose = namedCaller() === undefined ? caller : undefined;
     const scope = namedCaller() ?? caller ?? 'local';
     const by = { scope, caller: whose, session: sessionIn(extra), identity: {} };
-    const reply = await answer(call, by, async () => ({
-      jsonrpc: '2.0',
-      id: call.id,
-      result: ((await handler(...given)) ?? {}) as ToolResult,
-    }));
+    const reply = await answer(call, by, async (_key, _signal, first) => {
+      const words = given.length > 1 && first !== undefined ? ([first, extra] as const) : given;
+      const result = ((await handler(...(words as Params))) ?? {}) as ToolResult;
+      return { jsonrpc: '2.0', id: call.id, result };
+    });
     // It is handed to the SDK, which sends it: nothing more can be known here.
     questions.delivered(reply);
     if ('result' in reply) return reply.result as Result;

@@ -5,7 +5,7 @@ import { guard } from 'semel/mcp';
 import { describe, expect, test } from 'vitest';
 import { atTheEnd, eventually } from '../cli/place.ts';
 import { httpClient } from './clients.ts';
-import { httpProxy } from './http-proxy.ts';
+import { httpProxy, post } from './http-proxy.ts';
 import { bodyOf, listening, startV1 } from './http-servers.ts';
 import { errorOf, proxyPlace, soon } from './proxy.ts';
 
@@ -48,6 +48,28 @@ test('without a provider nothing is sent along, and the call is held', async () 
   const again = await here.client(['--policy', here.policy({ die: terms })]).call('die', { n: 1 });
   expect(errorOf(again)?.code).toBe('IN_DOUBT');
   expect(here.effects()).toHaveLength(1);
+});
+
+test('what is sent again under the key is worded as it was first, digits included', async () => {
+  const seen: string[] = [];
+  const upstream = await listening(async (request, response) => {
+    const body = await bodyOf(request);
+    const { id } = JSON.parse(body);
+    seen.push(/"arguments":(\{.*?\})/.exec(body)?.[1] ?? '');
+    if (seen.length === 1) return void request.socket.destroy();
+    response
+      .setHeader('content-type', 'application/json')
+      .end(JSON.stringify({ jsonrpc: '2.0', id, result: { content: [] } }));
+  });
+  const here = proxyPlace();
+  const provider = { name: 'the shop', window: '48h' };
+  const file = here.policy({ pay: { ...terms, identity: ['order'], provider } });
+  const { url } = await httpProxy(upstream, here.env, ['--policy', file]);
+  const ask = (args: string) =>
+    post(url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":${args}}}`);
+  await ask('{"order":1,"cents":12345678901234567890,"why":"«1»"}');
+  await ask('{"order":1,"cents":12345678901234567899,"why":"another word"}');
+  expect(seen).toEqual(['{"order":1,"cents":12345678901234567890,"why":"«1»"}', seen[0]]);
 });
 
 test('over HTTP: a reply that is lost is asked for again under the same key', async () => {

@@ -44,10 +44,10 @@ export function wrapped(tool: LangChainTool, guarding: Guard, argsOf: ArgsOf = p
       const identity = () => whoAsks(config);
       const answer = await guarding.call(
         { args: argsOf(args, config), toolCallId, signal, identity },
-        async () => {
+        async (given) => {
           // Without the signal: `tool` forgets what it started when that fires, and the world does not.
           const unhurried = toolCall === undefined ? rest : { ...rest, toolCall };
-          const itself = await ended(await tool._call(args, manager, unhurried), manager);
+          const itself = await ended(await tool._call(given, manager, unhurried), manager);
           telling.output = { itself };
           return keep(itself);
         },

@@ -30,7 +30,11 @@ export function guardedTool(semel: Semel, tool: FunctionTool, policy: Policy | u
     // The SDK has its own words for what is no JSON.
     if (args === undefined) return tool.invoke(context, input, details);
     try {
-      const run = () => runFinished(tool, context, input, details, guarding.warn);
+      const run = (given: unknown) => {
+        // In the words that a provider may have seen.
+        const words = given === args ? input : JSON.stringify(given);
+        return runFinished(tool, context, words, details, guarding.warn);
+      };
       return outputOf(await guarding.call({ args, ...known(details) }, run), outputSchema);
     } catch (error) {
       if (error instanceof NotStarted) return error.said;

@@ -33,6 +33,20 @@ export function markedNumbers(text: string): unknown {
   return parsedExactly(text, marked, (said) => (/^«+[-+.\deE]+»+$/.test(said) ? marked(said) : said));
 }
 
+/** Of what `markedNumbers` gave, to be written: the numbers and texts that it was made of. */
+export function unmarked(value: unknown): unknown {
+  if (typeof value === 'string') return /^«+[-+.\deE]+»+$/.test(value) ? withoutMarks(value) : value;
+  if (Array.isArray(value)) return value.map(unmarked);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, unmarked(member)]));
+}
+
+/** Only a number has one pair. */
+function withoutMarks(text: string): unknown {
+  const inner = text.slice(1, -1);
+  return inner.startsWith('«') ? inner : rawNumber(inner);
+}
+
 function isExact(value: number, source: string): boolean {
   if (Number.isSafeInteger(value) && /^-?\d+$/.test(source)) return true;
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) return false;

@@ -67,7 +67,15 @@ function given({ turn }: Ambient): Ambient {
 function argsOf({ params }: ToolCall, isKeyed: boolean): unknown {
   const { arguments: args = {}, inputResponses, requestState } = params;
   if (isKeyed || (inputResponses === undefined && requestState === undefined)) return args;
-  return { ...fieldsOf(args), '«round»': { inputResponses, requestState } };
+  return { ...fieldsOf(args), [roundName]: { inputResponses, requestState } };
+}
+
+const roundName = '«round»';
+
+/** The args of the tool itself. */
+export function withoutRound(args: unknown): unknown {
+  const { [roundName]: _, ...own } = fieldsOf(args);
+  return own;
 }
 
 function keyOf({ params }: ToolCall, scope: string): string | undefined {

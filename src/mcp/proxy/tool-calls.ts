@@ -18,7 +18,7 @@ import {
 import { strangersIn } from '../policy/unknown-names.ts';
 import { isAnswer, type ListedTool, type Reply, refusal, type ToolCall } from '../protocol/messages.ts';
 import { writable } from '../protocol/numbers.ts';
-import { askedBy, type Caller, identityOf } from './asked.ts';
+import { askedBy, type Caller, identityOf, withoutRound } from './asked.ts';
 import { type Changes, createChanges, type EndOfChange } from './changes.ts';
 import { endedWords, isUnfinished, resultOf } from './outcome.ts';
 import { createQuestions, type Held, type Questions, releaseFor } from './questions.ts';
@@ -61,8 +61,11 @@ export interface PassedTool {
   pass(caller: Caller): Promise<EndOfChange>;
 }
 
-/** With the key, where the server takes one. Nobody waits for the answer any more when `signal` aborts. */
-export type Forward = (key: SentKey | undefined, signal: AbortSignal) => Promise<Reply>;
+/**
+ * With the key, where the server takes one. Nobody waits for the answer any more when `signal` aborts. `firstArgs`: what may
+ * have landed was asked for in these words, and is sent again in them.
+ */
+export type Forward = (key: SentKey | undefined, signal: AbortSignal, firstArgs?: unknown) => Promise<Reply>;
 
 export function toolCalls({ semel, server, policies, onStranger, thinkMs }: ToolCallsOptions): ToolCalls {
   /** The one that was used last is the last. */
@@ -143,14 +146,15 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
 
       async function answered(): Promise<Reply> {
         const key = await guard.keyOf(asked).catch(() => undefined);
-        const execute: Execute = async (_args, ctx) => {
+        const execute: Execute = async (args, ctx) => {
           const end = await begun(key);
           let mayHaveChanged = true;
           try {
             // The ledger may have been slow: then its time, or its lease, is over.
             if (guard.crossesAtClaim) await ctx.dispatch().catch(notSent);
             const { key: sentKey, signal } = ctx;
-            const reply = await forward(place && { ...place, key: sentKey }, signal);
+            const firstArgs = args === asked.args ? undefined : withoutRound(args);
+            const reply = await forward(place && { ...place, key: sentKey, firstArgs }, signal, firstArgs);
             if (!isAnswer(reply)) throw new MaybeLanded('The server answered with no result and no error.');
             said = reply;
             return resultOf(call, reply, errors);
