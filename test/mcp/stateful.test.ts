@@ -108,7 +108,9 @@ describe('a mail, another call, the same mail again', () => {
     await one.call('act', mail);
     expect(here.effects()).toHaveLength(3);
     // What was asked about is no more: there is a newer one, and nothing has changed since.
-    expect(isReplay(await other.call('act', mail))).toBe(true);
+    const again = await other.call('act', mail);
+    expect(isReplay(again)).toBe(true);
+    expect(again.result?.content?.[0]?.text).toBe('done 2');
     expect(here.effects()).toHaveLength(3);
   });
 
@@ -126,6 +128,23 @@ describe('a mail, another call, the same mail again', () => {
     await died(client);
     const next = here.client(['--policy', policy]);
     expect(errorOf(await next.call('act-then-wait', mail))?.code).toBe('IN_DOUBT');
+    expect(here.effects()).toHaveLength(3);
+  });
+
+  test('killed while it is done on purpose, it is in doubt for another proxy too, which knows the first answer', async () => {
+    const here = proxyPlace();
+    const policy = here.policy({ 'act-then-wait': { effect: 'write-non-idempotent', ...soon } });
+    const [one, other] = [here.client(['--policy', policy]), here.client(['--policy', policy])];
+    here.open();
+    await one.call('act-then-wait', mail);
+    await one.call('act', crm);
+    for (const client of [one, other])
+      expect(isQuestion((await client.call('act-then-wait', mail)).result)).toBe(true);
+    here.close();
+    void one.call('act-then-wait', mail).catch(() => undefined);
+    await eventually(() => here.effects().length === 3);
+    await died(one);
+    expect(errorOf(await other.call('act-then-wait', mail))?.code).toBe('IN_DOUBT');
     expect(here.effects()).toHaveLength(3);
   });
 

@@ -83,6 +83,8 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     const semel = ledgerFor(values, {
       make: true,
       onWarning: warnings(),
+      // Another proxy of the same caller may have let it be done again since, which makes the answer at hand an old one.
+      cache: false,
       limits: { argsBytes: limits.messageBytes },
     });
     try {
