@@ -239,7 +239,7 @@ describe('an SDK that sends again by itself', () => {
   type Made = (url: string) => [string | Request, RequestInit?];
   const of =
     (body: () => RequestInit['body']): Made =>
-    (url) => [url, { method: 'POST', body: body() as string }];
+    (url) => [url, { method: 'POST', body: body() as string, duplex: 'half' }];
 
   test.each<[string, Made]>([
     ['bytes', of(() => Buffer.from('words'))],
@@ -247,6 +247,7 @@ describe('an SDK that sends again by itself', () => {
     ['a form', of(form)],
     ['a list of parameters', of(() => new URLSearchParams('a=1'))],
     ['a Request', (url) => [new Request(url, { method: 'PUT', body: '{}' })]],
+    ['a stream', of(() => new Blob(['words']).stream())],
     ['a Request of a form', (url) => [new Request(url, { method: 'POST', body: form() })]],
   ])('it is known whatever it sends: %s', async (_, made) => {
     const flaky = await target((request, response) => {

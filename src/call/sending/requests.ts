@@ -126,8 +126,10 @@ export class Requests {
     return result;
   }
 
-  async #markOf(request: Request, body: unknown): Promise<string | undefined> {
-    return keyMadeUp(this.#source.provider, request) ?? (isStream(body) ? undefined : await wordsOf(request));
+  async #markOf(request: Request, body: unknown): Promise<string> {
+    const made = keyMadeUp(this.#source.provider, request);
+    if (made !== undefined) return made;
+    return isStream(body) ? `stream to ${request.method} ${request.url}` : wordsOf(request);
   }
 
   /** The provider knows the request by a key of ours: one that `ctx.fetch` adds, or that the tool has asked for. */
@@ -139,7 +141,7 @@ export class Requests {
   }
 
   /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
-  #numbered(request: Request, mark: string | undefined, carried: string | undefined): Sent {
+  #numbered(request: Request, mark: string, carried: string | undefined): Sent {
     this.#sent ??= [];
     const earlier = this.#sent.findLast((each) => each.mark === mark && isSentAgain(each));
     // Under a key of its own that stays the same, a target that honours keys knows it again.
@@ -172,8 +174,8 @@ function redirectFrom(response: Response, request: Request): Request | undefined
 
 /** One request of a try, however often it is sent. */
 interface Sent {
-  /** What tells it from the others; undefined: it cannot be told. */
-  readonly mark: string | undefined;
+  /** What tells it from the others. */
+  readonly mark: string;
   /** The key that it came with. */
   readonly carried: string | undefined;
   readonly number: number;
@@ -183,11 +185,10 @@ interface Sent {
 
 /** Two that are alike and under way at once, or after one that was answered, are two on purpose. */
 function isSentAgain({ mark, fate }: Sent): boolean {
-  if (mark === undefined) return false;
   return mark.startsWith(madeUp) || fate === 'ambiguous' || fate === 'denied' || fate === 'not sent';
 }
 
-/** Its words can be read once, and it may have no end. */
+/** Its words can be read once, and it may have no end: where it goes has to tell. */
 function isStream(body: unknown): boolean {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
