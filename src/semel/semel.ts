@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { type AttemptContext, type Call, createPipeline } from '../call/index.ts';
 import { systemClock, systemRandom } from '../core/clock.ts';
+import { wordsOf } from '../core/contract/classify.ts';
 import type { ContractDefaults, IfBusy } from '../core/contract/contract.ts';
 import type { Duration } from '../core/contract/duration.ts';
 import { durationMs } from '../core/contract/duration.ts';
@@ -124,7 +125,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     owner: text('owner', options.owner) ?? `${hostname()}:${process.pid}`,
     maxResultBytes: limits.resultBytes,
     mayRunUnguarded: options.unguarded ?? true,
-    warn: warnOnce,
+    warn: warnDuringCall,
   });
   const defaults: ContractDefaults = {
     ...options.defaults,
@@ -162,6 +163,15 @@ export function createSemel(options: SemelOptions = {}): Semel {
   let closed: Promise<void> | undefined;
 
   /** Warnings are said once: by the second time they are noise. */
+  /** A logger that fails must not keep what was done from being recorded. */
+  function warnDuringCall(message: string): void {
+    try {
+      warnOnce(message);
+    } catch (error) {
+      process.emitWarning(`\`onWarning\` of semel threw: ${visible(wordsOf(error))}`);
+    }
+  }
+
   function warnOnce(message: string): void {
     if (said.has(message) || said.size >= maxWarnings) return;
     said.add(message);

@@ -216,6 +216,17 @@ describe('what cannot be stored is said when it is returned, not first when a re
     expect(ran).toBe(1);
   });
 
+  test('by an `onWarning` that throws too: what was done is recorded as done', async () => {
+    const { semel } = rig({
+      onWarning: (message) => {
+        if (message.includes('not stored')) throw new Error('the log is full');
+      },
+    });
+    const tool = semel.tool({ ...base, run: untyped(() => 1) });
+    expect(await tool.try({})).toMatchObject({ ok: true, receipt: { executed: true } });
+    expect(await tool.try({})).toMatchObject({ error: { code: 'RESULT_OMITTED' } });
+  });
+
   test('but not where a replay needs no stored value', async () => {
     const { semel, warnings } = rig();
     const run = untyped(() => 1);
