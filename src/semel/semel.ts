@@ -162,7 +162,6 @@ export function createSemel(options: SemelOptions = {}): Semel {
   let opened: Promise<StoreFacts> | undefined;
   let closed: Promise<void> | undefined;
 
-  /** Warnings are said once: by the second time they are noise. */
   /** A logger that fails must not keep what was done from being recorded. */
   function warnDuringCall(message: string): void {
     try {
@@ -172,6 +171,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     }
   }
 
+  /** Warnings are said once: by the second time they are noise. */
   function warnOnce(message: string): void {
     if (said.has(message) || said.size >= maxWarnings) return;
     said.add(message);
