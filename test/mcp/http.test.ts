@@ -472,3 +472,25 @@ test('a server that writes each field, and leaves it empty: a result is kept, an
   expect(isReplay(await call('fail', { to: 'ann' }))).toBe(false);
   expect(calls).toBe(3);
 });
+
+test.each([
+  ['Text/Event-Stream; charset=utf-8', (message: string) => `data: ${message}\n\n`],
+  ['text/event-stream', (message: string) => `\ufeffdata: ${message}\n\n`],
+  ['text/event-stream', (message: string) => `\ufeff: hello\r\rdata: ${message}\r\r`],
+  ['application/json', (message: string) => `\ufeff${message}`],
+])('an answer as %s is read as every client reads it, and not taken for none', async (type, wrapped) => {
+  const upstream = await listening(async (request, response) => {
+    const { id } = JSON.parse(await bodyOf(request));
+    const result = { content: [{ type: 'text', text: 'done' }] };
+    response
+      .writeHead(200, { 'content-type': type })
+      .end(wrapped(JSON.stringify({ jsonrpc: '2.0', id, result })));
+  });
+  const here = proxyPlace();
+  const file = here.policy({ send: { effect: 'write-non-idempotent' } });
+  const { url } = await httpProxy(upstream, here.env, ['--policy', file]);
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'send', arguments: {} } };
+  const one = await post(url, JSON.stringify(call));
+  expect(one.body).toContain('"text":"done"');
+  expect((await post(url, JSON.stringify(call))).body).toContain('"dev.semel/replayed":true');
+});

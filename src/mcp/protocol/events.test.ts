@@ -45,3 +45,16 @@ test.each(['a\n', 'data:\n', 'id:x\r\n'])(
     expect(seen).toBeLessThan(2 * bytes.length);
   },
 );
+
+test('a mark at the beginning of the stream is no part of its first event, wherever it is cut; a later one is', () => {
+  const stream = Buffer.from('\ufeffdata: a\n\n\ufeffdata: b\n\n');
+  for (let size = 1; size <= stream.length; size += 1) {
+    const seen: unknown[] = [];
+    const reader = eventReader((event, { data }) => seen.push([event.toString(), data]));
+    for (let at = 0; at < stream.length; at += size) reader.read(stream.subarray(at, at + size));
+    expect(seen).toEqual([
+      ['data: a\n\n', 'a'],
+      ['\ufeffdata: b\n\n', undefined],
+    ]);
+  }
+});

@@ -34,6 +34,7 @@ export function eventReader(see: (event: Buffer, fields: EventFields) => void): 
   const begun = gathering();
   const line = lineState();
   const held = holding('servers');
+  let isFirst = true;
 
   function drop(): void {
     begun.take();
@@ -41,8 +42,14 @@ export function eventReader(see: (event: Buffer, fields: EventFields) => void): 
   }
 
   function finish(last: Buffer): void {
-    const event = begun.take(last);
+    const whole = begun.take(last);
     held.end();
+    // A stream may begin with a mark that is no part of its first line. In the middle of another stream it would be one.
+    const event =
+      isFirst && whole.subarray(0, byteOrderMark.length).equals(byteOrderMark)
+        ? whole.subarray(byteOrderMark.length)
+        : whole;
+    isFirst = false;
     if (event.length > 0) see(event, fieldsIn(event));
   }
 
@@ -68,6 +75,7 @@ export function eventReader(see: (event: Buffer, fields: EventFields) => void): 
   };
 }
 
+const byteOrderMark = Buffer.from('\ufeff');
 const LF = 10;
 const CR = 13;
 

@@ -14,7 +14,7 @@ import { answerIn } from '../protocol/numbers.ts';
 import { isOfTool } from './outcome.ts';
 import type { Forward } from './tool-calls.ts';
 import { countUnread } from './unread.ts';
-import { bodyOf, isEventStream, kept, passed, sendJson } from './wire.ts';
+import { bodyOf, isEventStream, kept, passed, sendJson, textIn } from './wire.ts';
 
 export interface Exchange {
   /** Sends the call on; its answer, or an error that tells what became of it. */
@@ -45,7 +45,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
 
   async function whole(answer: IncomingMessage): Promise<Reply> {
     const bytes = await wordsOf(answer);
-    const reply = answerIn(bytes.toString());
+    const reply = answerIn(textIn(bytes));
     if (!isAnswer(reply)) throw new MaybeLanded('The server did not answer the call.');
     for (const [name, value] of Object.entries(kept(answer.headers))) response.setHeader(name, value);
     came = { reply, bytes };
@@ -136,7 +136,7 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
         return isEventStream(headers) ? streamed(answer, signal) : whole(answer);
       const words = await wordsOf(answer).catch(() => undefined);
       // Some servers say by the status, too, that a tool has failed: what it answered counts, not how it was wrapped.
-      const reply = words && answerIn(words.toString());
+      const reply = words && answerIn(textIn(words));
       if (words !== undefined && fateOfStatus(status) !== 'denied' && isAnswer(reply) && isOfTool(reply)) {
         came = { reply, bytes: words };
         return reply;

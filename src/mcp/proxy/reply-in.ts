@@ -4,14 +4,14 @@ import type { IncomingMessage } from 'node:http';
 import { eventReader } from '../protocol/events.ts';
 import { holding } from '../protocol/held.ts';
 import { isReply, parsed } from '../protocol/messages.ts';
-import { bodyOf, isEventStream } from './wire.ts';
+import { bodyOf, isEventStream, textIn } from './wire.ts';
 
 /** Undefined: there is none. Not every server closes a stream once it has answered: what comes after is not waited for. */
 export async function replyIn(answer: IncomingMessage): Promise<unknown> {
   const held = holding('servers');
   if (!isEventStream(answer.headers))
     return bodyOf(answer, held)
-      .then((body) => parsed(body.toString()))
+      .then((body) => parsed(textIn(body)))
       .finally(() => {
         held.end();
         answer.destroy();

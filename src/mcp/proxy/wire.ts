@@ -41,8 +41,13 @@ export function readable(headers: Headers, over: Headers = {}): Headers {
   return { ...headers, 'accept-encoding': 'identity', ...over };
 }
 
-export function isEventStream(headers: Headers): boolean {
-  return headers['content-type']?.startsWith('text/event-stream') === true;
+export function isEventStream({ 'content-type': type = '' }: Headers): boolean {
+  return /^text\/event-stream\b/i.test(type.trim());
+}
+
+/** Of an answer: clients leave a mark at its beginning out, and JSON has none. */
+export function textIn(body: Buffer): string {
+  return body.toString().replace(/^\ufeff/, '');
 }
 
 /** Where the server wants to be asked instead, if it says so; without what only it may know. */
