@@ -84,7 +84,10 @@ export function read(bytes: Buffer): Read {
   if (twice !== undefined) return { refused: 'A name is there twice in one object.' };
   const exact = isToolCall(message) ? (markedNumbers(text) as ToolCall | undefined) : undefined;
   if (!isToolCall(message) || exact === undefined) return { message };
-  return { message: { ...message, params: { ...message.params, arguments: exact.params.arguments } } };
+  const { arguments: args, inputResponses, requestState } = exact.params;
+  return {
+    message: { ...message, params: { ...message.params, arguments: args, inputResponses, requestState } },
+  };
 }
 
 /** A list in a batch, or a method that is not a text: some readers would find a call in it. */

@@ -4,7 +4,7 @@ import { handoffMeta } from '../../core/handoff-places.ts';
 import { digest } from '../../core/key/key.ts';
 import type { Asked } from '../../guard/index.ts';
 import type { Ambient } from '../../semel/index.ts';
-import { fieldsOf, type ToolCall } from '../protocol/messages.ts';
+import type { ToolCall } from '../protocol/messages.ts';
 
 /** Our words in `_meta`, under a name that is ours. */
 export const metaNames = {
@@ -66,16 +66,40 @@ function given({ turn }: Ambient): Ambient {
  */
 function argsOf({ params }: ToolCall, isKeyed: boolean): unknown {
   const { arguments: args = {}, inputResponses, requestState } = params;
-  if (isKeyed || (inputResponses === undefined && requestState === undefined)) return args;
-  return { ...fieldsOf(args), [roundName]: { inputResponses, requestState } };
+  const said = withOwnNames(args);
+  if (isKeyed || (inputResponses === undefined && requestState === undefined)) return said;
+  return {
+    ...(isObject(said) ? said : { [argumentsName]: said }),
+    [roundName]: { inputResponses, requestState },
+  };
 }
 
+const argumentsName = '«arguments»';
 const roundName = '«round»';
+/** However often it is marked. */
+const ourNames = /^«+(arguments|round)»+$/;
 
-/** The args of the tool itself. */
+/** A client may have arguments of the names that are ours here: they get a second pair of marks. */
+function withOwnNames(args: unknown): unknown {
+  return renamed(args, (name) => `«${name}»`);
+}
+
+/** The args of the tool itself, as its client named them. */
 export function withoutRound(args: unknown): unknown {
-  const { [roundName]: _, ...own } = fieldsOf(args);
-  return own;
+  if (!isObject(args)) return args;
+  const { [argumentsName]: notAnObject, [roundName]: _, ...own } = args as Record<string, unknown>;
+  return argumentsName in args ? notAnObject : renamed(own, (name) => name.slice(1, -1));
+}
+
+function renamed(args: unknown, rename: (name: string) => string): unknown {
+  if (!isObject(args) || !Object.keys(args).some((name) => ourNames.test(name))) return args;
+  return Object.fromEntries(
+    Object.entries(args).map(([name, value]) => [ourNames.test(name) ? rename(name) : name, value]),
+  );
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function keyOf({ params }: ToolCall, scope: string): string | undefined {
