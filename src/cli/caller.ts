@@ -70,6 +70,10 @@ export function callerOf(
 /** Marks that semel sets itself. Programs that start others without their environment drop those of agents by the way. */
 const ownMarks: readonly string[] = ['SEMEL_RUN', 'SEMEL_HELD', 'SEMEL_AGENT'];
 
+function hasOwnMark(env: Environment): boolean {
+  return ownMarks.some((name) => isSet(env[name]));
+}
+
 /**
  * A mark that was taken off on the way (`env -u SEMEL_RUN semel resolve …`): a process above still has it. Only in one session:
  * a login, a cron daemon or a terminal of its own that runs below a guard begins another one, and is an operator's.
@@ -138,10 +142,17 @@ function grantIn(env: Environment, found: readonly string[], above: Above): stri
   // Where the system does not tell, the variable alone has to do.
   if (outside === undefined) return operator;
   let last: Environment | undefined;
+  let isOutside = false;
   for (const each of outside) {
+    if (isOutside) {
+      // A guard further up: the marks were taken off on the way, a grant put on, and other marks after it.
+      if (each !== undefined && hasOwnMark(each))
+        return grantAbove(above) === operator ? operator : undefined;
+      continue;
+    }
     if (each === undefined) return undefined;
     last = each;
-    if (!found.some((name) => isSet(each[name]))) break;
+    isOutside = !found.some((name) => isSet(each[name]));
   }
   return last?.SEMEL_OPERATOR === operator ? operator : undefined;
 }
@@ -152,7 +163,7 @@ function grantAbove(above: Above): string | undefined {
   let isBelow = true;
   for (const each of above() ?? []) {
     if (each === undefined) break;
-    if (ownMarks.some((name) => isSet(each[name]))) {
+    if (hasOwnMark(each)) {
       outside = undefined;
       isBelow = false;
     } else if (!isBelow) outside ??= each;

@@ -103,6 +103,10 @@ describe('inside `semel run`', () => {
   test.each([
     ['takes its marks off', 'env -u SEMEL_RUN -u SEMEL_HELD SEMEL_OPERATOR=me'],
     ['drops its whole environment', 'env -i SEMEL_STORE="$SEMEL_STORE" HOME="$HOME" SEMEL_OPERATOR=me'],
+    [
+      'takes its marks off, grants itself, and puts others on',
+      'env -u SEMEL_RUN -u SEMEL_HELD SEMEL_OPERATOR=me sh -c \'SEMEL_RUN=x "$@"; :\' x',
+    ],
     ['goes on in a shell of its own', 'env -u SEMEL_RUN -u SEMEL_HELD SEMEL_OPERATOR=me sh -c \'"$@"; :\' x'],
   ])('a command that %s may not decide either', async (_, how) => {
     const at = place();
@@ -230,6 +234,17 @@ describe('a grant', () => {
         () => above,
       ),
     ).toEqual({ agent, operator });
+  });
+
+  test.each([
+    ['an agent’s', { AI_AGENT: '1' }],
+    ['of its own', { SEMEL_RUN: 'x' }],
+  ])('typed below a guard is none, whatever mark is put on after it: %s', (_, mark) => {
+    const env = { ...mark, SEMEL_OPERATOR: 'me' };
+    const typed = [{ SEMEL_OPERATOR: 'me' }, { SEMEL_RUN: 'r' }, {}, undefined];
+    expect(callerOf(env, () => typed).operator).toBeUndefined();
+    const given = [{ SEMEL_OPERATOR: 'me' }, { SEMEL_RUN: 'r' }, { SEMEL_OPERATOR: 'me' }, undefined];
+    expect(callerOf(env, () => given).operator).toBe('me');
   });
 
   test('a mark of another agent above says nothing: programs start others without it', () => {
