@@ -172,11 +172,11 @@ function grantAbove(above: Above): string | undefined {
 }
 
 function environmentsAbove(): Iterable<Environment | undefined> | undefined {
-  return hasProc() ? readAbove(process.ppid) : undefined;
+  return hasProc() ? readAbove(process.ppid, { isTold: true }) : undefined;
 }
 
 function environmentsInSession(): Iterable<Environment | undefined> | undefined {
-  return hasProc() ? readAbove(process.ppid, statOf('self').session) : undefined;
+  return hasProc() ? readAbove(process.ppid, { onlySession: statOf('self').session }) : undefined;
 }
 
 /** A pipe of a run, as the kernel names it: see src/jobs/life/liveness.ts. */
@@ -225,15 +225,25 @@ function hasProc(): boolean {
   return existsSync('/proc/self/environ');
 }
 
-function* readAbove(first: number, onlySession?: number): Generator<Environment | undefined> {
+interface Reading {
+  readonly onlySession?: number;
+  /** Whoever runs directly below a guard is marked, by what the kernel tells: an `exec` may have left its marks out. */
+  readonly isTold?: boolean;
+}
+
+function* readAbove(
+  first: number,
+  { onlySession, isTold = false }: Reading,
+): Generator<Environment | undefined> {
   for (let pid = first; pid > 0; ) {
     try {
       const { parent, session } = statOf(pid);
       if (onlySession !== undefined && session !== onlySession) return;
       const entries = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-      yield Object.fromEntries(
+      const env = Object.fromEntries(
         entries.map((entry) => [entry.split('=', 1)[0], entry.slice(entry.indexOf('=') + 1)]),
       );
+      yield isTold && holdsRunPipe(parent) ? { ...env, SEMEL_RUN: 'by its guard' } : env;
       pid = parent;
     } catch {
       yield undefined;

@@ -126,6 +126,10 @@ describe('inside `semel run`', () => {
       [...unmarked, 'bash', '-c', 'exec 384<&- 385<&-; exec "$@" > said 2>&1', 'x'],
     ],
     ['a session of its own', ['setsid', '-w', ...unmarked]],
+    [
+      'nothing between them, its descriptors closed, and new marks below it',
+      [...unmarked, 'bash', '-c', 'exec 384<&- 385<&-; SEMEL_RUN=x "$@" > said 2>&1; :', 'x'],
+    ],
   ])('a command without marks, with %s, may not decide either', async (_, how) => {
     const at = place();
     const ref = await inDoubt(at);
