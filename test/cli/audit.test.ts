@@ -1,7 +1,10 @@
 // `semel audit`: repeats in a log, by a real process.
 
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { expect, test } from 'vitest';
-import { place } from './place.ts';
+import { main, place } from './place.ts';
 
 const at = place({ SEMEL_STORE: '' });
 const { semel, json, file } = at;
@@ -150,3 +153,30 @@ test('hundreds of thousands of lines that cannot be read end as one does', async
   const { code, stderr } = await semel(['audit', file('short.csv', `a,b\n${'x\n'.repeat(300_000)}`)]);
   expect([code, stderr]).toEqual([64, expect.stringMatching(/no field is a time|no line of it/)]);
 });
+
+test.each([
+  [
+    'a short key of a long row',
+    'ts,tool,args,key,more',
+    (nth: number, long: string) => `mail.send,to ${nth},the key of call ${nth},${long}`,
+  ],
+  ['a long key', 'ts,tool,args,key', (nth: number, long: string) => `mail.send,to ${nth},${nth}${long}`],
+])(
+  '%s takes no more memory than a short one of a short row',
+  async (_, head, row) => {
+    const long = 'x'.repeat(50_000);
+    const child = spawn(process.execPath, ['--max-old-space-size=100', main, 'audit', '-'], {
+      env: at.env,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    const rows = function* () {
+      yield `${head}\n`;
+      for (let nth = 0; nth < 5_000; nth += 1)
+        yield `${new Date(1.8e12 + nth).toISOString()},${row(nth, long)}\n`;
+    };
+    const written = pipeline(rows(), child.stdin).catch(() => undefined);
+    expect(await text(child.stdout)).toContain('5,000 calls');
+    await written;
+  },
+  60_000,
+);

@@ -42,6 +42,7 @@ export interface Missing {
 /** Enough to guess from. */
 const sample = 200;
 const named = 10;
+const longestKey = 500;
 const mostTools = 1_000;
 
 const startWords =
@@ -79,7 +80,7 @@ export async function readLog(
     const values = by.same.map((path) => valueAt(fields, path));
     if (values.includes(undefined)) return undefined;
     const compared = textOf(values.map(by.guessed.includes('same') ? withoutFresh : opened));
-    const name = nameOf(fields, by);
+    const name = copyOf(nameOf(fields, by));
     noteFields(name, fields, by);
     const key = by.key === undefined ? undefined : valueAt(fields, by.key);
     return {
@@ -88,7 +89,7 @@ export async function readLog(
       same: hash('sha1', compared, 'base64'),
       shown: copyOf(cut(compared, 160)),
       name,
-      key: key === undefined || key === null || key === '' ? undefined : String(key),
+      key: key === undefined || key === null || key === '' ? undefined : keyText(String(key)),
       failed: hasFailed(fields),
     };
   }
@@ -143,7 +144,12 @@ function seenFields(entries: readonly Entry[]): readonly string[] {
   return [...new Set(entries.flatMap(({ fields }) => Object.keys(fields ?? {})))].slice(0, 20);
 }
 
-/** A text that was put together keeps all of its parts as long as it is kept. */
+/** Many are remembered: a long one is told by its beginning and a digest. */
+function keyText(key: string): string {
+  return copyOf(key.length <= longestKey ? key : `${cut(key, longestKey)} (${hash('sha1', key, 'base64')})`);
+}
+
+/** A text that was put together keeps all of its parts as long as it is kept, and one that was cut out all around it. */
 function copyOf(text: string): string {
   return Buffer.from(text).toString();
 }

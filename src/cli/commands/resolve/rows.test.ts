@@ -73,3 +73,15 @@ test.each([
   await expect(read(text)).rejects.toThrow(message);
   await expect(read(text, 1)).rejects.toThrow(message);
 });
+
+test('a row of many columns costs no more than its length', async () => {
+  const costOf = async (rows: number, columns: number) => {
+    const names = Array.from({ length: columns }, (_, nth) => `column${nth}`).join(',');
+    const text = `${names}\n${`${','.repeat(columns - 1)}\n`.repeat(rows)}`;
+    const before = process.cpuUsage();
+    expect(await read(text)).toHaveLength(rows);
+    return process.cpuUsage(before).user;
+  };
+  await costOf(400, 200);
+  expect(await costOf(400, 2_000)).toBeLessThan(2 * (await costOf(4_000, 200)));
+});

@@ -37,6 +37,7 @@ async function* objects(values: AsyncIterable<{ line: number; value: unknown }>)
 /** By the names in the first row. */
 async function* table(batches: AsyncIterable<readonly Line[]>): AsyncGenerator<Row> {
   const reader = createCsvReader(mostCharacters);
+  let isChecked = false;
   for await (const batch of batches) for (const line of batch) yield* read(reader.take(line));
   yield* read(reader.end());
   if (reader.names === undefined) throw usageError('resolve', 'the file is empty', 'Nothing was settled.');
@@ -45,13 +46,15 @@ async function* table(batches: AsyncIterable<readonly Line[]>): AsyncGenerator<R
   function* read(row: CsvRow | undefined): Generator<Row> {
     if (row === undefined) return;
     if ('problem' in row) throw malformed(row.line, row.problem);
-    checkNames(reader.names as readonly string[]);
+    if (!isChecked) checkNames(reader.names as readonly string[]);
+    isChecked = true;
     yield row;
   }
 }
 
 function checkNames(names: readonly string[]): void {
-  const twice = names.find((name, at) => name !== '' && names.indexOf(name) !== at);
+  const seen = new Set<string>();
+  const twice = names.find((name) => name !== '' && seen.size === seen.add(name).size);
   if (twice !== undefined) throw malformed(1, `names the column ${JSON.stringify(twice)} twice`);
 }
 
