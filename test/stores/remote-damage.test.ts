@@ -220,6 +220,31 @@ describe('in Redis', () => {
     await store.close();
   });
 
+  test('a record is refused by its name where something else lies in its place', async () => {
+    if (server === undefined) return;
+    const { store, record } = await ledger();
+    for (const nth of [3, 7]) {
+      await client.del(record(nth));
+      await client.hset(record(nth), 'a', 'b');
+    }
+    const asked = await Promise.allSettled([2, 3, 4].map((nth) => take(store, { key: keyOf(nth) })));
+    expect(asked[1]).toMatchObject({ reason: { ...refusal, evidence: { key: keyOf(3) } } });
+    const whole = await keysOf(store, 100);
+    expect([whole.keys.length, whole.damaged]).toEqual([9, [keyOf(3), keyOf(7)]]);
+    expect(await keysOf(store, 3)).toEqual(whole);
+    await store.close();
+  });
+
+  test.each(['meta', 'namespaces'])('a ledger with something else as its %s is refused', async (name) => {
+    if (server === undefined) return;
+    const { store, slots } = await ledger();
+    await store.open();
+    await client.set(slots.replace('slots', name), 'x');
+    await expect(store.claim(claimRequest({ key: 'mail.send/=new' }))).rejects.toMatchObject(refusal);
+    if (name === 'namespaces') await expect(store.namespaces()).rejects.toMatchObject(refusal);
+    await store.close();
+  });
+
   test('a count of buckets that no ledger has is refused, and can be accepted', async () => {
     if (server === undefined) return;
     const { store, slots } = await ledger();

@@ -13,8 +13,17 @@ export interface Judgement {
 /** The first word of an error that the server answered with; undefined: the server did not answer. */
 export function replyCodeOf(error: unknown): string | undefined {
   const message = error instanceof Error ? error.message : '';
-  // What a script answers has another word before it, in some versions.
-  return /^(?:ERR (?=SEMEL))?([A-Z][A-Z]+)(?: |$)/.exec(message)?.[1];
+  // What a script answers has other words before it, in some versions.
+  const code =
+    /^(?:ERR (?=SEMEL)|ERR Error running script .*?@user_script: ?\d+: )?([A-Z][A-Z]+)(?: |$)/.exec(
+      message,
+    )?.[1];
+  return code === 'ERR' && message.includes("user executing the script can't run") ? 'NOPERM' : code;
+}
+
+/** Something else than semel writes lies under a key of the ledger. */
+export function isWrongType(error: unknown): boolean {
+  return replyCodeOf(error) === 'WRONGTYPE';
 }
 
 export function hasForgotten(error: unknown): boolean {
@@ -101,6 +110,12 @@ const byCode: Readonly<Record<string, Told>> = {
     (where, cause) => `The user of the connection may not use the ledger in Redis at ${where} (${cause}).`,
     { next: 'Nothing was run. Allow it the keys of the prefix, and @scripting @read @write @connection.' },
   ],
+  WRONGTYPE: [
+    'STORE_UNSAFE',
+    (where, cause) =>
+      `A key of the ledger in Redis at ${where} holds another type of value than semel writes (${cause}).`,
+    { next: 'Nothing was run. Find out who has written it, and restore a backup.' },
+  ],
   MOVED: [
     'STORE_UNSAFE',
     (where) => `Redis at ${where} is a cluster, and this client knows only one of its servers.`,
@@ -131,7 +146,8 @@ export function judge(error: unknown, where: string): Judgement {
     const evidence = { store: where, cause };
     return {
       error: new SemelError(kind, happened(where, cause), { cause: error, evidence, ...details }),
-      concernsAll: true,
+      // It may be the history of one record.
+      concernsAll: code !== 'WRONGTYPE',
     };
   }
   if (code === undefined) {

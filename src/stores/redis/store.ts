@@ -4,16 +4,16 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import { fullAddress, shownAddress } from '../../store/address.ts';
-import { damageIn, isRecordDamage } from '../../store/damage.ts';
+import { damagedRecord, damageIn, isRecordDamage } from '../../store/damage.ts';
 import type { Raw } from '../../store/move/raw.ts';
 import type { Found, RemoteBackend, Swap } from '../../store/remote/backend.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
-import type { Store, StoreEvent } from '../../store/store.ts';
+import type { DamagedRecord, Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
 import { connectionOf, type Node, type RedisClient, type Reply } from './client.ts';
 import { dueIn, slotsDue } from './due.ts';
 import { type Exchanged, exchanger, runBy } from './exchange.ts';
-import { hasForgotten, judge } from './failure.ts';
+import { hasForgotten, isWrongType, judge } from './failure.ts';
 import { type Incarnation, identify } from './incarnation.ts';
 import { lister, type Scanned } from './list.ts';
 import { checkPrefix, nameOf } from './names.ts';
@@ -187,7 +187,11 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
     if (keys.length === 0) return { rows: [], now: await nowOf(0) };
     try {
       const { now, answers } = await exchange(keys.map((key) => ({ namespace, key, write: undefined })));
-      return { rows: answers.map((answer) => (answer.done ? undefined : answer.found?.row)), now };
+      const rows = answers.map((answer) => (answer.done ? undefined : answer.found?.row));
+      return {
+        rows: await Promise.all(rows.map((row, nth) => row ?? strangeRow(namespace, keys[nth] as string))),
+        now,
+      };
     } catch (error) {
       if (!isRecordDamage(error)) throw error;
       if (keys.length === 1) return { rows: [damageIn(error)], now: await nowOf(0) };
@@ -205,8 +209,33 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
     );
   }
 
-  function exchange(swaps: readonly Swap[]): Promise<Exchanged> {
-    return way.ask((reached) => records.exchange(reached, known(), swaps));
+  async function exchange(swaps: readonly Swap[]): Promise<Exchanged> {
+    try {
+      return await way.ask((reached) => records.exchange(reached, known(), swaps));
+    } catch (error) {
+      if (!isWrongType(error)) throw error;
+      for (const { namespace, key } of swaps) {
+        const problem = await strangeAt(namespace, key);
+        if (problem !== undefined) throw problem;
+      }
+      throw error;
+    }
+  }
+
+  /** Redis reads several keys at once as if what is no text were not there. It was found, so it is there or gone meanwhile. */
+  async function strangeRow(namespace: string, key: string): Promise<DamagedRecord | undefined> {
+    const problem = await strangeAt(namespace, key);
+    return problem && damageIn(problem);
+  }
+
+  /** The damage of a record in whose place something else lies. */
+  async function strangeAt(namespace: string, key: string): Promise<SemelError | undefined> {
+    const { names } = known();
+    const record = names.record(names.bucketOf(namespace, key), nameOf(namespace, key));
+    const type = String(await send(record, ['type', record]));
+    return type === 'string' || type === 'none'
+      ? undefined
+      : damagedRecord(namespace, key, `Redis has a ${type} in its place`);
   }
 
   function send(key: string, command: readonly string[]): Promise<Reply> {
