@@ -136,6 +136,29 @@ test('a row that stays locked is told to be in flight, not to be a store that is
   await store.close();
 });
 
+test('a trigger that swallows writes is not told as a lock', async () => {
+  const store = await open();
+  const held = await take(store, { key: 'mail.send/=before the trigger' });
+  await sql(`CREATE FUNCTION semel.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
+  await sql(
+    'CREATE TRIGGER nothing BEFORE INSERT OR UPDATE ON semel.records FOR EACH ROW EXECUTE FUNCTION semel.nothing()',
+  );
+  try {
+    const refusals = await Promise.allSettled([
+      store.claim(claimRequest({ key: 'mail.send/=swallowed' })),
+      held.succeed(),
+    ]);
+    for (const refusal of refusals)
+      expect(refusal).toMatchObject({
+        reason: { code: 'IN_FLIGHT', message: expect.stringContaining('a trigger or rule of its table') },
+      });
+  } finally {
+    await sql('DROP TRIGGER nothing ON semel.records');
+  }
+  expect((await held.succeed()).settled).toBe(true);
+  await store.close();
+});
+
 test('a record that the database does not take fails alone', async () => {
   const store = await open();
   const claims = Array.from({ length: 30 }, (_, n) =>

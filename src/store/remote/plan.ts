@@ -40,6 +40,8 @@ export class Question {
   state: 'open' | 'answered' | 'failed' | 'locked' = 'open';
   answer: unknown;
   lockedSince: number | undefined;
+  /** Nobody has it locked, and what should be written is not there all the same. */
+  isSwallowed = false;
   pauses = 0;
 
   constructor(

@@ -275,6 +275,7 @@ export function remoteStore(
       question.write = undefined;
       await exchange(questions);
       if (question.state === 'open') question.state = 'locked';
+      question.isSwallowed = false;
     }
     return questions.map(answerTo);
   }
@@ -294,7 +295,8 @@ export function remoteStore(
 
   async function askLater(question: Question): Promise<unknown> {
     question.lockedSince ??= clock.mono();
-    if (clock.mono() - question.lockedSince > lockedMs) throw isLocked();
+    if (clock.mono() - question.lockedSince > lockedMs)
+      throw question.isSwallowed ? isSwallowed() : isLocked();
     const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** question.pauses) * (0.5 + random.fraction());
     question.pauses += 1;
     const pause = new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
@@ -373,7 +375,9 @@ export function remoteStore(
     [question.seen, ...question.seenOthers] = seen;
     const isStuck = write !== undefined && isUnchanged(write, question, now, floor);
     plans.decide(question, now);
-    if (question.state === 'open' && isStuck) question.state = 'locked';
+    if (question.state !== 'open' || !isStuck) return;
+    question.state = 'locked';
+    question.isSwallowed = true;
   }
 
   async function prune(limit: number): Promise<number> {
@@ -414,6 +418,16 @@ function isLocked(): SemelError {
   return new SemelError('IN_FLIGHT', "The record is locked by somebody else's transaction.", {
     next: 'Nothing was run. Call again; if it goes on, look for a transaction that stays open.',
   });
+}
+
+function isSwallowed(): SemelError {
+  return new SemelError(
+    'IN_FLIGHT',
+    'The record is not written, though nobody has it locked: a trigger or rule of its table may hold writes back, or its clock was set back.',
+    {
+      next: 'Nothing was run. Look at the triggers and rules of the table `records`, and at the clock of the server.',
+    },
+  );
 }
 
 function isClosed(): SemelError {
