@@ -47,6 +47,19 @@ test('a backup restores what it knows, and stays closed until somebody says what
   expect(await json('store', 'check')).toMatchObject({ damage: [] });
 });
 
+test('a journal of the ledger that is replaced goes with it, and is not played back into the restored one', async () => {
+  const { semel, path, folder } = place();
+  const once = (key: string, ...words: string[]) => semel('once', 'mail', '--key', key, '--', ...words);
+  await once('a', 'echo', 'sent a');
+  await semel('store', 'backup', 'copy.db');
+  writeFileSync(path('ledger.db-journal'), 'of the one that was damaged');
+  await semel('store', 'restore', 'copy.db', '--yes');
+  expect(readdirSync(folder).filter((name) => name.endsWith('-journal'))).toEqual([
+    expect.stringMatching(/^ledger\.db\.replaced-.*-journal$/),
+  ]);
+  expect((await once('a', 'touch', 'twice')).stdout).toBe('sent a\n');
+});
+
 test('a restored ledger opens at once where nothing was written, or nothing was done, since', async () => {
   const { semel } = place();
   const once = (key: string, ...words: string[]) => semel('once', 'mail', '--key', key, '--', ...words);

@@ -312,6 +312,40 @@ describe('refused as a place', () => {
     expect((await refusal({ path })).message).toContain('ledger.db belongs to another user');
   });
 
+  /** Pages that SQLite would put back into the ledger when it is opened next: here, one of zeros. */
+  function journalFor(path: string): Buffer {
+    const pageSize = readFileSync(path).readUInt16BE(16);
+    const header = Buffer.alloc(512);
+    header.write('d9d505f920a163d7', 'hex');
+    for (const [nth, value] of [1, 0, statSync(path).size / pageSize, 512, pageSize].entries())
+      header.writeUInt32BE(value, 8 + 4 * nth);
+    const page = Buffer.alloc(pageSize + 8);
+    page.writeUInt32BE(3);
+    return Buffer.concat([header, page]);
+  }
+
+  test.runIf(isRoot)(
+    'a journal that another user has laid beside it, which would be played back',
+    async () => {
+      const path = await usedLedger();
+      const before = readFileSync(path);
+      writeFileSync(`${path}-journal`, journalFor(path));
+      chownSync(`${path}-journal`, 12345, 12345);
+      expect((await refusal({ path })).message).toContain('ledger.db-journal belongs to another user');
+      expect(readFileSync(path).equals(before)).toBe(true);
+    },
+  );
+
+  test('a journal that is a link to another one', async () => {
+    const path = await usedLedger();
+    const before = readFileSync(path);
+    const elsewhere = join(newFolder(), 'journal');
+    writeFileSync(elsewhere, journalFor(path));
+    symlinkSync(elsewhere, `${path}-journal`);
+    expect((await refusal({ path })).message).toContain('ledger.db-journal is not a regular file');
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
   test('a folder that this user may not write', async () => {
     const folder = newFolder();
     chmodSync(folder, 0o755);

@@ -136,7 +136,7 @@ function put(draft: string, path: string): string | undefined {
   if (kept !== undefined) {
     if (existsSync(idPath(path))) copyFileSync(idPath(path), idPath(kept));
     // The ledger first: without it its log is refused, and a process that uses it notices.
-    for (const side of ['', '-wal', '-shm'])
+    for (const side of ['', '-wal', '-shm', '-journal'])
       if (existsSync(path + side)) renameSync(path + side, kept + side);
   }
   renameSync(draft, path);

@@ -58,7 +58,8 @@ export function prepare(wanted: string, machine: Machine, shared: boolean): Plac
   if (!shared) {
     refuseOtherUsers(folder, statSync(folder), machine);
     if (file !== undefined) refuseOtherUsers(path, file, machine);
-    for (const side of [`${path}-wal`, `${path}-shm`, `${path}.id`]) refuseStrange(side, machine);
+    // A journal too, though a ledger has none once it is made: SQLite would play it back into the ledger.
+    for (const side of ['-wal', '-shm', '-journal', '.id']) refuseStrange(path + side, machine);
   }
   if (file !== undefined) {
     if (!file.isFile()) {
