@@ -319,6 +319,17 @@ test('the history tells what it was and when', async () => {
   ]);
 });
 
+test('the fences of every store are taken in: those of Redis begin at the time in microseconds', async () => {
+  const [from, to] = [rig(), rig()];
+  await from.semel.once('post', 1, () => 'done');
+  const [record] = (await exported(from.semel)) as [PortableRecord];
+  const fence = Date.now() * 1_000;
+  const fences = { fence, generation: fence, providerKeyFence: fence };
+  expect(await to.semel.records.import({ ...record, ...fences })).toMatchObject({ imported: true });
+  const beyond = { ...record, key: `${record.key}x`, fence: 2 ** 52 };
+  await expect(to.semel.records.import(beyond)).rejects.toThrow('its `fence` cannot be read');
+});
+
 test('what is no record, or of another namespace, is refused with its reason', async () => {
   const [from, to] = [rig(), rig({ namespace: 'elsewhere' })];
   await from.semel.once('post', 1, () => 'done');

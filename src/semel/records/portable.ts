@@ -93,8 +93,11 @@ const isText: Check = (value) => typeof value === 'string' && value.isWellFormed
 const isKey: Check = (value) => isText(value) && (value as string).length <= 8_192;
 const isFlag: Check = (value) => typeof value === 'boolean';
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
-/** With room to grow: what is added to it must stay a number that every store can hold. */
-const isFence: Check = (value) => isCount(value) && (value as number) <= 2 ** 48;
+/**
+ * With room to grow: what is added to it must stay a number that every store can hold, and Redis counts to 2 ** 52. A ledger
+ * there begins at the time in microseconds.
+ */
+const isFence: Check = (value) => isCount(value) && (value as number) <= 3 * 2 ** 50;
 const isInstant: Check = (value) =>
   typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) && !Number.isNaN(Date.parse(value));
 const isObject: Check = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
