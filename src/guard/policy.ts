@@ -110,17 +110,28 @@ export function refuseStrangers(tool: string, policy: AnyPolicy | undefined, sch
   if (typeof policy !== 'object' || isOpen(schema)) return;
   const known = fieldNames(schema);
   if (known.length === 0) return;
+  const has = new Set(known);
   for (const list of fieldLists) {
     const named: readonly string[] = policy[list] ?? [];
-    const stranger = named.find((path) => !known.includes(path) && !known.includes(headOf(path)));
+    const stranger = named.find((path) => !has.has(path) && !has.has(headOf(path)));
     if (stranger === undefined) continue;
     const meant = nearIn(known, headOf(stranger));
     refuse(
       tool,
       `${tool}: \`${list}\` names \`${stranger}\`, and its schema has no such field.`,
-      meant === undefined ? `Its fields are ${known.join(', ')}.` : `Did you mean \`${meant}\`?`,
+      meant === undefined
+        ? `Its fields are ${shortened(known.slice(0, mostNamed).join(', '))}.`
+        : `Did you mean \`${meant}\`?`,
     );
   }
+}
+
+/** A server may list as many as it likes. */
+const mostNamed = 50;
+const mostCharacters = 1_000;
+
+function shortened(text: string): string {
+  return text.length > mostCharacters ? `${text.slice(0, mostCharacters)}…` : text;
 }
 
 function headOf(path: string): string {

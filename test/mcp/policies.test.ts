@@ -322,6 +322,20 @@ describe('semel mcp --inspect', () => {
     expect(strangersIn(file, [open])).toEqual([]);
   });
 
+  test('a server that lists fields without end is told of in a sentence', () => {
+    const names = Array.from({ length: 100_000 }, (_, nth) => `field${nth}`);
+    const fields = Array.from({ length: 5_000 }, (_, nth) => `field${99_999 - nth}`);
+    const policy = { effect: 'write-non-idempotent', content: [...fields, 'something'] } as const;
+    const file: PolicyFile = { version: 1, tools: { send: policy } };
+    const of = (listed: readonly string[]) => {
+      const properties = Object.fromEntries(listed.map((name) => [name, {}]));
+      return strangersIn(file, [{ name: 'send', inputSchema: { type: 'object', properties } }]);
+    };
+    for (const listed of [names, ['x'.repeat(1_000_000), ...fields]])
+      expect(of(listed).join().length).toBeLessThan(1_500);
+    expect(of(names).join()).toContain('Its fields are field0, field1,');
+  });
+
   test('a server that does not answer, or is none, is told', async () => {
     const here = place();
     expect((await here.semel('mcp', '--inspect', '--', 'false')).stderr).toContain(

@@ -76,7 +76,8 @@ export function toolCalls({ semel, server, policies, onStranger, thinkMs }: Tool
   return {
     check(tools) {
       for (const sentence of strangersIn(policies, tools)) {
-        if (told.has(sentence)) continue;
+        // A server that lists other fields each time is told of for a while.
+        if (told.has(sentence) || told.size >= limits.kept) continue;
         told.add(sentence);
         onStranger?.(sentence);
       }
