@@ -316,3 +316,29 @@ test('the password of a URL is in no log that prints what is true of the store',
   expect(`${inspect(facts)}${JSON.stringify(facts)}${JSON.stringify({ ...facts })}`).not.toContain('p4ss');
   expect(facts.address).toContain('p4ss-of-the-test');
 });
+
+test('a ledger without its primary key, as in the middle of a restore, is refused: a key could be taken twice', async () => {
+  const schema = newSchema();
+  await (await opened({ url: server.url, schema })).close();
+  await pool.query(`ALTER TABLE ${schema}.records DROP CONSTRAINT records_pkey`);
+  const error = await refusal({ url: server.url, schema });
+  expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+  expect(error.message).toMatch(/has no primary key/);
+  await pool.query(`ALTER TABLE ${schema}.records ADD PRIMARY KEY (namespace, key)`);
+  await (await opened({ url: server.url, schema })).close();
+});
+
+test.each(['records', 'meta'])(
+  'a ledger whose %s are UNLOGGED is refused, unless the loss is accepted',
+  async (table) => {
+    const schema = newSchema();
+    await (await opened({ url: server.url, schema })).close();
+    await pool.query(`ALTER TABLE ${schema}.${table} SET UNLOGGED`);
+    const error = await refusal({ url: server.url, schema });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+    expect(error.message).toMatch(/are UNLOGGED: a crash of the server empties them/);
+    const store = postgresStore({ url: server.url, schema, durability: 'accept-loss' });
+    expect((await store.open()).forgets).toMatch(/forgets everything after a crash/);
+    await store.close();
+  },
+);

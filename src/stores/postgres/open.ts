@@ -45,6 +45,14 @@ const hides = ['records', 'events']
   .map((table) => `pg_catalog.row_security_active('semel.${table}'::regclass)`)
   .join(' OR ');
 
+/** A crash of the server empties what it does not log: everything would be done again. */
+const isUnlogged = `EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relpersistence OPERATOR(pg_catalog.<>) 'p'
+    AND c.oid OPERATOR(pg_catalog.=) ANY (ARRAY['semel.records'::regclass::oid, 'semel.meta'::regclass::oid]))`;
+
+/** A restore makes the primary key last, or fails to: until then a key is taken by whoever comes, each time. */
+const isWithoutKey = `NOT EXISTS (SELECT FROM pg_catalog.pg_index i
+    WHERE i.indrelid OPERATOR(pg_catalog.=) 'semel.records'::regclass::oid AND i.indisprimary AND i.indisvalid)`;
+
 export async function openLedger(connection: Connection, options: OpenOptions): Promise<ServerFacts> {
   await connection.query(outsideTransaction);
   const [server = {}] = await connection.query(`SELECT
@@ -60,14 +68,32 @@ export async function openLedger(connection: Connection, options: OpenOptions): 
   const version = await versionOf(connection, options.schema);
   if (version < schemaVersion) throw notMigrated(version, options);
   const [meta] = await connection.query(
-    within(options.schema, `SELECT *, ${hides} AS hides FROM semel.meta`),
+    within(
+      options.schema,
+      `SELECT *, ${hides} AS hides, ${isUnlogged} AS unlogged, ${isWithoutKey} AS keyless FROM semel.meta`,
+    ),
   );
   if (meta === undefined) throw lost(options);
-  if (meta.hides === true || meta.hides === 't') throw hidden(options);
+  if (isTrue(meta.hides)) throw hidden(options);
+  if (isTrue(meta.keyless)) throw keyless(options);
+  if (isTrue(meta.unlogged) && !options.acceptLoss) throw unlogged(options);
   if (Number(meta.min_writer) > schemaVersion) throw isNewer(options.where);
   const refused = options.who === 'users' ? refusalOf(standingOf(meta), options.where) : undefined;
   if (refused !== undefined) throw refused;
-  return { server: `Postgres ${server.version}`, schema: version, forgets };
+  const empties = isTrue(meta.unlogged)
+    ? 'This ledger forgets everything after a crash: it is UNLOGGED.'
+    : undefined;
+  const sentences = [forgets, empties].filter((each) => each !== undefined);
+  return {
+    server: `Postgres ${server.version}`,
+    schema: version,
+    forgets: sentences.length === 0 ? undefined : sentences.join(' '),
+  };
+}
+
+/** As drivers tell it. */
+function isTrue(value: unknown): boolean {
+  return value === true || value === 't';
 }
 
 /** What was found at the server that rules it out. */
@@ -78,7 +104,7 @@ function refuse(server: Record<string, unknown>, { where, acceptLoss }: OpenOpti
       `Postgres at ${where} is version ${server.version}, which is too old.`,
       'Use version 14 or newer.',
     );
-  if (server.replica === true || server.replica === 't' || server.read_only === 'on')
+  if (isTrue(server.replica) || server.read_only === 'on')
     throw unsafe(`Postgres at ${where} is a replica or read-only.`, 'Point semel at the primary.');
   if (server.encoding !== 'UTF8')
     throw unsafe(
@@ -109,7 +135,7 @@ export async function versionOf(connection: Connection, schema: string): Promise
   const [found] = await connection.query(
     `SELECT pg_catalog.to_regclass('"${schema}".meta') IS NOT NULL AS there`,
   );
-  if (found?.there !== true && found?.there !== 't') return 0;
+  if (!isTrue(found?.there)) return 0;
   const [meta] = await connection.query(within(schema, 'SELECT version FROM semel.meta'));
   return meta === undefined ? 0 : Number(meta.version);
 }
@@ -119,7 +145,7 @@ export function standingOf(meta: Readonly<Record<string, unknown>>): Standing {
     incarnation: String(meta.incarnation),
     movedTo: (meta.moved_to as string | null) ?? null,
     cameFrom: (meta.came_from as string | null) ?? null,
-    filling: meta.filling === true || meta.filling === 't',
+    filling: isTrue(meta.filling),
   };
 }
 
@@ -147,6 +173,22 @@ function hidden({ where }: OpenOptions): SemelError {
     {
       next: 'Switch it off for the tables of the ledger, or use a user with BYPASSRLS. Give each tenant a schema of its own.',
     },
+  );
+}
+
+function keyless({ where }: OpenOptions): SemelError {
+  return new SemelError(
+    'STORE_UNSAFE',
+    `The table of the ledger at ${where} has no primary key: a restore is not over, or it has failed. A key could be taken twice.`,
+    { next: 'Nothing was run. Finish the restore, or restore the backup again; then start this program.' },
+  );
+}
+
+function unlogged({ where }: OpenOptions): SemelError {
+  return new SemelError(
+    'STORE_UNSAFE',
+    `The tables of the ledger at ${where} are UNLOGGED: a crash of the server empties them, and everything would be done again.`,
+    { next: "Write ALTER TABLE … SET LOGGED for each, or accept the loss with `durability: 'accept-loss'`." },
   );
 }
 
