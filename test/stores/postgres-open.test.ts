@@ -319,8 +319,15 @@ test('the password of a URL is in no log that prints what is true of the store',
 
 test('a ledger without its primary key, as in the middle of a restore, is refused: a key could be taken twice', async () => {
   const schema = newSchema();
-  await (await opened({ url: server.url, schema })).close();
+  const [store, other] = await Promise.all([1, 2].map(() => opened({ url: server.url, schema })));
   await pool.query(`ALTER TABLE ${schema}.records DROP CONSTRAINT records_pkey`);
+  // Also by whoever has opened it before.
+  for (const each of [store, other])
+    await expect(take(each as typeof store & {})).rejects.toMatchObject({
+      code: 'STORE_UNSAFE',
+      retriable: false,
+    });
+  await Promise.all([store?.close(), other?.close()]);
   const error = await refusal({ url: server.url, schema });
   expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
   expect(error.message).toMatch(/has no primary key/);

@@ -92,7 +92,7 @@ BEGIN
   IF claim_key IS NOT NULL THEN
     INSERT INTO semel.records (namespace, key, revision, fence, created, sum, flags, token, version, owner, args, content, asker, more, status)
       SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.sum, a.flags, a.token, a.version, a.owner, a.args, a.content, a.asker, a.more, 0 FROM (SELECT unnest(claim_namespace) AS namespace, unnest(claim_key) AS key, unnest(claim_revision) AS revision, unnest(claim_fence) AS fence, unnest(claim_created) AS created, unnest(claim_sum) AS sum, unnest(claim_flags) AS flags, unnest(claim_token) AS token, unnest(claim_version) AS version, unnest(claim_owner) AS owner, unnest(claim_args) AS args, unnest(claim_content) AS content, unnest(claim_asker) AS asker, unnest(claim_more) AS more) AS a
-      WHERE a.fence > known_floor ON CONFLICT DO NOTHING;
+      WHERE a.fence > known_floor ON CONFLICT (namespace, key) DO NOTHING;
     GET DIAGNOSTICS claimed = ROW_COUNT;
     -- This starts only when the INSERT has ended, and so sees what it waited for.
     SELECT m.floor INTO floor FROM semel.meta m;
@@ -171,7 +171,7 @@ BEGIN
       content, result, asker, more) SELECT a.namespace, a.key, a.revision, a.fence, a.created, a.expires, a.settled, a.sum, a.status, a.flags, a.token, a.version, a.owner, a.args, a.content, a.result, a.asker, a.more FROM json_to_recordset(rest) AS a (namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint)
-    WHERE a.old IS NULL AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known_floor ON CONFLICT DO NOTHING RETURNING revision
+    WHERE a.old IS NULL AND a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt) AND a.fence > known_floor ON CONFLICT (namespace, key) DO NOTHING RETURNING revision
   ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   IF cardinality(swapped) > 0 THEN
     SELECT m.floor INTO floor FROM semel.meta m;

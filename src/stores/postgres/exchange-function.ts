@@ -137,7 +137,7 @@ BEGIN
   IF claim_key IS NOT NULL THEN
     INSERT INTO semel.records (${claimed.join(', ')}, status)
       SELECT ${claimed.map((name) => `a.${name}`).join(', ')}, 0 FROM ${listed('claim', claimed)}
-      WHERE a.fence > known_floor ON CONFLICT DO NOTHING;
+      WHERE a.fence > known_floor ON CONFLICT (namespace, key) DO NOTHING;
     GET DIAGNOSTICS claimed = ROW_COUNT;
     -- This starts only when the INSERT has ended, and so sees what it waited for.
     SELECT m.floor INTO floor FROM semel.meta m;
@@ -196,7 +196,7 @@ BEGIN
 
   WITH written AS (
     INSERT INTO semel.records (${names}) SELECT ${values('a')} FROM ${rest}
-    WHERE a.old IS NULL AND ${inTime} AND a.fence > known_floor ON CONFLICT DO NOTHING RETURNING revision
+    WHERE a.old IS NULL AND ${inTime} AND a.fence > known_floor ON CONFLICT (namespace, key) DO NOTHING RETURNING revision
   ) SELECT coalesce(array_agg(w.revision), '{}') INTO swapped FROM written w;
   IF cardinality(swapped) > 0 THEN
     SELECT m.floor INTO floor FROM semel.meta m;

@@ -15,7 +15,7 @@ export interface Judgement {
 /** By class or code of SQLSTATE. */
 const unreachable = /^(08|57P0|57014|53|58|XX|25P0[34]|72)/;
 const refusedEntry = /^(28|3D000)/;
-const lost = /^(3F000|42P01|42883|42703)/;
+const lost = /^(3F000|42P01|42P10|42883|42703)/;
 const conflict = /^(40001|40P01)/;
 
 /** COMMIT was refused because a transaction is open around it; or that transaction has failed already. */
