@@ -349,3 +349,24 @@ test.each(['records', 'meta'])(
     await store.close();
   },
 );
+
+test.each(['UPDATE ON records', 'SELECT ON records', 'INSERT ON events'])(
+  'a user who may make records, without the right to %s, is refused before an effect runs',
+  async (right) => {
+    const schema = newSchema();
+    await (await opened({ url: server.url, schema })).close();
+    await pool.query(`CREATE ROLE ${schema} LOGIN;
+      GRANT USAGE ON SCHEMA ${schema} TO ${schema};
+      GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO ${schema}`);
+    const url = server.url.replace('postgres@', `${schema}@`);
+    await (await opened({ url, schema })).close();
+    await pool.query(`REVOKE ${right.replace('ON ', `ON ${schema}.`)} FROM ${schema}`);
+    const error = await refusal({ url, schema });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+    expect(error.message).toMatch(/may make records .*Grant it/s);
+    // Whoever only reads is welcome.
+    await pool.query(`REVOKE ALL ON ${schema}.records, ${schema}.events FROM ${schema};
+      GRANT SELECT ON ${schema}.records, ${schema}.events TO ${schema}`);
+    await (await opened({ url, schema })).close();
+  },
+);

@@ -53,6 +53,11 @@ const isUnlogged = `EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relpersist
 const isWithoutKey = `NOT EXISTS (SELECT FROM pg_catalog.pg_index i
     WHERE i.indrelid OPERATOR(pg_catalog.=) 'semel.records'::regclass::oid AND i.indisprimary AND i.indisvalid)`;
 
+/** Who may make a record and not change it would run the effect and could not say that it is done. */
+const hasHalf = `(pg_catalog.has_table_privilege('semel.records', 'INSERT') AND NOT (
+    pg_catalog.has_table_privilege('semel.records', 'SELECT') AND pg_catalog.has_table_privilege('semel.records', 'UPDATE')
+    AND pg_catalog.has_table_privilege('semel.events', 'INSERT')))`;
+
 export async function openLedger(connection: Connection, options: OpenOptions): Promise<ServerFacts> {
   await connection.query(outsideTransaction);
   const [server = {}] = await connection.query(`SELECT
@@ -70,11 +75,12 @@ export async function openLedger(connection: Connection, options: OpenOptions): 
   const [meta] = await connection.query(
     within(
       options.schema,
-      `SELECT *, ${hides} AS hides, ${isUnlogged} AS unlogged, ${isWithoutKey} AS keyless FROM semel.meta`,
+      `SELECT *, ${hides} AS hides, ${isUnlogged} AS unlogged, ${isWithoutKey} AS keyless, ${hasHalf} AS half FROM semel.meta`,
     ),
   );
   if (meta === undefined) throw lost(options);
   if (isTrue(meta.hides)) throw hidden(options);
+  if (isTrue(meta.half)) throw halfAllowed(options);
   if (isTrue(meta.keyless)) throw keyless(options);
   if (isTrue(meta.unlogged) && !options.acceptLoss) throw unlogged(options);
   if (Number(meta.min_writer) > schemaVersion) throw isNewer(options.where);
@@ -173,6 +179,14 @@ function hidden({ where }: OpenOptions): SemelError {
     {
       next: 'Switch it off for the tables of the ledger, or use a user with BYPASSRLS. Give each tenant a schema of its own.',
     },
+  );
+}
+
+function halfAllowed({ where }: OpenOptions): SemelError {
+  return new SemelError(
+    'STORE_UNSAFE',
+    `The user of the connection may make records in the ledger at ${where}, and may not change them or their history: what was done could not be recorded.`,
+    { next: 'Nothing was run. Grant it usage of the schema, and all of its tables and functions.' },
   );
 }
 
