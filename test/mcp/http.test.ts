@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../cli/place.ts';
 import { httpProxy, messageIn, post } from './http-proxy.ts';
@@ -493,4 +493,43 @@ test.each([
   const one = await post(url, JSON.stringify(call));
   expect(one.body).toContain('"text":"done"');
   expect((await post(url, JSON.stringify(call))).body).toContain('"dev.semel/replayed":true');
+});
+
+describe('an answer that is compressed though nobody asked for it', () => {
+  async function compressing(type: string, body: (id: unknown) => Buffer, coding = 'gzip', status = 200) {
+    const upstream = await listening(async (request, response) => {
+      const { id } = JSON.parse(await bodyOf(request));
+      response.writeHead(status, { 'content-type': type, 'content-encoding': coding }).end(body(id));
+    });
+    const here = proxyPlace();
+    const file = here.policy({ send: { effect: 'write-non-idempotent' } });
+    return httpProxy(upstream, here.env, ['--policy', file]);
+  }
+  const done = (id: unknown) =>
+    JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'done' }] } });
+
+  test.each([
+    ['application/json', 'gzip', (id: unknown) => gzipSync(done(id))],
+    ['application/json', 'deflate', (id: unknown) => deflateSync(done(id))],
+    ['text/event-stream', 'br', (id: unknown) => brotliCompressSync(`data: ${done(id)}\n\n`)],
+  ])('is read as clients read it: %s, %s', async (type, coding, body) => {
+    const { call } = await compressing(type, body, coding);
+    expect((await call('send')).result?.content?.[0]?.text).toBe('done');
+    expect(isReplay(await call('send'))).toBe(true);
+  });
+
+  test.each([
+    ['broken', (id: unknown) => gzipSync(done(id)).subarray(0, 30)],
+    ['far longer than a message may be', () => gzipSync(Buffer.alloc(65 * 1024 * 1024, ' '))],
+  ])('and %s leaves the call in doubt', async (_, body) => {
+    const { call } = await compressing('application/json', body);
+    expect(errorOf(await call('send'))?.code).toBe('IN_DOUBT');
+  });
+
+  test('is passed on unpacked where the server refuses', async () => {
+    const { url } = await compressing('text/plain', () => gzipSync('not you'), 'gzip', 403);
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'send', arguments: {} } };
+    const { status, body, headers } = await post(url, JSON.stringify(call));
+    expect([status, body, headers['content-encoding']]).toEqual([403, 'not you', undefined]);
+  });
 });

@@ -49,6 +49,7 @@ import {
   send,
   sendJson,
   tokenHeader,
+  unpacked,
 } from './wire.ts';
 
 export interface HttpOptions {
@@ -186,13 +187,13 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
           headers,
           body: key === undefined ? body : withKey(body, key, metaNames.key),
           signal: over.signal,
-        }),
+        }).then(unpacked),
       resume: (lastEventId) =>
         ask(request, {
           method: 'GET',
           headers: { ...headers, 'last-event-id': inBytes(lastEventId), ...asEvents },
           signal: over.signal,
-        }),
+        }).then(unpacked),
     });
     inHand.add(handOf(message.id));
     const work = guard
@@ -234,7 +235,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
         // The call has gone on without the list by then; one that never ends would keep its connection.
         signal: AbortSignal.any([over.signal, AbortSignal.timeout(listAgeMs)]),
       });
-      return replyIn(answer);
+      return replyIn(unpacked(answer));
     });
   }
 

@@ -8,6 +8,8 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { request as tlsRequest } from 'node:https';
+import { pipeline, type Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { limits } from '../../core/limits.ts';
 import { gathering } from '../protocol/gather.ts';
 import type { Holding } from '../protocol/held.ts';
@@ -39,6 +41,26 @@ export function send(target: URL, { method, headers, body, signal }: Sending): P
 /** Of the proxy's own request, whose answer it has to read. */
 export function readable(headers: Headers, over: Headers = {}): Headers {
   return { ...headers, 'accept-encoding': 'identity', ...over };
+}
+
+const unpackers: Readonly<Record<string, () => Transform>> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+};
+
+/** An answer that is compressed though nobody asked for it, as clients read it: unpacked piece by piece, each counted. */
+export function unpacked(answer: IncomingMessage): IncomingMessage {
+  const { 'content-encoding': coding = '', 'content-length': _, ...headers } = answer.headers;
+  const unpack = unpackers[coding.trim().toLowerCase()];
+  if (unpack === undefined) return answer;
+  const { statusCode } = answer;
+  // Who destroys the one ends the other.
+  const plain = pipeline(answer, unpack(), () => undefined);
+  // One that nobody reads to its end may be broken all the same.
+  plain.on('error', () => undefined);
+  return Object.assign(plain, { headers, statusCode }) as unknown as IncomingMessage;
 }
 
 export function isEventStream({ 'content-type': type = '' }: Headers): boolean {
