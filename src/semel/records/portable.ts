@@ -94,7 +94,7 @@ const isKey: Check = (value) => isText(value) && (value as string).length <= 8_1
 const isFlag: Check = (value) => typeof value === 'boolean';
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 /**
- * With room to grow: what is added to it must stay a number that every store can hold, and Redis counts to 2 ** 52. A ledger
+ * With room to grow: what is added to it must stay a number that every store can hold, and Redis counts to 9e15. A ledger
  * there begins at the time in microseconds.
  */
 const isFence: Check = (value) => isCount(value) && (value as number) <= 3 * 2 ** 50;
