@@ -34,8 +34,8 @@ export interface Scheduler {
   run(before: (owner: Owner, label: string) => void): void;
 }
 
-/** No history needs more; one that does is stuck. */
-const maxEvents = 4_000;
+/** No history needs more, not even one that renews a short lease during long pauses between tries; one that does is stuck. */
+const maxEvents = 8_000;
 
 export class Endless extends Error {
   override readonly name = 'Endless';
