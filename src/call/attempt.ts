@@ -155,7 +155,7 @@ export class Attempt implements ContextSource, Lease, Timed {
     if (this.#mayBeTakenOver) await this.ready();
   }
 
-  /** The process stood still, or could not reach the store: whoever has its key by now may have sent it. */
+  /** The process stalled or could not reach the store: another worker may hold the key by now and have sent it. */
   get #mayBeTakenOver(): boolean {
     return this.#heartbeat.leftMs() <= 0 && !isRepeatable(this.record.effect);
   }

@@ -227,7 +227,7 @@ function hasProc(): boolean {
 
 interface Reading {
   readonly onlySession?: number;
-  /** Whoever runs directly below a guard is marked, by what the kernel tells: an `exec` may have left its marks out. */
+  /** A process directly below a guard counts as marked, by what the kernel says: an `exec` may have dropped its marks. */
   readonly isTold?: boolean;
 }
 

@@ -44,7 +44,7 @@ export function eventReader(see: (event: Buffer, fields: EventFields) => void): 
   function finish(last: Buffer): void {
     const whole = begun.take(last);
     held.end();
-    // A stream may begin with a mark that is no part of its first line. In the middle of another stream it would be one.
+    // A byte order mark at the start of a stream is not part of its first line; anywhere else it is.
     const event =
       isFirst && whole.subarray(0, byteOrderMark.length).equals(byteOrderMark)
         ? whole.subarray(byteOrderMark.length)

@@ -21,7 +21,7 @@ test.each([
     ],
   ],
   [
-    'rounds of arguments that are no object',
+    'rounds of arguments that are not an object',
     ['"a"', '"b"', '["a"]', '{"0":"a"}', 'null', '{}', '{"«arguments»":"a"}'].map(
       (args) => `"arguments":${args},"requestState":"s"`,
     ),

@@ -49,7 +49,7 @@ const hides = ['records', 'events']
 const isUnlogged = `EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relpersistence OPERATOR(pg_catalog.<>) 'p'
     AND c.oid OPERATOR(pg_catalog.=) ANY (ARRAY['semel.records'::regclass::oid, 'semel.meta'::regclass::oid]))`;
 
-/** A restore makes the primary key last, or fails to: until then a key is taken by whoever comes, each time. */
+/** A restore creates the primary key last, or fails to: until then every claim of a key wins. */
 const isWithoutKey = `NOT EXISTS (SELECT FROM pg_catalog.pg_index i
     WHERE i.indrelid OPERATOR(pg_catalog.=) 'semel.records'::regclass::oid AND i.indisprimary AND i.indisvalid)`;
 

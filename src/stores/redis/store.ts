@@ -222,7 +222,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
     }
   }
 
-  /** Redis reads several keys at once as if what is no text were not there. It was found, so it is there or gone meanwhile. */
+  /** MGET returns nothing for values that are not strings. The scan found the key, so it has another type or is gone by now. */
   async function strangeRow(namespace: string, key: string): Promise<DamagedRecord | undefined> {
     const problem = await strangeAt(namespace, key);
     return problem && damageIn(problem);

@@ -179,7 +179,7 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     // Not to be glanced at either: who moved it decides there from now on.
     if (refused !== undefined) throw refused;
     refuseNewer(facts.schema, schemaVersion, path);
-    // Read now: whoever waited for the lock judges by the time at which it got it.
+    // Read now: a group that waited for the lock judges by the time at which it got it.
     const now = time.nowBy(facts.anchor);
     const correction = time.correction();
     if (correction !== undefined) opened.meta.setAnchor(correction);
@@ -190,7 +190,7 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     const opened = current();
     opened.countWrite();
     opened.commit.run();
-    // Whoever removed the log meanwhile took with it what was just written.
+    // If somebody removed the log meanwhile, what was just written is gone with it.
     refuseReplaced(opened);
     remember(opened);
     committedAt = clock.mono();
