@@ -44,10 +44,6 @@ export const limits = {
   listPages: 100,
   /** Entries of such a list. */
   listEntries: 10_000,
-  /** How long a call that needs no ledger waits until it is noted there. */
-  noteMs: 2_000,
-  /** A call that comes sooner after a question over HTTP was sent before its client had read the question. */
-  thinkMs: 2_000,
   /** Tools whose guards are kept; a client may make up names. The one that was called longest ago is made anew when needed. */
   guardedTools: 1_000,
   /** Things that are kept for later use in one process: questions that were asked, and alike. */

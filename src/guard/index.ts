@@ -1,5 +1,6 @@
 // One call of a framework's tool, guarded: what every adapter and the MCP proxy stand on.
 
+export { isUnique as isUniqueCallId } from '../call/index.ts';
 export {
   type Answer,
   type Asked,

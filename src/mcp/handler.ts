@@ -5,14 +5,12 @@ import { callerOf, type HeaderValues } from '../core/caller.ts';
 import type { Effect } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { headerEntries } from '../core/header-entries.ts';
-import { limits } from '../core/limits.ts';
 import { guardOf, type PolicyTerms } from '../guard/index.ts';
 import { namedCaller, type Semel } from '../semel/index.ts';
 import { type ErrorMeaning, errorMeanings, usualErrors, usualWeakWindow } from './policy/policies.ts';
 import { fieldsOf, type ToolCall, type ToolResult } from './protocol/messages.ts';
-import { type Changes, createChanges } from './proxy/changes.ts';
 import { isUnfinished } from './proxy/outcome.ts';
-import { createQuestions } from './proxy/questions.ts';
+import { createRunAgain, type RunAgain, runAgainTool, unknownRef } from './proxy/run-again.ts';
 import { toolGuard } from './proxy/tool-calls.ts';
 
 export { currentAttempt, isToolError, type Policy, type PolicyTerms } from '../guard/index.ts';
@@ -45,41 +43,67 @@ export function guard<Params extends readonly unknown[], Result>(
   const usual = { weakWindow: usualWeakWindow, ...terms } as PolicyTerms;
   const guarding = guardOf(semel, name, usual, { passes: (error) => isUnfinished(error) || isVisit(error) });
   if (guarding === undefined) return handler;
-  const over = (thinkMs: number) => {
-    const questions = createQuestions(thinkMs);
-    return { questions, ...toolGuard(semel, guarding, { errors, changes: changesOf(semel), questions }) };
-  };
-  const pipe = over(0);
-  const http = over(limits.thinkMs);
+  const { answer } = toolGuard(semel, guarding, { errors, runAgain: repeatsOf(semel).runAgain });
   return async (...given: Params): Promise<Result> => {
     // Without a schema the SDK passes no args.
     const [args, extra] = given.length > 1 ? given : [{}, given[0]];
     const call = callOf(name, args, extra);
     const caller = callerIn(extra);
-    const { answer, questions } = caller === undefined ? pipe : http;
     const whose = namedCaller() === undefined ? caller : undefined;
-    const scope = namedCaller() ?? caller ?? 'local';
-    const by = { scope, caller: whose, session: sessionIn(extra), identity: {} };
+    const by = { scope: scopeOf(caller), caller: whose, identity: {} };
     const reply = await answer(call, by, async (_key, _signal, first) => {
       const words = given.length > 1 && first !== undefined ? ([first, extra] as const) : given;
       const result = ((await handler(...(words as Params))) ?? {}) as ToolResult;
       return { jsonrpc: '2.0', id: call.id, result };
     });
-    // It is handed to the SDK, which sends it: nothing more can be known here.
-    questions.delivered(reply);
     if ('result' in reply) return reply.result as Result;
     const { message: text, data } = reply.error;
     return { content: [{ type: 'text', text }], isError: true, _meta: data } as Result;
   };
 }
 
-/** All guards of one semel share them: one tool changes what another one did. */
-const known = new WeakMap<Semel, Changes>();
+/** The tool that `runAgain` is the handler of. */
+export const runAgainName: string = runAgainTool.name;
+export const runAgainDescription: string = runAgainTool.description;
 
-function changesOf(semel: Semel): Changes {
-  const changes = known.get(semel) ?? createChanges(semel, 'own');
-  known.set(semel, changes);
-  return changes;
+/**
+ * The handler of the tool by which a model says that it means a repeat as a new action: register it as `runAgainName`, with
+ * the one argument `ref`. Without it such a repeat waits for a person.
+ */
+export function runAgain(
+  semel: Semel,
+): (
+  args: { readonly ref: string },
+  extra: unknown,
+) => Promise<{ content: { type: 'text'; text: string }[] }> {
+  const repeats = repeatsOf(semel);
+  repeats.isAnswerable = true;
+  return async (args, extra) => {
+    const result = await repeats.runAgain.allow(scopeOf(callerIn(extra)), args);
+    return (result ?? unknownRef()) as { content: { type: 'text'; text: string }[] };
+  };
+}
+
+interface Repeats {
+  readonly runAgain: RunAgain;
+  isAnswerable: boolean;
+}
+
+/** All guards of one semel share them. */
+const known = new WeakMap<Semel, Repeats>();
+
+function repeatsOf(semel: Semel): Repeats {
+  let repeats = known.get(semel);
+  if (repeats === undefined) {
+    const made: Repeats = { runAgain: createRunAgain(semel, () => made.isAnswerable), isAnswerable: false };
+    repeats = made;
+    known.set(semel, made);
+  }
+  return repeats;
+}
+
+function scopeOf(caller: string | undefined): string {
+  return namedCaller() ?? caller ?? 'local';
 }
 
 function refuse(path: string, happened: string, next: string): never {
@@ -123,11 +147,6 @@ function callerIn(extra: unknown): string | undefined {
   const request = fieldsOf(requestInfo ?? fieldsOf(http).req);
   if (authInfo === undefined && requestInfo === undefined && http === undefined) return undefined;
   return callerOf({ verified, headers: headersIn(request.headers), query: queryIn(request.url) });
-}
-
-function sessionIn(extra: unknown): string | undefined {
-  const session = factIn(extra, 'sessionId');
-  return typeof session === 'string' ? session : undefined;
 }
 
 /** One that is there twice counts twice: neither value may hide the other. */

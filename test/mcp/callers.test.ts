@@ -10,7 +10,7 @@ import { eventually } from '../cli/place.ts';
 import { clientNames, httpClient } from './clients.ts';
 import { type HttpProxyProcess, httpProxy, messageIn, post } from './http-proxy.ts';
 import { startV1, startV2 } from './http-servers.ts';
-import { errorOf, isReplay, type ProxyPlace, proxyPlace } from './proxy.ts';
+import { errorOf, isKept, type ProxyPlace, proxyPlace } from './proxy.ts';
 import type { Answer } from './raw-client.ts';
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -66,7 +66,7 @@ describe('the HTTP proxy', () => {
       expect(first.result?.isError).toBeUndefined();
       for (const _ of [1, 2]) isRefused(await ask('bob', 'mine'), secret);
       isRefused(await proxy.call('send', { to, body: 'nobody' }), secret);
-      expect(isReplay(await ask('ann', secret))).toBe(true);
+      expect(isKept(await ask('ann', secret))).toBe(true);
       expect(effects(to)).toEqual([`send ${to} ${secret}`]);
     },
   );
@@ -77,9 +77,9 @@ describe('the HTTP proxy', () => {
       const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
       return messageIn((await post(`${proxy.url}?${query}`, JSON.stringify(call))).body) as Answer;
     };
-    expect(isReplay(await ask('api_key=ann'))).toBe(false);
+    expect(isKept(await ask('api_key=ann'))).toBe(false);
     isRefused(await ask('api_key=bob'), 'secret');
-    expect(isReplay(await ask('api_key=ann'))).toBe(true);
+    expect(isKept(await ask('api_key=ann'))).toBe(true);
     expect(effects('query')).toHaveLength(1);
   });
 
@@ -150,7 +150,7 @@ describe('the HTTP proxy', () => {
         },
       );
     await ask(1);
-    expect(isReplay(await ask(2))).toBe(true);
+    expect(isKept(await ask(2))).toBe(true);
   });
 
   const named: [string, () => Promise<{ more?: object; headers?: Record<string, string> }>][] = [
@@ -165,7 +165,7 @@ describe('the HTTP proxy', () => {
       proxy.call(tool, { to }, { more, headers: { ...headers, ...bearer(who) } });
     await ask('look', 'ann');
     isRefused(await ask('look', 'bob'), 'look ');
-    expect(isReplay(await ask('look', 'ann'))).toBe(true);
+    expect(isKept(await ask('look', 'ann'))).toBe(true);
     expect(effects(to)).toHaveLength(1);
   });
 
@@ -213,7 +213,7 @@ describe('the HTTP proxy', () => {
   test('where the policy says share, all callers get the one result', async () => {
     const ask = (who: string) => proxy.call('put', { to: 'shared' }, { headers: bearer(who) });
     const [first, second] = [await ask('ann'), await ask('bob')];
-    expect(isReplay(second)).toBe(true);
+    expect(isKept(second)).toBe(true);
     expect(second.result?.structuredContent).toEqual(first.result?.structuredContent);
     expect(effects('shared')).toHaveLength(1);
   });
@@ -260,7 +260,7 @@ test('with --verified-tokens the subject is the caller, also under a new token',
   const proxy = await httpProxy(upstream, here.env, ['--policy', here.policy(policy), '--verified-tokens']);
   const ask = (token: string) => proxy.call('send', { to: 'x' }, { headers: bearer(token) });
   await ask(jwt({ iss: 'a', sub: 'ann', exp: 1 }, 'one'));
-  expect(isReplay(await ask(jwt({ iss: 'a', sub: 'ann', exp: 2 }, 'two')))).toBe(true);
+  expect(isKept(await ask(jwt({ iss: 'a', sub: 'ann', exp: 2 }, 'two')))).toBe(true);
   isRefused(await ask(jwt({ iss: 'b', sub: 'ann', exp: 2 }, 'two')), 'send ');
   isRefused(await ask(jwt({ iss: 'a', sub: 'bob', exp: 2 }, 'two')), 'send ');
   isRefused(await ask('opaque'), 'send ');

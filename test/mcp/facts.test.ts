@@ -15,7 +15,7 @@ import { eventually } from '../cli/place.ts';
 import { httpClient, stdioClient } from './clients.ts';
 import { httpProxy, post } from './http-proxy.ts';
 import { listening, startV1, startV2 } from './http-servers.ts';
-import { errorOf, isReplay, proxyPlace, serverAt, soon } from './proxy.ts';
+import { errorOf, isKept, proxyPlace, serverAt, soon } from './proxy.ts';
 
 const info = { name: 'test', version: '1.0.0' };
 
@@ -32,8 +32,8 @@ describe('2.1 there is no stable identity in the protocol', () => {
     const client = here.client();
     const trace = (id: string) => ({ _meta: { traceparent: `00-${id.repeat(32)}-${id.repeat(16)}-01` } });
     await client.call('act', { n: 1 }, trace('a'));
-    expect(isReplay(await client.call('act', { n: 1 }, trace('b')))).toBe(true);
-    expect(isReplay(await client.call('act', { n: 2 }, trace('a')))).toBe(false);
+    expect(isKept(await client.call('act', { n: 1 }, trace('b')))).toBe(true);
+    expect(isKept(await client.call('act', { n: 2 }, trace('a')))).toBe(false);
   });
 
   test('2.1 a session lasts no longer than its connection: another one asks for the same', async () => {
@@ -52,11 +52,11 @@ test('2.2 params.idempotencyKey is read first, then _meta; keys in the arguments
     _meta: { 'dev.semel/idempotency-key': meta },
   });
   await client.call('act', { n: 1 }, both('a', 'b'));
-  expect(isReplay(await client.call('act', { n: 1 }, both('a', 'c')))).toBe(true);
-  expect(isReplay(await client.call('act', { n: 1 }, both('d', 'b')))).toBe(false);
+  expect(isKept(await client.call('act', { n: 1 }, both('a', 'c')))).toBe(true);
+  expect(isKept(await client.call('act', { n: 1 }, both('d', 'b')))).toBe(false);
   const meta = { idempotency_key: 'x' };
   await client.call('act', { n: 5, meta });
-  expect(isReplay(await client.call('act', { n: 6, meta }))).toBe(false);
+  expect(isKept(await client.call('act', { n: 6, meta }))).toBe(false);
 });
 
 describe('2.3 a proxy that is not noticed', () => {

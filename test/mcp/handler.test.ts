@@ -7,13 +7,20 @@ import { McpServer as McpServerV1 } from '@modelcontextprotocol/sdk/server/mcp.j
 import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js';
 import { inputRequired, McpServer as McpServerV2 } from '@modelcontextprotocol/server';
 import { createSemel, NotLanded, Rejected, type Semel } from 'semel';
-import { currentAttempt, guard, type HandlerTerms, isToolError } from 'semel/mcp';
+import {
+  currentAttempt,
+  guard,
+  type HandlerTerms,
+  isToolError,
+  runAgain,
+  runAgainDescription,
+  runAgainName,
+} from 'semel/mcp';
 import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { limits } from '../../src/core/limits.ts';
 import { type CallResult, httpClient } from './clients.ts';
 import { startV1, startV2 } from './http-servers.ts';
-import { proxyPlace } from './proxy.ts';
+import { isQuestion, proxyPlace, refIn } from './proxy.ts';
 
 const replayed = 'dev.semel/replayed';
 const semels: Semel[] = [];
@@ -61,7 +68,7 @@ async function serverWith(
     (await client.callTool({ name: 'send', arguments: { ...args }, _meta })) as unknown as CallResult;
 }
 
-const done = (text: string) => ({ content: [{ type: 'text', text }] });
+const done = (text: string) => ({ content: [{ type: 'text' as const, text }] });
 
 describe.each(['v1', 'v2'] as const)('a server of SDK %s', (version) => {
   test('a guarded handler runs once; its answer and a line come the second time; drift is told', async () => {
@@ -76,8 +83,9 @@ describe.each(['v1', 'v2'] as const)('a server of SDK %s', (version) => {
         return { ...done(`sent ${ran}`), structuredContent: { ran } };
       },
     );
-    const one = await ask({ to: 'ann', body: 'a' });
-    const two = await ask({ to: 'ann', body: 'b' });
+    const turn = { 'dev.semel/conversation': 'c', 'dev.semel/turn': '1' };
+    const one = await ask({ to: 'ann', body: 'a' }, turn);
+    const two = await ask({ to: 'ann', body: 'b' }, turn);
     expect(one.content).toEqual([{ type: 'text', text: 'sent 1' }]);
     expect(two.structuredContent).toEqual({ ran: 1 });
     expect(two._meta?.[replayed]).toBe(true);
@@ -219,47 +227,57 @@ const headers = { authorization: 'Bearer ann' };
 test.each([
   ['v1', { requestInfo: { headers } }],
   ['v2', { http: { req: { headers: new Headers(headers) } } }],
-])('%s over HTTP: a duplicate that was sent beside the question is no answer to it', async (_, extra) => {
-  const semel = memory();
-  const sent: unknown[] = [];
-  const run = (name: string) => (args: object, _extra: unknown) => {
-    sent.push(name, args);
-    return { content: [] };
-  };
-  const tools = ['send', 'other'].map((name) => guard(semel, name, 'write-non-idempotent', run(name)));
-  const [send, other] = tools.map((tool) => async () => (await tool({ to: 'a' }, extra)) as CallResult);
-  const isQuestion = (answer: CallResult | undefined) => answer?._meta?.['dev.semel/question'] !== undefined;
-  await send?.();
-  await other?.();
-  expect(isQuestion(await send?.())).toBe(true);
-  expect(isQuestion(await send?.())).toBe(true);
-  expect(sent).toHaveLength(4);
-  await new Promise((resolve) => setTimeout(resolve, limits.thinkMs + 100));
-  expect(isQuestion(await send?.())).toBe(false);
-  expect(sent).toHaveLength(6);
-});
-
-test('over HTTP a question to one session is not answered by another one, which has not heard it', async () => {
+  ['in this process', {}],
+])('%s: a repeat is asked about, and runs once the model has said that it means it', async (_, extra) => {
   const semel = memory();
   let sent = 0;
-  const run = (_args: object, _extra: unknown) => {
+  const send = guard(semel, 'send', 'write-non-idempotent', (_args: object, _extra: unknown) => {
     sent += 1;
-    return { content: [] };
-  };
-  const [send, other] = ['send', 'other'].map((name) => guard(semel, name, 'write-non-idempotent', run));
-  const of = (sessionId: string) => ({ requestInfo: { headers }, sessionId });
-  const isAsked = async (session: string) => {
-    const answer = (await send?.({ to: 'a' }, of(session))) as CallResult;
-    return answer._meta?.['dev.semel/question'] !== undefined;
-  };
-  await isAsked('1');
-  await other?.({ to: 'a' }, of('1'));
-  expect(await isAsked('1')).toBe(true);
-  await new Promise((resolve) => setTimeout(resolve, limits.thinkMs + 100));
-  expect(await isAsked('2')).toBe(true);
+    return done(`sent ${sent}`);
+  });
+  const ask = async () => (await send({ to: 'a' }, extra)) as CallResult;
+  await ask();
+  // Nobody can answer yet but a person.
+  expect((await ask()).content[0]?.text).toMatch(/new action, tell the user: a person has to allow it/);
+  const allow = runAgain(semel);
+  const held = await ask();
+  expect(held.content[0]?.text).toContain(`call ${runAgainName} with ref`);
+  for (const _ of [1, 2]) expect(isQuestion(await ask())).toBe(true);
+  const ref = refIn(held) as string;
+  expect(await allow({ ref }, { requestInfo: { headers: { authorization: 'Bearer eve' } } })).toMatchObject({
+    isError: true,
+  });
+  expect(await allow({ ref }, extra)).not.toMatchObject({ isError: true });
+  expect((await ask()).content[0]?.text).toBe('sent 2');
+  expect(isQuestion(await ask())).toBe(true);
   expect(sent).toBe(2);
-  expect(await isAsked('1')).toBe(false);
-  expect(sent).toBe(3);
+});
+
+test('the handler of the model’s answer is registered as a tool of its own', async () => {
+  const semel = memory();
+  const server = new McpServerV1({ name: 'shop', version: '1.0.0' });
+  let sent = 0;
+  const send = (_args: { to: string }, _extra: unknown) => {
+    sent += 1;
+    return done('sent');
+  };
+  server.registerTool(
+    'send',
+    { inputSchema: { to: z.string() } },
+    guard(semel, 'send', 'write-non-idempotent', send),
+  );
+  const inputSchema = { ref: z.string() };
+  server.registerTool(runAgainName, { description: runAgainDescription, inputSchema }, runAgain(semel));
+  const client = new ClientV1({ name: 'test', version: '1.0.0' });
+  const [one, other] = MemoryV1.createLinkedPair();
+  await Promise.all([client.connect(one), server.connect(other)]);
+  const call = (name: string, args: object) =>
+    client.callTool({ name, arguments: { ...args } }) as unknown as Promise<CallResult>;
+  await call('send', { to: 'ann' });
+  const held = await call('send', { to: 'ann' });
+  await call(runAgainName, { ref: refIn(held) });
+  expect((await call('send', { to: 'ann' })).isError).not.toBe(true);
+  expect(sent).toBe(2);
 });
 
 test('a meaning of errors that there is not, and a handler that is forgotten, are refused when the tool is made', () => {

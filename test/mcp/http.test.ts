@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../cli/place.ts';
 import { httpProxy, messageIn, post } from './http-proxy.ts';
 import { bodyOf, listening } from './http-servers.ts';
-import { errorOf, isReplay, proxyPlace, soon } from './proxy.ts';
+import { errorOf, isKept, proxyPlace, soon } from './proxy.ts';
 import type { Answer } from './raw-client.ts';
 
 interface Seen {
@@ -118,7 +118,7 @@ describe('what passes', () => {
     expect(answer.body).toBe(
       ': hello\n\nid: 1\ndata: {"jsonrpc":"2.0","method":"notifications/p"}\r\n\r\nid: 2\nevent: message\ndata: { "jsonrpc":"2.0",\ndata: "id":1,"result":{"content":[]} }\n\n',
     );
-    expect(isReplay(messageIn((await post(proxy.url, body, headers)).body) as Answer)).toBe(true);
+    expect(isKept(messageIn((await post(proxy.url, body, headers)).body) as Answer)).toBe(true);
     expect(server.effects()).toBe(1);
   });
 
@@ -142,7 +142,7 @@ describe('what passes', () => {
     });
     const proxy = await httpProxy(server, here.env);
     // Would the end of the list be waited for, the tool would count as one that is not listed.
-    for (const _ of [1, 2]) expect(isReplay(await proxy.call('peek'))).toBe(false);
+    for (const _ of [1, 2]) expect(isKept(await proxy.call('peek'))).toBe(false);
     expect(peeked).toBe(2);
     await eventually(() => open === 0, 'the end of the streams');
   });
@@ -259,7 +259,7 @@ describe('a client that changes its mind', () => {
     gone.abort();
     await lost;
     server.release();
-    expect(isReplay(await proxy.call('slow'))).toBe(true);
+    expect(isKept(await proxy.call('slow'))).toBe(true);
     expect(server.effects()).toBe(1);
     expect(server.seen.filter(({ body }) => body.includes('cancelled'))).toEqual([]);
     // One that is not under way is the server's to judge.
@@ -467,9 +467,9 @@ test('a server that writes each field, and leaves it empty: a result is kept, an
   const file = here.policy({ send: { effect }, fail: { effect, errors: 'not-landed' } });
   const { call } = await httpProxy(upstream, here.env, ['--policy', file]);
   await call('send', { to: 'ann' });
-  expect(isReplay(await call('send', { to: 'ann' }))).toBe(true);
+  expect(isKept(await call('send', { to: 'ann' }))).toBe(true);
   await call('fail', { to: 'ann' });
-  expect(isReplay(await call('fail', { to: 'ann' }))).toBe(false);
+  expect(isKept(await call('fail', { to: 'ann' }))).toBe(false);
   expect(calls).toBe(3);
 });
 
@@ -492,7 +492,7 @@ test.each([
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'send', arguments: {} } };
   const one = await post(url, JSON.stringify(call));
   expect(one.body).toContain('"text":"done"');
-  expect((await post(url, JSON.stringify(call))).body).toContain('"dev.semel/replayed":true');
+  expect((await post(url, JSON.stringify(call))).body).toContain('"dev.semel/question":');
 });
 
 describe('an answer that is compressed though nobody asked for it', () => {
@@ -515,7 +515,7 @@ describe('an answer that is compressed though nobody asked for it', () => {
   ])('is read as clients read it: %s, %s', async (type, coding, body) => {
     const { call } = await compressing(type, body, coding);
     expect((await call('send')).result?.content?.[0]?.text).toBe('done');
-    expect(isReplay(await call('send'))).toBe(true);
+    expect(isKept(await call('send'))).toBe(true);
   });
 
   test.each([

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../cli/place.ts';
 import { httpProxy } from './http-proxy.ts';
 import { startV2 } from './http-servers.ts';
-import { errorOf, isReplay, proxyPlace } from './proxy.ts';
+import { errorOf, isKept, proxyPlace } from './proxy.ts';
 
 const meta = (names: Record<string, string>) => ({
   _meta: Object.fromEntries(Object.entries(names).map(([name, value]) => [`dev.semel/${name}`, value])),
@@ -25,15 +25,15 @@ describe('a key of the caller', () => {
     const here = proxyPlace();
     const client = here.client();
     await client.call('act', { n: 1 }, more('k-1'));
-    expect(isReplay(await client.call('act', { n: 1 }, more('k-1')))).toBe(true);
-    expect(isReplay(await client.call('act', { n: 1 }, more('k-2')))).toBe(false);
+    expect(isKept(await client.call('act', { n: 1 }, more('k-1')))).toBe(true);
+    expect(isKept(await client.call('act', { n: 1 }, more('k-2')))).toBe(false);
     const conflict = await client.call('act', { n: 2 }, more('k-1'));
     expect(conflict.error).toMatchObject({ code: -32602, data: { type: 'idempotency_key_conflict' } });
     expect(errorOf(conflict)?.code).toBe('KEY_CONFLICT');
     expect(here.effects()).toHaveLength(2);
     const long = 'x'.repeat(5_000);
     await client.call('act', { n: 3 }, more(long));
-    expect(isReplay(await client.call('act', { n: 3 }, more(long)))).toBe(true);
+    expect(isKept(await client.call('act', { n: 3 }, more(long)))).toBe(true);
   });
 
   test('means nothing to another caller: another Authorization is another one', async () => {
@@ -66,9 +66,9 @@ describe('conversation and turn', () => {
     const say = (conversation: string, turn: string) =>
       client.call('act', { n: 1 }, meta({ conversation, turn }));
     await say('c', 't1');
-    expect(isReplay(await say('c', 't1'))).toBe(true);
-    expect(isReplay(await say('c', 't2'))).toBe(false);
-    expect(isReplay(await say('d', 't1'))).toBe(false);
+    expect(isKept(await say('c', 't1'))).toBe(true);
+    expect(isKept(await say('c', 't2'))).toBe(false);
+    expect(isKept(await say('d', 't1'))).toBe(false);
     expect(here.effects()).toHaveLength(3);
     const wrong = await client.call('act', { n: 1 }, { _meta: { 'dev.semel/conversation': 7 } });
     expect(errorOf(wrong)?.code).toBe('INVALID_ARGS');
@@ -78,10 +78,10 @@ describe('conversation and turn', () => {
     const here = proxyPlace();
     const one = here.client(['--conversation', 'c', '--turn', 't1']);
     await one.call('act', { n: 1 });
-    expect(isReplay(await one.call('act', { n: 1 }, meta({ conversation: 'c', turn: 't1' })))).toBe(true);
-    expect(isReplay(await one.call('act', { n: 1 }, meta({ turn: 't2' })))).toBe(false);
+    expect(isKept(await one.call('act', { n: 1 }, meta({ conversation: 'c', turn: 't1' })))).toBe(true);
+    expect(isKept(await one.call('act', { n: 1 }, meta({ turn: 't2' })))).toBe(false);
     const two = here.client(['--conversation', 'c', '--turn', 't2']);
-    expect(isReplay(await two.call('act', { n: 1 }))).toBe(true);
+    expect(isKept(await two.call('act', { n: 1 }))).toBe(true);
     expect(here.effects()).toHaveLength(2);
   });
 
@@ -89,7 +89,7 @@ describe('conversation and turn', () => {
     const here = proxyPlace();
     const client = here.client(['--policy', here.policy({}, { weakWindow: '7m' })]);
     await client.call('act', { n: 1 });
-    expect(isReplay(await client.call('act', { n: 1 }))).toBe(true);
+    expect(isKept(await client.call('act', { n: 1 }))).toBe(true);
     expect(here.effects()).toHaveLength(1);
     const records = (await here.json('ls')) as { contract: string; settledAt: string; expiresAt: string }[];
     const { settledAt, expiresAt } = records.find(({ contract }) => contract.endsWith('.act'))!;
@@ -136,10 +136,10 @@ describe('a hand-off: A gives a task to B, does not hear of it, and gives it aga
     const policy = ['--policy', here.policy(terms)];
     await here.client(policy).call('act', { to: 'ann', body: 'Hello Ann' }, meta({ context }));
     const again = await here.client(policy).call('act', { to: 'ann', body: 'Dear Ann' }, meta({ context }));
-    expect(isReplay(again)).toBe(true);
+    expect(isKept(again)).toBe(true);
     expect(again.result?.content?.at(-1)?.text).toContain('your `body` was not used');
     const other = meta({ context: await handoffOf('order-7', 'task-2') });
-    expect(isReplay(await here.client(policy).call('act', { to: 'ann' }, other))).toBe(false);
+    expect(isKept(await here.client(policy).call('act', { to: 'ann' }, other))).toBe(false);
     expect(here.effects()).toHaveLength(2);
   });
 
@@ -148,7 +148,7 @@ describe('a hand-off: A gives a task to B, does not hear of it, and gives it aga
     const here = proxyPlace({ SEMEL_CONTEXT: context });
     const policy = ['--policy', here.policy(terms)];
     await here.client(policy).call('act', { to: 'ann', body: 'Hello Ann' });
-    expect(isReplay(await here.client(policy).call('act', { to: 'ann', body: 'Dear Ann' }))).toBe(true);
+    expect(isKept(await here.client(policy).call('act', { to: 'ann', body: 'Dear Ann' }))).toBe(true);
     const records = JSON.stringify(await here.json('ls'));
     expect(records).toContain('"conversation":"order-7"');
     expect(here.effects()).toHaveLength(1);
@@ -161,7 +161,7 @@ describe('a hand-off: A gives a task to B, does not hear of it, and gives it aga
     const proxy = await httpProxy(upstream, here.env, ['--policy', policy]);
     const headers = { 'semel-context': await handoffOf('order-7', 'task-1') };
     await proxy.call('send', { to: 'ann', body: 'Hello Ann' }, { headers });
-    expect(isReplay(await proxy.call('send', { to: 'ann', body: 'Dear Ann' }, { headers }))).toBe(true);
+    expect(isKept(await proxy.call('send', { to: 'ann', body: 'Dear Ann' }, { headers }))).toBe(true);
     const other = { 'semel-context': await handoffOf('order-7', 'task-2') };
     await proxy.call('send', { to: 'ann', body: 'Dear Ann' }, { headers: other });
     expect(here.effects()).toHaveLength(2);

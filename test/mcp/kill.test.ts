@@ -3,7 +3,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../cli/place.ts';
-import { errorOf, isReplay, type ProxyPlace, proxyPlace, soon } from './proxy.ts';
+import { errorOf, isKept, type ProxyPlace, proxyPlace, soon } from './proxy.ts';
 import type { RawClient } from './raw-client.ts';
 
 const terms = { effect: 'write-non-idempotent', ...soon };
@@ -86,7 +86,7 @@ describe('SIGKILL', () => {
     await eventually(async () => (await here.semel('ls', '--json')).stdout.includes('"succeeded"'));
     await died(client);
     const again = await next().call('act', { n: 1 });
-    expect(isReplay(again)).toBe(true);
+    expect(isKept(again)).toBe(true);
     expect(again.result?.structuredContent).toEqual({ n: 1, of: { n: 1 } });
     expect(here.effects()).toHaveLength(1);
   });
@@ -103,8 +103,8 @@ describe('SIGKILL', () => {
     const result = JSON.stringify({ content: [{ type: 'text', text: 'seen in the outbox' }] });
     expect((await here.semel('resolve', doubt?.ref as string, 'landed', '--result', result)).code).toBe(0);
     const answer = await next().call('act-then-wait', { n: 1 });
-    expect(answer.result?.content?.[0]?.text).toBe('seen in the outbox');
-    expect(isReplay(answer)).toBe(true);
+    expect(answer.result?.content?.at(-1)?.text).toBe('seen in the outbox');
+    expect(isKept(answer)).toBe(true);
     expect(here.effects()).toHaveLength(1);
   });
 

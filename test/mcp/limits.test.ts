@@ -9,24 +9,21 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { isTooDeep, shapeProblem } from '../../src/core/key/json-shape.ts';
 import { repeatedName } from '../../src/core/key/repeated-name.ts';
 import { limits } from '../../src/core/limits.ts';
-import { createSemel, type Store } from '../../src/index.ts';
+import { createSemel } from '../../src/index.ts';
 import { contractName } from '../../src/mcp/policy/policies.ts';
 import { eventReader } from '../../src/mcp/protocol/events.ts';
 import { gathering } from '../../src/mcp/protocol/gather.ts';
 import { type Holding, holding } from '../../src/mcp/protocol/held.ts';
 import { lineReader } from '../../src/mcp/protocol/lines.ts';
-import type { ToolCall } from '../../src/mcp/protocol/messages.ts';
 import { answerIn, parsedExactly } from '../../src/mcp/protocol/numbers.ts';
-import { createChanges } from '../../src/mcp/proxy/changes.ts';
 import { exchangeFor } from '../../src/mcp/proxy/exchange.ts';
 import { type HttpProxy, proxyHttp } from '../../src/mcp/proxy/http.ts';
 import { toolsOfCommand } from '../../src/mcp/proxy/listing.ts';
-import { createQuestions, type Held } from '../../src/mcp/proxy/questions.ts';
+import { createRunAgain } from '../../src/mcp/proxy/run-again.ts';
 import { proxyStdio } from '../../src/mcp/proxy/stdio.ts';
 import { toolCalls } from '../../src/mcp/proxy/tool-calls.ts';
 import { toolList } from '../../src/mcp/proxy/tool-list.ts';
 import { BeyondLimit, bodyOf, send } from '../../src/mcp/proxy/wire.ts';
-import { memoryStore } from '../../src/store/memory.ts';
 import { atTheEnd, eventually } from '../cli/place.ts';
 import { listening, bodyOf as textOf } from './http-servers.ts';
 import { proxyPlace } from './proxy.ts';
@@ -112,21 +109,6 @@ describe('JSON', () => {
     await client.ended;
     expect(client.stderr()).toMatch(/nested deeper than 500 levels. The server is ended/);
   });
-});
-
-test('a call that needs no ledger does not wait for one that does not answer', async () => {
-  const store = memoryStore();
-  let isAway = false;
-  const never = new Promise<never>(() => undefined);
-  const hanging: Store = { ...store, claim: (...asked) => (isAway ? never : store.claim(...asked)) };
-  const semel = createSemel({ store: hanging, namespace: 'n', onWarning: () => undefined });
-  const changes = createChanges(semel, 's');
-  await (await changes.pass('me', 'look'))(true);
-  isAway = true;
-  withLimits({ noteMs: 10 });
-  await changes.pass('me', 'look');
-  // What could not be noted may have changed something.
-  expect(await changes.since('me', 'n/an-earlier-call', new Date())).toMatchObject({ isDone: false });
 });
 
 test('more open calls than anybody has are refused', async () => {
@@ -545,7 +527,6 @@ describe('memory', () => {
       for (let n = 0; n < events; n += 1) response.write(event);
       response.end('data: {"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n\n');
     });
-    const call: ToolCall = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'act' } };
     let largest = 0;
     let answering: ServerResponse | undefined;
     const front = createServer((_request, response) => {
@@ -556,7 +537,7 @@ describe('memory', () => {
         largest = Math.max(largest, response.writableLength);
         return isFree;
       }) as never;
-      const exchange = exchangeFor(call, response, {
+      const exchange = exchangeFor(1, response, {
         send: () => send(new URL(upstream), { method: 'POST', headers: {} }),
         resume: () => Promise.reject(new Error('not resumed')),
       });
@@ -659,20 +640,12 @@ describe('count', () => {
     await semel.close();
   });
 
-  test('the oldest question is forgotten, and asked again', () => {
-    const questions = createQuestions();
-    const held = (n: number) =>
-      ({
-        record: { ref: `r${n}`, updatedAt: new Date(0), value: {} },
-        hasFailed: false,
-        changedBy: 'x',
-      }) as unknown as Held;
-    for (let n = 0; n <= limits.kept; n += 1) questions.delivered(questions.ask(n, 'me', held(n)));
-    const now = questions.now();
-    expect(questions.takeAnswer('me', held(0), now)).toBe(false);
-    expect(questions.takeAnswer('me', held(1), now)).toBe(true);
-    // It was an answer once.
-    expect(questions.takeAnswer('me', held(1), now)).toBe(false);
-    expect(questions.takeAnswer('another', held(2), now)).toBe(false);
+  test('the oldest question is forgotten, and asked again', async () => {
+    const semel = createSemel({ store: 'memory:', onWarning: () => undefined });
+    const { offer, allow } = createRunAgain(semel);
+    for (let n = 0; n <= limits.kept; n += 1) offer('me', 'act', { key: `act/${n}`, ref: `r${n}@1` });
+    expect(await allow('me', { ref: 'r0@1' })).toBeUndefined();
+    expect(await allow('another', { ref: 'r1@1' })).toBeUndefined();
+    expect(await allow('me', { ref: 'r1@1' })).toMatchObject({ content: [{ type: 'text' }] });
   });
 });

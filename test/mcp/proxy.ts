@@ -60,9 +60,31 @@ export function proxyPlace(env: Readonly<Record<string, string>> = {}): ProxyPla
 /** What semel says of a call that was not run, as data. */
 export function errorOf(answer: { result?: { _meta?: Record<string, unknown> }; error?: { data?: object } }) {
   const data = answer.result?._meta ?? (answer.error?.data as Record<string, unknown> | undefined);
-  return data?.['dev.semel/error'] as { code: string; correctiveAction: string } | undefined;
+  return data?.['dev.semel/error'] as
+    | { code: string; correctiveAction: string; retriable: boolean; evidence?: { ref: string } }
+    | undefined;
 }
 
-export function isReplay(answer: { result?: { _meta?: Record<string, unknown> } }): boolean {
-  return answer.result?._meta?.['dev.semel/replayed'] === true;
+interface Told {
+  readonly _meta?: Record<string, unknown> | undefined;
+}
+
+/** The kept answer of the server. */
+export function isReplay({ result }: { readonly result?: Told | undefined }): boolean {
+  return result?._meta?.['dev.semel/replayed'] === true;
+}
+
+/** The model is asked whether it means the call as a new action. */
+export function isQuestion(result: Told | undefined): boolean {
+  return refIn(result) !== undefined;
+}
+
+/** What the model answers with. */
+export function refIn(result: Told | undefined): string | undefined {
+  return (result?._meta?.['dev.semel/question'] as { ref: string } | undefined)?.ref;
+}
+
+/** The ledger has answered, as done or by a question: nothing was run. */
+export function isKept(answer: { readonly result?: Told | undefined }): boolean {
+  return isReplay(answer) || isQuestion(answer.result);
 }

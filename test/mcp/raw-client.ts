@@ -10,6 +10,8 @@ export interface RawClient {
   write(text: string | Buffer): void;
   /** A tools/call; its answer, parsed. */
   call(name: string, args?: object, more?: object): Promise<Answer>;
+  /** Any other request; its answer, parsed. */
+  request(method: string, params: object): Promise<Answer>;
   /** The answer with this id. */
   answer(id: number | string): Promise<Answer>;
   /** Closes its input. */
@@ -62,10 +64,10 @@ export function rawClient(command: readonly string[], env: Record<string, string
     child,
     ended,
     write: (text) => void child.stdin.write(text),
-    call(name, args = {}, more = {}) {
+    call: (name, args = {}, more = {}) => client.request('tools/call', { name, arguments: args, ...more }),
+    request(method, params) {
       ids += 1;
-      const params = { name, arguments: args, ...more };
-      client.write(`${JSON.stringify({ jsonrpc: '2.0', id: ids, method: 'tools/call', params })}\n`);
+      client.write(`${JSON.stringify({ jsonrpc: '2.0', id: ids, method, params })}\n`);
       return client.answer(ids);
     },
     answer: (id) => eventually(() => answers.get(JSON.stringify(id)), `the answer ${id}`),

@@ -14,7 +14,7 @@ import { eventually } from '../cli/place.ts';
 import { httpClient } from './clients.ts';
 import { httpProxy } from './http-proxy.ts';
 import { listening } from './http-servers.ts';
-import { errorOf, isReplay, proxyPlace } from './proxy.ts';
+import { errorOf, isKept, isQuestion, proxyPlace } from './proxy.ts';
 
 function eventStore(): EventStore {
   const events: { readonly id: string; readonly stream: string; readonly message: JSONRPCMessage }[] = [];
@@ -66,7 +66,7 @@ test('by the real SDK: a tool that lets its client poll is heard out, and lands 
   expect(one).toMatchObject({ content: [{ text: 'sent to ann, 1' }] });
   expect(one.isError).not.toBe(true);
   const two = await client.call('send', { to: 'ann' });
-  expect(two._meta?.['dev.semel/replayed']).toBe(true);
+  expect(isQuestion(two)).toBe(true);
   expect(sent).toBe(1);
 });
 
@@ -94,7 +94,7 @@ test('the stream is asked for from its last event on, as long as the server is n
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(last === 'e7' ? answer : '');
   });
   expect((await call('send', { to: 'ann' }, { id: 1 })).result?.content?.[0]?.text).toBe('done');
-  expect(isReplay(await call('send', { to: 'ann' }))).toBe(true);
+  expect(isKept(await call('send', { to: 'ann' }))).toBe(true);
   expect(asked).toEqual({ calls: 1, resumed: 2 });
 });
 

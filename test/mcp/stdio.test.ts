@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { atTheEnd, eventually } from '../cli/place.ts';
-import { errorOf, isReplay, proxyPlace } from './proxy.ts';
+import { errorOf, isKept, proxyPlace } from './proxy.ts';
 import { rawClient } from './raw-client.ts';
 
 const lineOf = (id: number, name: string, args: object, more: object = {}) =>
@@ -21,17 +21,16 @@ describe('a tool without hints', () => {
     const one = await first.call('act', { to: 'ann' });
     const two = await first.call('act', { to: 'ann' });
     expect(one.result?.content).toEqual([{ type: 'text', text: 'done 1' }]);
-    expect(isReplay(one)).toBe(false);
-    expect(isReplay(two)).toBe(true);
+    expect(isKept(one)).toBe(false);
+    expect(isKept(two)).toBe(true);
     expect(two.result?.structuredContent).toEqual(one.result?.structuredContent);
-    expect(two.result?.content?.at(-1)?.text).toContain('nothing was sent again');
+    expect(two.result?.content?.at(-1)?.text).toBe('done 1');
     first.leave();
     expect((await first.ended).code).toBe(0);
 
     const [second, third] = [here.client(), here.client()];
-    for (const client of [second, third])
-      expect(isReplay(await client.call('act', { to: 'ann' }))).toBe(true);
-    expect(isReplay(await second.call('act', { to: 'bob' }))).toBe(false);
+    for (const client of [second, third]) expect(isKept(await client.call('act', { to: 'ann' }))).toBe(true);
+    expect(isKept(await second.call('act', { to: 'bob' }))).toBe(false);
     expect(here.effects()).toEqual(['{"to":"ann"}', '{"to":"bob"}']);
   });
 
@@ -42,18 +41,18 @@ describe('a tool without hints', () => {
     await eventually(() => here.effects().length > 0);
     here.open();
     const answers = await Promise.all(calls);
-    expect(answers.every(({ result }) => result?.isError !== true)).toBe(true);
-    expect(answers.filter(isReplay).length).toBeGreaterThanOrEqual(2);
+    expect(answers.filter(({ result }) => result?.isError !== true).length).toBeGreaterThanOrEqual(2);
+    expect(answers.filter(isKept).length).toBeGreaterThanOrEqual(2);
     expect(here.effects()).toHaveLength(1);
   });
 
   test('a tool that says it only reads passes; one that says it is idempotent always runs', async () => {
     const here = proxyPlace();
     const client = here.client();
-    for (const _ of [1, 2]) expect(isReplay(await client.call('peek', {}))).toBe(false);
+    for (const _ of [1, 2]) expect(isKept(await client.call('peek', {}))).toBe(false);
     // What only reads needs no ledger either.
     expect(existsSync(here.path('ledger.db'))).toBe(false);
-    for (const _ of [1, 2]) expect(isReplay(await client.call('put', {}))).toBe(false);
+    for (const _ of [1, 2]) expect(isKept(await client.call('put', {}))).toBe(false);
     expect(here.effects()).toHaveLength(4);
   });
 
@@ -93,7 +92,7 @@ describe('a tool without hints', () => {
     const here = proxyPlace();
     const client = here.client(['--policy', here.policy({}, { hints: 'ignore' })]);
     await client.call('peek', {});
-    expect(isReplay(await client.call('peek', {}))).toBe(true);
+    expect(isKept(await client.call('peek', {}))).toBe(true);
   });
 
   test('what the policy file says of a tool stands before its hints', async () => {
@@ -102,7 +101,7 @@ describe('a tool without hints', () => {
     client.write('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');
     await client.answer(1);
     await client.call('peek', {});
-    expect(isReplay(await client.call('peek', {}))).toBe(true);
+    expect(isKept(await client.call('peek', {}))).toBe(true);
   });
 
   test('a hint that the server takes back, and says so, is believed no longer', async () => {
@@ -146,7 +145,7 @@ describe('a tool without hints', () => {
     const body = 'x'.repeat(3_000_000);
     here.open();
     expect((await client.call('act-then-wait', { body })).result?.isError).not.toBe(true);
-    expect(isReplay(await client.call('act-then-wait', { body }))).toBe(true);
+    expect(isKept(await client.call('act-then-wait', { body }))).toBe(true);
     expect(here.effects()).toHaveLength(1);
   });
 
@@ -291,7 +290,7 @@ describe('errors of the tool', () => {
     expect(one.result).toMatchObject({ isError: true });
     expect(one.result?.content?.[0]?.text).toBe('it broke');
     expect(one.result?.content?.[1]?.text).toMatch(
-      /^It may have had an effect before it failed, so the same call is not run again at once/,
+      /^It may have had an effect before it failed, so the same call is not run again/,
     );
     expect(errorOf(one)?.code).toBe('IN_DOUBT');
     const two = await client.call('fail', { n: 1 });
@@ -348,8 +347,8 @@ describe('rounds and tasks', () => {
       expect(asked.result).toMatchObject({ resultType: 'input_required', requestState: 's1' });
     }
     const round = { inputResponses: { q: { yes: true } }, requestState: 's1' };
-    expect(isReplay(await client.call('ask', { n: 1 }, round))).toBe(false);
-    expect(isReplay(await client.call('ask', { n: 1 }, round))).toBe(true);
+    expect(isKept(await client.call('ask', { n: 1 }, round))).toBe(false);
+    expect(isKept(await client.call('ask', { n: 1 }, round))).toBe(true);
     await client.call('ask', { n: 1 }, { ...round, inputResponses: { q: { yes: false } } });
     expect(here.effects()).toHaveLength(2);
   });
@@ -363,23 +362,22 @@ describe('rounds and tasks', () => {
     );
     const round = { inputResponses: { q: 1 }, requestState: 's1', idempotencyKey };
     expect((await client.call('ask', { n: 1 }, round)).result?.content?.[0]?.text).toBe('confirmed');
-    expect(isReplay(await client.call('ask', { n: 1 }, round))).toBe(true);
-    expect(isReplay(await client.call('ask', { n: 1 }, { idempotencyKey }))).toBe(true);
+    expect(isKept(await client.call('ask', { n: 1 }, round))).toBe(true);
+    expect(isKept(await client.call('ask', { n: 1 }, { idempotencyKey }))).toBe(true);
     expect(here.effects()).toHaveLength(1);
   });
 
-  test('a task is begun once: the same call gets the same task, also in another process', async () => {
+  test('a task is begun once: the same call is asked about, also in another process', async () => {
     const here = proxyPlace();
     const one = await here.client().call('task', { n: 1 }, { task: { ttl: 60_000 } });
     expect(one.result?.task).toBeDefined();
     const client = here.client();
     const two = await client.call('task', { n: 1 }, { task: { ttl: 60_000 } });
-    expect(two.result?.task).toEqual(one.result?.task);
-    expect(isReplay(two)).toBe(true);
-    expect(two.result?.content).toBeUndefined();
-    // Whoever did not ask for a task would not look at its handle.
+    // A client that wants a task reads no other result.
+    expect(two.error?.data).toHaveProperty('dev.semel/question');
+    expect(two.error?.message).toMatch(/it began the task t-/);
     const plain = await client.call('task', { n: 1 });
-    expect(plain.result?.content?.[0]?.text).toContain('nothing was sent again');
+    expect(plain.result?.content?.[0]?.text).toMatch(/it began the task t-/);
     expect((await client.call('task', { n: 2 }, { task: {} })).result?.task).not.toEqual(one.result?.task);
     expect(here.effects()).toHaveLength(2);
   });
@@ -395,7 +393,7 @@ describe('a client that changes its mind', () => {
     client.write('{"jsonrpc":"2.0","method":"ping","id":2}\n');
     await client.answer(2);
     here.open();
-    expect(isReplay(await client.call('act-then-wait', { n: 1 }))).toBe(true);
+    expect(isKept(await client.call('act-then-wait', { n: 1 }))).toBe(true);
     expect(here.received()).not.toContain('cancelled');
     expect(client.stdout()).not.toContain('"id":1,');
     expect(here.effects()).toHaveLength(1);
@@ -409,7 +407,7 @@ describe('a client that changes its mind', () => {
       `${lineOf(1, 'act', { n: 1 })}{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n`,
     );
     await client.call('act', { n: 2 });
-    expect(isReplay(await client.call('act', { n: 1 }))).toBe(false);
+    expect(isKept(await client.call('act', { n: 1 }))).toBe(false);
     expect(here.effects()).toEqual(['{"n":2}', '{"n":1}']);
   });
 
@@ -434,7 +432,7 @@ describe('a client that changes its mind', () => {
     await here.semel('ls');
     here.open();
     expect((await client.ended).code).toBe(0);
-    expect(isReplay(await here.client([], ['goes']).call('act-then-wait', { n: 1 }))).toBe(true);
+    expect(isKept(await here.client([], ['goes']).call('act-then-wait', { n: 1 }))).toBe(true);
     expect(here.effects()).toHaveLength(1);
   });
 

@@ -52,7 +52,8 @@ export default command({
   about: `Stands between any MCP client and any MCP server. A tools/call that was made before is answered from the ledger, also
 after a restart and for another client; one that may have landed is held. Everything else passes byte for byte. The
 exit code is that of the server. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
-others run once for the same arguments: in a turn where the call or --conversation names one, else in ten minutes.
+others run once for the same arguments in a turn; where nothing names the turn, the model is asked before an equal
+call runs again within ten minutes, and answers with the tool semel_run_again, which the proxy adds.
 With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, where that is set in the environment.`,
   flags,
   examples: [
@@ -90,9 +91,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     try {
       // A hand-off in the environment that cannot be read is told now, not with every call.
       semel.within({}, () => undefined);
-      // Over stdio what a client writes is read in order; over HTTP a duplicate may be read late.
-      const thinkMs = program === undefined ? limits.thinkMs : 0;
-      const calls = toolCalls({ semel, server, policies, onStranger: complain, thinkMs });
+      const calls = toolCalls({ semel, server, policies, onStranger: complain });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
       // What a server starts for a model must not decide what that model did.
       process.env.SEMEL_AGENT ||= 'mcp';
@@ -223,8 +222,8 @@ async function inspect(
       ),
     );
     printAside(
-      'semel: Where a call names no turn, a repeat is answered as done only while the caller has changed nothing else since; ' +
-        'after that the model is asked whether it means a new action.',
+      'semel: Where a call names no turn, the model is asked before an equal call runs again; it answers by the tool ' +
+        'semel_run_again, which semel adds.',
     );
   }
   const strangers = strangersIn(policies, tools);
@@ -269,7 +268,7 @@ function perText(per: Per): string {
 }
 
 const afterErrors = {
-  ask: 'held; asked after another change',
+  ask: 'the model is asked',
   'in-doubt': 'held for a person',
   refused: 'refused',
   'not-landed': 'runs again',
@@ -311,14 +310,14 @@ function warnings(): (warning: string) => void {
     if (warning.includes('the turn was guessed')) {
       if (!hasGuessed)
         complain(
-          'the client does not name the turn of its calls (most do not). For a while (usually ten minutes) an equal call counts as a retry; ' +
-            'if something else has changed since, the model is asked. A client of your own can send dev.semel/conversation and dev.semel/turn in _meta.',
+          'the client does not name the turn of its calls (most do not). For a while (usually ten minutes) an equal call is not run again ' +
+            'before the model was asked. A client of your own can send dev.semel/conversation and dev.semel/turn in _meta.',
         );
       hasGuessed = true;
     } else if (isSetter !== undefined)
       complain(
         `${setter} looks as if it sets a value. If running it twice does no more than running it once, say "write-idempotent" in the policy file: every call then runs. ` +
-          'Otherwise an equal call of the same turn counts as a retry; where the turn is guessed, the model is asked if something else has changed since.',
+          'Otherwise an equal call of the same turn counts as a retry; where the turn is guessed, the model is asked.',
       );
     else if (advice === undefined) complain(warning);
     else

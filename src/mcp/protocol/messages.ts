@@ -52,7 +52,7 @@ export interface ListedTool {
   readonly name: string;
   readonly description?: string;
   readonly inputSchema?: unknown;
-  readonly annotations?: { readonly readOnlyHint?: unknown; readonly idempotentHint?: unknown };
+  readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
 /** Undefined: it is not JSON, or nested too deep to be read. */
@@ -157,6 +157,11 @@ function mayBeCall(text: string): boolean {
 export function isToolCall(message: unknown): message is ToolCall {
   const { method, id, params } = fieldsOf(message);
   return method === 'tools/call' && isId(id) && typeof fieldsOf(params).name === 'string';
+}
+
+export function isListRequest(message: unknown): message is { readonly id: Id } {
+  const { method, id } = fieldsOf(message);
+  return method === 'tools/list' && isId(id);
 }
 
 /** Some servers write both, and leave one of them empty. */

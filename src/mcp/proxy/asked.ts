@@ -15,7 +15,7 @@ export const metaNames = {
   key: 'dev.semel/idempotency-key',
   replayed: 'dev.semel/replayed',
   error: 'dev.semel/error',
-  /** A repeat is held back: the same call, made again, is run. */
+  /** A repeat is held back, and nothing was run. */
   question: 'dev.semel/question',
 } as const;
 
@@ -25,8 +25,6 @@ export interface Caller {
   readonly scope: string;
   /** Whose call it is; undefined: there is one client only, or the program has said it. */
   readonly caller?: string | undefined;
-  /** Where clients of one caller have sessions of their own: what one was asked, another has not heard. */
-  readonly session?: string | undefined;
   /** A string is a hand-off. */
   readonly identity: Ambient | string;
 }

@@ -1,5 +1,5 @@
-// One guarded call at a server that talks HTTP: its other messages are passed on as they come, its answer is held back
-// until the ledger knows it. The client may hang up meanwhile; the server is heard out, also where it breaks its stream off
+// One request to a server that talks HTTP: its other messages are passed on as they come, its answer is held back, for a
+// guarded call until the ledger knows it. The client may hang up meanwhile; the server is heard out, also where it breaks its stream off
 // to go on with it later.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import { limits } from '../../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../../core/signals.ts';
 import { type EventFields, eventReader, TooLong } from '../protocol/events.ts';
 import { holding } from '../protocol/held.ts';
-import { idKey, isReply, type Reply, type ToolCall } from '../protocol/messages.ts';
+import { type Id, idKey, isReply, type Reply } from '../protocol/messages.ts';
 import { answerIn } from '../protocol/numbers.ts';
 import { isOfTool } from './outcome.ts';
 import type { Forward } from './tool-calls.ts';
@@ -34,19 +34,19 @@ const usualRetryMs = 1_000;
 /** One that asks for no pause, and ends each stream at once, would be asked without end. */
 const leastRetryMs = 100;
 
-export function exchangeFor(call: ToolCall, response: ServerResponse, { send, resume }: Upstream): Exchange {
+export function exchangeFor(id: Id, response: ServerResponse, { send, resume }: Upstream): Exchange {
   /** The answer as it came: what is not changed is passed on byte for byte. */
   let came: { readonly reply: Reply; readonly bytes: Buffer; readonly fields?: EventFields } | undefined;
   let isStreaming = false;
   let turnAway: (() => void) | undefined;
 
   const isAnswer = (message: unknown): message is Reply =>
-    isReply(message) && idKey(message.id) === idKey(call.id);
+    isReply(message) && idKey(message.id) === idKey(id);
 
   async function whole(answer: IncomingMessage): Promise<Reply> {
     const bytes = await wordsOf(answer);
     const reply = answerIn(textIn(bytes));
-    if (!isAnswer(reply)) throw new MaybeLanded('The server did not answer the call.');
+    if (!isAnswer(reply)) throw new MaybeLanded('The server did not answer the request.');
     for (const [name, value] of Object.entries(kept(answer.headers))) response.setHeader(name, value);
     came = { reply, bytes };
     return reply;
@@ -72,8 +72,8 @@ export function exchangeFor(call: ToolCall, response: ServerResponse, { send, re
     const others: Buffer[] = [];
     for (let stream = answer; ; stream = await taken(last, signal)) {
       const events = eventReader((event, fields) => {
-        const { data, id, retryMs: asked } = fields;
-        if (id !== undefined) last = isHeader(id) ? id : undefined;
+        const { data, id: eventId, retryMs: asked } = fields;
+        if (eventId !== undefined) last = isHeader(eventId) ? eventId : undefined;
         retryMs = asked ?? retryMs;
         const message = data === undefined ? undefined : answerIn(data);
         if (isAnswer(message)) came = { reply: message, bytes: event, fields };

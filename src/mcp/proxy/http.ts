@@ -18,6 +18,7 @@ import {
   fieldsOf,
   type Id,
   idKey,
+  isListRequest,
   isToolCall,
   type ListedTool,
   read,
@@ -28,7 +29,7 @@ import {
   unreadable,
 } from '../protocol/messages.ts';
 import { metaNames } from './asked.ts';
-import { exchangeFor } from './exchange.ts';
+import { exchangeFor, type Upstream } from './exchange.ts';
 import { replyIn } from './reply-in.ts';
 import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
@@ -164,47 +165,61 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const cancelled = cancelledBy(message);
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     if (cancelled !== undefined && inHand.has(handOf(cancelled))) return void response.writeHead(202).end();
+    if (isListRequest(message)) return list(message, request, response, body);
     if (!isToolCall(message)) return passOn(request, response, body, held);
     if (answering.size >= limits.openCalls)
       return refuse(503, `${limits.openCalls} calls are not answered yet. Nothing was run.`);
     const guard = await calls.guardFor(message.params.name, () => listed(message, request.headers, scope));
     const context = request.headers[contextHeader];
     const said = typeof context === 'string' ? context : identity;
-    const caller = { scope, caller: scope, session, identity: said };
+    const caller = { scope, caller: scope, identity: said };
     if (guard === undefined) return passOn(request, response, body, held);
-    if ('pass' in guard) {
-      const end = await guard.pass(caller);
-      // What stands in its body is passed on unread.
-      const isOk = () => response.writableFinished && response.statusCode < 400;
-      void closed(response).then(() => track(end(true, isOk())));
-      return passOn(request, response, body, held);
-    }
+    const exchange = exchangeFor(message.id, response, upstreamOf(request, body, over.signal));
+    inHand.add(handOf(message.id));
+    const work = guard
+      .answer(message, caller, (key, signal) => exchange.forward(key, AbortSignal.any([signal, over.signal])))
+      .catch((error: unknown) => broken(message.id, error))
+      .then(exchange.finish)
+      .finally(() => inHand.delete(handOf(message.id)));
+    await track(work);
+  }
+
+  /** The server's list of tools, with the one that semel adds. */
+  async function list(
+    message: { readonly id: Id },
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: Buffer,
+  ): Promise<void> {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, over.signal]);
+    const exchange = exchangeFor(message.id, response, upstreamOf(request, body, signal));
+    const reply = await exchange.forward(undefined, signal).then(
+      (came) => calls.listed(message, came),
+      (error: unknown) => broken(message.id, error),
+    );
+    exchange.finish(reply);
+  }
+
+  /** The server of a message, with what its client said of itself. */
+  function upstreamOf(request: IncomingMessage, body: Buffer, signal: AbortSignal): Upstream {
     const headers = readable(request.headers);
-    const exchange = exchangeFor(message, response, {
+    return {
       send: (key) =>
         ask(request, {
           method: 'POST',
           headers,
           body: key === undefined ? body : withKey(body, key, metaNames.key),
-          signal: over.signal,
+          signal,
         }).then(unpacked),
       resume: (lastEventId) =>
         ask(request, {
           method: 'GET',
           headers: { ...headers, 'last-event-id': inBytes(lastEventId), ...asEvents },
-          signal: over.signal,
+          signal,
         }).then(unpacked),
-    });
-    inHand.add(handOf(message.id));
-    const work = guard
-      .answer(message, caller, (key, signal) => exchange.forward(key, AbortSignal.any([signal, over.signal])))
-      .catch((error: unknown) => broken(message.id, error))
-      .then((reply) => {
-        response.once('finish', () => calls.delivered(reply));
-        exchange.finish(reply);
-      })
-      .finally(() => inHand.delete(handOf(message.id)));
-    await track(work);
+    };
   }
 
   /** False: its connection has sent too many before the first was answered. Each could open another one to the server. */

@@ -25,9 +25,8 @@ export function starterFile(tools: readonly ListedTool[]): PolicyFile {
 }
 
 const aboutErrors =
-  'errors: what a result with isError means. "ask": the same call is held until the caller has changed something else, and then ' +
-  'runs only after a question to the model. "in-doubt": it is held for a person. "refused" or "not-landed": only if an error of ' +
-  'this tool always means that nothing was done.';
+  'errors: what a result with isError means. "ask": the same call runs again only after the model was asked. "in-doubt": it is held ' +
+  'for a person. "refused" or "not-landed": only if an error of this tool always means that nothing was done.';
 
 /** Fields that a model words anew: for a person to check. */
 const wordy = /^(body|text|message|subject|description|comment|note|summary|reason|title|content)$/i;

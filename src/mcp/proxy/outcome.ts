@@ -3,6 +3,7 @@
 import { MaybeLanded, NotLanded, Rejected } from '../../core/signals.ts';
 import type { ErrorMeaning } from '../policy/policies.ts';
 import { errorIn, fieldsOf, type Reply, type ToolCall, type ToolResult } from '../protocol/messages.ts';
+import { metaNames } from './asked.ts';
 
 /** Before the words of a tool that ended with an error, in its record: nothing was lost on the way. */
 export const endedWords = 'The tool ended with an error: ';
@@ -41,6 +42,8 @@ export function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeanin
   // What was begun as a task is not begun again: its handle is the answer, also to whoever asks for the same.
   if (isTask(result)) return result;
   if ((result.resultType ?? 'complete') !== 'complete') throw new Unfinished(reply);
+  // Another proxy behind this one has held it back.
+  if (fieldsOf(result._meta)[metaNames.question] !== undefined) throw new Unfinished(reply);
   if (result.isError !== true) return result;
   const words = textOf(result);
   if (errors === 'not-landed' || isTurnedAway(params.name, words)) throw new NotLanded(words);
@@ -52,10 +55,6 @@ export function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeanin
 export function hasEnded(reply: Reply): boolean {
   const error = errorIn(reply);
   return error === undefined ? (reply as Finished).result.isError === true : error.code === internalError;
-}
-
-export function isSuccess(reply: Reply): boolean {
-  return errorIn(reply) === undefined && (reply as Finished).result.isError !== true;
 }
 
 /** The tool itself has answered, or failed: the server got as far as that. */

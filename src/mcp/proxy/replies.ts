@@ -1,14 +1,21 @@
 // What the caller of a guarded tool gets: the server's own answer, the kept one, or what is known instead.
 
 import type { ErrorValue } from '../../core/errors.ts';
+import type { Receipt } from '../../core/receipt.ts';
 import type { Answer } from '../../guard/index.ts';
 import type { ErrorMeaning } from '../policy/policies.ts';
 import { errorIn, type Reply, type RpcError, type ToolCall, type ToolResult } from '../protocol/messages.ts';
 import { metaNames } from './asked.ts';
 import { badParams, endedWords, type Finished, hasEnded, isTask, isTurnedAway, textOf } from './outcome.ts';
 
-/** To whoever had it run, the server's own answer, unchanged where it landed; to others what is known. */
-export function told(call: ToolCall, answer: Answer, said: Reply | undefined, errors: ErrorMeaning): Reply {
+export interface ReplyTerms {
+  readonly errors: ErrorMeaning;
+  /** What the model does to have this very call run once more. */
+  readonly howToRepeat: (receipt: Receipt) => string;
+}
+
+/** The server's own answer, unchanged, where this call ran it and it landed; otherwise what is known. */
+export function told(call: ToolCall, answer: Answer, said: Reply | undefined, terms: ReplyTerms): Reply {
   const { id, params } = call;
   if (answer.ok) {
     if (answer.line === undefined && said !== undefined) return said;
@@ -21,7 +28,7 @@ export function told(call: ToolCall, answer: Answer, said: Reply | undefined, er
   const own = said === undefined ? undefined : errorIn(said);
   const error = {
     ...answer.error,
-    ...adviceOn(call, said, answer.error, errors),
+    ...adviceOn(call, said, answer, terms),
   };
   if (own !== undefined) return { jsonrpc: '2.0', id, error: withData(own, error) };
   if (said !== undefined)
@@ -44,21 +51,24 @@ export function told(call: ToolCall, answer: Answer, said: Reply | undefined, er
 }
 
 const ofArgs = { correctiveAction: 'Nothing was done. Correct the arguments.' };
-const ofCause =
-  'Other arguments make another call, and it runs. Correct the cause by another tool of this server, then make the same call again: you are asked once more before it runs. If you can do neither: ';
 
 /** What the caller of this very call can do, where that is more than the ledger knows. */
 function adviceOn(
   call: ToolCall,
   said: Reply | undefined,
-  { code, correctiveAction, message }: ErrorValue,
-  errors: ErrorMeaning,
+  { error, receipt }: Extract<Answer, { readonly ok: false }>,
+  { errors, howToRepeat }: ReplyTerms,
 ): Pick<ErrorValue, 'correctiveAction'> | undefined {
   if (said !== undefined && isOfArgs(call, said)) return ofArgs;
-  // A blind retry has no answer of the server, but the record has its words.
+  const { code, correctiveAction, message } = error;
+  // A call that shared the execution has no answer of the server, but the record has its words.
   const isEnded = said === undefined ? message.includes(`(${endedWords}`) : hasEnded(said);
-  if (code !== 'IN_DOUBT' || errors !== 'ask' || !isEnded) return undefined;
-  return { correctiveAction: `${ofCause}${correctiveAction}` };
+  if (code !== 'IN_DOUBT' || errors !== 'ask' || !isEnded || receipt === undefined) return undefined;
+  return {
+    correctiveAction:
+      'Other arguments make another call, and it runs. For the same call: if nothing was done, or you have corrected the cause, ' +
+      `${howToRepeat(receipt)} Otherwise: ${correctiveAction}`,
+  };
 }
 
 /** The server did not take the args: the same call would be turned away again. */
@@ -87,7 +97,7 @@ function marked(result: ToolResult, error: ErrorValue, line?: string): ToolResul
 }
 
 function inDoubtLine({ correctiveAction }: ErrorValue): string {
-  return `It may have had an effect before it failed, so the same call is not run again at once. ${correctiveAction}`;
+  return `It may have had an effect before it failed, so the same call is not run again. ${correctiveAction}`;
 }
 
 function withData(rpc: RpcError, error: ErrorValue): RpcError {

@@ -18,6 +18,7 @@ import {
   type Id,
   idKey,
   isId,
+  isListRequest,
   isReply,
   isToolCall,
   type ListedTool,
@@ -31,7 +32,6 @@ import {
 } from '../protocol/messages.ts';
 import { answerIn } from '../protocol/numbers.ts';
 import { type Caller, metaNames } from './asked.ts';
-import { isSuccess } from './outcome.ts';
 import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
 import { toolList } from './tool-list.ts';
@@ -78,9 +78,8 @@ async function conversation(
   const tools = toolList(calls.check);
   /** Asked of the server by us, or for a call that is claimed. */
   const awaited = new Map<string, { tell(reply: Reply): void; lose(error: Error): void }>();
-  const listing = new Set<string>();
-  /** Calls that were passed on as they are, and change something: their end is noted. */
-  const passing = new Map<string, (hasSucceeded: boolean) => void>();
+  /** The client's requests for the list of tools. */
+  const listing = new Map<string, unknown>();
   /** Requests that were passed on as they are and are not answered yet: their answer must not be taken for that of a call. */
   const passedOn = new Set<string>();
   /** The calls that are not answered yet, whether or not they have reached the server. */
@@ -102,7 +101,6 @@ async function conversation(
     server.once('close', (code, signal) => {
       isOver = true;
       loseAll(new Error('The server ended before it answered.'));
-      for (const end of [...passing.values()]) end(false);
       resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
     });
   });
@@ -111,7 +109,7 @@ async function conversation(
 
   const fromServer = lineReader((line) => {
     if (line.includes('list_changed')) tools.forget();
-    const isAwaiting = awaited.size > 0 || listing.size > 0 || passing.size > 0;
+    const isAwaiting = awaited.size > 0 || listing.size > 0;
     if (!isAwaiting && passedOn.size === 0) return passTo(output, server.stdout, line);
     // It may be the answer that is waited for, and would be waited for without end.
     if (isAwaiting && isTooDeep(line))
@@ -120,8 +118,13 @@ async function conversation(
     if (!isReply(message)) return passTo(output, server.stdout, line);
     const key = idKey(message.id);
     passedOn.delete(key);
-    if (listing.delete(key)) tools.see(message);
-    passing.get(key)?.(isSuccess(message));
+    const request = listing.get(key);
+    if (request !== undefined) {
+      listing.delete(key);
+      tools.see(message);
+      const reply = calls.listed(request, message);
+      if (reply !== message) return passTo(output, server.stdout, `${JSON.stringify(reply)}\n`);
+    }
     const waiting = awaited.get(key);
     if (waiting === undefined) return passTo(output, server.stdout, line);
     awaited.delete(key);
@@ -144,11 +147,10 @@ async function conversation(
       if (inHand.has(idKey(id))) return say(refusal(id, -32600, unanswered));
       notePassed(idKey(id));
     }
-    if (method === 'tools/list') listing.add(idKey(id as Id));
+    if (isListRequest(message)) listing.set(idKey(message.id), message);
     if (listing.size > limits.openCalls) listing.delete(listing.keys().next().value as string);
     const cancelled = cancelledBy(message);
     const call = cancelled === undefined ? undefined : inHand.get(idKey(cancelled));
-    if (cancelled !== undefined) passing.get(idKey(cancelled))?.(false);
     if (call === undefined) return passTo(server.stdin, input, line);
     // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
     call.isUnwanted = true;
@@ -195,10 +197,8 @@ async function conversation(
     inHand.set(key, hand);
     try {
       const guard = await calls.guardFor(call.params.name, () => listed(call));
-      if (guard === undefined || 'pass' in guard) {
-        const end = await guard?.pass(caller);
-        if (hand.isUnwanted) return void (await end?.(false));
-        if (end !== undefined) noteEnd(key, (hasSucceeded) => end(true, hasSucceeded));
+      if (guard === undefined) {
+        if (hand.isUnwanted) return;
         notePassed(key);
         return passTo(server.stdin, input, line);
       }
@@ -223,19 +223,8 @@ async function conversation(
 
   function say(reply: Reply): void {
     // A client that does not read is not asked for more, and the answers to what it has asked already wait at the server.
-    passTo(output, input, asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`, () =>
-      calls.delivered(reply),
-    );
+    passTo(output, input, asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`);
     if (output.writableNeedDrain) pauseFor(output, server.stdout);
-  }
-
-  /** When it is answered or cancelled, or the server ends. */
-  function noteEnd(key: string, end: (hasSucceeded: boolean) => Promise<void>): void {
-    passing.get(key)?.(false);
-    passing.set(key, (hasSucceeded) => {
-      passing.delete(key);
-      track(end(hasSucceeded));
-    });
   }
 
   function ask(id: Id, line: Buffer | string): Promise<Reply> {
@@ -275,9 +264,8 @@ async function conversation(
 }
 
 /** A peer that reads slowly is waited for, so that nothing piles up here. */
-function passTo(sink: Writable, source: Readable, line: Buffer | string, onWritten?: () => void): void {
-  const isFree = sink.destroyed || sink.write(line, (error) => error == null && onWritten?.());
-  if (!isFree) pauseFor(sink, source);
+function passTo(sink: Writable, source: Readable, line: Buffer | string): void {
+  if (!sink.destroyed && !sink.write(line)) pauseFor(sink, source);
 }
 
 function pauseFor(sink: Writable, source: Readable): void {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { gate, rest, rig } from '../../../test/library/support.ts';
-import { guardOf } from '../../guard/index.ts';
-import type { Changes } from './changes.ts';
+import { type Guard, guardOf } from '../../guard/index.ts';
+import type { Semel } from '../../semel/index.ts';
 import { isUnfinished } from './outcome.ts';
-import { createQuestions } from './questions.ts';
+import { createRunAgain } from './run-again.ts';
 import { toolGuard } from './tool-calls.ts';
 
 test.each([
@@ -12,19 +12,18 @@ test.each([
 ] as const)('nothing is sent while the ledger is slow and %s', async (_name, ms, pass) => {
   const made = rig();
   const written = gate();
-  const changes = {
-    begin: async () => {
-      await written.promise;
-      return async () => undefined;
-    },
-  } as unknown as Changes;
   const policy = { effect: 'write-non-idempotent', per: 'ever' } as const;
-  const guard = guardOf(made.semel, 'shop.act', policy, { passes: isUnfinished });
-  const { answer } = toolGuard(made.semel, guard as never, {
-    errors: 'in-doubt',
-    changes,
-    questions: createQuestions(),
-  });
+  const guard = guardOf(made.semel, 'shop.act', policy, { passes: isUnfinished }) as Guard;
+  const slow: Guard = {
+    ...guard,
+    call: (asked, execute) =>
+      guard.call(asked, async (args, ctx) => {
+        await written.promise;
+        return execute(args, ctx);
+      }),
+  };
+  const runAgain = createRunAgain(made.semel);
+  const { answer } = toolGuard(made.semel, slow, { errors: 'in-doubt', runAgain });
   const sent: unknown[] = [];
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'act', arguments: { n: 1 } } };
   const reply = answer(call as never, { scope: 'me', identity: {} }, async (key) => {
@@ -42,4 +41,34 @@ test.each([
   await rest();
   expect(sent).toEqual([]);
   expect((await made.semel.records.list()).items).toMatchObject([{ status: 'released', doubt: false }]);
+});
+
+test('a call that waits for another process has its answer; one that comes later is asked', async () => {
+  const made = rig();
+  const other = made.another();
+  const policy = { effect: 'write-non-idempotent' } as const;
+  const running = gate();
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'act', arguments: { n: 1 } } };
+  let sent = 0;
+  const answerIn = (semel: Semel) => {
+    const guard = guardOf(semel, 'shop.act', policy, { passes: isUnfinished }) as Guard;
+    const { answer } = toolGuard(semel, guard, { errors: 'ask', runAgain: createRunAgain(semel) });
+    return () =>
+      answer(call as never, { scope: 'me', identity: {} }, async () => {
+        sent += 1;
+        await running.promise;
+        return { jsonrpc: '2.0', id: 1, result: { content: [] } };
+      });
+  };
+  const [one, two] = [answerIn(made.semel), answerIn(other)];
+  const first = one();
+  await rest();
+  const beside = two();
+  await rest();
+  running.resolve();
+  expect(await made.clock.until(first)).not.toHaveProperty('result.isError');
+  expect(await made.clock.until(beside)).toMatchObject({ result: { _meta: { 'dev.semel/replayed': true } } });
+  for (const late of [one, two])
+    expect(await made.clock.until(late())).toMatchObject({ result: { isError: true } });
+  expect(sent).toBe(1);
 });

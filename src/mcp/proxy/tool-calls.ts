@@ -4,8 +4,16 @@
 import { wordsOf } from '../../core/contract/classify.ts';
 import { isSemelError } from '../../core/errors.ts';
 import { limits } from '../../core/limits.ts';
-import { MaybeLanded, NotLanded, Rejected } from '../../core/signals.ts';
-import { type Answer, type Asked, type Execute, type Guard, guardOf, toldError } from '../../guard/index.ts';
+import { MaybeLanded, NotLanded } from '../../core/signals.ts';
+import {
+  type Answer,
+  type Asked,
+  type Execute,
+  type Guard,
+  guardOf,
+  isUniqueCallId,
+  toldError,
+} from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { nearArguments } from '../policy/near-arguments.ts';
 import {
@@ -14,15 +22,23 @@ import {
   type KeyPlace,
   type PolicyFile,
   policyFor,
+  type ToolPolicy,
 } from '../policy/policies.ts';
 import { strangersIn } from '../policy/unknown-names.ts';
 import { isAnswer, type ListedTool, type Reply, refusal, type ToolCall } from '../protocol/messages.ts';
 import { writable } from '../protocol/numbers.ts';
 import { askedBy, type Caller, identityOf, withoutRound } from './asked.ts';
-import { type Changes, createChanges, type EndOfChange } from './changes.ts';
 import { endedWords, isUnfinished, resultOf } from './outcome.ts';
-import { createQuestions, type Held, type Questions, releaseFor } from './questions.ts';
 import { told } from './replies.ts';
+import {
+  createRunAgain,
+  type Held,
+  type Question,
+  type RunAgain,
+  runAgainName,
+  unknownRef,
+  withRunAgain,
+} from './run-again.ts';
 import type { SentKey } from './sent-key.ts';
 
 export interface ToolCallsOptions {
@@ -32,8 +48,6 @@ export interface ToolCallsOptions {
   readonly policies: PolicyFile;
   /** Is told, once each, what the policy file names and the server does not have. */
   readonly onStranger?: (sentence: string) => void;
-  /** How soon after a question a call can be its answer. @default 0 */
-  readonly thinkMs?: number;
 }
 
 export interface ToolCalls {
@@ -41,12 +55,9 @@ export interface ToolCalls {
    * Undefined: it changes nothing, and is passed on as it is. `listed` is asked only where the policy file does not name
    * the tool; one that is not listed is treated with care.
    */
-  guardFor(
-    name: string,
-    listed: () => Promise<ListedTool | undefined>,
-  ): Promise<ToolGuard | PassedTool | undefined>;
-  /** This reply has reached its caller, as far as the proxy can know. */
-  delivered(reply: Reply): void;
+  guardFor(name: string, listed: () => Promise<ListedTool | undefined>): Promise<ToolGuard | undefined>;
+  /** The server's answer to a `tools/list`, with the tool that semel adds where it is needed. */
+  listed(request: unknown, reply: Reply): Reply;
   /** The server has listed all its tools. */
   check(tools: readonly ListedTool[]): void;
 }
@@ -56,24 +67,20 @@ export interface ToolGuard {
   answer(call: ToolCall, caller: Caller, forward: Forward): Promise<Reply>;
 }
 
-/** May be repeated, so it is passed on as it is; but it changes something, and that is noted before and after. */
-export interface PassedTool {
-  pass(caller: Caller): Promise<EndOfChange>;
-}
-
 /**
  * With the key, where the server takes one. Nobody waits for the answer any more when `signal` aborts. `firstArgs`: what may
  * have landed was asked for in these words, and is sent again in them.
  */
 export type Forward = (key: SentKey | undefined, signal: AbortSignal, firstArgs?: unknown) => Promise<Reply>;
 
-export function toolCalls({ semel, server, policies, onStranger, thinkMs }: ToolCallsOptions): ToolCalls {
+export function toolCalls({ semel, server, policies, onStranger }: ToolCallsOptions): ToolCalls {
   /** The one that was used last is the last. */
   const guards = new Map<string, ToolGuard & Pick<Guard, 'forget'>>();
   const told = new Set<string>();
-  const changes = createChanges(semel, server);
-  const questions = createQuestions(thinkMs);
+  const runAgain = createRunAgain(semel);
   return {
+    listed: (request, reply) =>
+      withRunAgain(request, reply, (tool) => isRemembered(policyFor(tool, policies).policy)),
     check(tools) {
       for (const sentence of strangersIn(policies, tools)) {
         // A server that lists other fields each time is told of for a while.
@@ -82,18 +89,13 @@ export function toolCalls({ semel, server, policies, onStranger, thinkMs }: Tool
         onStranger?.(sentence);
       }
     },
-    delivered: questions.delivered,
     async guardFor(name, listed) {
+      if (name === runAgainName) return answering(runAgain, listed);
       const isNamed = policies.tools !== undefined && Object.hasOwn(policies.tools, name);
       const tool = isNamed ? { name } : await listed();
       const { policy, errors, key } = policyFor(tool ?? { name }, policies);
       // A hint of the server can change while we run.
-      const effect = typeof policy === 'string' ? policy : policy.effect;
-      if (effect === 'read') return undefined;
-      if (effect === 'write-idempotent')
-        return {
-          pass: ({ scope }) => changes.pass(scope, name),
-        };
+      if (!isRemembered(policy)) return undefined;
       const known = guards.get(name);
       if (known !== undefined) {
         guards.delete(name);
@@ -101,7 +103,7 @@ export function toolCalls({ semel, server, policies, onStranger, thinkMs }: Tool
         return known;
       }
       const guarding = guardOf(semel, contractName(server, name), policy, { passes: isUnfinished }) as Guard;
-      const { answer } = toolGuard(semel, guarding, { errors, place: key, changes, questions });
+      const { answer } = toolGuard(semel, guarding, { errors, place: key, runAgain });
       const nearIn = nearArguments(policy);
       const guard = {
         forget: guarding.forget,
@@ -127,88 +129,92 @@ export function toolCalls({ semel, server, policies, onStranger, thinkMs }: Tool
   }
 }
 
+/** All others may be repeated, and pass. */
+function isRemembered(policy: ToolPolicy['policy']): boolean {
+  const effect = typeof policy === 'string' ? policy : policy.effect;
+  return effect !== 'read' && effect !== 'write-idempotent';
+}
+
+/** The tool that semel adds. A ref that is not ours may be that of another proxy behind this one. */
+function answering(runAgain: RunAgain, listed: () => Promise<ListedTool | undefined>): ToolGuard {
+  return {
+    async answer({ id, params }, { scope }, forward) {
+      const result = await runAgain.allow(scope, params.arguments);
+      if (result === undefined && (await listed()) !== undefined)
+        return forward(undefined, new AbortController().signal);
+      return { jsonrpc: '2.0', id, result: result ?? unknownRef() };
+    },
+  };
+}
+
 export interface GuardTerms {
   readonly errors: ErrorMeaning;
   readonly place?: KeyPlace | undefined;
-  readonly changes: Changes;
-  readonly questions: Questions;
+  readonly runAgain: RunAgain;
 }
 
-export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGuard {
-  const { errors, place, changes, questions } = terms;
+export function toolGuard(semel: Semel, guard: Guard, { errors, place, runAgain }: GuardTerms): ToolGuard {
   return {
     async answer(call, caller, forward) {
-      const arrivedAt = questions.now();
-      const { scope, session } = caller;
-      const hearer = JSON.stringify([scope, session]);
+      const { scope } = caller;
+      const { name } = call.params;
       const asked = askedBy(call, caller);
       /** What the server said to this very call. */
       let said: Reply | undefined;
 
       async function answered(): Promise<Reply> {
+        // A call that can have no key is refused below.
         const key = await guard.keyOf(asked).catch(() => undefined);
+        const before = key === undefined ? undefined : await semel.records.get(key);
         const execute: Execute = async (args, ctx) => {
-          const end = await begun(key);
-          let mayHaveChanged = true;
-          try {
-            // The ledger may have been slow: then its time, or its lease, is over.
-            if (guard.crossesAtClaim) await ctx.dispatch().catch(notSent);
-            const { key: sentKey, signal } = ctx;
-            const firstArgs = args === asked.args ? undefined : withoutRound(args);
-            const reply = await forward(place && { ...place, key: sentKey, firstArgs }, signal, firstArgs);
-            if (!isAnswer(reply)) throw new MaybeLanded('The server answered with no result and no error.');
-            said = reply;
-            return resultOf(call, reply, errors);
-          } catch (error) {
-            mayHaveChanged = !isWithoutEffect(error);
-            throw error;
-          } finally {
-            await end(mayHaveChanged);
-            if (key !== undefined) questions.noteEnd(key);
-          }
+          // The ledger may have been slow: then its time, or its lease, is over.
+          if (guard.crossesAtClaim) await ctx.dispatch().catch(notSent);
+          const { key: sentKey, signal } = ctx;
+          const firstArgs = args === asked.args ? undefined : withoutRound(args);
+          const reply = await forward(place && { ...place, key: sentKey, firstArgs }, signal, firstArgs);
+          if (!isAnswer(reply)) throw new MaybeLanded('The server answered with no result and no error.');
+          said = reply;
+          return resultOf(call, reply, errors);
         };
-        for (;;) {
-          const answer = await guard.call(asked, execute);
-          const held = said === undefined ? await heldBack(answer, asked) : undefined;
-          if (held === undefined) return spoken(answer);
-          if (!questions.takeAnswer(hearer, held, arrivedAt)) return questions.ask(call.id, hearer, held);
-          await releaseFor(semel, held);
-        }
+        const answer = await guard.call(asked, execute);
+        const held = said === undefined ? await heldBack(answer, asked) : undefined;
+        // It was let go between the two looks: then it runs.
+        if (held === 'gone') return answered();
+        // What ended only after this call had come is its answer: the caller cannot have known it, and means the same.
+        if (held === undefined || held.record.ref !== before?.ref) return spoken(answer);
+        return writable(questionTo(call, runAgain.ask(scope, held))) as Reply;
       }
 
       function spoken(answer: Answer): Reply {
-        const reply = told(call, answer, said, errors);
+        const reply = told(call, answer, said, {
+          errors,
+          howToRepeat: ({ key, id, fence }) => runAgain.offer(scope, name, { key, ref: `${id}@${fence}` }),
+        });
         return reply === said ? reply : (writable(reply) as Reply);
       }
 
-      async function begun(key: string | undefined): Promise<EndOfChange> {
-        if (key === undefined) return async () => undefined;
-        return changes.begin(scope, { call: key, tool: call.params.name }).catch((error: unknown) => {
-          // Where the ledger lies is for the operator, not for a model.
-          guard.warn(`The call was not sent, because the ledger could not be written: ${error}`);
-          throw new NotLanded('It was not sent, because the ledger could not be written.');
-        });
-      }
-
       /** What may not stand for this call without a question, though it is the same call by all that is known. */
-      async function heldBack(answer: Answer, { key: ownKey }: Asked): Promise<Held | undefined> {
+      async function heldBack(
+        answer: Answer,
+        { key: ownKey, toolCallId }: Asked,
+      ): Promise<Held | 'gone' | undefined> {
         const { receipt } = answer;
         if (receipt === undefined) return undefined;
+        const held = { tool: name, drift: receipt.drift, error: answer.ok ? undefined : answer.error };
         if (answer.ok || answer.error.code === 'RESULT_OMITTED') {
           // A key of the client's own is its word that this is the same call.
           if (!receipt.replayed || !receipt.weak || ownKey !== undefined) return undefined;
-          if (questions.hasEndedSince(receipt.key, arrivedAt)) return undefined;
-          const since = await changes.since(scope, receipt.key, receipt.settledAt);
-          const record = since && (await semel.records.get(receipt.key));
-          return record && { record, hasFailed: false, changedBy: since.tool };
+          const record = await semel.records.get(receipt.key);
+          if (record === undefined || record.expired) return 'gone';
+          // So is the id that the model's call had the first time.
+          const isSameCall = toolCallId !== undefined && toolCallId === record.toolCallId;
+          return isSameCall && isUniqueCallId(toolCallId, name) ? undefined : { ...held, record };
         }
         if (answer.error.code !== 'IN_DOUBT' || errors !== 'ask') return undefined;
         const record = await semel.records.get(receipt.key);
-        if (record?.status !== 'unknown' || record.error?.message.startsWith(endedWords) !== true)
-          return undefined;
-        // Without a sign that anything was corrected it is a blind retry, and stays in doubt.
-        const since = await changes.since(scope, receipt.key, record.updatedAt);
-        return since?.isDone === true ? { record, hasFailed: true, changedBy: since.tool } : undefined;
+        const hasEnded =
+          record?.status === 'unknown' && record.error?.message.startsWith(endedWords) === true;
+        return hasEnded ? { ...held, record } : undefined;
       }
 
       try {
@@ -223,11 +229,13 @@ export function toolGuard(semel: Semel, guard: Guard, terms: GuardTerms): ToolGu
   };
 }
 
-function notSent(error: unknown): never {
-  throw new NotLanded(`It was not sent: ${wordsOf(error)}`);
+/** A client that wants a task cannot read another result. */
+function questionTo({ id, params }: ToolCall, question: Question): Reply {
+  if (params.task === undefined) return { jsonrpc: '2.0', id, result: question };
+  const { content, _meta } = question;
+  return { jsonrpc: '2.0', id, error: { code: -32600, message: content[0].text, data: _meta } };
 }
 
-/** Of what is known not to have landed. */
-function isWithoutEffect(error: unknown): boolean {
-  return error instanceof NotLanded || error instanceof Rejected || isUnfinished(error);
+function notSent(error: unknown): never {
+  throw new NotLanded(`It was not sent: ${wordsOf(error)}`);
 }
