@@ -3,7 +3,7 @@
 
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { type ErrorValue, isSemelError, SemelError } from '../core/errors.ts';
-import { toldError } from '../guard/index.ts';
+import { errorForModel } from '../guard/index.ts';
 import type { CommandName } from './commands/summaries.ts';
 
 /** Variables that an agent, or a guard of semel, sets for every command that it starts. */
@@ -107,12 +107,12 @@ export const personDecides = 'A person has to look whether it landed, and decide
 
 /** An error as the caller may read it: an agent gets neither commands that decide nor the place of the ledger. */
 export function shownError(error: SemelError): SemelError | ErrorValue {
-  return isAgent() ? toldError(error) : error;
+  return isAgent() ? errorForModel(error) : error;
 }
 
 export function shownMessage(error: SemelError): string {
   if (!isAgent()) return error.message;
-  const { message, correctiveAction } = toldError(error);
+  const { message, correctiveAction } = errorForModel(error);
   return `${message} ${correctiveAction}`;
 }
 

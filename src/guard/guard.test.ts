@@ -4,13 +4,13 @@ import { SemelError } from '../core/errors.ts';
 import type { Receipt } from '../core/receipt.ts';
 import { createSemel } from '../semel/index.ts';
 import { memoryStore } from '../store/memory.ts';
-import { guardOf } from './guard.ts';
-import { type Guess, guessFrom } from './guess.ts';
-import { toldError } from './told.ts';
+import { createGuard } from './guard.ts';
+import { type Guess, guessIdentity } from './guess.ts';
+import { errorForModel } from './model-text.ts';
 
 test('what goes wrong before anything is run is told once, and not asked for ever', async () => {
   await using semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
-  const guard = guardOf(semel, 'mail', 'write-non-idempotent', { passes: () => false });
+  const guard = createGuard(semel, 'mail', 'write-non-idempotent', { isControlFlow: () => false });
   const identity = () => {
     throw new Error('these messages cannot be read');
   };
@@ -37,13 +37,13 @@ test.each<[string, unknown, RegExp]>([
   [
     'by the words of a field',
     z.object({ ref: z.string().describe('A fresh idempotency key') }),
-    /its description speaks to the model of a key/,
+    /its description mentions an idempotency key to the model/,
   ],
 ])(
   'a key that the model would supply is refused when the tool is made: in a schema %s',
   (_where, schema, words) => {
     const semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
-    expect(() => guardOf(semel, 'mail', 'write-non-idempotent', { schema })).toThrow(words);
+    expect(() => createGuard(semel, 'mail', 'write-non-idempotent', { schema })).toThrow(words);
   },
 );
 
@@ -54,7 +54,7 @@ test('fields that only sound like it are none', () => {
     apiKeyId: z.string(),
     again: z.boolean().describe('idempotent'),
   });
-  expect(guardOf(semel, 'mail', 'write-non-idempotent', { schema })).toBeDefined();
+  expect(createGuard(semel, 'mail', 'write-non-idempotent', { schema })).toBeDefined();
 });
 
 interface Said {
@@ -65,7 +65,7 @@ interface Said {
 
 /** As an adapter guesses at a call of this id, after all this was said. */
 const guessAt = (messages: readonly Said[], first?: string) => () =>
-  guessFrom(messages, {
+  guessIdentity(messages, {
     isUser: ({ role }: Said) => role === 'user',
     callsIn: ({ calls = [] }: Said) => calls,
     first,
@@ -85,7 +85,7 @@ function shopOf() {
 test('a conversation is not guessed: what it alone bounds would be one for strangers', async () => {
   await using semel = shopOf().semel;
   const perConversation = { effect: 'write-non-idempotent', per: 'conversation' } as const;
-  const guard = guardOf(semel, 'mail', perConversation);
+  const guard = createGuard(semel, 'mail', perConversation);
   for (const text of ['I am Ann.', 'I am Bob.']) {
     const answer = await guard?.call({ args: { to: 'desk' }, identity: guess(text) }, () => 'sent');
     expect(answer).toMatchObject({ ok: false, error: { code: 'NO_IDENTITY' } });
@@ -98,7 +98,7 @@ test('a conversation is not guessed: what it alone bounds would be one for stran
 
 test('a turn without a conversation belongs to none that is guessed, and to the one that is known', async () => {
   await using semel = shopOf().semel;
-  const guard = guardOf(semel, 'mail', 'write-non-idempotent');
+  const guard = createGuard(semel, 'mail', 'write-non-idempotent');
   const call = (identity: () => Guess) =>
     semel.within({ turn: 'm-1' }, () => guard?.call({ args: { to: 'ann' }, identity }, () => 'sent'));
   expect(await call(guess('Tell Ann.'))).toMatchObject({
@@ -115,7 +115,7 @@ const ids = ['call_4fK29dQm81zLs0aB', 'call_9xW03bTn57vRp2cD', 'call_1gH68jYk42u
 /** What a call gets, after another one of the same words. */
 async function second(one: () => Guess, other: () => Guess, callers: readonly string[] = []) {
   await using semel = shopOf().semel;
-  const guard = guardOf(semel, 'mail', 'write-non-idempotent');
+  const guard = createGuard(semel, 'mail', 'write-non-idempotent');
   let sent = 0;
   const answers = [];
   for (const [n, identity] of [one, other].entries()) {
@@ -154,11 +154,11 @@ test('where the program names the callers, the same words of two are two, and th
 test('a mistake of the program is told to the program too, once, and the model is not sent to mend its args', async () => {
   const { semel, warnings } = shopOf();
   await using _ = semel;
-  const guard = guardOf(semel, 'mail', 'write-non-idempotent');
+  const guard = createGuard(semel, 'mail', 'write-non-idempotent');
   const call = () => guard?.call({ args: { to: 'ann' } }, () => 'sent');
   const hopeless = {
     ok: false,
-    error: { correctiveAction: expect.stringMatching(/to repeat it does not help/) },
+    error: { correctiveAction: expect.stringMatching(/repeating it does not help/) },
   };
   expect([await call(), await call()]).toMatchObject([hopeless, hopeless]);
   expect(await semel.within({ conversation: '', turn: 'm-1' }, call)).toMatchObject(hopeless);
@@ -171,7 +171,7 @@ test('a mistake of the program is told to the program too, once, and the model i
 test('the ref that a model is told decides the doubt as it is, also where the process died', () => {
   const seen = new SemelError('IN_DOUBT', 'It may have landed.', { evidence: { record: 'abcd@1.xyz' } });
   const receipt = { id: 'abcd', fence: 1 } as Receipt;
-  expect(toldError(seen, receipt)).toMatchObject({
+  expect(errorForModel(seen, receipt)).toMatchObject({
     evidence: { ref: 'abcd@1.xyz' },
     correctiveAction: expect.stringContaining('abcd@1.xyz'),
   });
@@ -179,7 +179,7 @@ test('the ref that a model is told decides the doubt as it is, also where the pr
 
 test('an error that is its own cause is told like any other', async () => {
   await using semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
-  const guard = guardOf(semel, 'mail', { effect: 'write-non-idempotent', per: 'ever' });
+  const guard = createGuard(semel, 'mail', { effect: 'write-non-idempotent', per: 'ever' });
   const endless = new Error('the mail server said nothing');
   endless.cause = new Error('it was the other', { cause: endless });
   const answer = await guard?.call({ args: {} }, () => {

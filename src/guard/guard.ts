@@ -1,5 +1,5 @@
-// A call that a framework makes of its tool goes through the ledger. What the framework knows of the call is passed in;
-// what it does to run the tool is passed in too, and runs at most once.
+// Sends a call that a framework makes of its tool through the ledger. The adapter says what the framework knows of the
+// call and how to run the tool; the tool runs at most once.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { AttemptContext } from '../call/index.ts';
@@ -19,26 +19,26 @@ import {
   warningOf,
 } from '../semel/index.ts';
 import type { Guess } from './guess.ts';
-import { type AnyPolicy, refuseKeys, refuseStrangers, termsOf } from './policy.ts';
-import { isOfProgram, lineFor, toldError, unrecordedLine } from './told.ts';
+import { errorForModel, isProgramError, noteForModel, unrecordedNote } from './model-text.ts';
+import { type AnyPolicy, readPolicy, refuseKeyFields, refuseUnknownFields } from './policy.ts';
 
 /** What a framework knows of one call of a tool. */
-export interface Asked {
+export interface FrameworkCall {
   readonly args: unknown;
   readonly toolCallId?: string | undefined;
   /** The caller's own key, scoped to the caller. */
   readonly key?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Who asks, where the program did not say: the framework's own ids, or a guess that is marked as weak. */
+  /** Used where the program named no conversation or turn: the framework's own ids, or a guess marked `weak`. */
   readonly identity?: () => Guess;
 }
 
-/** For the code: `value`, as it was at first. For the model: the line beside it, or the error. */
+/** `value` is for the code, as it was returned the first time. `note` and `error` are for the model. */
 export type Answer =
   | {
       readonly ok: true;
       readonly value: unknown;
-      readonly line: string | undefined;
+      readonly note: string | undefined;
       readonly receipt?: Receipt;
     }
   | { readonly ok: false; readonly error: ErrorValue; readonly receipt?: Receipt };
@@ -48,22 +48,22 @@ export type Execute = (args: unknown, ctx: AttemptContext) => unknown;
 
 export interface Guard {
   readonly name: string;
-  /** False: the tool itself says when it crosses the line. */
-  readonly crossesAtClaim: boolean;
-  /** To the program, once: what a tool answers is read by a model alone. */
+  /** False: the tool itself calls `ctx.dispatch()`. */
+  readonly dispatchesAtClaim: boolean;
+  /** Warns the program, once: only the model reads what a tool answers. */
   warn(message: string): void;
-  /** Throws what `passes` lets through, and nothing else. */
-  call(asked: Asked, execute: Execute): Promise<Answer>;
-  /** The key of the record that such a call would have. Throws where it can have none. */
-  keyOf(asked: Asked): Promise<string>;
-  /** It is not called any more: its name is free, for this tool or another one. */
+  /** Throws only errors for which `isControlFlow` is true. */
+  call(call: FrameworkCall, execute: Execute): Promise<Answer>;
+  /** The key that the call's record would have. Throws if it cannot have one. */
+  keyOf(call: FrameworkCall): Promise<string>;
+  /** Frees the tool's name. Calls that have begun go on. */
   forget(): void;
 }
 
 export interface GuardOptions {
-  /** Control flow of the framework (a suspension, an interrupt) is no failure: the claim is given back, and it passes. */
-  readonly passes?: (error: unknown) => boolean;
-  /** What the model sees of the tool: there must be no key in it. */
+  /** Errors that the framework uses as control flow (a suspension, an interrupt): the claim is released and they are rethrown. */
+  readonly isControlFlow?: (error: unknown) => boolean;
+  /** What the model sees of the tool. It must not contain a key. */
   readonly schema?: unknown;
   readonly description?: unknown;
 }
@@ -80,18 +80,18 @@ export function currentAttempt(): AttemptContext | undefined {
   return running.getStore()?.ctx;
 }
 
-/** Undefined: a read runs freely, and needs no guard. */
-export function guardOf(
+/** Undefined for a read, which runs unguarded. */
+export function createGuard(
   semel: Semel,
   name: string,
   policy: AnyPolicy | undefined,
-  { passes = never, schema, description }: GuardOptions = {},
+  { isControlFlow = () => false, schema, description }: GuardOptions = {},
 ): Guard | undefined {
   checkSemel(semel);
-  const { definition, byCall } = termsOf(name, policy);
+  const { definition, byCall } = readPolicy(name, policy);
   if (definition.effect === 'read') return undefined;
-  refuseKeys(name, schema, description);
-  refuseStrangers(name, policy, schema);
+  refuseKeyFields(name, schema, description);
+  refuseUnknownFields(name, policy, schema);
   const run = (args: unknown, ctx: AttemptContext) => {
     const execute = running.getStore()?.execute;
     if (execute === undefined) throw new NotLanded('Only its framework can run it.');
@@ -99,67 +99,70 @@ export function guardOf(
       try {
         return await execute(args, ctx);
       } catch (error) {
-        throw passes(error) ? new Suspended(error) : error;
+        throw isControlFlow(error) ? new Suspended(error) : error;
       }
     });
   };
   const tool = semel.tool({ ...definition, run } as never) as ToolFunction<unknown, unknown>;
-  return {
-    name: definition.name,
-    crossesAtClaim: tool.contract.dispatch === 'claim',
-    warn: (message) => warningOf(tool)?.(message),
-    keyOf: (asked) => keyOfCall(semel, tool, asked, byCall),
-    forget: () => forgetTool(tool),
-    async call(asked, execute) {
-      for (;;) {
-        let isOwn = false;
-        const own: Execute = (args, ctx) => {
-          isOwn = true;
-          return execute(args, ctx);
-        };
-        try {
-          return await running.run({ execute: own, ctx: undefined }, () =>
-            callOf(semel, tool, asked, byCall),
-          );
-        } catch (error) {
-          // Another call of the same intent was suspended, and its framework resumes that one: this one asks for itself.
-          if (isOwn || !passes(error)) throw error;
-        }
+  return guardTool(semel, tool, byCall, async (call, execute) => {
+    for (;;) {
+      let isOwn = false;
+      const own: Execute = (args, ctx) => {
+        isOwn = true;
+        return execute(args, ctx);
+      };
+      try {
+        return await running.run({ execute: own, ctx: undefined }, () => callTool(semel, tool, call, byCall));
+      } catch (error) {
+        // An equal call was suspended, and its framework resumes that one. This call has to ask for itself.
+        if (isOwn || !isControlFlow(error)) throw error;
       }
-    },
-  };
-}
-
-/** Programs without types swap arguments, or forget one. */
-function checkSemel(semel: unknown): void {
-  if (typeof (semel as Partial<Semel> | null | undefined)?.tool === 'function') return;
-  throw new SemelError('CONTRACT_INVALID', 'The first argument of the guard is no semel.', {
-    path: 'semel',
-    next: 'Pass what `createSemel()` gave.',
+    }
   });
 }
 
 /** A tool that `semel.tool` made runs itself. */
-export function guardOfTool(semel: Semel, tool: ToolFunction<never, unknown>): Guard {
+export function guardSemelTool(semel: Semel, made: ToolFunction<never, unknown>): Guard {
   checkSemel(semel);
-  const { contract, input, description } = tool;
-  refuseKeys(contract.name, input, description);
-  const own = tool as ToolFunction<unknown, unknown>;
-  return {
-    name: contract.name,
-    crossesAtClaim: contract.dispatch === 'claim',
-    warn: (message) => warningOf(own)?.(message),
-    keyOf: (asked) => keyOfCall(semel, own, asked, false),
-    forget: () => forgetTool(own),
-    call: (asked) => callOf(semel, own, asked, false),
-  };
+  refuseKeyFields(made.contract.name, made.input, made.description);
+  const tool = made as ToolFunction<unknown, unknown>;
+  return guardTool(semel, tool, false, (call) => callTool(semel, tool, call, false));
 }
 
 export function isSemelTool(tool: unknown): tool is ToolFunction<never, unknown> {
   return typeof tool === 'function' && 'contract' in tool && 'try' in tool;
 }
 
-function optionsOf({ toolCallId, key, signal }: Asked, byCall: boolean): CallOptions {
+/** Catches swapped or missing arguments in programs without types. */
+function checkSemel(semel: unknown): void {
+  if (typeof (semel as Partial<Semel> | null | undefined)?.tool === 'function') return;
+  throw new SemelError('CONTRACT_INVALID', 'guard() expects a Semel instance first.', {
+    path: 'semel',
+    next: 'Pass what `createSemel()` returned.',
+  });
+}
+
+function guardTool(
+  semel: Semel,
+  tool: ToolFunction<unknown, unknown>,
+  byCall: boolean,
+  call: Guard['call'],
+): Guard {
+  const { name, dispatch } = tool.contract;
+  return {
+    name,
+    dispatchesAtClaim: dispatch === 'claim',
+    warn: (message) => warningOf(tool)?.(message),
+    forget: () => forgetTool(tool),
+    call,
+    async keyOf(asked) {
+      const derive = () => semel.keyOf(tool, asked.args, callOptions(asked, byCall));
+      return (await withIdentity(semel, tool, asked, derive)).key;
+    },
+  };
+}
+
+function callOptions({ toolCallId, key, signal }: FrameworkCall, byCall: boolean): CallOptions {
   return {
     ...(toolCallId === undefined ? {} : { toolCallId }),
     ...(signal === undefined ? {} : { signal }),
@@ -168,75 +171,64 @@ function optionsOf({ toolCallId, key, signal }: Asked, byCall: boolean): CallOpt
   };
 }
 
-/** As the asker, or as the framework's guess of it. */
-function asAsker<T>(
+function withIdentity<T>(
   semel: Semel,
   tool: ToolFunction<unknown, unknown>,
-  { identity }: Asked,
+  { identity }: FrameworkCall,
   work: () => T,
 ): T {
-  const known = identity === undefined ? undefined : unsaid(tool.contract.per, identity);
-  return known === undefined ? work() : semel.within(known, work);
+  const missing = identity && missingIdentity(tool.contract.per, identity);
+  return missing === undefined ? work() : semel.within(missing, work);
 }
 
-async function keyOfCall(
+async function callTool(
   semel: Semel,
   tool: ToolFunction<unknown, unknown>,
-  asked: Asked,
-  byCall: boolean,
-): Promise<string> {
-  const work = () => semel.keyOf(tool, asked.args, optionsOf(asked, byCall));
-  return (await asAsker(semel, tool, asked, work)).key;
-}
-
-async function callOf(
-  semel: Semel,
-  tool: ToolFunction<unknown, unknown>,
-  asked: Asked,
+  call: FrameworkCall,
   byCall: boolean,
 ): Promise<Answer> {
-  if (byCall && asked.toolCallId === undefined)
+  if (byCall && call.toolCallId === undefined)
     warningOf(tool)?.(
       `${tool.contract.name}: \`repeat: 'by-call'\` has no effect, because its calls come without a tool call id: ` +
         'equal calls of one turn count as one.',
     );
-  const work = () => tool.try(asked.args, optionsOf(asked, byCall));
-  const result = await asAsker(semel, tool, asked, work);
+  const run = () => tool.try(call.args, callOptions(call, byCall));
+  const result = await withIdentity(semel, tool, call, run);
   const { receipt } = result;
-  if (result.ok) return { ok: true, value: result.value, line: lineFor(receipt), receipt };
-  const suspended = suspendedIn(result.error);
+  if (result.ok) return { ok: true, value: result.value, note: noteForModel(receipt), receipt };
+  const suspended = causesOf(result.error).find((each) => each instanceof Suspended);
   if (suspended !== undefined) throw suspended.cause;
-  // It is done: only the ledger could not be told. Nobody may do it again for that.
+  // It is done and only the ledger does not know: an error would make the model do it again.
   if (result.error.code === 'UNRECORDED')
-    return { ok: true, value: result.error.value, line: unrecordedLine, receipt };
-  // The model can do nothing about it, and the program is not told otherwise.
-  if (isOfProgram(result.error)) {
+    return { ok: true, value: result.error.value, note: unrecordedNote, receipt };
+  // The model cannot correct it, and the program has no other way to learn of it.
+  if (isProgramError(result.error)) {
     const { name } = tool.contract;
     const { message } = result.error;
     warningOf(tool)?.(message.startsWith(name) ? message : `${name}: ${message}`);
   }
-  return { ok: false, error: toldError(result.error, receipt), receipt };
+  return { ok: false, error: errorForModel(result.error, receipt), receipt };
 }
 
-/** What the program has said stands; a framework is asked only for what the period needs and nobody said. */
-function unsaid(per: Per, identity: () => Guess): Ambient | undefined {
+/** What the period needs and the program did not say. What the program said always wins over the framework. */
+function missingIdentity(per: Per, identity: () => Guess): Ambient | undefined {
   if (per !== 'turn' && per !== 'conversation') return undefined;
   const said = ambient();
   if (said.conversation !== undefined && (said.turn !== undefined || per === 'conversation'))
     return undefined;
   const { conversation, turn: known, weak, origin } = identity();
-  // A guess never crosses callers: where one is named, the words are those of that caller.
+  // A guess never crosses callers: a named caller's words are only that caller's.
   const isMixed = weak === true && known !== undefined && said.caller !== undefined;
   const turn = isMixed ? shortDigest('turn', said.caller as string, known) : known;
-  // A turn that is known belongs to no conversation that is guessed: another one may count its turns the same way.
+  // A known turn is not put into a guessed conversation: another conversation may number its turns the same way.
   if (said.conversation === undefined && said.turn !== undefined)
     return weak === true || conversation === undefined ? undefined : { conversation, turn: said.turn };
-  // A guessed turn is of no conversation that has a name; where the turn bounds nothing, strangers would meet in it.
+  // A guessed turn has no named conversation. Where the turn bounds nothing, strangers would share one, so there is none.
   const bounding = conversation ?? (per === 'turn' && turn !== undefined ? 'guessed' : undefined);
   const isAnybodys = bounding === 'guessed' && said.conversation === undefined && said.caller === undefined;
   return {
     ...(said.conversation === undefined && bounding !== undefined ? { conversation: bounding } : {}),
-    // Nothing tells two users apart who begin with the same words: what one of them did is not given to the other.
+    // Two users may begin with the same words: neither gets the other's result.
     ...(isAnybodys && origin !== undefined ? { caller: `guessed ${origin}` } : {}),
     ...(said.turn === undefined
       ? { ...(turn === undefined ? {} : { turn }), ...(weak === true ? { weak } : {}) }
@@ -249,9 +241,3 @@ class Suspended extends NotLanded {
     super('It was suspended by its framework.', { cause });
   }
 }
-
-function suspendedIn(error: unknown): Suspended | undefined {
-  return causesOf(error).find((each) => each instanceof Suspended);
-}
-
-const never = () => false;

@@ -1,26 +1,26 @@
-// One call of a framework's tool, guarded: what every adapter and the MCP proxy stand on.
+// Guards one call of a framework's tool. Every adapter and the MCP proxy build on it.
 
 export { isUnique as isUniqueCallId } from '../call/index.ts';
 export {
   type Answer,
-  type Asked,
+  createGuard,
   currentAttempt,
   type Execute,
+  type FrameworkCall,
   type Guard,
   type GuardOptions,
-  guardOf,
-  guardOfTool,
+  guardSemelTool,
   isSemelTool,
 } from './guard.ts';
-export { type Guess, guessFrom } from './guess.ts';
-export { policyReader } from './policies.ts';
+export { type Guess, guessIdentity } from './guess.ts';
+export { errorForModel, isToolError, noteForModel } from './model-text.ts';
 export {
   type AnyPolicy,
+  createPolicyLookup,
   type Policy,
   type PolicyTerms,
-  refuseKeys,
-  refuseStrangers,
-  termsOf,
+  readPolicy,
+  refuseKeyFields,
+  refuseUnknownFields,
 } from './policy.ts';
-export { jsonSchemaOf } from './schema.ts';
-export { isToolError, lineFor, toldError } from './told.ts';
+export { toJsonSchema } from './schema.ts';

@@ -3,9 +3,8 @@ import { z } from 'zod';
 import * as z3 from 'zod/v3';
 import { createSemel, type Semel } from '../semel/index.ts';
 import { memoryStore } from '../store/memory.ts';
-import { guardOf } from './guard.ts';
-import { policyReader } from './policies.ts';
-import type { AnyPolicy } from './policy.ts';
+import { createGuard } from './guard.ts';
+import { type AnyPolicy, createPolicyLookup } from './policy.ts';
 
 const json = (more: object = {}) => ({ properties: { order: {}, reason: {}, customer: {} }, ...more });
 const fields = { order: z.string(), reason: z.string(), customer: z.object({ id: z.string() }) };
@@ -31,12 +30,12 @@ const open: readonly (readonly [string, unknown])[] = [
 function guarding(terms: object, schema: unknown) {
   const semel = createSemel({ store: memoryStore(), namespace: 'shop', onWarning: () => undefined });
   const policy = { effect: 'write-non-idempotent', ...terms } as AnyPolicy;
-  return () => guardOf(semel, 'refund', policy, { schema });
+  return () => createGuard(semel, 'refund', policy, { schema });
 }
 
 test.each(closed)('a field that the schema does not have is refused: %s', (_, schema) => {
   expect(guarding({ content: ['reson'] }, schema)).toThrow(
-    'refund: `content` names `reson`, and its schema has no such field. Did you mean `reason`?',
+    'refund: `content` names `reson`, but its schema has no such field. Did you mean `reason`?',
   );
   expect(guarding({ volatile: ['traceparent'] }, schema)).toThrow('Its fields are order, reason, customer.');
   expect(guarding({ identity: ['order', 'customer.id'], redact: ['customer'] }, schema)).not.toThrow();
@@ -46,18 +45,20 @@ test.each(open)('where more fields may come, any may be named: %s', (_, schema) 
   expect(guarding({ content: ['reson'] }, schema)).not.toThrow();
 });
 
-test('what is no semel is called so', () => {
+test('guard() refuses a first argument that is not a Semel instance', () => {
   for (const wrong of [undefined, {}, createSemel])
-    expect(() => guardOf(wrong as unknown as Semel, 'refund', 'write-non-idempotent')).toThrow(
-      'The first argument of the guard is no semel. Pass what `createSemel()` gave.',
+    expect(() => createGuard(wrong as unknown as Semel, 'refund', 'write-non-idempotent')).toThrow(
+      'guard() expects a Semel instance first. Pass what `createSemel()` returned.',
     );
 });
 
 test('a list of tools, and one policy for several, are told from a misspelt name', () => {
   const refund = {};
-  expect(() => policyReader([refund], { refund: 'read' })).toThrow(/^The tools are a list.*\{ refund \}/);
-  expect(() => policyReader({ refund }, { effect: 'read' })).toThrow(/^This is one policy/);
-  expect(() => policyReader({ refund }, 'read' as never)).toThrow(/^This is one policy/);
-  expect(() => policyReader({ refund }, { refnd: 'read' })).toThrow(/`refnd`, and no such tool/);
-  expect(policyReader({ effect: refund }, { effect: 'read' })('effect')).toBe('read');
+  expect(() => createPolicyLookup([refund], { refund: 'read' })).toThrow(
+    /^The tools are a list.*\{ refund \}/,
+  );
+  expect(() => createPolicyLookup({ refund }, { effect: 'read' })).toThrow(/^This is a single policy/);
+  expect(() => createPolicyLookup({ refund }, 'read' as never)).toThrow(/^This is a single policy/);
+  expect(() => createPolicyLookup({ refund }, { refnd: 'read' })).toThrow(/`refnd`, but no such tool/);
+  expect(createPolicyLookup({ effect: refund }, { effect: 'read' })('effect')).toBe('read');
 });

@@ -1,5 +1,5 @@
-// What is said of a tool that exists already, and how it becomes a contract. A tool of an agent is bounded by the turn
-// unless it is said otherwise; what cannot be undone must say it.
+// The policy for a tool that already exists, and the contract it becomes. Refuses keys in what the model sees, unknown
+// fields, and irreversible effects without a `per`; every other tool is bounded by the turn.
 
 import type { ContractDefinition } from '../core/contract/contract.ts';
 import { nearIn } from '../core/contract/known-fields.ts';
@@ -8,7 +8,7 @@ import { type Effect, isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import type { Normaliser } from '../core/key/identity.ts';
 import type { Path, ToolDefinition } from '../semel/index.ts';
-import { fieldNames, isOpen, shownIn } from './schema.ts';
+import { collectTexts, fieldNames, isOpenSchema } from './schema.ts';
 
 type Fields<Input> = readonly Path<Input>[];
 
@@ -20,7 +20,7 @@ export interface PolicyTerms<Input = unknown>
     >,
     Pick<ToolDefinition<Input, unknown>, 'verify' | 'classify'> {
   readonly effect: Effect;
-  /** What bounds one intent. @default 'turn'; an irreversible effect has to say it */
+  /** What bounds one intent. @default 'turn'; required for an irreversible effect */
   readonly per?: Per;
   readonly identity?: Fields<Input>;
   readonly content?: Fields<Input>;
@@ -28,20 +28,20 @@ export interface PolicyTerms<Input = unknown>
   readonly normalize?: { readonly [P in Path<Input>]?: Normaliser };
   readonly redact?: Fields<Input>;
   /**
-   * `by-call`: identical calls of one turn are all meant, each once by its tool_call_id. A model that plans anew gives
-   * new ids, and then it is done again.
+   * `by-call`: identical calls within one turn are separate intents, told apart by tool_call_id. A model that plans anew
+   * uses new ids, and then the effect runs again.
    */
   readonly repeat?: 'by-call';
-  /** The name of the contract. @default the name of the tool */
+  /** The contract's name. @default the tool's name */
   readonly name?: string;
 }
 
-/** The effect class alone, where nothing else has to be said. What cannot be undone has to say what bounds it. */
+/** The effect alone, or all terms. An irreversible effect needs `per`. */
 export type Policy<Input = unknown> =
   | Exclude<Effect, 'irreversible'>
   | (PolicyTerms<Input> & ({ readonly effect: Exclude<Effect, 'irreversible'> } | { readonly per: Per }));
 
-/** As it comes from a file, or from a program without types: checked when it is read. */
+/** As a policy file or an untyped program gives it; `readPolicy` checks it. */
 export type AnyPolicy = Effect | PolicyTerms;
 
 export interface Terms {
@@ -49,16 +49,16 @@ export interface Terms {
   readonly byCall: boolean;
 }
 
-export function termsOf(tool: string, policy: AnyPolicy | undefined): Terms {
+export function readPolicy(tool: string, policy: AnyPolicy | undefined): Terms {
   if (policy === undefined)
     refuse(
       tool,
-      `${tool} has no policy, so nobody knows how often it may run.`,
-      "Add it: 'read', or { effect: 'write-non-idempotent', content: ['body'] }, for example.",
+      `${tool} has no policy, so semel cannot tell how often it may run.`,
+      "Add one, for example 'read' or { effect: 'write-non-idempotent', content: ['body'] }.",
     );
   const terms = typeof policy === 'string' ? { effect: policy } : policy;
   if (typeof terms !== 'object' || terms === null)
-    refuse(tool, `${tool}: its policy is no object.`, "Write { effect: 'write-non-idempotent' }.");
+    refuse(tool, `${tool}: its policy is not an object.`, "Write { effect: 'write-non-idempotent' }.");
   const { repeat, ...said } = terms as PolicyTerms;
   if (repeat !== undefined && repeat !== 'by-call')
     refuse(
@@ -69,7 +69,7 @@ export function termsOf(tool: string, policy: AnyPolicy | undefined): Terms {
   if (said.effect === 'irreversible' && said.per === undefined)
     refuse(
       tool,
-      `${tool}: what cannot be undone has to say what bounds one intent.`,
+      `${tool}: an irreversible effect has to say what bounds one intent.`,
       "Add `per`: 'ever', 'conversation', 'turn', day('Europe/Paris'), …",
     );
   return {
@@ -85,57 +85,82 @@ export function termsOf(tool: string, policy: AnyPolicy | undefined): Terms {
 const keyLike = /^(x[-_])?idempoten(cy|t)[-_]?(key|id|token)$/i;
 const keyInWords = /idempoten(cy|t)[ _-]?(key|id|token)/i;
 
-/** A key that a model can vary is none: it would word it anew with every plan. */
-export function refuseKeys(tool: string, schema: unknown, description: unknown): void {
-  const { names, words } = shownIn(schema);
+/** A model would make up a new key with every plan. */
+export function refuseKeyFields(tool: string, schema: unknown, description: unknown): void {
+  const { names, descriptions } = collectTexts(schema);
   const field = names.find((name) => keyLike.test(name));
   if (field !== undefined)
     refuse(
       tool,
       `${tool}: the model would supply the key, as \`${field}\`.`,
-      'Take it out of the schema: semel makes the key.',
+      'Remove it from the schema: semel derives the key.',
     );
-  if ([description, ...words].some((text) => typeof text === 'string' && keyInWords.test(text)))
+  if ([description, ...descriptions].some((text) => typeof text === 'string' && keyInWords.test(text)))
     refuse(
       tool,
-      `${tool}: its description speaks to the model of a key.`,
-      'Take it out of the description: semel makes the key.',
+      `${tool}: its description mentions an idempotency key to the model.`,
+      'Remove it from the description: semel derives the key.',
     );
 }
 
 const fieldLists = ['identity', 'content', 'volatile', 'redact'] as const;
 
-/** A field that the schema does not have is a misspelt one: what it was to name would be an intent of its own, or stored. */
-export function refuseStrangers(tool: string, policy: AnyPolicy | undefined, schema: unknown): void {
-  if (typeof policy !== 'object' || isOpen(schema)) return;
+/** A field that the schema does not have is misspelt: the field it was meant to name would make a new intent, or be stored. */
+export function refuseUnknownFields(tool: string, policy: AnyPolicy | undefined, schema: unknown): void {
+  if (typeof policy !== 'object' || isOpenSchema(schema)) return;
   const known = fieldNames(schema);
   if (known.length === 0) return;
   const has = new Set(known);
   for (const list of fieldLists) {
     const named: readonly string[] = policy[list] ?? [];
-    const stranger = named.find((path) => !has.has(path) && !has.has(headOf(path)));
-    if (stranger === undefined) continue;
-    const meant = nearIn(known, headOf(stranger));
+    const unknown = named.find((path) => !has.has(path) && !has.has(firstStep(path)));
+    if (unknown === undefined) continue;
+    const meant = nearIn(known, firstStep(unknown));
     refuse(
       tool,
-      `${tool}: \`${list}\` names \`${stranger}\`, and its schema has no such field.`,
+      `${tool}: \`${list}\` names \`${unknown}\`, but its schema has no such field.`,
       meant === undefined
-        ? `Its fields are ${shortened(known.slice(0, mostNamed).join(', '))}.`
+        ? `Its fields are ${shorten(known.slice(0, maxNames).join(', '))}.`
         : `Did you mean \`${meant}\`?`,
     );
   }
 }
 
-/** A server may list as many as it likes. */
-const mostNamed = 50;
-const mostCharacters = 1_000;
+/** A server may list any number of fields. */
+const maxNames = 50;
+const maxCharacters = 1_000;
 
-function shortened(text: string): string {
-  return text.length > mostCharacters ? `${text.slice(0, mostCharacters)}…` : text;
+function shorten(text: string): string {
+  return text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text;
 }
 
-function headOf(path: string): string {
+function firstStep(path: string): string {
   return String(path).split('.')[0] as string;
+}
+
+/**
+ * Looks up the policies of several tools by name. Refuses a policy without a tool, which is a misspelt name; a tool without
+ * a policy is refused by its guard.
+ */
+export function createPolicyLookup(tools: object, policies: object): (name: string) => Policy | undefined {
+  const names = Object.keys(tools);
+  const example = "guard(semel, { refund }, { refund: { effect: '…' } })";
+  if (Array.isArray(tools))
+    refuse('tools', 'The tools are a list, but each needs a name.', `Write ${example}.`);
+  if (typeof (policies as unknown) === 'string' || ('effect' in policies && !names.includes('effect')))
+    refuse(
+      'policies',
+      'This is a single policy, but the second argument is not a single tool that can be guarded.',
+      `Name the tool and its policy: ${example}.`,
+    );
+  for (const name of Object.keys(policies))
+    if (!names.includes(name))
+      refuse(
+        name,
+        `There is a policy for \`${name}\`, but no such tool.`,
+        `The tools are ${names.join(', ')}.`,
+      );
+  return (name) => (Object.hasOwn(policies, name) ? (policies as Record<string, Policy>)[name] : undefined);
 }
 
 function refuse(path: string, happened: string, next: string): never {

@@ -1,5 +1,5 @@
-// What a model is shown of a tool's args: as JSON Schema, for frameworks that take nothing else, and as the names and
-// words in it. The schema library makes it: zod, arktype and all that are a Standard JSON Schema too.
+// What a model sees of a tool's args: JSON Schema for frameworks that need it, and the field names and descriptions in it.
+// The schema library converts it (zod, arktype, any Standard JSON Schema).
 
 import { SemelError } from '../core/errors.ts';
 import type { ToolFunction } from '../semel/index.ts';
@@ -8,59 +8,56 @@ interface Convertible {
   readonly jsonSchema?: { readonly input: (options: { readonly target: string }) => object };
 }
 
-export function jsonSchemaOf({ contract, input }: ToolFunction<never, unknown>): Record<string, unknown> {
-  const schema = converted(input);
+export function toJsonSchema({ contract, input }: ToolFunction<never, unknown>): Record<string, unknown> {
+  const schema = convert(input);
   if (schema === undefined)
-    throw new SemelError('CONTRACT_INVALID', `${contract.name} has no schema that a model can be shown.`, {
+    throw new SemelError('CONTRACT_INVALID', `${contract.name} has no schema to show to a model.`, {
       path: 'input',
-      next: 'Give the tool an `input` that can be made JSON Schema, a zod object for example.',
+      next: 'Give the tool an `input` that converts to JSON Schema, for example a zod object.',
     });
   const { $schema: _, ...shown } = schema as Record<string, unknown>;
   return shown;
 }
 
-function converted(schema: unknown): object | undefined {
+function convert(schema: unknown): object | undefined {
   const { '~standard': standard } = (schema ?? {}) as { readonly '~standard'?: Convertible };
   return standard?.jsonSchema?.input({ target: 'draft-2020-12' });
 }
 
-interface Shown {
-  /** Of fields, at any depth. */
+/** The field names and descriptions at any depth of a zod schema, a JSON Schema, or a framework's wrapper of one. */
+export function collectTexts(schema: unknown): {
   readonly names: readonly string[];
-  readonly words: readonly unknown[];
-}
-
-/** Of zod, of JSON Schema, of what frameworks wrap around it. */
-export function shownIn(schema: unknown): Shown {
+  readonly descriptions: readonly unknown[];
+} {
   const names: string[] = [];
-  const words: unknown[] = [];
+  const descriptions: unknown[] = [];
   const seen = new Set<unknown>();
-  const look = (part: unknown): void => {
+  const visit = (part: unknown): void => {
     if (typeof part !== 'object' || part === null || seen.has(part)) return;
     seen.add(part);
     const { properties, description } = part as Record<string, unknown>;
-    if (description !== undefined) words.push(description);
+    if (description !== undefined) descriptions.push(description);
     if (typeof properties === 'object' && properties !== null) names.push(...Object.keys(properties));
-    for (const each of Object.values(part)) look(each);
+    for (const each of Object.values(part)) visit(each);
   };
-  look(plainSchema(schema));
-  return { names, words };
+  visit(plainSchema(schema));
+  return { names, descriptions };
 }
 
 function plainSchema(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return undefined;
   const { shape } = schema as Record<string, unknown>;
   try {
-    const plain = converted(schema);
+    const plain = convert(schema);
     if (plain !== undefined) return plain;
   } catch {
-    // It has parts that JSON Schema has no words for: then its own fields are looked at.
+    // JSON Schema cannot express parts of it: use its own fields.
   }
   if (typeof shape !== 'object' || shape === null) return schema;
   return { properties: Object.fromEntries(Object.keys(shape).map((name) => [name, true])) };
 }
 
-/** Of its top, in whatever way it is written. */
+/** The names of the top level. */
 export function fieldNames(schema: unknown): readonly string[] {
   const { shape, properties, jsonSchema } = partsOf(schema);
   if (typeof properties === 'object' && properties !== null) return Object.keys(properties);
@@ -70,11 +67,12 @@ export function fieldNames(schema: unknown): readonly string[] {
 
 const furtherFields = ['anyOf', 'oneOf', 'allOf', '$ref', 'patternProperties', 'if', 'dependentSchemas'];
 
-/** It takes fields that it does not list. */
-export function isOpen(schema: unknown): boolean {
+/** It accepts fields that it does not list. */
+export function isOpenSchema(schema: unknown): boolean {
   const parts = partsOf(schema);
-  if (typeof parts.jsonSchema === 'object' && parts.properties === undefined) return isOpen(parts.jsonSchema);
-  // Of zod 4, and of zod 3.
+  if (typeof parts.jsonSchema === 'object' && parts.properties === undefined)
+    return isOpenSchema(parts.jsonSchema);
+  // Zod 4, then zod 3.
   const { catchall, unknownKeys } = partsOf(partsOf(parts._zod).def ?? parts._def);
   const others = partsOf(partsOf(catchall)._zod).def ?? partsOf(catchall)._def;
   const { type, typeName } = partsOf(others);

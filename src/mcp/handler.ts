@@ -5,7 +5,7 @@ import { callerOf, type HeaderValues } from '../core/caller.ts';
 import type { Effect } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { headerEntries } from '../core/header-entries.ts';
-import { guardOf, type PolicyTerms } from '../guard/index.ts';
+import { createGuard, type PolicyTerms } from '../guard/index.ts';
 import { namedCaller, type Semel } from '../semel/index.ts';
 import { type ErrorMeaning, errorMeanings, usualErrors, usualWeakWindow } from './policy/policies.ts';
 import { fieldsOf, type ToolCall, type ToolResult } from './protocol/messages.ts';
@@ -41,7 +41,9 @@ export function guard<Params extends readonly unknown[], Result>(
   if (!errorMeanings.includes(errors))
     refuse(name, `\`errors\` is ${JSON.stringify(errors)}.`, `Write one of ${errorMeanings.join(', ')}.`);
   const usual = { weakWindow: usualWeakWindow, ...terms } as PolicyTerms;
-  const guarding = guardOf(semel, name, usual, { passes: (error) => isUnfinished(error) || isVisit(error) });
+  const guarding = createGuard(semel, name, usual, {
+    isControlFlow: (error) => isUnfinished(error) || isVisit(error),
+  });
   if (guarding === undefined) return handler;
   const { answer } = toolGuard(semel, guarding, { errors, runAgain: repeatsOf(semel).runAgain });
   return async (...given: Params): Promise<Result> => {

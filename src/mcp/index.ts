@@ -2,7 +2,7 @@
 
 export { type Exported, exportedPolicies } from './policy/exported.ts';
 export { type FilePolicy, type PolicyFile, readPolicyFile } from './policy/policies.ts';
-export { strangersIn } from './policy/unknown-names.ts';
+export { unknownNames } from './policy/unknown-names.ts';
 export { metaNames } from './proxy/asked.ts';
 export { type HttpProxy, proxyHttp } from './proxy/http.ts';
 export { type Inspected, inspected, starterFile } from './proxy/inspect.ts';

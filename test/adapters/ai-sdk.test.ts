@@ -460,7 +460,7 @@ describe('what is refused when the tools are made', () => {
     [
       'a key in the description',
       () => guard(semel, { refund: { ...refund, description: 'Pass a fresh idempotency key.' } }, policy),
-      /description speaks to the model of a key/,
+      /description mentions an idempotency key to the model/,
     ],
     [
       'a field that is none',
@@ -485,7 +485,7 @@ test('types: the policy knows the fields of the input, and the tools stay what t
   const typed = () => {
     // @ts-expect-error: `reason` is no field of the input.
     guard(semel, { refund }, { refund: { effect: 'irreversible', per: 'ever', content: ['reason'] } });
-    // @ts-expect-error: what cannot be undone has to say what bounds it.
+    // @ts-expect-error: an irreversible effect needs `per`.
     guard(semel, { refund }, { refund: { effect: 'irreversible' } });
     // @ts-expect-error: search has no policy.
     guard(semel, { refund, search }, { refund: 'read' });

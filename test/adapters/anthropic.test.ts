@@ -257,7 +257,7 @@ describe('what is thrown', () => {
 
 test('misspelt policies, missing ones and keys are refused when the tools are made', () => {
   const search = refunding();
-  expect(() => guard(semel, { search }, { serch: 'read' } as never)).toThrow(/`serch`, and no such tool/);
+  expect(() => guard(semel, { search }, { serch: 'read' } as never)).toThrow(/`serch`, but no such tool/);
   expect(() => guard(semel, { search }, {} as never)).toThrow(/refund has no policy/);
   const inputSchema = z.object({ idempotency_key: z.string() });
   expect(() => guard(semel, betaZodTool({ ...options, inputSchema, run }), policy as never)).toThrow(

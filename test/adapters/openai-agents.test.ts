@@ -218,7 +218,7 @@ test('the attempt that runs is at hand; a read passes as it is; misspelt policie
   expect(outputs).toEqual([{ key: expect.any(String) }]);
   const search = tool({ ...options, name: 'search', execute: effect });
   expect(guard(semel, search, 'read')).toBe(search);
-  expect(() => guard(semel, { search }, { serch: 'read' } as never)).toThrow(/`serch`, and no such tool/);
+  expect(() => guard(semel, { search }, { serch: 'read' } as never)).toThrow(/`serch`, but no such tool/);
   expect(() => guard(semel, { search }, {} as never)).toThrow(/search has no policy/);
   const parameters = z.object({ idempotencyKey: z.string() });
   expect(() => guard(semel, tool({ ...options, parameters, execute: effect }), policy as never)).toThrow(

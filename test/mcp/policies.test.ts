@@ -17,7 +17,7 @@ import {
   readPolicyFile,
   toolFields,
 } from '../../src/mcp/policy/policies.ts';
-import { strangersIn } from '../../src/mcp/policy/unknown-names.ts';
+import { unknownNames } from '../../src/mcp/policy/unknown-names.ts';
 import { place } from '../cli/place.ts';
 import { bodyOf, listening, startV1, startV2 } from './http-servers.ts';
 import { fake, proxyPlace } from './proxy.ts';
@@ -315,11 +315,11 @@ describe('semel mcp --inspect', () => {
     const send = { name: 'send', inputSchema: { type: 'object', properties } };
     const policy = { effect: 'write-non-idempotent', content: ['bodi'] } as const;
     const file: PolicyFile = { version: 1, tools: { send: policy } };
-    expect(strangersIn(file, [send])).toEqual([
-      'send: `content` names `bodi`, and its schema has no such field. Did you mean `body`?',
+    expect(unknownNames(file, [send])).toEqual([
+      'send: `content` names `bodi`, but its schema has no such field. Did you mean `body`?',
     ]);
     const open = { ...send, inputSchema: { ...send.inputSchema, additionalProperties: true } };
-    expect(strangersIn(file, [open])).toEqual([]);
+    expect(unknownNames(file, [open])).toEqual([]);
   });
 
   test('a server that lists fields without end is told of in a sentence', () => {
@@ -329,7 +329,7 @@ describe('semel mcp --inspect', () => {
     const file: PolicyFile = { version: 1, tools: { send: policy } };
     const of = (listed: readonly string[]) => {
       const properties = Object.fromEntries(listed.map((name) => [name, {}]));
-      return strangersIn(file, [{ name: 'send', inputSchema: { type: 'object', properties } }]);
+      return unknownNames(file, [{ name: 'send', inputSchema: { type: 'object', properties } }]);
     };
     for (const listed of [names, ['x'.repeat(1_000_000), ...fields]])
       expect(of(listed).join().length).toBeLessThan(1_500);

@@ -4,16 +4,16 @@
 import { SemelError } from '../../core/errors.ts';
 import {
   type Answer,
+  createGuard,
+  createPolicyLookup,
   type Guard,
-  guardOf,
-  guardOfTool,
-  guessFrom,
+  guardSemelTool,
+  guessIdentity,
   isSemelTool,
   type Policy,
-  policyReader,
 } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
-import { type ModelLines, modelLines, toModelOutput } from './model-output.ts';
+import { createModelNotes, type ModelNotes, toModelOutput } from './model-output.ts';
 import { streamed } from './streamed.ts';
 import type { AiTool, AnyFunction, AnyTool, ExecuteOptions, Guarded, Policies } from './tool-set.ts';
 
@@ -24,13 +24,13 @@ export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
     ? [policies?: Policies<Tools>]
     : [policies: Policies<Tools>]
 ): Guarded<Tools> {
-  const policyOf = policyReader(tools, policies ?? {});
-  const lines = modelLines();
+  const policyOf = createPolicyLookup(tools, policies ?? {});
+  const notes = createModelNotes();
   const guarded = Object.entries(tools).map(([name, tool]) => [
     name,
     isSemelTool(tool)
-      ? { ...ownTool(tool), ...wrapped({}, guardOfTool(semel, tool), itself, lines) }
-      : guardedTool(semel, name, tool as AiTool, policyOf(name), lines),
+      ? { ...ownTool(tool), ...wrapped({}, guardSemelTool(semel, tool), itself, notes) }
+      : guardedTool(semel, name, tool as AiTool, policyOf(name), notes),
   ]);
   return Object.fromEntries(guarded);
 }
@@ -40,32 +40,32 @@ function guardedTool(
   name: string,
   tool: AiTool,
   policy: Policy | undefined,
-  lines: ModelLines,
+  notes: ModelNotes,
 ): AiTool {
   const { execute, inputSchema, description } = tool;
   // The client or the provider runs it.
   if (execute === undefined) return tool;
-  const guarding = guardOf(semel, name, policy, { schema: inputSchema, description });
-  return guarding === undefined ? tool : { ...tool, ...wrapped(tool, guarding, execute.bind(tool), lines) };
+  const guarding = createGuard(semel, name, policy, { schema: inputSchema, description });
+  return guarding === undefined ? tool : { ...tool, ...wrapped(tool, guarding, execute.bind(tool), notes) };
 }
 
-function wrapped(tool: AiTool, guarding: Guard, execute: AnyFunction, lines: ModelLines): AiTool {
+function wrapped(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: ModelNotes): AiTool {
   const call = async (
     input: unknown,
     options: ExecuteOptions,
     run: (args: unknown) => unknown,
   ): Promise<unknown> => {
     const { toolCallId, abortSignal: signal, messages } = options;
-    const identity = () => guessFrom(messages, { isUser, callsIn, first: firstOf(messages, toolCallId) });
+    const identity = () => guessIdentity(messages, { isUser, callsIn, first: firstOf(messages, toolCallId) });
     const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, run);
     if (!answer.ok) return answer.error;
-    const { value: output, line } = answer;
-    if (toolCallId !== undefined) lines.set({ toolCallId, input, output }, line);
+    const { value: output, note } = answer;
+    if (toolCallId !== undefined) notes.set({ toolCallId, input, output }, note);
     return output;
   };
   return {
     execute: streamed(execute, call),
-    toModelOutput: (asked: never) => toModelOutput(tool.toModelOutput?.bind(tool), lines, asked),
+    toModelOutput: (asked: never) => toModelOutput(tool.toModelOutput?.bind(tool), notes, asked),
   };
 }
 

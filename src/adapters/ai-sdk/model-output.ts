@@ -1,4 +1,4 @@
-// What the model sees of a result: the tool's own words for it, and a line where nothing was done again; an error as data,
+// What the model sees of a result: the tool's own words for it, and a note where nothing was done again; an error as data,
 // so that no framework makes "please try again" of it.
 
 import { digest } from '../../core/key/key.ts';
@@ -12,28 +12,28 @@ export interface Shown {
   readonly output: unknown;
 }
 
-export interface ModelLines {
+export interface ModelNotes {
   /** Undefined: it was executed as it was asked for. */
-  set(shown: Shown, line: string | undefined): void;
+  set(shown: Shown, note: string | undefined): void;
   get(shown: Shown): string | undefined;
 }
 
-/** A line is asked for again with every request that is made of the same messages. */
+/** A note is asked for again with every request that is made of the same messages. */
 const most = 1_000;
 
-/** Not by the id of the call alone: some models count them anew in each chat, and a line would be told of another call. */
-export function modelLines(): ModelLines {
-  const lines = new Map<string, string>();
+/** Not by the id of the call alone: some models count them anew in each chat, and a note would be told of another call. */
+export function createModelNotes(): ModelNotes {
+  const notes = new Map<string, string>();
   return {
-    set(shown, line) {
-      if (line === undefined) {
-        if (lines.size > 0) lines.delete(nameOf(shown));
+    set(shown, note) {
+      if (note === undefined) {
+        if (notes.size > 0) notes.delete(nameOf(shown));
         return;
       }
-      lines.set(nameOf(shown), line);
-      if (lines.size > most) lines.delete(lines.keys().next().value as string);
+      notes.set(nameOf(shown), note);
+      if (notes.size > most) notes.delete(notes.keys().next().value as string);
     },
-    get: (shown) => (lines.size === 0 ? undefined : lines.get(nameOf(shown))),
+    get: (shown) => (notes.size === 0 ? undefined : notes.get(nameOf(shown))),
   };
 }
 
@@ -48,14 +48,14 @@ function nameOf({ toolCallId, input, output }: Shown): string {
 
 export async function toModelOutput(
   own: AnyFunction | undefined,
-  lines: ModelLines,
+  notes: ModelNotes,
   asked: Shown,
 ): Promise<ModelOutput> {
   const { output } = asked;
   if (isToolError(output)) return { type: 'error-json', value: jsonOf(output) };
   const told = own === undefined ? usual(output) : ((await own(asked)) as ModelOutput);
-  const line = lines.get(asked);
-  return line === undefined ? told : withLine(told, line);
+  const note = notes.get(asked);
+  return note === undefined ? told : withNote(told, note);
 }
 
 /** As the AI SDK does without `toModelOutput`. */
@@ -74,11 +74,11 @@ function textOf(value: unknown): string {
   return JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each)) ?? 'null';
 }
 
-function withLine(told: ModelOutput, line: string): ModelOutput {
-  const said = { type: 'text', text: line };
+function withNote(told: ModelOutput, note: string): ModelOutput {
+  const said = { type: 'text', text: note };
   switch (told.type) {
     case 'text':
-      return { type: 'text', value: `${told.value}\n\n${line}` };
+      return { type: 'text', value: `${told.value}\n\n${note}` };
     case 'json':
       return { type: 'content', value: [{ type: 'text', text: textOf(told.value) }, said] };
     case 'content':

@@ -1,4 +1,4 @@
-// What a model is given of a call. There is one channel, blocks: the value comes first, as it was, and a line where
+// What a model is given of a call. There is one channel, blocks: the value comes first, as it was, and a note where
 // nothing was done again is a block of its own, so that a program can tell them apart.
 
 import type { Answer } from '../../guard/index.ts';
@@ -6,9 +6,9 @@ import type { Content, Outcome } from './runnable-tool.ts';
 
 export function outcomeOf(answer: Answer): Outcome {
   if (!answer.ok) return { content: JSON.stringify(answer.error), isError: true };
-  const { value, line } = answer;
+  const { value, note } = answer;
   const content = contentOf(value);
-  return { content: line === undefined ? content : withLine(content, line), isError: false };
+  return { content: note === undefined ? content : withNote(content, note), isError: false };
 }
 
 /** The SDK takes a text or blocks, and nothing else. */
@@ -29,10 +29,10 @@ export function contentOfError(error: unknown): Content {
   return `Error: ${error.message}`;
 }
 
-function withLine(content: Content, line: string): Content {
+function withNote(content: Content, note: string): Content {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
   // The API takes no empty text.
-  return [...blocks.filter(({ text }) => text !== ''), { type: 'text', text: line }];
+  return [...blocks.filter(({ text }) => text !== ''), { type: 'text', text: note }];
 }
 
 const kinds: readonly unknown[] = ['text', 'image', 'document', 'search_result', 'tool_reference'];

@@ -2,14 +2,14 @@
 // calls it: the tool runner, also early while the reply still streams, a session, or a loop of one's own.
 
 import {
+  createGuard,
+  createPolicyLookup,
   type Guard,
-  guardOf,
-  guardOfTool,
-  guessFrom,
+  guardSemelTool,
+  guessIdentity,
   isSemelTool,
-  jsonSchemaOf,
   type Policy,
-  policyReader,
+  toJsonSchema,
 } from '../../guard/index.ts';
 import type { Semel, ToolFunction } from '../../semel/index.ts';
 import { outcomeOf } from './content.ts';
@@ -41,7 +41,7 @@ export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
 ): Guarded<Tools[keyof Tools]>[];
 export function guard(semel: Semel, tool: object, policy?: unknown): unknown {
   if (isSemelTool(tool) || isRunnable(tool)) return guarded(semel, tool, policy as Policy);
-  const policyOf = policyReader(tool, policy ?? {});
+  const policyOf = createPolicyLookup(tool, policy ?? {});
   return Object.entries(tool).map(([name, each]) => guarded(semel, each, policyOf(name)));
 }
 
@@ -50,17 +50,17 @@ function guarded(semel: Semel, tool: AnyTool, policy: Policy | undefined): objec
   // A definition alone: the provider of the model runs it, or nobody.
   if (!isRunnable(tool)) return tool;
   const { name, input_schema: schema, description } = tool;
-  const guarding = guardOf(semel, name, policy, { schema, description });
+  const guarding = createGuard(semel, name, policy, { schema, description });
   return guarding === undefined ? tool : throughLedger(tool, guarding);
 }
 
 function ownTool(semel: Semel, tool: ToolFunction<never, unknown>): GuardedTool {
-  const guarding = guardOfTool(semel, tool);
+  const guarding = guardSemelTool(semel, tool);
   const shape = {
     type: 'custom',
     name: guarding.name,
     description: tool.description ?? '',
-    input_schema: jsonSchemaOf(tool),
+    input_schema: toJsonSchema(tool),
     parse: (content: unknown) => content,
     // Its guard runs it.
     run: () => undefined,
@@ -76,7 +76,7 @@ function throughLedger(tool: RunnableTool, guarding: Guard): GuardedTool {
         args,
         toolCallId: toolUse?.id,
         signal: signal ?? undefined,
-        identity: () => guessFrom(messages, { isUser, callsIn, first }),
+        identity: () => guessIdentity(messages, { isUser, callsIn, first }),
       },
       (given) => tool.run(given, context),
     );

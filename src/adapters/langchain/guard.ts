@@ -2,7 +2,7 @@
 // through the ledger. So the guard is inside of every middleware and of every retry of the agent.
 
 import { SemelError } from '../../core/errors.ts';
-import { type Guard, guardOf, type Policy } from '../../guard/index.ts';
+import { createGuard, type Guard, type Policy } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { isControlFlow, whoAsks } from './identity.ts';
 import { keep } from './kept.ts';
@@ -24,7 +24,7 @@ export function guard<Tool extends AnyTool>(
   const bare = checkTool(tool);
   if (isGuarded(tool)) throw twice(bare.name);
   const { name, schema, description } = bare;
-  const guarding = guardOf(semel, name, policy as Policy, { passes: isControlFlow, schema, description });
+  const guarding = createGuard(semel, name, policy as Policy, { isControlFlow, schema, description });
   return guarding === undefined ? tool : (wrapped(bare, guarding) as unknown as Tool);
 }
 

@@ -1,6 +1,6 @@
 // Who asks, where the program did not say: the thread and the user's last message, as LangGraph keeps them.
 
-import { type Guess, guessFrom } from '../../guard/index.ts';
+import { type Guess, guessIdentity } from '../../guard/index.ts';
 import type { CallConfig } from './tool-shape.ts';
 
 interface Message {
@@ -20,7 +20,7 @@ export function whoAsks({ state, configurable = {}, toolCall }: CallConfig): Gue
   const isKept =
     typeof id === 'string' && !isNested(place) && (checkpointer !== undefined || !random.test(id));
   if (conversation !== undefined && isKept) return { conversation, turn: id };
-  const guess = guessFrom(messages, { isUser: isHuman, callsIn, first: toolCall?.id, wordsOf: words });
+  const guess = guessIdentity(messages, { isUser: isHuman, callsIn, first: toolCall?.id, wordsOf: words });
   return conversation === undefined ? guess : { ...guess, conversation };
 }
 

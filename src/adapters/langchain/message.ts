@@ -10,7 +10,7 @@ export interface Telling {
   output?: { readonly itself: unknown };
   status?: unknown;
   artifact?: unknown;
-  line?: string;
+  note?: string;
 }
 
 /** What `_call` returns, so that LangChain makes the right message of it. */
@@ -20,14 +20,14 @@ export function told(answer: Answer, isPair: boolean, isMessage: boolean, tellin
     const text = isMessage ? JSON.stringify(answer.error) : answer.error;
     return isPair ? [text, answer.error] : text;
   }
-  const { value, line } = answer;
-  if (line === undefined && telling.output !== undefined) return telling.output.itself;
+  const { value, note } = answer;
+  if (note === undefined && telling.output !== undefined) return telling.output.itself;
   const said: Said = saidOf(value, isPair);
   telling.status = said.status;
   telling.artifact = said.artifact;
-  if (!isMessage || line === undefined) return isPair ? [said.content, said.artifact] : said.content;
-  telling.line = line;
-  const content = withLine(said.content, line);
+  if (!isMessage || note === undefined) return isPair ? [said.content, said.artifact] : said.content;
+  telling.note = note;
+  const content = withNote(said.content, note);
   return isPair ? [content, said.artifact] : content;
 }
 
@@ -37,22 +37,22 @@ interface ToolMessage extends Said {
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-export function finish(message: unknown, { status, artifact, line }: Telling): unknown {
+export function finish(message: unknown, { status, artifact, note }: Telling): unknown {
   if (!isToolMessage(message)) return message;
   if (status !== undefined) message.status = status;
   if (artifact !== undefined) message.artifact = artifact;
-  if (line !== undefined) message.metadata = { ...message.metadata, semel: line };
+  if (note !== undefined) message.metadata = { ...message.metadata, semel: note };
   return message;
 }
 
-/** What the tool returned, from its message: the artifact where there is one, else the content, without our line. */
+/** What the tool returned, from its message: the artifact where there is one, else the content, without our note. */
 export function resultOf(message: { readonly content: unknown }): unknown {
   const { artifact, content, metadata } = message as ToolMessage;
   if (artifact !== undefined) return artifact;
-  const line = metadata?.semel;
+  const note = metadata?.semel;
   if (typeof content !== 'string')
-    return Array.isArray(content) && line !== undefined ? content.slice(0, -1) : content;
-  const text = typeof line === 'string' ? content.slice(0, -line.length).trimEnd() : content;
+    return Array.isArray(content) && note !== undefined ? content.slice(0, -1) : content;
+  const text = typeof note === 'string' ? content.slice(0, -note.length).trimEnd() : content;
   try {
     return JSON.parse(text);
   } catch {
@@ -61,10 +61,10 @@ export function resultOf(message: { readonly content: unknown }): unknown {
 }
 
 /** A text stays a text: not every provider takes a list for the result of a tool. */
-function withLine(content: unknown, line: string): unknown {
-  if (Array.isArray(content) && content.every(isBlock)) return [...content, { type: 'text', text: line }];
+function withNote(content: unknown, note: string): unknown {
+  if (Array.isArray(content) && content.every(isBlock)) return [...content, { type: 'text', text: note }];
   const text = typeof content === 'string' ? content : (JSON.stringify(content) ?? '');
-  return text === '' ? line : `${text}\n\n${line}`;
+  return text === '' ? note : `${text}\n\n${note}`;
 }
 
 function isBlock(part: unknown): boolean {

@@ -2,7 +2,13 @@
 // ledger too; only a middleware inside that brings another tool could pass it by, and `inOrder` refuses that.
 
 import { SemelError } from '../../core/errors.ts';
-import { type Guard, guardOf, type Policy, refuseKeys, refuseStrangers } from '../../guard/index.ts';
+import {
+  createGuard,
+  type Guard,
+  type Policy,
+  refuseKeyFields,
+  refuseUnknownFields,
+} from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { isGuarded, wrapped } from './guard.ts';
 import { isControlFlow } from './identity.ts';
@@ -23,18 +29,18 @@ const guards = new WeakSet<object>();
 export function guardMiddleware(semel: Semel, policies: Readonly<Record<string, Policy>>): GuardMiddleware {
   const known = new Map<string, Guard | undefined>();
   for (const [name, policy] of Object.entries(policies))
-    known.set(name, guardOf(semel, name, policy, { passes: isControlFlow }));
+    known.set(name, createGuard(semel, name, policy, { isControlFlow }));
   const tools = new WeakMap<AnyTool, AnyTool>();
   const guardedOf = (tool: AnyTool): AnyTool => {
     const { name } = tool;
     if (isGuarded(tool)) return tool;
     // Says that there is no policy.
-    if (!known.has(name)) guardOf(semel, name, undefined);
+    if (!known.has(name)) createGuard(semel, name, undefined);
     const guarding = known.get(name);
     if (guarding === undefined) return tool;
     const bare = checkTool(tool);
-    refuseKeys(name, bare.schema, bare.description);
-    refuseStrangers(name, policies[name], bare.schema);
+    refuseKeyFields(name, bare.schema, bare.description);
+    refuseUnknownFields(name, policies[name], bare.schema);
     return wrapped(bare, guarding);
   };
   const middleware: GuardMiddleware = {

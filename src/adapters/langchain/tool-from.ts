@@ -1,7 +1,7 @@
 // A tool that `semel.tool` made, as a tool of LangChain. LangChain's own `tool` makes it, so that nothing is imported.
 
 import { SemelError } from '../../core/errors.ts';
-import { guardOfTool } from '../../guard/index.ts';
+import { guardSemelTool } from '../../guard/index.ts';
 import type { Semel, ToolFunction } from '../../semel/index.ts';
 import { wrapped } from './guard.ts';
 import { type AnyFunction, checkTool } from './tool-shape.ts';
@@ -26,6 +26,6 @@ export function toolFrom<Factory extends AnyFunction>(
   const name = contract.name.replaceAll(/[^\w-]/g, '_');
   const bare = checkTool(tool(() => undefined, { name, description, schema }));
   // Its own `input` reads the args, and must see them as the model wrote them.
-  const guarded = wrapped(bare, guardOfTool(semel, made), (args, { toolCall }) => toolCall?.args ?? args);
+  const guarded = wrapped(bare, guardSemelTool(semel, made), (args, { toolCall }) => toolCall?.args ?? args);
   return guarded as unknown as ReturnType<Factory>;
 }

@@ -1,6 +1,6 @@
 // Guards tools of the OpenAI Agents SDK: what `tool({…})` takes, what it made, what `semel.tool` made, or several.
 
-import { isSemelTool, type Policy, policyReader } from '../../guard/index.ts';
+import { createPolicyLookup, isSemelTool, type Policy } from '../../guard/index.ts';
 import type { Semel, ToolFunction } from '../../semel/index.ts';
 import type {
   AnyTool,
@@ -39,7 +39,7 @@ export function guard<Parameters, const Options>(
 export function guard(semel: Semel, tool: object, policy?: unknown): unknown {
   if (isTool(tool)) return guarded(semel, tool, policy as Policy);
   if (isOptions(tool)) return guardedOptions(semel, tool, policy as Policy);
-  const policyOf = policyReader(tool, policy ?? {});
+  const policyOf = createPolicyLookup(tool, policy ?? {});
   return Object.entries(tool).map(([name, each]) => guarded(semel, each, policyOf(name)));
 }
 

@@ -2,7 +2,7 @@
 // approvals, guardrails, timeouts.
 
 import { SemelError } from '../../core/errors.ts';
-import { guardOf, guardOfTool, jsonSchemaOf, type Policy } from '../../guard/index.ts';
+import { createGuard, guardSemelTool, type Policy, toJsonSchema } from '../../guard/index.ts';
 import type { Semel, ToolFunction } from '../../semel/index.ts';
 import { NotStarted, runFinished } from './finished.ts';
 import type { AnyFunction, CallDetails, FunctionTool, OwnTool, ToolOptions } from './function-tool.ts';
@@ -10,7 +10,7 @@ import { outputOf } from './output.ts';
 
 export function guardedOptions(semel: Semel, options: ToolOptions, policy: Policy | undefined): ToolOptions {
   const { execute, parameters: schema, description, outputSchema, name = execute.name } = options;
-  const guarding = guardOf(semel, name, policy, { schema, description });
+  const guarding = createGuard(semel, name, policy, { schema, description });
   if (guarding === undefined) return options;
   const call: AnyFunction = async (args: unknown, context: unknown, details?: CallDetails) => {
     const run = (given: unknown) => execute.call(options, given, context, details);
@@ -21,8 +21,8 @@ export function guardedOptions(semel: Semel, options: ToolOptions, policy: Polic
 
 export function guardedTool(semel: Semel, tool: FunctionTool, policy: Policy | undefined): FunctionTool {
   const { name, parameters: schema, description, outputSchema, errorFunction } = tool;
-  const passes = (error: unknown) => error instanceof NotStarted;
-  const guarding = guardOf(semel, name, policy, { schema, description, passes });
+  const isControlFlow = (error: unknown) => error instanceof NotStarted;
+  const guarding = createGuard(semel, name, policy, { schema, description, isControlFlow });
   if (guarding === undefined) return tool;
   if ('on' in tool) throw agentTool(name);
   const invoke = async (context: unknown, input: string, details?: CallDetails): Promise<unknown> => {
@@ -46,12 +46,12 @@ export function guardedTool(semel: Semel, tool: FunctionTool, policy: Policy | u
 }
 
 export function ownTool<Value>(semel: Semel, tool: ToolFunction<never, Value>): OwnTool<Value> {
-  const guarding = guardOfTool(semel, tool);
+  const guarding = guardSemelTool(semel, tool);
   return {
     type: 'function',
     name: guarding.name,
     description: tool.description ?? '',
-    parameters: jsonSchemaOf(tool),
+    parameters: toJsonSchema(tool),
     strict: false,
     needsApproval: async () => false,
     isEnabled: async () => true,

@@ -4,23 +4,23 @@
 import type { ErrorValue } from '../../core/errors.ts';
 import type { Answer } from '../../guard/index.ts';
 
-/** With an output schema there is room for nothing but the value: no line, and an error is thrown. */
+/** With an output schema there is room for nothing but the value: no note, and an error is thrown. */
 export function outputOf(answer: Answer, outputSchema: unknown): unknown {
   if (!answer.ok) {
     if (outputSchema !== undefined) throw asError(answer.error);
     return answer.error;
   }
-  const { value, line } = answer;
-  return line === undefined || outputSchema !== undefined ? value : withLine(value, line);
+  const { value, note } = answer;
+  return note === undefined || outputSchema !== undefined ? value : withNote(value, note);
 }
 
-function withLine(value: unknown, line: string): unknown {
+function withNote(value: unknown, note: string): unknown {
   // Chat Completions joins the parts without a space.
-  const said = { type: 'text', text: `\n\n${line}` };
-  if (value === undefined) return line;
-  if (typeof value === 'string') return `${value}\n\n${line}`;
+  const said = { type: 'text', text: `\n\n${note}` };
+  if (value === undefined) return note;
+  if (typeof value === 'string') return `${value}\n\n${note}`;
   if (isPlain(value) && !('type' in value) && !('text' in value)) {
-    const text = `${jsonOf(value)}\n\n${line}`;
+    const text = `${jsonOf(value)}\n\n${note}`;
     return Object.defineProperties({ ...value }, { type: { value: 'text' }, text: { value: text } });
   }
   const parts = Array.isArray(value) ? value : [value];

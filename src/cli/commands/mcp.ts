@@ -14,11 +14,11 @@ import {
   proxyStdio,
   serverEnv,
   starterFile,
-  strangersIn,
   toolCalls,
   toolsAt,
   toolsOfCommand,
   Unauthorized,
+  unknownNames,
 } from '../../mcp/index.ts';
 import type { Ambient } from '../../semel/index.ts';
 import { flagReader, longestTimerMs } from '../args/flag-values.ts';
@@ -91,7 +91,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     try {
       // A hand-off in the environment that cannot be read is told now, not with every call.
       semel.within({}, () => undefined);
-      const calls = toolCalls({ semel, server, policies, onStranger: complain });
+      const calls = toolCalls({ semel, server, policies, onUnknownName: complain });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
       // What a server starts for a model must not decide what that model did.
       process.env.SEMEL_AGENT ||= 'mcp';
@@ -226,7 +226,7 @@ async function inspect(
         'semel_run_again, which semel adds.',
     );
   }
-  const strangers = strangersIn(policies, tools);
+  const strangers = unknownNames(policies, tools);
   for (const sentence of strangers) complain(sentence);
   if (write === undefined) return strangers.length === 0 ? 0 : 1;
   // Names are the server's: none of them may look like another one to the person who reads the file.

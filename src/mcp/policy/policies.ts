@@ -8,7 +8,7 @@ import { effects } from '../../core/contract/words.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
 import { shortDigest } from '../../core/key/key.ts';
 import { repeatedName } from '../../core/key/repeated-name.ts';
-import { type AnyPolicy, type PolicyTerms, termsOf } from '../../guard/index.ts';
+import { type AnyPolicy, type PolicyTerms, readPolicy } from '../../guard/index.ts';
 import type { ListedTool } from '../protocol/messages.ts';
 import { type FileProvider, fileProvider, providerOf } from './provider.ts';
 
@@ -162,7 +162,7 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
     if (provider !== undefined) at(`${path}.provider`, () => void providerOf(fileProvider(provider)));
     at(path, () => {
       const terms = policyFor({ name: tool }, file as unknown as PolicyFile).policy;
-      defineContract(termsOf(anyTool, terms).definition, { hasVerify: false, hasPrepare: false });
+      defineContract(readPolicy(anyTool, terms).definition, { hasVerify: false, hasPrepare: false });
     });
   }
   return file as unknown as PolicyFile;

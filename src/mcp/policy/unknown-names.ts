@@ -1,12 +1,12 @@
 // A policy file beside the server that it is for: what it names must be there.
 
 import { nearIn } from '../../core/contract/known-fields.ts';
-import { type AnyPolicy, refuseStrangers } from '../../guard/index.ts';
+import { type AnyPolicy, refuseUnknownFields } from '../../guard/index.ts';
 import type { ListedTool } from '../protocol/messages.ts';
 import type { FilePolicy, PolicyFile } from './policies.ts';
 
 /** What the file names and the server does not have, as sentences: a misspelt tool goes by its hints, as if nobody had named it. */
-export function strangersIn(file: PolicyFile, tools: readonly ListedTool[]): readonly string[] {
+export function unknownNames(file: PolicyFile, tools: readonly ListedTool[]): readonly string[] {
   const listed = new Map(tools.map((tool) => [tool.name, tool]));
   return Object.entries(file.tools ?? {}).flatMap(([name, policy]) => {
     const tool = listed.get(name);
@@ -18,7 +18,7 @@ export function strangersIn(file: PolicyFile, tools: readonly ListedTool[]): rea
 
 function strangeField({ name, inputSchema }: ListedTool, policy: string | FilePolicy): readonly string[] {
   try {
-    refuseStrangers(name, policy as AnyPolicy, inputSchema);
+    refuseUnknownFields(name, policy as AnyPolicy, inputSchema);
     return [];
   } catch (error) {
     return [(error as Error).message];

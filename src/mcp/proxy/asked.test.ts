@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { read, type ToolCall } from '../protocol/messages.ts';
-import { askedBy, withoutRound } from './asked.ts';
+import { readCall, withoutRound } from './asked.ts';
 
 function argsOf(params: string): unknown {
   const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay",${params}}}`;
   const { message } = read(Buffer.from(text)) as { message: ToolCall };
-  return askedBy(message, { scope: 'me', identity: {} }).args;
+  return readCall(message, { scope: 'me', identity: {} }).args;
 }
 
 const round = '{"inputResponses":{"sure":true},"requestState":"s"}';

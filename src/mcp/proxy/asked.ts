@@ -2,7 +2,7 @@
 
 import { handoffMeta } from '../../core/handoff-places.ts';
 import { digest } from '../../core/key/key.ts';
-import type { Asked } from '../../guard/index.ts';
+import type { FrameworkCall } from '../../guard/index.ts';
 import type { Ambient } from '../../semel/index.ts';
 import type { ToolCall } from '../protocol/messages.ts';
 
@@ -29,7 +29,7 @@ export interface Caller {
   readonly identity: Ambient | string;
 }
 
-export function askedBy(call: ToolCall, { scope }: Caller): Asked {
+export function readCall(call: ToolCall, { scope }: Caller): FrameworkCall {
   const key = keyOf(call, scope);
   return {
     args: argsOf(call, key !== undefined),

@@ -18,12 +18,12 @@ export interface ReplyTerms {
 export function told(call: ToolCall, answer: Answer, said: Reply | undefined, terms: ReplyTerms): Reply {
   const { id, params } = call;
   if (answer.ok) {
-    if (answer.line === undefined && said !== undefined) return said;
+    if (answer.note === undefined && said !== undefined) return said;
     const result = answer.value as ToolResult;
     const isReplayed = said === undefined;
     // Whoever knows of tasks asks for this one's end, and reads nothing else.
     const isHandle = isTask(result) && (params.task !== undefined || result.resultType === 'task');
-    return { jsonrpc: '2.0', id, result: withLine(result, isHandle ? undefined : answer.line, isReplayed) };
+    return { jsonrpc: '2.0', id, result: withNote(result, isHandle ? undefined : answer.note, isReplayed) };
   }
   const own = said === undefined ? undefined : errorIn(said);
   const error = {
@@ -38,7 +38,7 @@ export function told(call: ToolCall, answer: Answer, said: Reply | undefined, te
       result: marked(
         (said as Finished).result,
         error,
-        error.code === 'IN_DOUBT' ? inDoubtLine(error) : undefined,
+        error.code === 'IN_DOUBT' ? inDoubtNote(error) : undefined,
       ),
     };
   if (error.code === 'KEY_CONFLICT') return { jsonrpc: '2.0', id, error: conflict(error) };
@@ -79,24 +79,24 @@ function isOfArgs({ params }: ToolCall, said: Reply): boolean {
     : error.code === badParams;
 }
 
-function withLine(result: ToolResult, line: string | undefined, isReplayed: boolean): ToolResult {
+function withNote(result: ToolResult, note: string | undefined, isReplayed: boolean): ToolResult {
   return {
     ...result,
-    ...(line === undefined ? {} : { content: [...(result.content ?? []), { type: 'text', text: line }] }),
+    ...(note === undefined ? {} : { content: [...(result.content ?? []), { type: 'text', text: note }] }),
     ...(isReplayed ? { _meta: { ...result._meta, [metaNames.replayed]: true } } : {}),
   };
 }
 
-function marked(result: ToolResult, error: ErrorValue, line?: string): ToolResult {
+function marked(result: ToolResult, error: ErrorValue, note?: string): ToolResult {
   const content = result.content ?? [];
   return {
     ...result,
-    content: line === undefined ? content : [...content, { type: 'text', text: line }],
+    content: note === undefined ? content : [...content, { type: 'text', text: note }],
     _meta: { ...result._meta, [metaNames.error]: error },
   };
 }
 
-function inDoubtLine({ correctiveAction }: ErrorValue): string {
+function inDoubtNote({ correctiveAction }: ErrorValue): string {
   return `It may have had an effect before it failed, so the same call is not run again. ${correctiveAction}`;
 }
 

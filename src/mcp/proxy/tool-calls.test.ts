@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { gate, rest, rig } from '../../../test/library/support.ts';
-import { type Guard, guardOf } from '../../guard/index.ts';
+import { createGuard, type Guard } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { isUnfinished } from './outcome.ts';
 import { createRunAgain } from './run-again.ts';
@@ -13,7 +13,7 @@ test.each([
   const made = rig();
   const written = gate();
   const policy = { effect: 'write-non-idempotent', per: 'ever' } as const;
-  const guard = guardOf(made.semel, 'shop.act', policy, { passes: isUnfinished }) as Guard;
+  const guard = createGuard(made.semel, 'shop.act', policy, { isControlFlow: isUnfinished }) as Guard;
   const slow: Guard = {
     ...guard,
     call: (asked, execute) =>
@@ -51,7 +51,7 @@ test('a call that waits for another process has its answer; one that comes later
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'act', arguments: { n: 1 } } };
   let sent = 0;
   const answerIn = (semel: Semel) => {
-    const guard = guardOf(semel, 'shop.act', policy, { passes: isUnfinished }) as Guard;
+    const guard = createGuard(semel, 'shop.act', policy, { isControlFlow: isUnfinished }) as Guard;
     const { answer } = toolGuard(semel, guard, { errors: 'ask', runAgain: createRunAgain(semel) });
     return () =>
       answer(call as never, { scope: 'me', identity: {} }, async () => {

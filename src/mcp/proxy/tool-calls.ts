@@ -7,12 +7,12 @@ import { limits } from '../../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../../core/signals.ts';
 import {
   type Answer,
-  type Asked,
+  createGuard,
   type Execute,
+  errorForModel,
+  type FrameworkCall,
   type Guard,
-  guardOf,
   isUniqueCallId,
-  toldError,
 } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { nearArguments } from '../policy/near-arguments.ts';
@@ -24,10 +24,10 @@ import {
   policyFor,
   type ToolPolicy,
 } from '../policy/policies.ts';
-import { strangersIn } from '../policy/unknown-names.ts';
+import { unknownNames } from '../policy/unknown-names.ts';
 import { isAnswer, type ListedTool, type Reply, refusal, type ToolCall } from '../protocol/messages.ts';
 import { writable } from '../protocol/numbers.ts';
-import { askedBy, type Caller, identityOf, withoutRound } from './asked.ts';
+import { type Caller, identityOf, readCall, withoutRound } from './asked.ts';
 import { endedWords, isUnfinished, resultOf } from './outcome.ts';
 import { told } from './replies.ts';
 import {
@@ -47,7 +47,7 @@ export interface ToolCallsOptions {
   readonly server: string;
   readonly policies: PolicyFile;
   /** Is told, once each, what the policy file names and the server does not have. */
-  readonly onStranger?: (sentence: string) => void;
+  readonly onUnknownName?: (sentence: string) => void;
 }
 
 export interface ToolCalls {
@@ -73,7 +73,7 @@ export interface ToolGuard {
  */
 export type Forward = (key: SentKey | undefined, signal: AbortSignal, firstArgs?: unknown) => Promise<Reply>;
 
-export function toolCalls({ semel, server, policies, onStranger }: ToolCallsOptions): ToolCalls {
+export function toolCalls({ semel, server, policies, onUnknownName }: ToolCallsOptions): ToolCalls {
   /** The one that was used last is the last. */
   const guards = new Map<string, ToolGuard & Pick<Guard, 'forget'>>();
   const told = new Set<string>();
@@ -82,11 +82,11 @@ export function toolCalls({ semel, server, policies, onStranger }: ToolCallsOpti
     listed: (request, reply) =>
       withRunAgain(request, reply, (tool) => isRemembered(policyFor(tool, policies).policy)),
     check(tools) {
-      for (const sentence of strangersIn(policies, tools)) {
+      for (const sentence of unknownNames(policies, tools)) {
         // A server that lists other fields each time is told of for a while.
         if (told.has(sentence) || told.size >= limits.kept) continue;
         told.add(sentence);
-        onStranger?.(sentence);
+        onUnknownName?.(sentence);
       }
     },
     async guardFor(name, listed) {
@@ -102,7 +102,9 @@ export function toolCalls({ semel, server, policies, onStranger }: ToolCallsOpti
         guards.set(name, known);
         return known;
       }
-      const guarding = guardOf(semel, contractName(server, name), policy, { passes: isUnfinished }) as Guard;
+      const guarding = createGuard(semel, contractName(server, name), policy, {
+        isControlFlow: isUnfinished,
+      }) as Guard;
       const { answer } = toolGuard(semel, guarding, { errors, place: key, runAgain });
       const nearIn = nearArguments(policy);
       const guard = {
@@ -158,7 +160,7 @@ export function toolGuard(semel: Semel, guard: Guard, { errors, place, runAgain 
     async answer(call, caller, forward) {
       const { scope } = caller;
       const { name } = call.params;
-      const asked = askedBy(call, caller);
+      const asked = readCall(call, caller);
       /** What the server said to this very call. */
       let said: Reply | undefined;
 
@@ -168,7 +170,7 @@ export function toolGuard(semel: Semel, guard: Guard, { errors, place, runAgain 
         const before = key === undefined ? undefined : await semel.records.get(key);
         const execute: Execute = async (args, ctx) => {
           // The ledger may have been slow: then its time, or its lease, is over.
-          if (guard.crossesAtClaim) await ctx.dispatch().catch(notSent);
+          if (guard.dispatchesAtClaim) await ctx.dispatch().catch(notSent);
           const { key: sentKey, signal } = ctx;
           const firstArgs = args === asked.args ? undefined : withoutRound(args);
           const reply = await forward(place && { ...place, key: sentKey, firstArgs }, signal, firstArgs);
@@ -196,7 +198,7 @@ export function toolGuard(semel: Semel, guard: Guard, { errors, place, runAgain 
       /** What may not stand for this call without a question, though it is the same call by all that is known. */
       async function heldBack(
         answer: Answer,
-        { key: ownKey, toolCallId }: Asked,
+        { key: ownKey, toolCallId }: FrameworkCall,
       ): Promise<Held | 'gone' | undefined> {
         const { receipt } = answer;
         if (receipt === undefined) return undefined;
@@ -222,7 +224,7 @@ export function toolGuard(semel: Semel, guard: Guard, { errors, place, runAgain 
         return await semel.within(whose, () => semel.within(identityOf(call, caller), answered));
       } catch (error) {
         if (isUnfinished(error)) return error.reply;
-        if (isSemelError(error)) return spoken({ ok: false, error: toldError(error) });
+        if (isSemelError(error)) return spoken({ ok: false, error: errorForModel(error) });
         throw error;
       }
     },

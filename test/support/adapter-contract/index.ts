@@ -132,7 +132,7 @@ const cases: readonly AdapterCase[] = [
             assert.ok(isToolError(output), 'the code can tell it from a value');
             assert.equal(output.code, 'IN_DOUBT');
             assert.equal(output.retriable, false);
-            assert.match(output.correctiveAction, /^Do not do it once more\./);
+            assert.match(output.correctiveAction, /^Do not do it again\./);
           }
           assert.match(prompt, /IN_DOUBT/);
           assert.match(prompt, /correctiveAction/);

@@ -1,24 +1,26 @@
-// What a model is told besides the value: that nothing was done again, or what went wrong and what to do now.
+// What a model reads besides the value: that nothing was done again, or what went wrong and what to do next.
 
 import { type ErrorValue, errorCodes, retryOf, type SemelError } from '../core/errors.ts';
 import type { Receipt } from '../core/receipt.ts';
 
-/** One line where a model would otherwise think that its call was executed as it was made. */
-export function lineFor({ replayed, skipped, settledAt, drift }: Receipt): string | undefined {
+/** For a model that would otherwise believe its call was executed as worded. */
+export function noteForModel({ replayed, skipped, settledAt, drift }: Receipt): string | undefined {
   if (skipped) return 'The same call is under way elsewhere; nothing was started again.';
   if (!replayed) return undefined;
   const wording =
-    drift.length === 0 ? '' : ` It was done as first worded: your ${listed(drift)} ${are(drift)} not used.`;
-  return `Already done${when(settledAt)}; nothing was sent again.${wording} To repeat on purpose, ask the user.`;
+    drift.length === 0
+      ? ''
+      : ` It was done as first worded: your ${formatList(drift)} ${drift.length === 1 ? 'was' : 'were'} not used.`;
+  return `Already done${formatInstant(settledAt)}; nothing was sent again.${wording} To repeat on purpose, ask the user.`;
 }
 
 /**
- * An error as a model may read it, and the provider of that model. No command that would decide a doubt, no address of a store, no
- * key: those are for people, who find them by the ref.
+ * An error that the model and its provider may read. It holds no command that would decide a doubt, no store address and no key: people find
+ * those by the ref.
  */
-export function toldError(error: SemelError, receipt: Receipt | undefined = error.receipt): ErrorValue {
+export function errorForModel(error: SemelError, receipt: Receipt | undefined = error.receipt): ErrorValue {
   const { code, retriable, retryAfterMs, happened } = error;
-  const ref = refIn(error, receipt);
+  const ref = findRef(error, receipt);
   const message = code.startsWith('STORE_')
     ? 'The ledger of what was done cannot be used right now.'
     : happened;
@@ -27,21 +29,21 @@ export function toldError(error: SemelError, receipt: Receipt | undefined = erro
     retriable,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     message,
-    correctiveAction: isOfProgram(error) ? hopeless : nextFor(error, ref, receipt?.executed === true),
+    correctiveAction: isProgramError(error) ? hopeless : adviceFor(error, ref, receipt?.executed === true),
     ...(ref === undefined ? {} : { evidence: { ref } }),
   };
 }
 
-/** As `semel resolve` takes it. Only the record knows it whole: that of an attempt that died says when it was sent. */
-function refIn({ evidence }: SemelError, receipt: Receipt | undefined): string | undefined {
+/** As `semel resolve` takes it. Only the record's own ref is complete: if the attempt died, it includes when it was dispatched. */
+function findRef({ evidence }: SemelError, receipt: Receipt | undefined): string | undefined {
   if (typeof evidence?.record === 'string') return evidence.record;
   return receipt === undefined || receipt.id === '' ? undefined : `${receipt.id}@${receipt.fence}`;
 }
 
-/** Never that nothing happened where something may have: a model would do it another way, or tell the user so. */
-function nextFor(error: SemelError, ref: string | undefined, isExecuted: boolean): string {
+/** Never says that nothing happened if something may have: the model would do it another way, or tell the user so. */
+function adviceFor(error: SemelError, ref: string | undefined, isExecuted: boolean): string {
   const { code, retriable, evidence, correctiveAction } = error;
-  const inDoubt = `Do not do it once more. Tell the user that it may have been done, and that a person has to check ${ref ?? 'it'}.`;
+  const inDoubt = `Do not do it again. Tell the user that it may have been done, and that a person has to check ${ref ?? 'it'}.`;
   switch (code) {
     case 'IN_DOUBT':
     case 'PARTIAL_SUCCESS':
@@ -50,7 +52,7 @@ function nextFor(error: SemelError, ref: string | undefined, isExecuted: boolean
       return 'It is done: do not do it again.';
     case 'FAILED':
       if (retriable)
-        return 'It may have happened. To repeat it is harmless: the same call may be made again.';
+        return 'It may have happened. Repeating it is harmless: the same call may be made again.';
       return evidence?.givenUp === true
         ? inDoubt
         : 'It was refused and did not happen. The same call would be refused: change it, or tell the user.';
@@ -58,7 +60,7 @@ function nextFor(error: SemelError, ref: string | undefined, isExecuted: boolean
     case 'NOT_CANONICAL':
       return 'Nothing was done. Correct the arguments.';
     case 'ABORTED':
-      // It knows whether anything was started.
+      // Says whether anything was started.
       return correctiveAction;
     case 'LEASE_LOST':
       return retriable ? undecided : inDoubt;
@@ -68,27 +70,26 @@ function nextFor(error: SemelError, ref: string | undefined, isExecuted: boolean
     case 'call':
       return 'It did not happen. The same call may be made again.';
     case 'delay':
-      return 'Nothing was done by this call. It may be made again in a while.';
+      return 'This call did nothing. It may be made again in a while.';
     default:
       return hopeless;
   }
 }
 
-const undecided = 'It may have been done. The same call, made again in a while, tells how it ended.';
-const hopeless = 'Nothing was done by this call, and to repeat it does not help. Tell the user what it says.';
+const undecided = 'It may have been done. Make the same call again in a while to see how it ended.';
+const hopeless = 'This call did nothing, and repeating it does not help. Tell the user what the error says.';
 
-/** Who asks is said by the program, not by the model: to neither its args nor its tries does this error belong. */
-export function isOfProgram({ code, path }: SemelError): boolean {
+/** The program names the conversation, turn and run, so the model can do nothing about these errors. */
+export function isProgramError({ code, path }: SemelError): boolean {
   return (
     code === 'NO_IDENTITY' ||
     (code === 'INVALID_ARGS' && (path === 'conversation' || path === 'turn' || path === 'run'))
   );
 }
 
-/** What is done and could not be written down. */
-export const unrecordedLine = 'It is done, but that could not be recorded. Do not do it again.';
+export const unrecordedNote = 'It is done, but that could not be recorded. Do not do it again.';
 
-/** A result of a guarded tool that is no value: nothing landed, or nobody knows. */
+/** Whether a guarded tool returned an error instead of its value. */
 export function isToolError(output: unknown): output is ErrorValue {
   if (typeof output !== 'object' || output === null) return false;
   const { code, message, correctiveAction, retriable } = output as Partial<Record<keyof ErrorValue, unknown>>;
@@ -100,17 +101,13 @@ export function isToolError(output: unknown): output is ErrorValue {
   );
 }
 
-function when(settledAt: Date | undefined): string {
+function formatInstant(settledAt: Date | undefined): string {
   if (settledAt === undefined) return '';
   const instant = settledAt.toISOString();
   return ` on ${instant.slice(0, 10)} at ${instant.slice(11, 16)} UTC`;
 }
 
-function listed(fields: readonly string[]): string {
+function formatList(fields: readonly string[]): string {
   const named = fields.map((field) => `\`${field}\``);
   return named.length === 1 ? (named[0] as string) : `${named.slice(0, -1).join(', ')} and ${named.at(-1)}`;
-}
-
-function are(fields: readonly string[]): string {
-  return fields.length === 1 ? 'was' : 'were';
 }

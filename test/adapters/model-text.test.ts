@@ -26,7 +26,7 @@ const throws = (message: string) => () => {
   throw new Error(message);
 };
 
-test('the caller gave up while it ran: it may land, and the same call tells how it ended', async () => {
+test('the caller gave up while it ran: it may land, and the same call shows how it ended', async () => {
   const made = rig();
   const { promise, resolve } = gate<string>();
   const refund = refundOf(made, () => promise);
@@ -86,7 +86,7 @@ test('the store was away before anything was run: it did not happen', async () =
   const made = rig();
   made.store.break();
   const { correctiveAction } = toldBy(await made.clock.until(refundOf(made, () => 1)({})));
-  expect(correctiveAction).toMatch(/Nothing was done by this call/);
+  expect(correctiveAction).toMatch(/This call did nothing/);
 });
 
 test('another worker took it over while it ran: it may have landed by either', async () => {

@@ -1,26 +1,26 @@
 // What a model is told where the ledger, and not the tool, is the reason; in every framework.
 import { expect, test } from 'vitest';
 import { errorCodes, SemelError } from '../../src/core/errors.ts';
-import { guardOf, toldError } from '../../src/guard/index.ts';
+import { createGuard, errorForModel } from '../../src/guard/index.ts';
 import { rest, rig } from '../library/support.ts';
 
 const terms = { effect: 'write-non-idempotent', per: 'ever' } as const;
 
 test('what is done and could not be recorded is a value, and not to be done again', async () => {
   const { semel, store, clock } = rig();
-  const mail = guardOf(semel, 'mail', terms)!;
+  const mail = createGuard(semel, 'mail', terms)!;
   await semel.open();
   store.break('settle');
   expect(await clock.until(mail.call({ args: {} }, () => 'sent'))).toMatchObject({
     ok: true,
     value: 'sent',
-    line: 'It is done, but that could not be recorded. Do not do it again.',
+    note: 'It is done, but that could not be recorded. Do not do it again.',
   });
 });
 
 test('of a store that cannot be reached neither address nor words', async () => {
   const { semel, store, clock } = rig();
-  const mail = guardOf(semel, 'mail', terms)!;
+  const mail = createGuard(semel, 'mail', terms)!;
   await semel.open();
   store.claim = async () => {
     throw new Error('connect ECONNREFUSED postgres://ann:secret@db.example');
@@ -35,22 +35,22 @@ test('of a store that cannot be reached neither address nor words', async () => 
 
 test('a call that was skipped for one that is under way is told to be none', async () => {
   const { semel } = rig();
-  const mail = guardOf(semel, 'mail', { ...terms, ifBusy: 'skip' })!;
+  const mail = createGuard(semel, 'mail', { ...terms, ifBusy: 'skip' })!;
   const { promise, resolve } = Promise.withResolvers();
   const first = mail.call({ args: {} }, () => promise);
   await rest();
   expect(await mail.call({ args: {} }, () => 'sent')).toMatchObject({
     ok: true,
     value: undefined,
-    line: 'The same call is under way elsewhere; nothing was started again.',
+    note: 'The same call is under way elsewhere; nothing was started again.',
   });
   resolve('sent');
-  expect(await first).toMatchObject({ ok: true, value: 'sent', line: undefined });
+  expect(await first).toMatchObject({ ok: true, value: 'sent', note: undefined });
 });
 
 test('only of what certainly did not happen a model hears that it may be made again', () => {
   const saysSo = errorCodes.filter((code) =>
-    /may be made again/.test(toldError(new SemelError(code, 'So it is.')).correctiveAction),
+    /may be made again/.test(errorForModel(new SemelError(code, 'So it is.')).correctiveAction),
   );
   expect(saysSo).toEqual(['IN_FLIGHT', 'NOT_LANDED', 'STORE_UNAVAILABLE']);
 });
