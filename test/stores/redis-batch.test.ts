@@ -5,8 +5,8 @@ import { claim } from '../../src/rules/claim.ts';
 import type { Found, Swap, Write } from '../../src/store/remote/backend.ts';
 import type { Row, StoredRecord } from '../../src/store/store.ts';
 import { connectionOf } from '../../src/stores/redis/client.ts';
-import { exchanger, runBy } from '../../src/stores/redis/exchange.ts';
-import { identify, type Run } from '../../src/stores/redis/incarnation.ts';
+import { exchanger, runBy } from '../../src/stores/redis/exchange/exchange.ts';
+import { identify, type Run } from '../../src/stores/redis/meta.ts';
 import {
   attemptOf,
   claimRequest,

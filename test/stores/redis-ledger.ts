@@ -3,13 +3,13 @@
 
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
+import { scripts } from '../../src/stores/redis/exchange/scripts.ts';
 import {
   type RedisClient,
   type RedisStore,
   type RedisStoreOptions,
   redisStore,
 } from '../../src/stores/redis/index.ts';
-import { scripts } from '../../src/stores/redis/scripts.ts';
 
 export type Driver = 'ioredis' | 'redis';
 

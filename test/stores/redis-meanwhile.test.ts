@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { redisStore } from 'semel/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { remove, type Script, stand, swap } from '../../src/stores/redis/scripts.ts';
+import { remove, type Script, stand, swap } from '../../src/stores/redis/exchange/scripts.ts';
 import { claimRequest, take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
 

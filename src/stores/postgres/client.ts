@@ -109,3 +109,8 @@ function knowsNoStatement(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return code === '26000' || code === '42P05' || code === '0A000';
 }
+
+/** Some drivers return a boolean as text. */
+export function isTrue(value: unknown): boolean {
+  return value === true || value === 't';
+}

@@ -4,7 +4,7 @@
 import type { Found, RemoteBackend, Swap, Swapped, Write } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import type { Value } from './array.ts';
-import { claimLists, type QuestionName, settleLists } from './exchange-function.ts';
+import { claimLists, type QuestionName, settleLists } from './exchange-functions.ts';
 import { foundIn, itemOf, type Packed } from './rows.ts';
 import { schemaVersion } from './schema.ts';
 

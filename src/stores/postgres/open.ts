@@ -3,9 +3,9 @@
 
 import { SemelError } from '../../core/errors.ts';
 import { refusalOf, type Standing } from '../../store/move/ledger-state.ts';
-import type { Connection } from './client.ts';
+import { type Connection, isTrue } from './client.ts';
 import { isolationNext } from './failure.ts';
-import { migration, schemaVersion, within } from './schema.ts';
+import { isNewer, migration, schemaVersion, versionOf, within } from './schema.ts';
 
 export interface OpenOptions {
   readonly schema: string;
@@ -58,21 +58,21 @@ const hasHalf = `(pg_catalog.has_table_privilege('semel.records', 'INSERT') AND 
     pg_catalog.has_table_privilege('semel.records', 'SELECT') AND pg_catalog.has_table_privilege('semel.records', 'UPDATE')
     AND pg_catalog.has_table_privilege('semel.events', 'INSERT')))`;
 
-export async function openLedger(connection: Connection, options: OpenOptions): Promise<ServerFacts> {
-  await connection.query(outsideTransaction);
-  const [server = {}] = await connection.query(`SELECT
+export async function openLedger(query: Connection['query'], options: OpenOptions): Promise<ServerFacts> {
+  await query(outsideTransaction);
+  const [server = {}] = await query(`SELECT
     pg_catalog.current_setting('server_version_num')::integer AS number, pg_catalog.current_setting('server_version') AS version,
     pg_catalog.pg_is_in_recovery() AS replica, pg_catalog.current_setting('transaction_read_only') AS read_only,
     pg_catalog.current_setting('synchronous_commit') AS commits, pg_catalog.current_setting('fsync') AS fsync,
     pg_catalog.current_setting('full_page_writes') AS whole_pages, pg_catalog.current_setting('server_encoding') AS encoding,
     pg_catalog.current_setting('transaction_isolation') AS isolation`);
   const forgets = refuse(server, options);
-  const found = await versionOf(connection, options.schema);
+  const found = await versionOf(query, options.schema);
   if (options.migrate && found < schemaVersion && found !== unreleasedVersion)
-    await connection.query(migration(options.schema));
-  const version = await versionOf(connection, options.schema);
+    await query(migration(options.schema));
+  const version = await versionOf(query, options.schema);
   if (version < schemaVersion) throw notMigrated(version, options);
-  const [meta] = await connection.query(
+  const [meta] = await query(
     within(
       options.schema,
       `SELECT *, ${hides} AS hides, ${isUnlogged} AS unlogged, ${isWithoutKey} AS keyless, ${hasHalf} AS half FROM semel.meta`,
@@ -95,11 +95,6 @@ export async function openLedger(connection: Connection, options: OpenOptions): 
     schema: version,
     forgets: sentences.length === 0 ? undefined : sentences.join(' '),
   };
-}
-
-/** As drivers tell it. */
-function isTrue(value: unknown): boolean {
-  return value === true || value === 't';
 }
 
 /** What was found at the server that rules it out. */
@@ -136,16 +131,6 @@ function refuse(server: Record<string, unknown>, { where, acceptLoss }: OpenOpti
   return `This ledger can forget after a crash of the server: ${weak.join(', ')}.`;
 }
 
-/** 0: there is none. */
-export async function versionOf(connection: Connection, schema: string): Promise<number> {
-  const [found] = await connection.query(
-    `SELECT pg_catalog.to_regclass('"${schema}".meta') IS NOT NULL AS there`,
-  );
-  if (!isTrue(found?.there)) return 0;
-  const [meta] = await connection.query(within(schema, 'SELECT version FROM semel.meta'));
-  return meta === undefined ? 0 : Number(meta.version);
-}
-
 export function standingOf(meta: Readonly<Record<string, unknown>>): Standing {
   return {
     incarnation: String(meta.incarnation),
@@ -163,12 +148,6 @@ function notMigrated(version: number, { where }: OpenOptions): SemelError {
       version === unreleasedVersion
         ? 'It was never part of a release. Use another schema, or drop this one.'
         : 'Run `semel store migrate` with a user who may create tables, or leave `migrate` on.',
-  });
-}
-
-export function isNewer(where: string): SemelError {
-  return new SemelError('STORE_UNSAFE', `The ledger at ${where} is of a newer version of semel.`, {
-    next: 'Update semel in this program.',
   });
 }
 

@@ -13,12 +13,12 @@ import {
 } from '../../store/move/ledger-state.ts';
 import { type About, type Name, type Raw, type RawRecord, rawOf, rowFrom } from '../../store/move/raw.ts';
 import type { StoreEvent } from '../../store/store.ts';
-import type { Connection } from './client.ts';
+import { type Connection, isTrue } from './client.ts';
 import { isLockTimeout, judge } from './failure.ts';
 import { openRows } from './functions.ts';
-import { isNewer, standingOf } from './open.ts';
+import { standingOf } from './open.ts';
 import { decode, itemOf, type Packed, packed } from './rows.ts';
-import { schemaVersion, within } from './schema.ts';
+import { isNewer, schemaVersion, within } from './schema.ts';
 
 export interface PostgresRawOptions {
   readonly query: Connection['query'];
@@ -134,14 +134,14 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
             FROM semel.meta m`),
         );
         const was = standingOf(row ?? {});
-        const isEmpty = row?.empty === true || row?.empty === 't';
+        const isEmpty = isTrue(row?.empty);
         const becomes = change(was, isEmpty);
         try {
           const [answer] = await query(
             sql('SELECT semel.stand($1::text::json, $2::text::json, $3::boolean) AS done'),
             [JSON.stringify(was), JSON.stringify(becomes), becomes.filling && !was.filling],
           );
-          if (answer?.done === true || answer?.done === 't') return;
+          if (isTrue(answer?.done)) return;
         } catch (error) {
           if (!isLockTimeout(error)) throw error;
           // Whoever waits for us meanwhile goes first.

@@ -1,7 +1,11 @@
 // The tables, and how an older schema becomes this one. test/stores/postgres-schema.sql shows the result. Everything is
 // made by one statement list under one lock, so that many programs may start at once.
 
-import { lookFunction, ownProcedure, swapFunction, writeFunction } from './exchange-function.ts';
+import { SemelError } from '../../core/errors.ts';
+import type { Migration } from '../../store/move/migration.ts';
+import { type Connection, isTrue } from './client.ts';
+import { lookFunction, ownProcedure, swapFunction, writeFunction } from './exchange-functions.ts';
+import { judge } from './failure.ts';
 import { appendFunction, openRows, refillFunction, removeFunction, standFunction } from './functions.ts';
 
 /** One list of statements per version; a list that was released never changes. `semel` stands for the schema. */
@@ -106,4 +110,46 @@ ${steps.join('\n')}
     EXECUTE 'UPDATE "${schema}".meta SET version = ${lists.length}';
   END IF;
 END $migrate$`;
+}
+
+/** 0: there is none. */
+export async function versionOf(query: Connection['query'], schema: string): Promise<number> {
+  const [found] = await query(`SELECT pg_catalog.to_regclass('"${schema}".meta') IS NOT NULL AS there`);
+  if (!isTrue(found?.there)) return 0;
+  const [meta] = await query(within(schema, 'SELECT version FROM semel.meta'));
+  return meta === undefined ? 0 : Number(meta.version);
+}
+
+export function isNewer(where: string): SemelError {
+  return new SemelError('STORE_UNSAFE', `The ledger at ${where} is of a newer version of semel.`, {
+    next: 'Update semel in this program.',
+  });
+}
+
+export interface MigrationOptions {
+  readonly query: Connection['query'];
+  readonly schema: string;
+  readonly where: string;
+  /** With the schema made or brought up to date. */
+  open(): Promise<unknown>;
+}
+
+export async function planMigration({ query, schema, where, open }: MigrationOptions): Promise<Migration> {
+  const from = await asked(() => versionOf(query, schema));
+  if (from > schemaVersion) throw isNewer(where);
+  return {
+    from,
+    to: schemaVersion,
+    // One statement under one lock: whoever runs it by hand does what `run` does.
+    statements: from < migrations.length ? [migration(schema)] : [],
+    run: () => asked(async () => void (await open())),
+  };
+
+  async function asked<T>(question: () => Promise<T>): Promise<T> {
+    try {
+      return await question();
+    } catch (error) {
+      throw judge(error, where).error;
+    }
+  }
 }

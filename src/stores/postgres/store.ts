@@ -11,17 +11,16 @@ import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { arrayOf, binaryArrayOf, isListType, type ListType, type Value } from './array.ts';
 import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
+import { connect, placeOf, usualSchema } from './connection.ts';
 import { type Call, eventOf, exchange } from './exchange.ts';
-import { type QuestionName, questions } from './exchange-function.ts';
+import { type QuestionName, questions } from './exchange-functions.ts';
 import { inTransaction, isConflict, isDataError, judge, sqlStateOf } from './failure.ts';
 import { openRows } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresRaw } from './raw.ts';
 import { foundIn, itemOf, type Packed, packed } from './rows.ts';
-import { schemaVersion, within } from './schema.ts';
-import { migrationOf } from './upkeep.ts';
-import { connect, placeOf, usualSchema } from './url.ts';
+import { planMigration, schemaVersion, within } from './schema.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user@host/database`; uses the package `pg`. */
@@ -154,15 +153,12 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   return {
     backend,
     raw,
-    migration: () => migrationOf({ query, schema, where, open: () => open('whoever', true) }),
+    migration: () => planMigration({ query, schema, where, open: () => open('whoever', true) }),
   };
 
   async function open(who: 'users' | 'whoever', migrate = options.migrate ?? true): Promise<StoreFacts> {
     const acceptLoss = options.durability === 'accept-loss';
-    const facts = await openLedger(
-      { query, end: async () => {} },
-      { schema, where, migrate, acceptLoss, who },
-    );
+    const facts = await openLedger(query, { schema, where, migrate, acceptLoss, who });
     return { kind: 'postgres', location: where, address, clockProblem: undefined, ...facts };
   }
 

@@ -4,11 +4,10 @@
 import type { Random } from '../../core/clock.ts';
 import { newRevision } from '../../store/remote/plan.ts';
 import type { Node } from './client.ts';
-import { acceptAnew, bucketsOf, type Run } from './incarnation.ts';
-import { type Names, namesOf, partsOf } from './names.ts';
+import { close, lift, look } from './exchange/scripts.ts';
+import { acceptAnew, bucketsOf, type Run } from './meta.ts';
+import { type Names, namesOf, partsOf, scan } from './names.ts';
 import { headOf, pack, unpack } from './rows.ts';
-import { scan } from './scan.ts';
-import { close, lift, look } from './scripts.ts';
 
 export interface AcceptLossOptions {
   readonly run: Run;

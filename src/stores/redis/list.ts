@@ -7,8 +7,7 @@ import { isDamaged } from '../../store/damage.ts';
 import type { RowPage } from '../../store/remote/backend.ts';
 import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import type { Node } from './client.ts';
-import { type Names, nameOf, partsOf } from './names.ts';
-import { scan } from './scan.ts';
+import { type Names, nameOf, partsOf, scan } from './names.ts';
 
 export interface Scanned {
   nodes(): Promise<readonly Node[]>;

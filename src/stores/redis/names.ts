@@ -1,6 +1,7 @@
 // How the keys of a ledger are called. What is in braces is the bucket: all keys of one lie in one slot of a cluster.
 
 import { SemelError } from '../../core/errors.ts';
+import type { Node, Reply } from './client.ts';
 
 export interface Names {
   readonly buckets: number;
@@ -64,4 +65,24 @@ function hash(text: string): number {
   let value = 0x811c9dc5;
   for (const byte of Buffer.from(text)) value = Math.imul(value ^ byte, 0x01000193) >>> 0;
   return value;
+}
+
+const count = '2000';
+
+/** The names of all records that start so, in any order; one may come twice. */
+export async function* scan(
+  nodes: readonly Node[],
+  names: Names,
+  start = '',
+): AsyncGenerator<readonly string[], void> {
+  const pattern = names.pattern(start);
+  for (const node of nodes) {
+    for (let cursor = '0'; ; ) {
+      const reply = await node('scan', cursor, 'match', pattern, 'count', count);
+      const [next, keys] = reply as [Reply, readonly string[]];
+      yield keys.map((key) => names.nameIn(key)).filter((name) => name?.startsWith(start)) as string[];
+      cursor = String(next);
+      if (cursor === '0') break;
+    }
+  }
 }

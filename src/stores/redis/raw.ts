@@ -21,22 +21,22 @@ import {
 } from '../../store/move/raw.ts';
 import { newRevision } from '../../store/remote/plan.ts';
 import type { Node, Reply } from './client.ts';
-import { dueSlot } from './due.ts';
+import { dueSlot } from './exchange/due.ts';
+import { gone, layoutVersion, look, read, refill, statuses } from './exchange/scripts.ts';
 import { judge, ledgerAt } from './failure.ts';
 import {
   type BucketMeta,
+  change,
   type Incarnation,
   type Inspected,
   inspect,
   inspectIfAny,
   type LedgerOptions,
   type Run,
-} from './incarnation.ts';
-import { type Names, nameOf, namesOf, partsOf } from './names.ts';
+  standingOf,
+} from './meta.ts';
+import { type Names, nameOf, namesOf, partsOf, scan } from './names.ts';
 import { pack, packNoted, statusIn, unpack, unpackEvent } from './rows.ts';
-import { scan } from './scan.ts';
-import { gone, layoutVersion, look, read, refill, statuses } from './scripts.ts';
-import { change, standingOf } from './standing.ts';
 
 export interface RedisRawOptions {
   readonly run: Run;

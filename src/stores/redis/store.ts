@@ -11,19 +11,17 @@ import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { DamagedRecord, Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
 import { connectionOf, type Node, type RedisClient, type Reply } from './client.ts';
-import { dueIn, slotsDue } from './due.ts';
-import { type Exchanged, exchanger, runBy } from './exchange.ts';
+import { connect, placeOf, wayTo } from './connection.ts';
+import { dueIn, slotsDue } from './exchange/due.ts';
+import { type Exchanged, exchanger, runBy } from './exchange/exchange.ts';
+import { append, layoutVersion, look, type Script } from './exchange/scripts.ts';
 import { hasForgotten, isWrongType, judge } from './failure.ts';
-import { type Incarnation, identify } from './incarnation.ts';
 import { lister, type Scanned } from './list.ts';
+import { type Incarnation, identify } from './meta.ts';
 import { checkPrefix, nameOf } from './names.ts';
-import { checkServers, type ServerFacts } from './open.ts';
+import { checkServers, type ServerFacts, settingsWatch } from './open.ts';
 import { redisRaw } from './raw.ts';
 import { packEvent, unpackEvent } from './rows.ts';
-import { append, layoutVersion, look, type Script } from './scripts.ts';
-import { settingsWatch } from './settings-watch.ts';
-import { connect, placeOf } from './url.ts';
-import { wayTo } from './way.ts';
 
 export interface RedisStoreOptions {
   /** `redis://user:password@host:6379/0`, or `rediss://…`; uses the package `redis` or `ioredis`. */

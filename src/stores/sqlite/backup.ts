@@ -17,14 +17,13 @@ import {
 import { dirname } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
 import { makeFolder } from '../../store/files.ts';
-import { copyDatabase, type SqliteLike, single } from './driver.ts';
+import { copyDatabase, type SqliteLike, single } from './client.ts';
 import { createPrivate, idPath, rememberedId } from './file/identity.ts';
-import { lists } from './list.ts';
+import { lists, sizesIn } from './list.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import { metaTable } from './meta.ts';
 import { applicationId, schemaVersion, versionOf } from './schema.ts';
 import { scopes } from './scopes.ts';
-import { sizesIn } from './upkeep.ts';
 import { damageIn } from './verify.ts';
 
 export interface Backup {

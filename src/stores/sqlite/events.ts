@@ -2,7 +2,7 @@
 
 import { detailOf } from '../../store/damage.ts';
 import type { EventType, Row, StoreEvent } from '../../store/store.ts';
-import { query, type SqliteLike } from './driver.ts';
+import { query, type SqliteLike } from './client.ts';
 import { type Scopes, split } from './scopes.ts';
 
 export interface Events {

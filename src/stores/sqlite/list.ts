@@ -6,7 +6,7 @@ import { isInDoubt, type Time } from '../../rules/state.ts';
 import { dispatchedFlag, isOpen, statusCode } from '../../store/columns.ts';
 import { isDamaged, orDamaged } from '../../store/damage.ts';
 import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
-import { query, type SqliteLike, type SqliteValue } from './driver.ts';
+import { query, type SqliteLike, type SqliteValue, single } from './client.ts';
 import { decode, selected } from './rows.ts';
 import { expirySecond, openRows } from './schema.ts';
 import { type Scope, type Scopes, split } from './scopes.ts';
@@ -157,4 +157,11 @@ function afterAll(prefix: string): SqliteValue {
     if (last === 0x10ffff) continue;
     return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
   }
+}
+
+export function sizesIn(database: SqliteLike): { records: number; open: number; bytes: number } {
+  const records = single(database, 'SELECT count(*) FROM records') as number;
+  const open = single(database, `SELECT count(*) FROM records WHERE ${openRows}`) as number;
+  const pages = single(database, 'PRAGMA page_count') as number;
+  return { records, open, bytes: pages * (single(database, 'PRAGMA page_size') as number) };
 }

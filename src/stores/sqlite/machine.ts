@@ -1,10 +1,9 @@
 // What the store asks of the machine it runs on, in one place, so that tests can give other answers.
 
-import { statfsSync } from 'node:fs';
+import { readFileSync, statfsSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { bootId } from '../../store/boot.ts';
-import { connect, looker, type SqliteLike } from './driver.ts';
-import { mounts } from './file/mounts.ts';
+import { connect, looker, type SqliteLike } from './client.ts';
 
 export interface Machine {
   /** Another one after every start of the machine; undefined where the platform has no name for it. */
@@ -43,3 +42,28 @@ export const thisMachine: Machine = {
   shortcuts: true,
   mountPoints: () => mounts()?.map(({ point }) => point),
 };
+
+export interface Mount {
+  readonly point: string;
+  /** Of the file system, for example `fuseblk`. */
+  readonly type: string | undefined;
+}
+
+/** Undefined where the platform does not tell. */
+export function mounts(): readonly Mount[] | undefined {
+  try {
+    return readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .map((line) => ({
+        point: unescaped(line.split(' ')[4] ?? ''),
+        type: line.split(' - ')[1]?.split(' ')[0],
+      }));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Spaces, tabs, line breaks and backslashes are written in octal, byte by byte. */
+function unescaped(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}

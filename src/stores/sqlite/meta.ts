@@ -2,7 +2,7 @@
 
 import type { Anchor } from '../../store/clock-check.ts';
 import type { Standing } from '../../store/move/ledger-state.ts';
-import { query, type SqliteLike } from './driver.ts';
+import { query, type SqliteLike } from './client.ts';
 
 export interface Meta extends Standing {
   readonly schema: number;

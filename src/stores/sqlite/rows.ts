@@ -5,7 +5,7 @@ import { keyMap } from '../../core/key-map.ts';
 import { type Columns, columnsAfter, columnsOf, isOpen, rowOf, statusCode } from '../../store/columns.ts';
 import { damagedRecord } from '../../store/damage.ts';
 import type { Row } from '../../store/store.ts';
-import { query, type SqliteLike, type SqliteValue } from './driver.ts';
+import { query, type SqliteLike, type SqliteValue } from './client.ts';
 import { damagedLedger } from './failure.ts';
 import { type Machine, thisMachine } from './machine.ts';
 import { type Scopes, split } from './scopes.ts';

@@ -1,7 +1,9 @@
 // The tables, and how a file of an earlier schema becomes one of this. test/stores/schema.sql shows the result.
 
+import { existsSync } from 'node:fs';
 import type { Anchor } from '../../store/clock-check.ts';
-import { isInTransaction, query, type SqliteLike, single } from './driver.ts';
+import type { Migration } from '../../store/move/migration.ts';
+import { isInTransaction, query, type SqliteLike, single } from './client.ts';
 import { storeError } from './failure.ts';
 
 /** 'smel', at byte 68 of the file: `file ledger.db` shows it. */
@@ -204,4 +206,36 @@ export function refuseNewer(version: number, known: number, path: string): void 
       evidence: { path, schema: version, known },
     },
   );
+}
+
+export interface MigrationOptions {
+  readonly path: string;
+  connect(path: string): Promise<SqliteLike>;
+  unlocked<T>(run: () => T): Promise<T>;
+  /** Opening a ledger brings it up to date. */
+  open(): Promise<unknown>;
+}
+
+/** Looks without opening the ledger, which would make or change it. */
+export async function planMigration(options: MigrationOptions): Promise<Migration> {
+  const from = await versionIn(options);
+  const statements = migrations.slice(from).flat();
+  return {
+    from,
+    to: schemaVersion,
+    statements: from === 0 ? [...statements, `PRAGMA application_id = ${applicationId}`] : statements,
+    async run() {
+      await options.open();
+    },
+  };
+}
+
+async function versionIn({ path, connect, unlocked }: MigrationOptions): Promise<number> {
+  if (!existsSync(path)) return 0;
+  const database = await connect(path);
+  try {
+    return await unlocked(() => versionOf(database, path, schemaVersion));
+  } finally {
+    database.close();
+  }
 }

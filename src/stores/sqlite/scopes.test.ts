@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
-import type { SqliteLike } from './driver.ts';
+import type { SqliteLike } from './client.ts';
 import { migrations } from './schema.ts';
 import { scopes } from './scopes.ts';
 

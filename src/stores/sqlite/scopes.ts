@@ -1,7 +1,7 @@
 // A key starts with its contract and a slash. Namespace and contract are stored once and are a number everywhere else.
 
 import { crc32 } from 'node:zlib';
-import { query, type SqliteLike } from './driver.ts';
+import { query, type SqliteLike } from './client.ts';
 import { damagedLedger } from './failure.ts';
 
 /** A namespace, and a contract with its slash: what many keys have in common. */

@@ -5,17 +5,17 @@ import { resolve } from 'node:path';
 import type { Clock, Random } from '../../core/clock.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
-import { localRaw, type RawBackend } from '../../store/local/local-raw.ts';
+import { localRaw } from '../../store/local/local-raw.ts';
 import { type Backend, localStore } from '../../store/local/local-store.ts';
 import type { Store } from '../../store/store.ts';
 import { type Backup, backupLedger } from './backup.ts';
-import { type SqliteLike, single } from './driver.ts';
+import type { SqliteLike } from './client.ts';
 import { explain, kindOf } from './failure.ts';
-import { groupCommit } from './group-commit.ts';
-import { isClosed, type Ledger, ledgerOf } from './ledger.ts';
 import type { Machine } from './machine.ts';
-import { schemaVersion } from './schema.ts';
-import { migrationOf, sizesIn } from './upkeep.ts';
+import { createRaw } from './raw.ts';
+import { planMigration } from './schema.ts';
+import { groupCommit } from './transaction/group-commit.ts';
+import { isClosed, type Ledger, ledgerOf } from './transaction/ledger.ts';
 import { damageIn } from './verify.ts';
 
 export interface SqliteStoreOptions {
@@ -48,9 +48,14 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
   const backend = backendOf(ledger);
   return {
     ...localStore(backend),
-    raw: localRaw(rawOf(ledger, backend)),
+    raw: localRaw(createRaw(ledger, backend)),
     migration: () =>
-      migrationOf({ path, connect: machine.connect, unlocked: patience.unlocked, open: () => ledger.open() }),
+      planMigration({
+        path,
+        connect: machine.connect,
+        unlocked: patience.unlocked,
+        open: () => ledger.open(),
+      }),
     // Only who asks for the facts wants to know what time has changed.
     open: async () => ({ ...(await backend.open()), clockProblem: time.problem() }),
     async acceptClock() {
@@ -101,7 +106,7 @@ function backendOf(ledger: Ledger): Backend {
     peek(namespace, key, how) {
       // A glance does not open it: a ledger that has moved elsewhere answers no replay.
       if (!ledger.isAdmitted()) throw isClosed(path);
-      return peekIn(ledger, namespace, key, how);
+      return read(({ records }) => ({ row: records.get(namespace, key, how), time: time.now() }));
     },
     list: (query) =>
       read(({ lists }) => {
@@ -122,55 +127,5 @@ function backendOf(ledger: Ledger): Backend {
     const failsAll =
       (isSemelError(error) && !isRecordDamage(error)) || (kind !== undefined && kind !== 'full');
     return { error: explain(error, path), failsAll };
-  }
-}
-
-function peekIn({ read, time }: Ledger, ...asked: Parameters<Backend['peek']>): ReturnType<Backend['peek']> {
-  return read(({ records }) => ({ row: records.get(...asked), time: time.now() }));
-}
-
-function rawOf(ledger: Ledger, backend: Backend): RawBackend {
-  const { path, time } = ledger;
-  return {
-    ...backend,
-    open: () => ledger.open(),
-    peek: (namespace, key) => peekIn(ledger, namespace, key),
-    where: ledger.where,
-    async transact<T>(...[work]: Parameters<RawBackend['transact']>): Promise<T> {
-      try {
-        await ledger.open();
-        return (await ledger.patience.unlocked(() => copy(work))) as T;
-      } catch (error) {
-        throw explain(error, path);
-      }
-    },
-    about: () =>
-      ledger.read(({ connection, database, meta }) => ({
-        ...sizesIn(database),
-        lossAccepted: meta.lossAccepted(),
-        address: `sqlite:${connection.path}`,
-        schema: single(database, 'PRAGMA user_version') as number,
-        known: schemaVersion,
-        now: time.now().wall,
-      })),
-  };
-
-  function copy(...[work]: Parameters<RawBackend['transact']>): unknown {
-    ledger.lock();
-    try {
-      const transaction = ledger.begin('copy');
-      const session = ledger.session();
-      // What a copy writes replaces whatever is there.
-      session.forget();
-      const done = work(transaction, {
-        read: () => ledger.description(session),
-        set: session.meta.setStanding,
-      });
-      ledger.commit();
-      return done;
-    } catch (error) {
-      ledger.undo(error);
-      throw error;
-    }
   }
 }

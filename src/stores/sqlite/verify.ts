@@ -1,10 +1,10 @@
 // Looks for damage in all that the ledger keeps: what SQLite can see, what does not fit together, and every checksum.
 
-import { inSnapshot, query, type SqliteLike, single } from './driver.ts';
+import { inSnapshot, query, type SqliteLike, single } from './client.ts';
 import { damagedLedger } from './failure.ts';
 import { keySum } from './rows.ts';
 import { openRows } from './schema.ts';
-import type { Session } from './session.ts';
+import type { Session } from './transaction/session.ts';
 
 /** More of a kind are not told one by one. */
 const most = 20;

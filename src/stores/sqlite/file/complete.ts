@@ -3,7 +3,7 @@
 
 import { statSync } from 'node:fs';
 import { shellWord } from '../../../core/visible.ts';
-import { inSnapshot, query, type SqliteLike, single } from '../driver.ts';
+import { inSnapshot, query, type SqliteLike, single } from '../client.ts';
 import { storeError } from '../failure.ts';
 import { idPath, type Remembered, rememberedId } from './identity.ts';
 import { readLog } from './log.ts';

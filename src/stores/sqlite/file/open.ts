@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path';
 import { isSemelError } from '../../../core/errors.ts';
-import { isInTransaction, query, type SqliteLike, single } from '../driver.ts';
+import { isInTransaction, query, type SqliteLike, single } from '../client.ts';
 import { InTransaction, storeError } from '../failure.ts';
 import type { Machine } from '../machine.ts';
 import { metaTable } from '../meta.ts';

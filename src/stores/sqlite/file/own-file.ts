@@ -3,7 +3,7 @@
 // threads and keeps such a handle until they are gone.
 
 import { fstatSync, openSync, statSync } from 'node:fs';
-import { isOfNode, ownLooker, type SqliteLike, single } from '../driver.ts';
+import { isOfNode, ownLooker, type SqliteLike, single } from '../client.ts';
 import { bytesAt, metaPage, writesIn } from './meta-page.ts';
 
 /** How many writes it knows of; 0 where it does not say. A count that was expected is believed at the first look. */

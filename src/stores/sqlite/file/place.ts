@@ -5,9 +5,8 @@ import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { makeFolder, nearestExisting } from '../../../store/files.ts';
 import { storeError } from '../failure.ts';
-import type { Machine } from '../machine.ts';
+import { type Machine, mounts } from '../machine.ts';
 import { idPath } from './identity.ts';
-import { mounts } from './mounts.ts';
 
 /** One per user, the same from cron, shell and editor; never by working directory. */
 export function defaultPath(): string {

@@ -1,10 +1,10 @@
 // The store's time (rule 7): leases by the boot's monotonic clock, windows by the wall clock while it can be trusted.
 
-import type { Clock } from '../../core/clock.ts';
-import type { Time } from '../../rules/state.ts';
-import { shortBoot } from '../../store/boot.ts';
-import { type Anchor, anchorAt, judge, type Reading, toleranceMs } from '../../store/clock-check.ts';
-import type { Machine } from './machine.ts';
+import type { Clock } from '../../../core/clock.ts';
+import type { Time } from '../../../rules/state.ts';
+import { shortBoot } from '../../../store/boot.ts';
+import { type Anchor, anchorAt, judge, type Reading, toleranceMs } from '../../../store/clock-check.ts';
+import type { Machine } from '../machine.ts';
 
 export interface Timekeeper {
   /** Outside a transaction: by the anchor that was seen last. */

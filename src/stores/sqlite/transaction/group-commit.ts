@@ -1,8 +1,8 @@
 // Group commit: all that waits shares one transaction. No timer: from idle, a transaction starts at the end of this turn
 // of the loop. Every answer is given after the commit, and a group that fails is halved until the guilty job stands alone.
 
-import type { Backend, Rule, Transaction, Urgency } from '../../store/local/local-store.ts';
-import type { Patience } from './patience.ts';
+import type { Backend, Rule, Transaction, Urgency } from '../../../store/local/local-store.ts';
+import type { Patience } from './lock-wait.ts';
 
 interface Job {
   readonly rule: (tx: Transaction, request: never) => unknown;

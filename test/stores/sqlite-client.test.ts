@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { withoutExperimentalWarning } from '../../src/stores/sqlite/driver.ts';
+import { withoutExperimentalWarning } from '../../src/stores/sqlite/client.ts';
 
 const folder = join(import.meta.dirname, '../../src/stores/sqlite');
 

@@ -2,7 +2,7 @@
 // in one bucket and so, in a cluster, in one slot.
 
 import { createHash } from 'node:crypto';
-import { headOf, statusAt } from './rows.ts';
+import { headOf, statusAt } from '../rows.ts';
 
 export interface Script {
   readonly text: string;

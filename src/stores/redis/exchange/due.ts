@@ -2,15 +2,15 @@
 // records together, as one entry. A later write files its record again only where retention might miss it otherwise, so a
 // name may stand in several lists; looking at a record that is gone, or that cannot go yet, costs nothing but the look.
 
-import { isDue } from '../../rules/prune.ts';
-import { isSettled } from '../../rules/state.ts';
-import { isDamaged, orDamaged } from '../../store/damage.ts';
-import type { Found } from '../../store/remote/backend.ts';
-import type { Row } from '../../store/store.ts';
-import type { Reply } from './client.ts';
-import type { Run } from './incarnation.ts';
-import { type Names, partsOf } from './names.ts';
-import { unpack } from './rows.ts';
+import { isDue } from '../../../rules/prune.ts';
+import { isSettled } from '../../../rules/state.ts';
+import { isDamaged, orDamaged } from '../../../store/damage.ts';
+import type { Found } from '../../../store/remote/backend.ts';
+import type { Row } from '../../../store/store.ts';
+import type { Reply } from '../client.ts';
+import type { Run } from '../meta.ts';
+import { type Names, partsOf } from '../names.ts';
+import { unpack } from '../rows.ts';
 import { refile } from './scripts.ts';
 
 export interface Ways {

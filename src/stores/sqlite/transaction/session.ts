@@ -1,15 +1,15 @@
 // An open connection: its statements, prepared once, and what the rules see while it holds the write lock.
 
-import type { Time } from '../../rules/state.ts';
-import type { Transaction } from '../../store/local/local-store.ts';
-import { query, type SqliteLike, type SqliteStatement } from './driver.ts';
-import { type Events, events } from './events.ts';
-import type { Connection } from './file/open.ts';
-import { type Lists, lists } from './list.ts';
-import type { Machine } from './machine.ts';
-import { type Meta, type MetaTable, metaTable } from './meta.ts';
-import { type Records, records } from './rows.ts';
-import { type Scopes, scopes } from './scopes.ts';
+import type { Time } from '../../../rules/state.ts';
+import type { Transaction } from '../../../store/local/local-store.ts';
+import { query, type SqliteLike, type SqliteStatement } from '../client.ts';
+import { type Events, events } from '../events.ts';
+import type { Connection } from '../file/open.ts';
+import { type Lists, lists } from '../list.ts';
+import type { Machine } from '../machine.ts';
+import { type Meta, type MetaTable, metaTable } from '../meta.ts';
+import { type Records, records } from '../rows.ts';
+import { type Scopes, scopes } from '../scopes.ts';
 
 export interface Session {
   readonly connection: Connection;

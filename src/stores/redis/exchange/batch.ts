@@ -1,12 +1,12 @@
 // The swaps of one bucket as keys and arguments of the script that does them. What is ordinary (a new record; a swap that
 // changes nothing but its record) goes in bulk, and whatever else one by one.
 
-import type { Found, Swap, Write } from '../../store/remote/backend.ts';
-import type { Row } from '../../store/store.ts';
+import type { Found, Swap, Write } from '../../../store/remote/backend.ts';
+import type { Row } from '../../../store/store.ts';
+import type { Known } from '../meta.ts';
+import { type Names, nameOf } from '../names.ts';
+import { headOf, pack, packNoted } from '../rows.ts';
 import { commonStart, slotToFile } from './due.ts';
-import type { Known } from './incarnation.ts';
-import { type Names, nameOf } from './names.ts';
-import { headOf, pack, packNoted } from './rows.ts';
 import { layoutVersion } from './scripts.ts';
 
 /** A swap, and where in Redis it is about. */

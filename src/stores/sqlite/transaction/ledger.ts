@@ -2,21 +2,21 @@
 // refused from then on where it turned out not to be the one that was opened.
 
 import { resolve } from 'node:path';
-import { type Clock, systemClock, systemRandom } from '../../core/clock.ts';
-import type { Transaction } from '../../store/local/local-store.ts';
-import { refusalOf } from '../../store/move/ledger-state.ts';
-import type { StoreFacts } from '../../store/store.ts';
-import { isInTransaction, single } from './driver.ts';
-import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from './failure.ts';
-import { type Connection, lostDescription, openLedger, replaced } from './file/open.ts';
-import { defaultPath } from './file/place.ts';
-import { type Machine, thisMachine } from './machine.ts';
-import type { Meta } from './meta.ts';
-import { type Patience, patience, readUnlocked } from './patience.ts';
-import { refuseNewer, schemaVersion } from './schema.ts';
+import { type Clock, systemClock, systemRandom } from '../../../core/clock.ts';
+import type { Transaction } from '../../../store/local/local-store.ts';
+import { refusalOf } from '../../../store/move/ledger-state.ts';
+import type { StoreFacts } from '../../../store/store.ts';
+import { isInTransaction, single } from '../client.ts';
+import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from '../failure.ts';
+import { type Connection, lostDescription, openLedger, replaced } from '../file/open.ts';
+import { defaultPath } from '../file/place.ts';
+import { type Machine, thisMachine } from '../machine.ts';
+import type { Meta } from '../meta.ts';
+import { refuseNewer, schemaVersion } from '../schema.ts';
+import type { SqliteStoreOptions } from '../store.ts';
+import { type Patience, patience, readUnlocked } from './lock-wait.ts';
 import { newSession, type Session } from './session.ts';
-import type { SqliteStoreOptions } from './store.ts';
-import { type Timekeeper, timekeeper } from './time.ts';
+import { type Timekeeper, timekeeper } from './timekeeper.ts';
 
 /** Who writes: those who use the ledger, or a copy, which also may where its standing refuses everybody else. */
 export type Writer = 'users' | 'copy';

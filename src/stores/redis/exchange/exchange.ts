@@ -1,13 +1,13 @@
 // What is asked about records: looks, swaps and removals. The swaps of a batch are one script per bucket, and all is sent
 // at once.
 
-import type { Removal, Swap, Swapped } from '../../store/remote/backend.ts';
+import type { Removal, Swap, Swapped } from '../../../store/remote/backend.ts';
+import type { Connection, Reply } from '../client.ts';
+import { replyCodeOf } from '../failure.ts';
+import { type Incarnation, isCount } from '../meta.ts';
+import { nameOf } from '../names.ts';
+import { headOf, pack, unpack } from '../rows.ts';
 import { batchOf, type Placed, type Writing } from './batch.ts';
-import type { Connection, Reply } from './client.ts';
-import { replyCodeOf } from './failure.ts';
-import { type Incarnation, isCount } from './incarnation.ts';
-import { nameOf } from './names.ts';
-import { headOf, pack, unpack } from './rows.ts';
 import { layoutVersion, look, remove, type Script, swap } from './scripts.ts';
 
 export interface Exchanged {

@@ -2,9 +2,11 @@
 
 import type { Clock } from '../../core/clock.ts';
 import { readAddress, redisExample } from '../../store/address.ts';
+import { isRecordDamage } from '../../store/damage.ts';
 import { findPeer, missingPeer } from '../../store/remote/driver.ts';
 import { inTime } from '../../store/remote/in-time.ts';
 import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
+import { replyCodeOf } from './failure.ts';
 
 interface OwnNodeRedis extends NodeRedisLike {
   on(event: 'error', listener: () => void): unknown;
@@ -79,4 +81,64 @@ export function placeOf(url: string | undefined, prefix: string): string {
   if (url === undefined) return `the client's address${named}`;
   const { host, pathname } = readAddress(url, redisExample);
   return `${host}${pathname === '/' ? '' : pathname}${named}`;
+}
+
+export interface WayOptions {
+  readonly connect: () => Promise<Connection>;
+  /** Else it is the user's to repair. */
+  readonly isOurs: boolean;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+}
+
+export interface Way {
+  connection(): Promise<Connection>;
+  ask<T>(question: (connection: Connection) => Promise<T>): Promise<T>;
+  end(): Promise<void>;
+}
+
+export function wayTo({ connect, isOurs, clock, timeoutMs }: WayOptions): Way {
+  let connecting: Promise<Connection> | undefined;
+  let failingSince: number | undefined;
+
+  function connection(): Promise<Connection> {
+    if (connecting !== undefined) return connecting;
+    const made = connect();
+    connecting = made;
+    made.catch(() => forget(made));
+    return made;
+  }
+
+  function forget(made: Promise<Connection>): void {
+    if (connecting === made) connecting = undefined;
+  }
+
+  return {
+    connection,
+    async ask(question) {
+      const askedAt = clock.mono();
+      const asked = connection();
+      try {
+        const answer = await inTime(asked.then(question), clock, timeoutMs);
+        failingSince = undefined;
+        return answer;
+      } catch (error) {
+        if (replyCodeOf(error) !== undefined || isRecordDamage(error)) failingSince = undefined;
+        else if (isOurs) {
+          failingSince ??= askedAt;
+          if (clock.mono() - failingSince >= timeoutMs && connecting === asked) {
+            failingSince = undefined;
+            forget(asked);
+            // What else waits on it is told that it failed, and asked again by its token.
+            asked.then((lost) => lost.end()).catch(() => {});
+          }
+        }
+        throw error;
+      }
+    },
+    async end() {
+      const reached = await connecting?.catch(() => undefined);
+      await reached?.end();
+    },
+  };
 }

@@ -3,9 +3,18 @@
 
 import type { Random } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
+import type { Standing } from '../../store/move/ledger-state.ts';
 import type { Reply } from './client.ts';
+import {
+  accept,
+  begin,
+  descriptionFields,
+  layoutVersion,
+  mostCount,
+  type Script,
+  stand,
+} from './exchange/scripts.ts';
 import { clusterBuckets, type Names, namesOf } from './names.ts';
-import { accept, begin, descriptionFields, layoutVersion, mostCount, type Script } from './scripts.ts';
 
 export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<Reply>;
 
@@ -195,4 +204,46 @@ function rewritesKeys(sent: string, arrived: string): SemelError {
           : `Nothing was run. Pass a client without \`keyPrefix\`, and put it into the store: \`redisStore({ client, prefix: '${added}semel' })\`.`,
     },
   );
+}
+
+const filling = 'FILLING';
+const moved = 'MOVED ';
+
+export function standingOf({ id, closed, from }: BucketMeta): Standing {
+  return {
+    incarnation: id ?? '',
+    movedTo: closed?.startsWith(moved) ? closed.slice(moved.length) : null,
+    cameFrom: from,
+    filling: closed === filling,
+  };
+}
+
+/** False: somebody else changed it, or wrote where nobody may have written since it was inspected. */
+export async function change(
+  run: Run,
+  { names, of, saw }: Incarnation,
+  meta: BucketMeta,
+  becomes: Standing,
+): Promise<boolean> {
+  const was = standingOf(meta);
+  const { movedTo, cameFrom } = becomes;
+  if (was.movedTo === movedTo && was.cameFrom === cameFrom && was.filling === becomes.filling) return true;
+  const { id, seq } = of(0);
+  const closed = movedTo === null ? (becomes.filling ? filling : '') : moved + movedTo;
+  const mustBeUnwritten = becomes.filling && !was.filling;
+  const [isDone, latest] = (await run(
+    stand,
+    [names.slots(0), names.meta(0)],
+    [
+      id,
+      String(seq),
+      String(layoutVersion),
+      String(meta.turn),
+      closed,
+      cameFrom ?? '',
+      mustBeUnwritten ? String(meta.seq) : '',
+    ],
+  )) as [number, number | string];
+  saw(0, Number(latest));
+  return isDone === 1;
 }

@@ -1,8 +1,8 @@
 // How a locked database is waited for: asynchronously, with jitter, and not for ever. SQLite's own waiting blocks the
 // event loop and lets some processes starve.
 
-import type { Clock, Random } from '../../core/clock.ts';
-import { kindOf } from './failure.ts';
+import type { Clock, Random } from '../../../core/clock.ts';
+import { kindOf } from '../failure.ts';
 
 export interface PatienceOptions {
   readonly clock: Clock;

@@ -1,0 +1,56 @@
+// The raw side of the SQLite store, for `semel store copy`: its transactions also run while the ledger is closed to users.
+
+import type { RawBackend } from '../../store/local/local-raw.ts';
+import type { Backend } from '../../store/local/local-store.ts';
+import { single } from './client.ts';
+import { explain } from './failure.ts';
+import { sizesIn } from './list.ts';
+import { schemaVersion } from './schema.ts';
+import type { Ledger } from './transaction/ledger.ts';
+
+export function createRaw(ledger: Ledger, backend: Backend): RawBackend {
+  const { path, time } = ledger;
+  return {
+    ...backend,
+    open: () => ledger.open(),
+    peek: (namespace, key) =>
+      ledger.read(({ records }) => ({ row: records.get(namespace, key), time: time.now() })),
+    where: ledger.where,
+    async transact<T>(...[work]: Parameters<RawBackend['transact']>): Promise<T> {
+      try {
+        await ledger.open();
+        return (await ledger.patience.unlocked(() => copy(work))) as T;
+      } catch (error) {
+        throw explain(error, path);
+      }
+    },
+    about: () =>
+      ledger.read(({ connection, database, meta }) => ({
+        ...sizesIn(database),
+        lossAccepted: meta.lossAccepted(),
+        address: `sqlite:${connection.path}`,
+        schema: single(database, 'PRAGMA user_version') as number,
+        known: schemaVersion,
+        now: time.now().wall,
+      })),
+  };
+
+  function copy(...[work]: Parameters<RawBackend['transact']>): unknown {
+    ledger.lock();
+    try {
+      const transaction = ledger.begin('copy');
+      const session = ledger.session();
+      // What a copy writes replaces whatever is there.
+      session.forget();
+      const done = work(transaction, {
+        read: () => ledger.description(session),
+        set: session.meta.setStanding,
+      });
+      ledger.commit();
+      return done;
+    } catch (error) {
+      ledger.undo(error);
+      throw error;
+    }
+  }
+}
