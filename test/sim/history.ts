@@ -288,15 +288,17 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
       versions.map((version) => version.contracts[0] as Contract),
     );
     const longest = Math.max(...contracts.map(inFlightForMs)) + 15_000;
+    // Between the last sweep, which may run a record again with all its tries, and the calls that must be answered.
+    const lastTriesMs = 60_000 + Math.max(...contracts.map(pausesMs));
     for (const plan of plans) {
       const [wish, ...others] = plan.wishes as [Wish, ...Wish[]];
       const caller = callerOf(plan);
       if (chance.happens(0.6)) askLater(12_000, { plan, wish, caller, byHand: false, final: false });
-      askLater(15_000 + longest + 60_000, { plan, wish, caller, byHand: false, final: true });
+      askLater(15_000 + longest + lastTriesMs, { plan, wish, caller, byHand: false, final: true });
       if (plan.callerKey !== undefined) continue;
       for (const other of others)
         if (chance.happens(0.4))
-          askLater(15_000 + longest + 60_000, { plan, wish: other, caller, byHand: false, final: true });
+          askLater(15_000 + longest + lastTriesMs, { plan, wish: other, caller, byHand: false, final: true });
     }
     if (chance.happens(0.5))
       scheduler.after(13_000 + longest, undefined, 'the last sweep', () => withWorker('a sweep runs', swept));
@@ -367,6 +369,13 @@ function outagesOf({ chance, faults: { profile } }: Sim): Outage[] {
 /** When nothing of an attempt can be on its way any more, however it ended. */
 const inFlightForMs = ({ inFlightForMs, timeoutMs, leaseMs }: Contract) =>
   inFlightForMs + (Number.isFinite(timeoutMs) ? timeoutMs + overrunMs(timeoutMs) : leaseMs);
+
+/** What all tries of an attempt wait for at most, one after the other. */
+function pausesMs({ retry: { tries, backoffMs, maxBackoffMs } }: Contract): number {
+  let sum = 0;
+  for (let pause = 0; pause < tries - 1; pause += 1) sum += Math.min(maxBackoffMs, backoffMs * 2 ** pause);
+  return sum;
+}
 
 function lookAt(host: Sim['host'], keys: Iterable<string>): Map<string, StoredRecord | undefined> {
   const records = new Map<string, StoredRecord | undefined>();
