@@ -7,6 +7,7 @@ import type { ClaimAnswer, ClaimFor, ClaimRequest, Loss, RecordError, StoredReco
 import type { Call } from './call.ts';
 import { rerunWithin, waysOut } from './doubt.ts';
 import type { Env } from './env.ts';
+import { type Moment, momentOf } from './heartbeat.ts';
 import type { Result } from './receipt.ts';
 import { aborted, closed } from './refusals.ts';
 import { settleLater } from './settle.ts';
@@ -79,7 +80,7 @@ export class Look<StoreAnswer = Loss | undefined> implements Asker<StoreAnswer> 
 export class Claim extends Look<ClaimAnswer> {
   readonly token: string;
   /** The lease is counted from here. */
-  readonly askedAt: number;
+  readonly askedAt: Moment;
   readonly #env: Env;
   readonly #ask: Ask;
   /** Its caller has left: closing waits until the store has answered, and what it gave is given back. */
@@ -88,7 +89,7 @@ export class Claim extends Look<ClaimAnswer> {
   constructor(env: Env, call: Call, ask: Ask) {
     super(call);
     this.token = env.random.token();
-    this.askedAt = env.clock.mono();
+    this.askedAt = momentOf(env.clock);
     this.#env = env;
     this.#ask = ask;
     this.#heard = undefined;

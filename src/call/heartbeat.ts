@@ -1,9 +1,20 @@
 // Keeps a lease alive while an attempt runs. The holder counts its lease from the moment it asked, on its own monotonic
-// clock, so it never believes in more than the store granted.
+// clock, so it never believes in more than the store granted; and on its wall clock, since the other one stands still while
+// the machine sleeps.
 
 import type { Clock } from '../core/clock.ts';
 import type { Timed, TimerList, Timers } from '../ledger/index.ts';
 import type { RenewAnswer } from '../store/store.ts';
+
+/** One moment, by both clocks. */
+export interface Moment {
+  readonly mono: number;
+  readonly wall: number;
+}
+
+export function momentOf(clock: Clock): Moment {
+  return { mono: clock.mono(), wall: clock.now() };
+}
 
 export interface Lease {
   readonly leaseMs: number;
@@ -20,28 +31,31 @@ export class Heartbeat implements Timed {
   readonly #clock: Clock;
   readonly #timers: Timers;
   readonly #lease: Lease;
-  #until: number;
+  /** When the lease was asked for that is held now. */
+  #askedAt: Moment;
   #isStopped = false;
 
   /** `askedAt`: when the claim was asked for. */
-  constructor(clock: Clock, timers: Timers, lease: Lease, askedAt: number) {
+  constructor(clock: Clock, timers: Timers, lease: Lease, askedAt: Moment) {
     this.#clock = clock;
     this.#timers = timers;
     this.#lease = lease;
-    this.#until = askedAt + lease.leaseMs;
+    this.#askedAt = askedAt;
     this.#next();
   }
 
-  /** How long the lease is sure to last. */
+  /** How long the lease is sure to last. A wall clock that is set forward costs one renewal. */
   leftMs(): number {
-    return this.#until - this.#clock.mono();
+    const { mono, wall } = this.#askedAt;
+    const passedMs = Math.max(this.#clock.mono() - mono, this.#clock.now() - wall);
+    return this.#lease.leaseMs - passedMs;
   }
 
   /** Renews at once; false: somebody else holds the key, or nobody can say. */
   async renew(): Promise<boolean> {
-    const askedAt = this.#clock.mono();
+    const askedAt = momentOf(this.#clock);
     const { held } = await this.#lease.renewLease();
-    if (held) this.#until = askedAt + this.#lease.leaseMs;
+    if (held) this.#askedAt = askedAt;
     else if (!this.#isStopped) {
       this.stop();
       this.#lease.onLeaseLost();
