@@ -133,6 +133,14 @@ describe('clients', () => {
     own.disconnect();
   });
 
+  test('a client that gives numbers as texts is refused, and not told that records are damaged', async () => {
+    const own = new Redis(server.url, { stringNumbers: true });
+    const error = await refusal({ client: own });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+    expect(error.message).toContain('stringNumbers');
+    own.disconnect();
+  });
+
   test.each(['before', 'after'])(
     'a client inside MULTI, begun %s it was opened, is refused',
     async (when) => {

@@ -1,6 +1,8 @@
 // The few things that a Redis driver must be able to do, whatever its name: `ioredis` and `redis` (node-redis), each
 // with its cluster. Commands of one turn of the event loop go out together: both drivers see to that.
 
+import { SemelError } from '../../core/errors.ts';
+
 /** A client of `ioredis`, or anything of its shape. */
 export interface IoRedisLike {
   // biome-ignore lint/suspicious/noExplicitAny: the drivers overload it
@@ -52,6 +54,10 @@ export interface Connection {
 
 /** The user's own client is the user's to close. */
 export function connectionOf(client: RedisClient): Connection {
+  if (givesTexts(client))
+    throw new SemelError('STORE_UNSAFE', 'The Redis client gives numbers as texts (`stringNumbers`).', {
+      next: 'Nothing was run. Pass a client of its own without `stringNumbers`.',
+    });
   return { ...waysOf(client), async end() {} };
 }
 
@@ -110,6 +116,13 @@ function isIoRedisCluster(client: object): client is IoRedisClusterLike {
 
 function isNodeRedisCluster(client: object): client is NodeRedisClusterLike {
   return has(client, 'sendCommand') && has(client, 'nodeClient');
+}
+
+/** Of a client of `ioredis`, or of the clients of its cluster: an answer could not be told from a record. */
+function givesTexts(client: object): boolean {
+  type Options = { readonly stringNumbers?: unknown; readonly redisOptions?: Options };
+  const { options } = client as { readonly options?: Options };
+  return options?.stringNumbers === true || options?.redisOptions?.stringNumbers === true;
 }
 
 function isNodeRedisPool(client: object): boolean {
