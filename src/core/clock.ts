@@ -64,6 +64,11 @@ const tokenBytes = 8;
 const pool = Buffer.alloc(512 * tokenBytes);
 let used = pool.length;
 
+/**
+ * A process may be started from a snapshot of its memory, and more than once: a sandbox that is cloned, Node's own startup
+ * snapshot. Its copies have the same pool, and two claims of one key under one token would both win. So what is drawn
+ * depends on the moment too.
+ */
 export const systemRandom: Random = {
   token() {
     // One call for many tokens: each by itself would cost more than the rest of a replay.
@@ -71,10 +76,17 @@ export const systemRandom: Random = {
       randomFillSync(pool);
       used = 0;
     }
+    const at = used;
     used += tokenBytes;
-    return pool.toString('hex', used - tokenBytes, used);
+    const [, nanoseconds] = sinceBoot();
+    pool.writeUInt32LE((pool.readUInt32LE(at) ^ nanoseconds) >>> 0, at);
+    pool.writeUInt32LE((pool.readUInt32LE(at + 4) ^ Date.now()) >>> 0, at + 4);
+    return pool.toString('hex', at, used);
   },
-  fraction: () => Math.random(),
+  fraction() {
+    const [, nanoseconds] = sinceBoot();
+    return (Math.random() + nanoseconds / 1e9) % 1;
+  },
 };
 
 /** Milliseconds since the epoch. An empty text or list would be read as 1970, so only a Date or a number is taken. */
