@@ -69,6 +69,10 @@ export class Heartbeat implements Timed {
   }
 
   due(): void {
+    if (!this.#isDue) {
+      this.#next();
+      return;
+    }
     this.renew()
       // A store that does not answer now may answer at the next beat; the lease runs out by itself.
       .catch(() => undefined)
@@ -77,7 +81,22 @@ export class Heartbeat implements Timed {
       });
   }
 
+  get #isDue(): boolean {
+    const { leaseMs } = this.#lease;
+    // Not to the millisecond: a timer that came too early would wait for one look more.
+    return leaseMs - this.leftMs() > leaseMs / 3 - this.#lookMs / 2;
+  }
+
+  /** Renewed at each third of the lease, which is looked at more often where it is long: timers do not run in a machine's sleep. */
+  get #lookMs(): number {
+    const thirdMs = this.#lease.leaseMs / 3;
+    return thirdMs / Math.ceil(thirdMs / longestLookMs);
+  }
+
   #next(): void {
-    this.#timers.start(this.#lease.leaseMs / 3, this);
+    this.#timers.start(this.#lookMs, this);
   }
 }
+
+/** How long after a machine has woken up its effects may go on under leases that are over. */
+const longestLookMs = 10_000;

@@ -73,6 +73,40 @@ describe('heartbeat', () => {
     expect(await call).toMatchObject({ ok: true, value: 'by hand' });
   });
 
+  test('a machine that wakes up notices within ten seconds that another one has taken over', async () => {
+    const made = rig();
+    const { clock } = made;
+    let asleepMs = 0;
+    const laptop = made.another({ clock: { ...clock, mono: () => clock.mono() - asleepMs } });
+    const stopped = gate<SemelError>();
+    const run = (_args: unknown, { signal }: AttemptContext) =>
+      new Promise<string>((_resolve, reject) =>
+        signal.addEventListener('abort', () => {
+          stopped.resolve(signal.reason);
+          reject(signal.reason);
+        }),
+      );
+    const job = { ...base, lease: '15m', timeout: 'none', onDoubt: 'rerun' } as const;
+    const call = laptop.tool({ ...job, run }).try({});
+    await rest();
+    asleepMs = 3_600_000;
+    clock.jump(asleepMs);
+    expect(await made.another().tool({ ...job, run: () => 'done' })({})).toBe('done');
+    await clock.advance(10_000);
+    expect((await stopped.promise).code).toBe('LEASE_LOST');
+    expect(await call).toMatchObject({ ok: true, value: 'done' });
+  });
+
+  test('a long lease is renewed at each third of it, however often it is looked at', async () => {
+    const made = rig();
+    const end = gate<string>();
+    const call = made.semel.tool({ ...base, lease: '15m', run: () => end.promise }).try({});
+    await made.clock.advance(16 * 60_000);
+    expect(made.store.calls.filter((method) => method === 'renew')).toHaveLength(3);
+    end.resolve('done');
+    expect(await call).toMatchObject({ ok: true, value: 'done' });
+  });
+
   test('an event loop that was blocked past the lease is noticed before anything is dispatched', async () => {
     const made = rig();
     let crossed = 0;
