@@ -23,7 +23,8 @@ export interface Wanted {
 }
 
 export interface RecordCache {
-  get(wanted: Wanted, mono: number): Kept | undefined;
+  /** Both clocks: where the machine slept in between, nobody knows how old anything is. */
+  get(wanted: Wanted, mono: number, wall: number): Kept | undefined;
   /** Its age is counted from when it was asked for: the answer may have come late. */
   put(record: StoredRecord, askedAt: number): void;
   /** Nothing that was asked for before now is kept any more: its answer may tell of what was. */
@@ -114,6 +115,9 @@ const noDrift: readonly string[] = Object.freeze([]);
 
 const manyEntries = 1_000;
 
+/** The monotonic clock stands still while a machine sleeps. A wall clock that is set forward looks alike, and costs some reads. */
+const sleepMs = 100;
+
 export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
   const entries = keyMap<Kept>();
   /** By maker. Weak: a program may define its tools anew for each request, and what they were made of must not be kept. */
@@ -121,6 +125,8 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
   let bytes = 0;
   /** The last act: rare enough to be remembered for all keys at once. */
   let droppedAt = Number.NEGATIVE_INFINITY;
+  /** From the monotonic clock to the wall clock, when somebody last looked. */
+  let apartMs = Number.POSITIVE_INFINITY;
 
   function named({ maker, exact }: Wanted): Kept | undefined {
     return exact === undefined || maker === undefined ? undefined : names.get(maker)?.get(exact);
@@ -175,7 +181,12 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
   }
 
   return {
-    get(wanted, mono) {
+    get(wanted, mono, wall) {
+      if (wall - mono - apartMs > sleepMs) {
+        for (const { record } of entries.values()) remove(record.namespace, record.key);
+        droppedAt = mono;
+      }
+      apartMs = wall - mono;
       const kept = named(wanted) ?? byKey(wanted);
       if (kept === undefined || mono < kept.until) return kept;
       remove(kept.record.namespace, kept.record.key);

@@ -112,7 +112,7 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     facts: () => askLong(() => store.open()),
 
     remembered(asking) {
-      const kept = cache.get(asking, clock.mono());
+      const kept = cache.get(asking, clock.mono(), clock.now());
       if (kept === undefined || answerFor(kept.record, asking).is !== 'replay') return undefined;
       return { is: 'replay', record: kept.record, kept };
     },

@@ -288,6 +288,19 @@ describe('how long it is kept', () => {
     expect(await thrice(() => tool(1, run))).toEqual([2, 2, 2]);
   });
 
+  test('not past the end of its record where the machine slept meanwhile', async () => {
+    const { another, clock } = rig({ cache: {} });
+    let asleepMs = 0;
+    let ran = 0;
+    const laptop = another({ clock: { ...clock, mono: () => clock.mono() - asleepMs } });
+    const tool = laptop.tool({ ...base, per: 'run', window: '2s', run: (_: number) => ++ran });
+    const run = { run: 'r' };
+    expect(await thrice(() => tool(1, run))).toEqual([1, 1, 1]);
+    asleepMs = 3_600_000;
+    clock.jump(asleepMs);
+    expect(await thrice(() => tool(1, run))).toEqual([2, 2, 2]);
+  });
+
   test('until somebody decides about it here', async () => {
     const { semel, tool } = cached();
     await thrice(() => tool(1));
