@@ -6,6 +6,7 @@ export const faultKinds = [
   'crash',
   'reboot',
   'pause',
+  'sleep',
   'block',
   'lost request',
   'lost reply',

@@ -146,9 +146,12 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     fate.events += 1;
     if (fate.events === fate.crashAt) crash(workers.indexOf(owner as Worker));
     else if (fate.events === fate.stopAt) {
-      faults.count('pause');
-      owner.stoppedUntil = scheduler.now + fate.stopMs;
-      trace?.(`${stamp(scheduler.now)} ${owner.name} is stopped for ${fate.stopMs} ms`);
+      faults.count(fate.sleeps ? 'sleep' : 'pause');
+      if (fate.sleeps) scheduler.sleep(owner, fate.stopMs);
+      else owner.stoppedUntil = scheduler.now + fate.stopMs;
+      trace?.(
+        `${stamp(scheduler.now)} ${owner.name} ${fate.sleeps ? 'sleeps' : 'is stopped'} for ${fate.stopMs} ms`,
+      );
     }
   }
 
@@ -280,7 +283,7 @@ export function runHistory({ seed, table, faultCounts, features, trace }: Histor
     faults.active = false;
     time.setOffset(0);
     for (const [slot, worker] of workers.entries()) {
-      worker.stoppedUntil = Math.min(worker.stoppedUntil, scheduler.now);
+      scheduler.wake(worker);
       worker.clockOffset = 0;
       if (!worker.alive) restart(slot, worker);
     }
@@ -344,17 +347,21 @@ interface Fate {
   readonly crashAt: number;
   readonly stopAt: number;
   readonly stopMs: number;
+  readonly sleeps: boolean;
 }
 
 /** When a process dies or is stopped is counted in its own events, so that every place between two is as likely. */
 function fateOf({ chance, faults: { profile }, plans }: Sim): Fate {
   const leaseMs = chance.pick(plans).versions[0]?.contracts[0]?.leaseMs ?? 0;
   const never = Number.POSITIVE_INFINITY;
+  const sleeps = chance.happens(0.5);
   return {
     events: 0,
     crashAt: chance.happens(profile.crash) ? chance.between(1, 24) : never,
     stopAt: chance.happens(profile.pause) ? chance.between(1, 24) : never,
-    stopMs: Math.round(leaseMs * (0.6 + 4 * chance.fraction())),
+    // A machine may sleep for longer than anything is waited for.
+    stopMs: Math.round(leaseMs * (0.6 + 4 * chance.fraction())) * (sleeps ? chance.pick([1, 10]) : 1),
+    sleeps,
   };
 }
 

@@ -6,6 +6,9 @@ export interface Owner {
   readonly name: string;
   alive: boolean;
   stoppedUntil: number;
+  /** How long its machine has slept: its timers and its monotonic clock know nothing of that. */
+  asleepMs?: number;
+  wakesAt?: number;
 }
 
 interface Event {
@@ -30,6 +33,10 @@ export interface Scheduler {
   cancel(timer: Timer | undefined): void;
   /** Resolves, by an event of this owner, after a while. */
   pause(ms: number, owner: Owner | undefined, label: string): Promise<void>;
+  /** Its machine sleeps: nothing of it runs, and its timers do not count the time. What comes from outside waits. */
+  sleep(owner: Owner, ms: number): void;
+  /** Whoever is stopped or asleep goes on now. */
+  wake(owner: Owner): void;
   /** Runs until the queue is empty. `before` may kill or stop the owner of an event instead of running it. */
   run(before: (owner: Owner, label: string) => void): void;
 }
@@ -76,6 +83,14 @@ export function createScheduler(trace: ((line: string) => void) | undefined): Sc
     }
   }
 
+  function putOff(owner: Owner, ms: number): void {
+    owner.asleepMs = (owner.asleepMs ?? 0) + ms;
+    for (const event of heap.splice(0)) {
+      if (event.owner === owner && event.label === 'timer') event.at += ms;
+      push(heap, event);
+    }
+  }
+
   const scheduler: Scheduler = {
     get now() {
       return now;
@@ -96,6 +111,16 @@ export function createScheduler(trace: ((line: string) => void) | undefined): Sc
       if (timer !== undefined) timer.event.run = undefined;
     },
     pause: (ms, owner, label) => new Promise((resolve) => void scheduler.after(ms, owner, label, resolve)),
+    sleep(owner, ms) {
+      owner.stoppedUntil = now + ms;
+      owner.wakesAt = now + ms;
+      putOff(owner, ms);
+    },
+    wake(owner) {
+      if (owner.stoppedUntil <= now) return;
+      if (owner.wakesAt === owner.stoppedUntil) putOff(owner, now - owner.stoppedUntil);
+      owner.stoppedUntil = now;
+    },
     run,
   };
   return scheduler;

@@ -102,7 +102,7 @@ function knownAs(tool: Tool | undefined) {
 function clockOf(scheduler: Scheduler, owner: Owner & { clockOffset: number }): Clock {
   return {
     now: () => epoch + scheduler.now + owner.clockOffset,
-    mono: () => scheduler.now,
+    mono: () => scheduler.now - (owner.asleepMs ?? 0),
     setTimeout: (run, ms) => scheduler.after(ms, owner, 'timer', run),
     clearTimeout: (timer) => scheduler.cancel(timer as Timer | undefined),
   };
