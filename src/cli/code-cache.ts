@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import type { Script } from 'node:vm';
 import { isOwn, makeFolder, nearestExisting, openRegular } from '../store/files.ts';
 
@@ -88,8 +88,11 @@ export function codeCache(): CodeCache {
 
 function cacheFolder(): string | undefined {
   try {
-    const { XDG_CACHE_HOME: caches } = process.env;
+    const { XDG_CACHE_HOME: given = '' } = process.env;
+    const caches = isAbsolute(given) ? given : '';
     const home = caches || homedir();
+    // An empty or relative one would lead into the working folder: a checkout of somebody else's may lie there.
+    if (!isAbsolute(home)) return undefined;
     // `sudo` may keep HOME: nothing of root's belongs there, and nothing from there is root's to run.
     const isOurs = statSync(nearestExisting(home)).uid === (process.geteuid?.() ?? 0);
     return isOurs ? join(home, ...(caches ? [] : ['.cache']), 'semel') : undefined;
