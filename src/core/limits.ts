@@ -44,6 +44,8 @@ export const limits = {
   listPages: 100,
   /** Entries of such a list. */
   listEntries: 10_000,
+  /** What is kept of such lists, of which each caller may get another one. */
+  listedCharacters: 32 * MiB,
   /** Tools whose guards are kept; a client may make up names. The one that was called longest ago is made anew when needed. */
   guardedTools: 1_000,
   /** Things that are kept for later use in one process: questions that were asked, and alike. */

@@ -23,6 +23,7 @@ import { createRunAgain } from '../../src/mcp/proxy/run-again.ts';
 import { proxyStdio } from '../../src/mcp/proxy/stdio.ts';
 import { toolCalls } from '../../src/mcp/proxy/tool-calls.ts';
 import { toolList } from '../../src/mcp/proxy/tool-list.ts';
+import { toolLists } from '../../src/mcp/proxy/tool-lists.ts';
 import { BeyondLimit, bodyOf, send } from '../../src/mcp/proxy/wire.ts';
 import { atTheEnd, eventually } from '../cli/place.ts';
 import { listening, bodyOf as textOf } from './http-servers.ts';
@@ -616,6 +617,28 @@ describe('count', () => {
     list.see({ result: { tools: [tool] } });
     const annotations = { readOnlyHint: true, idempotentHint: false };
     expect(await list.find('t', () => Promise.resolve({}))).toEqual({ name: 't', annotations });
+  });
+
+  test('lists of long names for many callers do not fill the memory, and the newest are kept', async () => {
+    const lists = toolLists();
+    const asked: number[] = [];
+    const find = (caller: number) =>
+      lists.find(`caller ${caller}`, 'pay', async () => {
+        asked.push(caller);
+        const long = Array.from({ length: limits.listEntries - 1 }, (_, n) => String(n).padStart(1_000));
+        return { result: { tools: ['pay', ...long].map((name) => ({ name })) } };
+      });
+    const callers = Array.from({ length: 12 }, (_, n) => n);
+    const before = process.memoryUsage().heapUsed;
+    for (const caller of callers) await find(caller);
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(4 * limits.listedCharacters);
+    await find(11);
+    expect(asked).toEqual(callers);
+    await find(0);
+    expect(asked).toEqual([...callers, 0]);
+    // At once: each list is long before any is dropped.
+    await Promise.all(callers.map(find));
+    expect(asked.length).toBeGreaterThan(callers.length + 1);
   });
 
   test('names of tools that a client makes up do not fill the memory, and keep no other tool out', async () => {

@@ -33,7 +33,7 @@ import { exchangeFor, type Upstream } from './exchange.ts';
 import { replyIn } from './reply-in.ts';
 import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
-import { type ToolList, toolList } from './tool-list.ts';
+import { listAgeMs, toolLists } from './tool-lists.ts';
 import { disconnectIfUnread } from './unread.ts';
 import {
   BeyondLimit,
@@ -85,14 +85,10 @@ const moved = 'The server is at another address than the proxy was told.';
 /** Node.js takes each character of a header for one byte; an id is UTF-8. */
 const inBytes = (text: string) => Buffer.from(text).toString('latin1');
 
-/** A list may change without our hearing of it. */
-const listAgeMs = 60_000;
-const mostLists = 1_000;
-
 export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   const { upstream, calls, identity, token, origins, graceMs, verifiedTokens } = options;
   /** A server may list other tools to another caller. */
-  const lists = new Map<string, { readonly list: ToolList; readonly until: number }>();
+  const lists = toolLists();
   const answering = new Set<Promise<void>>();
   const inHand = new Set<string>();
   /** Requests of a connection that are not answered yet. */
@@ -239,7 +235,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   function listed(call: ToolCall, headers: Headers, scope: string): Promise<ListedTool | undefined> {
     const { name, _meta } = call.params;
     const { progressToken: _, ...meta } = fieldsOf(_meta);
-    return listOf(scope).find(name, async (page) => {
+    return lists.find(scope, name, async (page) => {
       const params = { ...page, ...(_meta === undefined ? {} : { _meta: meta }) };
       const message = { jsonrpc: '2.0', id: `semel-${randomUUID()}`, method: 'tools/list', params };
       const own = Object.entries(headers).filter(([header]) => !header.startsWith('mcp-param-'));
@@ -252,16 +248,6 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
       });
       return replyIn(unpacked(answer));
     });
-  }
-
-  function listOf(scope: string): ToolList {
-    const known = lists.get(scope);
-    if (known !== undefined && known.until > Date.now()) return known.list;
-    const list = toolList();
-    lists.delete(scope);
-    lists.set(scope, { list, until: Date.now() + listAgeMs });
-    if (lists.size > mostLists) lists.delete(lists.keys().next().value as string);
-    return list;
   }
 
   async function passOn(

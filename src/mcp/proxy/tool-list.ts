@@ -4,6 +4,8 @@ import { limits } from '../../core/limits.ts';
 import { type ListedTool, toolsIn } from '../protocol/messages.ts';
 
 export interface ToolList {
+  /** How much is kept of it, in characters. */
+  readonly size: number;
   /** A page of the list that came by. */
   see(message: unknown): void;
   /** The server says that its list has changed. */
@@ -15,15 +17,24 @@ export interface ToolList {
 /** A server that does not list its tools by then is asked without its list. */
 const patienceMs = 10_000;
 
+/** What a tool takes besides its name, where only its hints are kept. */
+const besideItsName = 100;
+
 /** `onWhole` is shown the list whenever its last page has come. Without it only what a policy depends on is kept. */
 export function toolList(onWhole?: (tools: readonly ListedTool[]) => void): ToolList {
   const tools = new Map<string, ListedTool>();
   let listing: Promise<void> | undefined;
+  let characters = 0;
+
+  function keep(tool: ListedTool): void {
+    if (tools.size >= limits.listEntries) return;
+    if (!tools.has(tool.name)) characters += tool.name.length + besideItsName;
+    tools.set(tool.name, onWhole === undefined ? hintsOf(tool) : tool);
+  }
 
   function see(message: unknown): string | undefined {
     const { tools: some, next } = toolsIn(message);
-    for (const tool of some)
-      if (tools.size < limits.listEntries) tools.set(tool.name, onWhole === undefined ? hintsOf(tool) : tool);
+    for (const tool of some) keep(tool);
     // Without a tool it may be no list, but an error.
     if (next === undefined && some.length > 0) onWhole?.([...tools.values()]);
     return next;
@@ -38,8 +49,14 @@ export function toolList(onWhole?: (tools: readonly ListedTool[]) => void): Tool
   }
 
   return {
+    get size() {
+      return characters;
+    },
     see: (message) => void see(message),
-    forget: () => tools.clear(),
+    forget() {
+      tools.clear();
+      characters = 0;
+    },
     async find(name, ask) {
       if (!tools.has(name)) {
         listing ??= inTime(list(ask)).finally(() => {
