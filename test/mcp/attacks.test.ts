@@ -232,6 +232,39 @@ describe('what a server answers', () => {
     expect(seen()).toHaveLength(odd.length);
   });
 
+  test('what is no result ends a call that was passed on, and not the server', async () => {
+    const { client, file } = proxied();
+    const policy = file('policy.json', JSON.stringify({ version: 1, tools: { act: 'write-idempotent' } }));
+    const one = client('--policy', policy);
+    for (const say of ['"result":null', '"result":"done"', '"result":[1]', '"error":"no"'])
+      expect(await one.call('act', { say })).toMatchObject(JSON.parse(`{${say}}`));
+    expect(one.child.exitCode).toBeNull();
+  });
+
+  test('content that is no list is what it is, in an error and in a replay', async () => {
+    const { client, file } = proxied();
+    const policy = file(
+      'policy.json',
+      JSON.stringify({
+        version: 1,
+        tools: { act: { effect: 'write-non-idempotent', per: 'ever', errors: 'refused' } },
+      }),
+    );
+    const one = client('--policy', policy);
+    for (const content of ['null', '"done"', '{"type":"text"}', '[null,7]']) {
+      const failed = { say: `"result":{"isError":true,"content":${content}}` };
+      expect(errorOf(await one.call('act', failed))?.code).toBe('FAILED');
+      expect(errorOf(await one.call('act', failed))?.code).toBe('FAILED');
+      const done = { say: `"result":{"content":${content}}` };
+      await one.call('act', done);
+      const again = await one.call('act', done);
+      expect(isReplay(again)).toBe(true);
+      const kept = JSON.parse(content);
+      if (Array.isArray(kept)) expect(again.result?.content?.slice(0, kept.length)).toEqual(kept);
+      else if (kept !== null) expect(again.result?.content).toEqual(kept);
+    }
+  });
+
   test('numbers that JavaScript would round are the same in a replay', async () => {
     const { client } = proxied();
     const say =

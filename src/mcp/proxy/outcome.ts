@@ -54,7 +54,12 @@ export function resultOf({ params }: ToolCall, reply: Reply, errors: ErrorMeanin
 /** The server's own word that the tool ran to its end, and failed. What it did before is not known. */
 export function hasEnded(reply: Reply): boolean {
   const error = errorIn(reply);
-  return error === undefined ? (reply as Finished).result.isError === true : error.code === internalError;
+  return error === undefined ? isMarked(reply) : error.code === internalError;
+}
+
+/** A server may answer with no object at all. */
+function isMarked(reply: Reply): boolean {
+  return fieldsOf((reply as Finished).result).isError === true;
 }
 
 /** The tool itself has answered, or failed: the server got as far as that. */
@@ -75,7 +80,8 @@ export function isTask({ resultType, task, isError }: ToolResult): boolean {
   return resultType === 'task' || (typeof task === 'object' && task !== null && isError !== true);
 }
 
-export function textOf({ content = [] }: ToolResult): string {
-  const texts = content.map((block) => fieldsOf(block).text).filter((text) => typeof text === 'string');
+export function textOf({ content }: ToolResult): string {
+  const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
+  const texts = blocks.map((block) => fieldsOf(block).text).filter((text) => typeof text === 'string');
   return texts.join('\n').slice(0, 2_000) || 'The tool answered with an error.';
 }

@@ -82,18 +82,23 @@ function isOfArgs({ params }: ToolCall, said: Reply): boolean {
 function withNote(result: ToolResult, note: string | undefined, isReplayed: boolean): ToolResult {
   return {
     ...result,
-    ...(note === undefined ? {} : { content: [...(result.content ?? []), { type: 'text', text: note }] }),
+    ...(note === undefined ? {} : { content: contentWith(result, note) }),
     ...(isReplayed ? { _meta: { ...result._meta, [metaNames.replayed]: true } } : {}),
   };
 }
 
 function marked(result: ToolResult, error: ErrorValue, note?: string): ToolResult {
-  const content = result.content ?? [];
   return {
     ...result,
-    content: note === undefined ? content : [...content, { type: 'text', text: note }],
+    content: note === undefined ? (result.content ?? []) : contentWith(result, note),
     _meta: { ...result._meta, [metaNames.error]: error },
   };
+}
+
+/** Content that is not a list stays as it is: nobody could tell the note from it. */
+function contentWith({ content }: ToolResult, note: string): readonly unknown[] {
+  const blocks = content ?? [];
+  return Array.isArray(blocks) ? [...blocks, { type: 'text', text: note }] : blocks;
 }
 
 function inDoubtNote({ correctiveAction }: ErrorValue): string {
