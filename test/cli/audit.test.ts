@@ -149,6 +149,22 @@ test.each([
   expect([code, stdout]).toEqual([1, expect.stringContaining('2× pay')]);
 });
 
+test('of long lines fewer are kept until it is known what is compared', async () => {
+  const small = at.with({ env: { NODE_OPTIONS: '--max-old-space-size=700' } });
+  const long = `[${'{},'.repeat(300_000)}{}]`;
+  const line = (n: number) => `{"ts":${1_781_000_000_000 + n},"tool":"pay","args":{"list":${long}}}\n`;
+  const log = file('long.jsonl', Array.from({ length: 80 }, (_, n) => line(n)).join(''));
+  const { code, stdout } = await small.semel('audit', log);
+  expect([code, stdout]).toEqual([1, expect.stringContaining('79 of 80 calls look like repeats')]);
+});
+
+test('a start-up whose lines say no time is given up, however long they are', async () => {
+  const small = at.with({ env: { NODE_OPTIONS: '--max-old-space-size=150' } });
+  const log = file('untimed.jsonl', `{"tool":"pay","prompt":"${'x'.repeat(500_000)}"}\n`.repeat(400));
+  const { code, stderr } = await small.semel('audit', log);
+  expect([code, stderr]).toEqual([64, expect.stringContaining('no field is a time')]);
+});
+
 test('hundreds of thousands of lines that cannot be read end as one does', async () => {
   const { code, stderr } = await semel(['audit', file('short.csv', `a,b\n${'x\n'.repeat(300_000)}`)]);
   expect([code, stderr]).toEqual([64, expect.stringMatching(/no field is a time|no line of it/)]);

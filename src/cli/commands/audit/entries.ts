@@ -11,6 +11,8 @@ export interface Entry {
   readonly fields: Fields | undefined;
   /** Its beginning, to look for a restart in. */
   readonly text: string;
+  /** How long it is, in characters. */
+  readonly length: number;
 }
 
 type Format = 'jsonl' | 'csv';
@@ -44,9 +46,9 @@ function formatOf(text: string): Format {
 }
 
 function json({ number, text }: Line): Entry | undefined {
-  if (text === undefined) return { line: number, fields: undefined, text: '' };
+  if (text === undefined) return { line: number, fields: undefined, text: '', length: 0 };
   if (text.trim() === '') return undefined;
-  return { line: number, fields: objectOf(text), text: text.slice(0, maxLooked) };
+  return { line: number, fields: objectOf(text), text: text.slice(0, maxLooked), length: text.length };
 }
 
 /** A line that is nested too deep to be compared is one that cannot be read: it must not keep the others from being looked at. */
@@ -65,5 +67,6 @@ function objectOf(text: string): Fields | undefined {
 function row(read: CsvRow | undefined, { text = '' }: Line): Entry | undefined {
   if (read === undefined) return undefined;
   const fields = 'values' in read ? read.values : undefined;
-  return { line: read.line, fields, text: text.slice(0, maxLooked) };
+  const length = Object.values(fields ?? {}).reduce((sum, cell) => sum + cell.length, 0);
+  return { line: read.line, fields, text: text.slice(0, maxLooked), length };
 }

@@ -39,8 +39,12 @@ export interface Missing {
   readonly asked?: readonly string[];
 }
 
-/** Enough to guess from. */
+/** Enough to guess from: so many lines, or fewer that are as long together. */
 const sample = 200;
+const sampleCharacters = 16 * 1024 * 1024;
+/** What is kept of a long start-up, to be compared once it can be guessed what. */
+const mostWaiting = 100 * sample;
+const mostWaitingCharacters = 4 * sampleCharacters;
 const named = 10;
 const longestKey = 500;
 const mostTools = 1_000;
@@ -58,6 +62,9 @@ export async function readLog(
   let [lines, notCompared, unreadable] = [0, 0, 0];
   let chosen: Chosen | undefined;
   let waiting: Entry[] = [];
+  let characters = 0;
+  /** Guessed anew when as much again has come, or every batch would look at all lines before it. */
+  let [enough, enoughCharacters] = [sample, sampleCharacters];
   let names: readonly string[] = [];
 
   function read({ fields, line, text }: Entry, by: Chosen): void {
@@ -115,11 +122,16 @@ export async function readLog(
   for await (const batch of batches) {
     lines += batch.length;
     if (chosen === undefined) {
-      for (const entry of batch) waiting.push(entry);
-      if (waiting.length < sample) continue;
+      for (const entry of batch) {
+        waiting.push(entry);
+        characters += entry.length;
+      }
+      if (waiting.length < enough && characters < enoughCharacters) continue;
       const choice = begin();
+      [enough, enoughCharacters] = [2 * waiting.length, 2 * characters];
       // A long start-up may come before the first call.
-      if ('missing' in choice && waiting.length < 100 * sample) continue;
+      const mayCome = waiting.length < mostWaiting && characters < mostWaitingCharacters;
+      if ('missing' in choice && mayCome) continue;
       if ('missing' in choice) return { ...choice, fields: seenFields(waiting) };
       chosen = choice;
       names = seenFields(waiting);
