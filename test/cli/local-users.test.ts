@@ -13,7 +13,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';
+import { writeFile } from '../../src/cli/render/file-output.ts';
 import { isAlive } from '../../src/jobs/index.ts';
 import { folderProblem, isOwn, makeFolder, openRegular, othersWhoWrite } from '../../src/store/files.ts';
 import { kernel, main, type Place, place } from './place.ts';
@@ -87,6 +89,34 @@ describe.runIf(isRoot)('of another user', () => {
     expect(reader.stderr).toContain('belongs to another user');
     expect(readFileSync(at.path('heard'), 'utf8')).toBe('');
   });
+
+  test.runIf(process.platform === 'linux')(
+    'a folder that becomes a link while a step writes leads nowhere else',
+    async () => {
+      const at = place();
+      for (const name of ['theirs', 'theirs/dir', 'mine']) mkdirSync(at.path(name));
+      symlinkSync(at.path('mine'), at.path('theirs/link'));
+      giveAway(at.path('theirs'), at.path('theirs/dir'), at.path('theirs/link'));
+      const swapping = new Worker(
+        `const { renameSync } = require('node:fs');
+        const [dir, link, real] = ['dir', 'link', 'real'].map((name) => require('node:worker_threads').workerData + '/' + name);
+        for (;;) {
+          renameSync(dir, real);
+          renameSync(link, dir);
+          renameSync(dir, link);
+          renameSync(real, dir);
+        }`,
+        { eval: true, workerData: at.path('theirs') },
+      );
+      try {
+        for (let n = 0; n < 10_000 && readdirSync(at.path('mine')).length === 0; n += 1)
+          await writeFile(at.path('theirs/dir/out'), Buffer.from('secret')).catch(() => undefined);
+      } finally {
+        await swapping.terminate();
+      }
+      expect(readdirSync(at.path('mine'))).toEqual([]);
+    },
+  );
 
   test('a file that is replaced by a step does not hand down its rights', async () => {
     const at = place();

@@ -20,7 +20,7 @@ import { SemelError } from '../../core/errors.ts';
 import { bytesOf, type EffectValue } from '../../jobs/index.ts';
 import { openRegular } from '../../store/files.ts';
 
-const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
+const { O_WRONLY, O_APPEND, O_NONBLOCK, O_NOFOLLOW, O_DIRECTORY } = constants;
 
 export function outputOf(value: EffectValue): Uint8Array | undefined {
   const stdout = typeof value === 'string' ? value : value?.stdout;
@@ -28,19 +28,64 @@ export function outputOf(value: EffectValue): Uint8Array | undefined {
 }
 
 export async function writeFile(named: string, bytes: Uint8Array): Promise<void> {
+  let folder: Held | undefined;
   try {
     // What a link leads to is meant, not the link.
-    const path = followed(named);
+    const place = followed(named);
+    folder = held(dirname(place));
+    const path = join(folder.path, basename(place));
     const before = lstatSync(path, { throwIfNoEntry: false });
     if (before === undefined || before.isFile() || before.isDirectory())
       await replace(path, bytes, before?.uid === process.geteuid?.() ? before?.mode : undefined);
     // A device or a pipe is written to; it cannot be replaced.
-    else await pour(path, bytes);
+    else await pour(path, bytes, before.isSymbolicLink());
   } catch (error) {
-    throw new SemelError('INVALID_ARGS', `${named} could not be written (${(error as Error).message}).`, {
+    const { message } = error as Error;
+    const why = folder === undefined ? message : message.replaceAll(folder.path, folder.name);
+    throw new SemelError('INVALID_ARGS', `${named} could not be written (${why}).`, {
       next: 'The step is done and its output is kept: call it again with a file that can be written.',
     });
+  } finally {
+    folder?.letGo();
   }
+}
+
+/** A folder that stays the same one while its owner swaps what lies under its name. */
+interface Held {
+  readonly name: string;
+  /** To be used instead of its name. */
+  readonly path: string;
+  letGo(): void;
+}
+
+/** Where a descriptor of a folder is a way into it. */
+const descriptors = '/proc/self/fd';
+/** Linux only, and not among the names of Node.js: a way into a folder that need not be read. */
+const O_PATH = 0o10000000;
+
+/**
+ * Opened folder by folder, through no link: `followed` has seen none on the way, but the owner of a folder may lay one there
+ * since. Elsewhere than on Linux it is what is under its name.
+ */
+function held(name: string): Held {
+  if (process.platform !== 'linux' || !existsSync(descriptors))
+    return { name, path: name, letGo: () => undefined };
+  let folder = openSync(parse(name).root, O_PATH | O_DIRECTORY);
+  try {
+    for (const word of words(name)) {
+      const next = openSync(`${descriptors}/${folder}/${word}`, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+      closeSync(folder);
+      folder = next;
+    }
+  } catch (error) {
+    closeSync(folder);
+    throw new Error(`${name} cannot be entered: ${(error as NodeJS.ErrnoException).code}`);
+  }
+  return { name, path: `${descriptors}/${folder}`, letGo: () => closeSync(folder) };
+}
+
+function words(path: string): readonly string[] {
+  return path.slice(parse(path).root.length).split(sep).filter(Boolean);
 }
 
 /** The file as the step left it: kept if it is the same, else restored. Tells what it did. */
@@ -77,7 +122,6 @@ const mostLinks = 40;
 
 /** Where a path leads, link by link. A link of another user would let them choose which of our files is written. */
 function followed(named: string): string {
-  const words = (path: string) => path.slice(parse(path).root.length).split(sep).filter(Boolean);
   const start = resolve(named);
   let at = parse(start).root;
   let rest = words(start);
@@ -106,9 +150,9 @@ function isTrusted(uid: number): boolean {
   return uid === 0 || uid === process.geteuid?.();
 }
 
-async function pour(path: string, bytes: Uint8Array): Promise<void> {
-  // Opened without waiting: where nobody reads a pipe, that is an error at once.
-  const file = openSync(path, O_WRONLY | O_APPEND | O_NONBLOCK);
+async function pour(path: string, bytes: Uint8Array, isLink: boolean): Promise<void> {
+  // Opened without waiting: where nobody reads a pipe, that is an error at once. Only links of /proc have come this far.
+  const file = openSync(path, O_WRONLY | O_APPEND | O_NONBLOCK | (isLink ? 0 : O_NOFOLLOW));
   try {
     const found = fstatSync(file);
     if (!found.isFIFO() && !found.isCharacterDevice())
