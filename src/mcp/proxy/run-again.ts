@@ -77,9 +77,9 @@ export function createRunAgain(semel: Semel, canAnswer: () => boolean = () => tr
     ask(scope, held) {
       const { tool, record, error } = held;
       const text = questionOf(held, offer(scope, tool, record));
-      const { content = [], structuredContent } = fieldsOf(record.value) as ToolResult;
+      const { content, structuredContent } = fieldsOf(record.value);
       return {
-        content: [{ type: 'text', text }, ...content],
+        content: [{ type: 'text', text }, ...(Array.isArray(content) ? content : [])],
         ...(structuredContent === undefined ? {} : { structuredContent }),
         isError: true,
         resultType: 'complete',
