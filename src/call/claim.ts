@@ -1,7 +1,7 @@
 // One claim under one token, and what becomes of it where its caller does not wait for the answer.
 
 import { isSemelError, type SemelError } from '../core/errors.ts';
-import { driftOf } from '../core/key/identity.ts';
+import { findDrift } from '../core/key/identity.ts';
 import type { Asker, Lost } from '../ledger/index.ts';
 import type { ClaimAnswer, ClaimFor, ClaimRequest, Loss, RecordError, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -152,7 +152,7 @@ export function tell({ ledger, owner }: Env, call: Call, answer: Lost): void {
 function driftFrom(call: Call, answer: Lost): { readonly drift?: readonly string[] } {
   // Content is digested with its key: under an earlier form of the contract it cannot be compared.
   if (answer.is !== 'replay' || answer.record.key !== call.key) return {};
-  const drift = driftOf(answer.record.content, call.content());
+  const drift = findDrift(answer.record.content, call.content());
   return drift.length === 0 ? {} : { drift };
 }
 

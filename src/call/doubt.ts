@@ -1,7 +1,7 @@
 // What may be done about a record in doubt, without a person: run it again where class, provider or contract
 // make that no blind repetition; else ask `verify`; else hold it and say so.
 
-import { majorOf } from '../core/contract/contract.ts';
+import { majorVersion } from '../core/contract/contract.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -25,7 +25,7 @@ function mayRerun(call: Call, record: StoredRecord): boolean {
 /** Code of another major version may not understand the args that were stored. */
 export function isSameCode({ tool }: Pick<Call, 'tool'>, { version }: StoredRecord): boolean {
   const own = tool.contract.version;
-  return version === own || majorOf(version) === majorOf(own);
+  return version === own || majorVersion(version) === majorVersion(own);
 }
 
 /** How long after the first dispatch a re-run counts; null where it may always be done. */

@@ -3,7 +3,7 @@
 import { isRepeatable } from '../core/contract/words.ts';
 import type { SemelError } from '../core/errors.ts';
 import { pause } from '../ledger/index.ts';
-import { goesOnMs } from '../rules/endings.ts';
+import { stillRunningMs } from '../rules/endings.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Env } from './env.ts';
@@ -46,7 +46,11 @@ async function waitForOverrun(
   effect.then(end, end);
   const signals = [ended.signal, closing];
   // The first one comes before what is waited for anyway is over.
-  for (let pauseMs = Math.max(firstBeatMs, networkMs / 3); ; pauseMs = Math.max(goesOnMs, networkMs) / 3) {
+  for (
+    let pauseMs = Math.max(firstBeatMs, networkMs / 3);
+    ;
+    pauseMs = Math.max(stillRunningMs, networkMs) / 3
+  ) {
     await pause(clock, pauseMs, signals, 'background');
     if (signals.some((signal) => signal.aborted) || clock.mono() > until) return;
     // A store that does not answer now may answer the next time.

@@ -2,9 +2,9 @@
 // shares a running call gets.
 
 import { decodeResult } from '../core/codec/codec.ts';
-import { wordsOf } from '../core/contract/classify.ts';
+import { describeThrown } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
-import { driftOf } from '../core/key/identity.ts';
+import { findDrift } from '../core/key/identity.ts';
 import type { Kept } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call, Tool } from './call.ts';
@@ -18,7 +18,7 @@ export function replay(
 ): Result | Promise<Result> {
   const receipt = receiptOf(call, record, {
     replayed: true,
-    drift: driftOf(record.content, call.content()),
+    drift: findDrift(record.content, call.content()),
     ...more,
   });
   if (record.status !== 'succeeded') return { ...refused(call, record, recordedError(record)), receipt };
@@ -55,7 +55,11 @@ async function fetched(
     });
     return { ok: true, value: live, receipt };
   } catch (cause) {
-    return { ok: false, error: omitted(record, `\`onReplay\` threw: ${wordsOf(cause)}`, cause), receipt };
+    return {
+      ok: false,
+      error: omitted(record, `\`onReplay\` threw: ${describeThrown(cause)}`, cause),
+      receipt,
+    };
   }
 }
 

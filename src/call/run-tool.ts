@@ -6,7 +6,7 @@ import {
   classify,
   type Ending,
   join,
-  legible,
+  makeReadable,
   type RequestFate,
 } from '../core/contract/classify.ts';
 import type { Contract } from '../core/contract/contract.ts';
@@ -103,7 +103,7 @@ async function runOnce(attempt: Attempt): Promise<Try> {
   } catch (caught) {
     await requests.close();
     // "Nothing was thrown" means something else.
-    const thrown = legible(caught) ?? new Error(`${caught} was thrown`);
+    const thrown = makeReadable(caught) ?? new Error(`${caught} was thrown`);
     return { ending: meaningOf(attempt, thrown, requests.fates), thrown };
   }
 }

@@ -2,10 +2,10 @@
 // ending that is sure of itself may meet a record that is not.
 
 import { encodeResult } from '../core/codec/codec.ts';
-import { causesOf, codesOf, legible } from '../core/contract/classify.ts';
+import { listCauses, listErrorCodes, makeReadable } from '../core/contract/classify.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
-import { driftOf } from '../core/key/identity.ts';
+import { findDrift } from '../core/key/identity.ts';
 import { PartialSuccess } from '../core/signals.ts';
 import { pause } from '../ledger/index.ts';
 import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
@@ -47,7 +47,7 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
   const more: Partial<Receipt> = {
     executed,
     replayed: verified === true && ending.outcome === 'succeeded',
-    drift: driftOf(attempt.record.content, call.content()),
+    drift: findDrift(attempt.record.content, call.content()),
     acceptedRepeat:
       executed &&
       attempt.record.doubtFence !== null &&
@@ -205,9 +205,9 @@ const controlCharacters = /\p{Cc}+/gu;
 
 /** One line, short, with the error's own code in front. */
 export function messageOf(given: unknown): string {
-  const thrown = legible(given);
+  const thrown = makeReadable(given);
   const text = textOf(thrown);
-  const code = isSemelError(thrown) ? undefined : codesOf(thrown)[0];
+  const code = isSemelError(thrown) ? undefined : listErrorCodes(thrown)[0];
   const line = (code !== undefined && !text.startsWith(code) ? `${code}: ${text}` : text)
     .replace(controlCharacters, ' ')
     .trim();
@@ -220,7 +220,7 @@ function textOf(thrown: unknown): string {
   if (isSemelError(thrown)) return thrown.happened.replace(/\.$/, '');
   if (thrown instanceof Error) {
     const own = thrown.message || thrown.name;
-    const reason = causesOf(thrown).at(-1)?.message ?? '';
+    const reason = listCauses(thrown).at(-1)?.message ?? '';
     return reason === '' || own.includes(reason) ? own : `${own} (${reason})`;
   }
   if (typeof thrown !== 'object' || thrown === null) return String(thrown);

@@ -6,7 +6,7 @@ import type { Clock } from '../core/clock.ts';
 import { decodeResult, encodeResult } from '../core/codec/codec.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import type { SemelError } from '../core/errors.ts';
-import { driftOf } from '../core/key/identity.ts';
+import { findDrift } from '../core/key/identity.ts';
 import { keyMap } from '../core/key-map.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
@@ -145,7 +145,7 @@ function mayShare({ leader, attempt, left }: Flight, call: Call): boolean {
   const mayBeLate = leader.notAfter !== null && attempt === undefined;
   if (mayBeLate && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;
   // What is written each time anew must be written as this caller wants it.
-  return !isRepeatable(effect) || driftOf(leader.content(), call.content()).length === 0;
+  return !isRepeatable(effect) || findDrift(leader.content(), call.content()).length === 0;
 }
 
 /**
@@ -188,7 +188,7 @@ function shared({ leader, attempt }: Flight, call: Call, result: Result): Result
     ...result.receipt,
     executed: false,
     replayed: result.ok,
-    drift: driftOf(attempt?.record.content ?? leader.content(), call.content()),
+    drift: findDrift(attempt?.record.content ?? leader.content(), call.content()),
     weak: call.identity.weak === true,
   };
   return result.ok ? { ...result, value: copyOf(result.value), receipt } : { ...result, receipt };

@@ -1,7 +1,7 @@
 // Asks the tool's own `verify` about a record in doubt, under a claim.
 
 import { decodeResult } from '../core/codec/codec.ts';
-import { wordsOf } from '../core/contract/classify.ts';
+import { describeThrown } from '../core/contract/classify.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { VerifyContext } from './call.ts';
@@ -36,7 +36,7 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
       ? answer
       : { verdict: 'unsure', because: otherCode(inDoubt.version, tool.contract.version) };
   } catch (error) {
-    return { verdict: 'unsure', because: wordsOf(error) };
+    return { verdict: 'unsure', because: describeThrown(error) };
   }
 }
 

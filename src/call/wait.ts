@@ -3,7 +3,7 @@
 
 import { formatDuration } from '../core/contract/duration.ts';
 import { isRepeatable } from '../core/contract/words.ts';
-import { driftOf } from '../core/key/identity.ts';
+import { findDrift } from '../core/key/identity.ts';
 import { pause } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -47,7 +47,7 @@ export async function wait(
 
   const { ledger, clock, random, closing, warn } = env;
   // What is written each time anew is not shared with a caller who wants something else written.
-  const isAnother = isRepeatable(contract.effect) && driftOf(first.content, call.content()).length > 0;
+  const isAnother = isRepeatable(contract.effect) && findDrift(first.content, call.content()).length > 0;
   const since = clock.mono();
   const isUnbounded = !Number.isFinite(contract.waitMs) && insideOf !== undefined;
   const until = since + (isUnbounded ? longestNestedMs : contract.waitMs);

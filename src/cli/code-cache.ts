@@ -15,7 +15,7 @@ import {
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import type { Script } from 'node:vm';
-import { isOwn, makeFolder, nearestExisting, openRegular } from '../store/files.ts';
+import { isOwnedByUser, makeFolder, nearestExisting, openRegular } from '../store/files.ts';
 
 interface CodeCache {
   /** What was kept of this file; its name tells what is in it. Undefined: nothing, or nothing to be trusted. */
@@ -106,7 +106,7 @@ function cacheFolder(): string | undefined {
 function ownFile(path: string): Buffer | undefined {
   const file = openRegular(path);
   try {
-    return isOwn(fstatSync(file)) ? readFileSync(file) : undefined;
+    return isOwnedByUser(fstatSync(file)) ? readFileSync(file) : undefined;
   } finally {
     closeSync(file);
   }

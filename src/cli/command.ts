@@ -1,7 +1,7 @@
 // How a command is written down: what it is called, takes and does. Help, completion and parsing read the same words.
 
 import { parseArgs } from 'node:util';
-import { nearIn } from '../core/contract/known-fields.ts';
+import { findSimilar } from '../core/contract/known-fields.ts';
 import { type CommandName, summaries } from './commands/summaries.ts';
 import { text, toggle } from './flags.ts';
 import { usageError } from './usage.ts';
@@ -123,7 +123,7 @@ function checkNames(name: string, flags: Flags, args: readonly string[]): void {
   for (const arg of args) {
     const [, flag] = /^--([^=]+)/.exec(arg) ?? [];
     if (flag === undefined || Object.hasOwn(flags, flag)) continue;
-    const near = nearIn(Object.keys(flags), flag);
+    const near = findSimilar(Object.keys(flags), flag);
     throw usageError(name, `there is no option --${flag}`, near && `Did you mean --${near}?`);
   }
 }

@@ -19,8 +19,8 @@ async function main([name, ...rest]: string[]): Promise<number> {
     return name === undefined ? 64 : 0;
   }
   if (!Object.hasOwn(commands, name)) {
-    const { nearIn } = await import('../core/contract/known-fields.ts');
-    const near = nearIn(Object.keys(commands), name);
+    const { findSimilar } = await import('../core/contract/known-fields.ts');
+    const near = findSimilar(Object.keys(commands), name);
     const next = near === undefined ? '`semel --help` lists them.' : `Did you mean \`semel ${near}\`?`;
     return complainAbout(`semel: there is no command ${JSON.stringify(name)}. ${next}`, 64);
   }
@@ -37,8 +37,8 @@ async function main([name, ...rest]: string[]): Promise<number> {
 /** Every user of the machine sees the arguments of a process, for as long as it runs. */
 async function hideSecrets(args: readonly string[]): Promise<void> {
   if (!args.some((arg) => /[@?=]/.test(arg) && arg.includes(':'))) return;
-  const { withoutSecrets } = await import('../store/address.ts');
-  if (args.some((arg) => withoutSecrets(arg) !== arg)) process.title = 'semel';
+  const { redactSecrets } = await import('../store/address.ts');
+  if (args.some((arg) => redactSecrets(arg) !== arg)) process.title = 'semel';
 }
 
 /** Says what may repeat words of the command line. */

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
-import { supportSentence } from '../core/node-support.ts';
+import { describeUnsupportedNode } from '../core/node-support.ts';
 import { codeCache } from './code-cache.ts';
 
 /** The file of main.ts; scripts/build.ts puts its name in. */
@@ -34,7 +34,7 @@ function required(name: string): unknown {
   return name.startsWith('./') ? load(name.slice(2)) : process.getBuiltinModule(name);
 }
 
-const tooOld = supportSentence(process.versions.node);
+const tooOld = describeUnsupportedNode(process.versions.node);
 if (tooOld === undefined) {
   process.on('exit', cache.keep);
   load(mainFile);

@@ -27,11 +27,11 @@ interface Verified {
  * request names beside it. Else all credentials together: a client id alone may be that of an app with many users. Requests
  * that show nothing have one caller.
  */
-export function callerOf({ id, verified = {}, headers = {}, query = '' }: Credentials): string {
+export function digestCaller({ id, verified = {}, headers = {}, query = '' }: Credentials): string {
   if (id !== undefined) return digest('semel/caller', 'id', id);
-  const { subject, issuer, tenant = [] } = subjectOf(verified);
+  const { subject, issuer, tenant = [] } = findSubject(verified);
   if (subject !== undefined) {
-    const named = [...shown(headers, isLasting), ...lastingIn(query)];
+    const named = [...shown(headers, isLasting), ...listLasting(query)];
     return digest(
       'semel/caller',
       'subject',
@@ -54,7 +54,7 @@ function shown(headers: HeaderValues, isMeant: (name: string) => boolean): reado
 }
 
 /** Of a query, what is not a credential that may be renewed. */
-function lastingIn(query: string): readonly string[] {
+function listLasting(query: string): readonly string[] {
   return [...new URLSearchParams(query)].filter(([name]) => !renewed.test(name.toLowerCase())).flat();
 }
 
@@ -92,14 +92,14 @@ function isLasting(name: string): boolean {
 }
 
 /** What the check of the token says, else what the token itself says. */
-export function subjectOf({ token, extra }: Verified): {
+export function findSubject({ token, extra }: Verified): {
   subject?: string | number;
   issuer?: string | number;
   /** Claims that name it, each with its value: a subject may be known to its tenant only. */
   tenant?: readonly string[];
 } {
-  const checked = fieldsIn(extra);
-  const ofToken = claimsIn(token);
+  const checked = readFields(extra);
+  const ofToken = readClaims(token);
   const claims = { ...ofToken, ...checked };
   // One token may serve all users of an app: whom the check has found stands before what the token says.
   const subject = [checked, ofToken].flatMap((each) => subjectNames.map((name) => each[name])).find(isId);
@@ -142,16 +142,16 @@ function isId(value: unknown): value is string | number {
 }
 
 /** The claims of a JWT; none where the token is something else. */
-function claimsIn(token: unknown): Readonly<Record<string, unknown>> {
+function readClaims(token: unknown): Readonly<Record<string, unknown>> {
   const body = typeof token === 'string' ? /^[\w-]+\.([\w-]+)\.[\w-]*$/.exec(token)?.[1] : undefined;
   if (body === undefined) return {};
   try {
-    return fieldsIn(JSON.parse(Buffer.from(body, 'base64url').toString()));
+    return readFields(JSON.parse(Buffer.from(body, 'base64url').toString()));
   } catch {
     return {};
   }
 }
 
-function fieldsIn(value: unknown): Readonly<Record<string, unknown>> {
+function readFields(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -90,7 +90,7 @@ export const systemRandom: Random = {
 };
 
 /** Milliseconds since the epoch. An empty text or list would be read as 1970, so only a Date or a number is taken. */
-export function instantOf(path: string, value: Date | number | undefined): number | undefined {
+export function toInstant(path: string, value: Date | number | undefined): number | undefined {
   if (value === undefined) return undefined;
   // By its tag: a Date of another realm is one too.
   const isDate = Object.prototype.toString.call(value) === '[object Date]';

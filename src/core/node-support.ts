@@ -1,7 +1,7 @@
 // Which Node.js can run semel. Alone in its file, because it must load on any.
 
 /** A sentence where it cannot; undefined where it can. */
-export function supportSentence(version: string): string | undefined {
+export function describeUnsupportedNode(version: string): string | undefined {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
   const isSupported =
     major > 24 ||

@@ -57,7 +57,7 @@ export function isBlank(text: string): boolean {
 }
 
 /** `args.items[3]["due date"]`. */
-export function pathOf(root: string, steps: readonly Step[]): string {
+export function formatPath(root: string, steps: readonly Step[]): string {
   let path = root;
   for (const step of steps) {
     if (typeof step === 'number') path += `[${step}]`;
@@ -71,7 +71,7 @@ export function pathOf(root: string, steps: readonly Step[]): string {
 }
 
 /** What a value is, with its article: `a Date`, `NaN`, `an instance of Invoice`. */
-export function kindOf(value: unknown): string {
+export function describeKind(value: unknown): string {
   switch (typeof value) {
     case 'object':
       return value === null ? 'null' : kindOfObject(value);
@@ -119,8 +119,8 @@ function kindOfObject(value: object): string {
 export function copyPlain(value: unknown): unknown {
   try {
     const budget = { left: 1_000 };
-    const copy = copied(value, budget, 0);
-    return budget.left >= 0 ? copy : copiedGraph(value);
+    const copy = copySmall(value, budget, 0);
+    return budget.left >= 0 ? copy : copyGraph(value);
   } catch (error) {
     if (error instanceof SemelError) throw error;
     // A getter that throws will do so again where its place can be told.
@@ -138,27 +138,28 @@ function tooMany(): SemelError {
 }
 
 /** Most args are small, and need no memory of what was copied. Stops where the budget is used up, or too deep. */
-function copied(value: unknown, budget: { left: number }, depth: number): unknown {
-  const shell = budget.left < 0 ? undefined : shellOf(value);
+function copySmall(value: unknown, budget: { left: number }, depth: number): unknown {
+  const shell = budget.left < 0 ? undefined : copyShell(value);
   if (shell === undefined) return value;
   budget.left -= depth > 50 ? 1_000 : 1;
   if (budget.left < 0) return value;
-  if (Array.isArray(shell)) return shell.map((item) => copied(item, budget, depth + 1));
+  if (Array.isArray(shell)) return shell.map((item) => copySmall(item, budget, depth + 1));
   for (const name in shell) {
     const member = shell[name];
-    if (isCopied(name, member) && Object.hasOwn(shell, name)) shell[name] = copied(member, budget, depth + 1);
+    if (isCopied(name, member) && Object.hasOwn(shell, name))
+      shell[name] = copySmall(member, budget, depth + 1);
   }
   return shell;
 }
 
 /** However large or deep, in one pass. What is referred to twice is copied once: a small graph can unfold without end. */
-function copiedGraph(value: unknown): unknown {
+function copyGraph(value: unknown): unknown {
   const copies = new Map<unknown, unknown>();
   const open: Members[] = [];
   const copyOf = (source: unknown) => {
     const known = copies.get(source);
     if (known !== undefined) return known;
-    const shell = shellOf(source);
+    const shell = copyShell(source);
     if (shell === undefined) return source;
     if (copies.size >= limits.argsContainers) throw tooMany();
     copies.set(source, shell);
@@ -178,7 +179,7 @@ function copiedGraph(value: unknown): unknown {
 type Members = Record<string, unknown>;
 
 /** A copy that still has the members of its source; undefined: not a plain container. */
-function shellOf(value: unknown): Members | undefined {
+function copyShell(value: unknown): Members | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const prototype: object | null = Object.getPrototypeOf(value);
   if (Array.isArray(value)) {

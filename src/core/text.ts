@@ -1,7 +1,7 @@
 // Names, keys and ids that a caller passes. Refuses what people could not read or a store could not keep.
 
 import { SemelError } from './errors.ts';
-import { isBlank, kindOf } from './plain.ts';
+import { describeKind, isBlank } from './plain.ts';
 
 const maxTextLength = 500;
 
@@ -15,12 +15,12 @@ function isSimple(value: unknown): boolean {
   return true;
 }
 
-export function text(path: string, value: string | undefined): string | undefined {
+export function checkText(path: string, value: string | undefined): string | undefined {
   if (value === undefined || isSimple(value)) return value;
   const refuse = (why: string, next: string): never => {
     throw new SemelError('INVALID_ARGS', `\`${path}\` ${why}.`, { path, next });
   };
-  if (typeof value !== 'string') refuse(`is ${kindOf(value)}, not a string`, 'Pass a string.');
+  if (typeof value !== 'string') refuse(`is ${describeKind(value)}, not a string`, 'Pass a string.');
   if (value === '') refuse('is empty', 'Leave it out, or pass what it stands for.');
   if (isBlank(value)) refuse('consists of spaces', 'Leave it out, or pass what it stands for.');
   if (value.length > maxTextLength)

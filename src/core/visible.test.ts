@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { shellWord, visible } from './visible.ts';
+import { escapeInvisible, shellWord } from './visible.ts';
 
 /** Every character below 0x30000 that is invisible, ends a line or turns the direction, by the tables of Unicode. */
 const hidden = Array.from({ length: 0xe1000 }, (_, code) => code)
@@ -15,20 +15,20 @@ test('whatever a terminal would obey, hide or turn around is spelt out', () => {
     expect.arrayContaining(['\u061c', '\u200b', '\u202e', '\u2066', '\ufeff', '\u0085', '\u{e0041}']),
   );
   for (const character of hidden)
-    expect(visible(`a${character}b`), character.codePointAt(0)?.toString(16)).toMatch(
+    expect(escapeInvisible(`a${character}b`), character.codePointAt(0)?.toString(16)).toMatch(
       /^a(\\u[0-9a-f]{4}){1,2}b$/,
     );
-  expect(visible('half \ud83d')).toBe('half \\ud83d');
+  expect(escapeInvisible('half \ud83d')).toBe('half \\ud83d');
 });
 
 test('what people can read stays as it is', () => {
   const text = 'Zoë bought 3 × ☕ for 7,50 € – שלום, 你好, 🙂';
-  expect(visible(text)).toBe(text);
+  expect(escapeInvisible(text)).toBe(text);
 });
 
 test('JSON that was made visible is the same JSON', () => {
   const value = { text: hidden.join(''), [hidden[9] as string]: 1 };
-  expect(JSON.parse(visible(JSON.stringify(value)))).toEqual(value);
+  expect(JSON.parse(escapeInvisible(JSON.stringify(value)))).toEqual(value);
 });
 
 test('a shell reads back exactly the value that was quoted, and runs nothing', () => {
@@ -46,7 +46,7 @@ test('a shell reads back exactly the value that was quoted, and runs nothing', (
   ];
   for (const value of values) {
     const word = shellWord(value);
-    expect(visible(word)).toBe(word);
+    expect(escapeInvisible(word)).toBe(word);
     const { stdout } = spawnSync('bash', ['-c', `printf %s ${word}`], { encoding: 'utf8' });
     expect(stdout, word).toBe(value);
   }

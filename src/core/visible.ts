@@ -5,7 +5,7 @@
 const hidden = () => /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** JSON stays the same JSON: `\u001b`, and two of them for a character beyond 16 bits. */
-export function visible(text: string): string {
+export function escapeInvisible(text: string): string {
   return text.replace(hidden(), (character) =>
     Array.from(
       { length: character.length },
@@ -17,7 +17,7 @@ export function visible(text: string): string {
 /** As one word of a shell, to be pasted: whatever it holds, the shell reads this value and nothing else. */
 export function shellWord(value: string): string {
   if (/^[\w./:@-]+$/.test(value)) return value;
-  if (visible(value) === value) return `'${value.replaceAll("'", "'\\''")}'`;
+  if (escapeInvisible(value) === value) return `'${value.replaceAll("'", "'\\''")}'`;
   const spelt = value
     .replace(/[\\']/g, '\\$&')
     .replace(hidden(), (character) =>

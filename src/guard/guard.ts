@@ -3,7 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { AttemptContext } from '../call/index.ts';
-import { causesOf } from '../core/contract/classify.ts';
+import { listCauses } from '../core/contract/classify.ts';
 import type { Per } from '../core/contract/period.ts';
 import { type ErrorValue, SemelError } from '../core/errors.ts';
 import { shortDigest } from '../core/key/key.ts';
@@ -196,7 +196,7 @@ async function callTool(
   const result = await withIdentity(semel, tool, call, run);
   const { receipt } = result;
   if (result.ok) return { ok: true, value: result.value, note: noteForModel(receipt), receipt };
-  const suspended = causesOf(result.error).find((each) => each instanceof Suspended);
+  const suspended = listCauses(result.error).find((each) => each instanceof Suspended);
   if (suspended !== undefined) throw suspended.cause;
   // It is done and only the ledger does not know: an error would make the model do it again.
   if (result.error.code === 'UNRECORDED')

@@ -2,7 +2,7 @@
 // fields, and irreversible effects without a `per`; every other tool is bounded by the turn.
 
 import type { ContractDefinition } from '../core/contract/contract.ts';
-import { nearIn } from '../core/contract/known-fields.ts';
+import { findSimilar } from '../core/contract/known-fields.ts';
 import type { Per } from '../core/contract/period.ts';
 import { type Effect, isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
@@ -115,7 +115,7 @@ export function refuseUnknownFields(tool: string, policy: AnyPolicy | undefined,
     const named: readonly string[] = policy[list] ?? [];
     const unknown = named.find((path) => !has.has(path) && !has.has(firstStep(path)));
     if (unknown === undefined) continue;
-    const meant = nearIn(known, firstStep(unknown));
+    const meant = findSimilar(known, firstStep(unknown));
     refuse(
       tool,
       `${tool}: \`${list}\` names \`${unknown}\`, but its schema has no such field.`,

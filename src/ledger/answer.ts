@@ -1,6 +1,6 @@
 // What a call is to do, from the store's answer to its claim. Pure.
 
-import { isCallers } from '../rules/state.ts';
+import { canAnswer } from '../rules/state.ts';
 import type { Asking, StoredRecord } from '../store/store.ts';
 import type { Kept } from './cache.ts';
 
@@ -27,7 +27,7 @@ export function answerFor(
 ): Lost {
   if (record === undefined) return { is: 'gone' };
   if (asked.generation !== null && record.generation !== asked.generation) return { is: 'gone' };
-  if (!isCallers(record, asked)) return { is: 'foreign', record: sealed(record) };
+  if (!canAnswer(record, asked)) return { is: 'foreign', record: sealed(record) };
   // Only a record that was read from a list of done things has none under a caller's own key: nobody knows its args.
   if (record.fingerprint !== null && record.fingerprint !== asked.fingerprint)
     return { is: 'conflict', record };

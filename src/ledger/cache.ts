@@ -2,7 +2,7 @@
 // they expire; what another process forgets or reopens is noticed after `maxAgeMs`.
 
 import { resultReader } from '../core/codec/codec.ts';
-import { driftOf } from '../core/key/identity.ts';
+import { findDrift } from '../core/key/identity.ts';
 import type { Wording } from '../core/key/wording.ts';
 import { keyMap } from '../core/key-map.ts';
 import type { StoredRecord } from '../store/store.ts';
@@ -83,10 +83,10 @@ export class Kept {
   /** The fields in which the call is worded differently. Most repeats are worded as the last one was. */
   driftFrom(call: Worded): readonly string[] {
     const { wording } = call.maker;
-    if (wording === undefined) return driftOf(this.record.content, call.content());
+    if (wording === undefined) return findDrift(this.record.content, call.content());
     if (wording === this.wording && this.words !== undefined && wording.isSame(call.args, this.words))
       return this.drift;
-    const drift = driftOf(this.record.content, call.content());
+    const drift = findDrift(this.record.content, call.content());
     this.drift = drift.length === 0 ? noDrift : Object.freeze(drift);
     const words = wording.wordsIn(call.args);
     this.words = words !== undefined && isShort(words, this.record.args) ? words : undefined;

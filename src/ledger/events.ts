@@ -2,7 +2,7 @@
 // observe; nothing that they do or throw reaches the path of a call.
 
 import { type Channel, channel } from 'node:diagnostics_channel';
-import { wordsOf } from '../core/contract/classify.ts';
+import { describeThrown } from '../core/contract/classify.ts';
 import type { Outcome } from '../core/contract/words.ts';
 
 interface About {
@@ -99,5 +99,5 @@ export function createEvents(): EventHub {
 }
 
 function complain(name: EventName, error: unknown): void {
-  process.emitWarning(`A semel listener for "${name}" threw: ${wordsOf(error)}`);
+  process.emitWarning(`A semel listener for "${name}" threw: ${describeThrown(error)}`);
 }

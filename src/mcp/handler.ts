@@ -1,7 +1,7 @@
 // The handler of one tool in an MCP server of your own, version 1 or 2 of the SDK:
 // `server.registerTool('charge', config, guard(semel, 'charge', policy, handler))`.
 
-import { callerOf, type HeaderValues } from '../core/caller.ts';
+import { digestCaller, type HeaderValues } from '../core/caller.ts';
 import type { Effect } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
 import { headerEntries } from '../core/header-entries.ts';
@@ -148,7 +148,7 @@ function callerIn(extra: unknown): string | undefined {
   const verified = fieldsOf(authInfo ?? fieldsOf(http).authInfo);
   const request = fieldsOf(requestInfo ?? fieldsOf(http).req);
   if (authInfo === undefined && requestInfo === undefined && http === undefined) return undefined;
-  return callerOf({ verified, headers: headersIn(request.headers), query: queryIn(request.url) });
+  return digestCaller({ verified, headers: headersIn(request.headers), query: queryIn(request.url) });
 }
 
 /** One that is there twice counts twice: neither value may hide the other. */

@@ -3,9 +3,9 @@
 
 import {
   type Classified,
-  causesOf,
-  fateOfError,
-  fateOfStatus,
+  classifyRequestError,
+  classifyStatus,
+  listCauses,
   type RequestFate,
 } from '../core/contract/classify.ts';
 
@@ -48,8 +48,8 @@ export function classifierOf({ hosts, sdk, inFlight, mismatch, meanings = {} }: 
     if (words.some((word) => ofAnother.includes(word))) return 'maybeLanded';
     const known = words.find((word) => Object.hasOwn(meanings, word));
     if (known !== undefined) return meanings[known];
-    if (answer.status !== undefined) return meaningOfFate[fateOfStatus(answer.status)];
-    return fateOfError(answer.cause ?? error) === 'not sent' ? 'notLanded' : undefined;
+    if (answer.status !== undefined) return meaningOfFate[classifyStatus(answer.status)];
+    return classifyRequestError(answer.cause ?? error) === 'not sent' ? 'notLanded' : undefined;
   };
 }
 
@@ -79,7 +79,7 @@ function own(value: unknown): readonly unknown[] {
 
 /** The first of an error and its causes that a reader recognises. */
 export function inCauses(error: object, read: (each: object) => Answer | undefined): Answer | undefined {
-  for (const each of error instanceof Error ? causesOf(error) : [error]) {
+  for (const each of error instanceof Error ? listCauses(error) : [error]) {
     const answer = read(each);
     if (answer !== undefined) return answer;
   }

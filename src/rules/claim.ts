@@ -2,15 +2,15 @@
 // attempts keep dying before the line is closed as poisoned, so that it stops killing workers; and one whose
 // holder lapsed with another attempt's success on file is settled with it.
 
-import { majorOf } from '../core/contract/contract.ts';
+import { majorVersion } from '../core/contract/contract.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
-import { landedBy } from './endings.ts';
+import { applyLateSuccess } from './endings.ts';
 import type { News, Row, StoreEvent } from './record.ts';
 import type { Asking, ClaimAnswer, ClaimRequest, Loss } from './requests.ts';
 import {
+  canAnswer,
   event,
   inFlightEnd,
-  isCallers,
   isExpired,
   isFree,
   isInDoubt,
@@ -28,7 +28,7 @@ import {
  * Which form of the key a claim acts on. Under any earlier form of the contract there may be a live record of
  * the same intent: one that is not free decides; a free one is imported on; else the present form is used.
  */
-export function formOf(rows: readonly (Row | undefined)[], time: Time): number {
+export function chooseForm(rows: readonly (Row | undefined)[], time: Time): number {
   const isLive = (row: Row | undefined): row is Row => row !== undefined && !isExpired(row, time);
   const decided = rows.findIndex((row) => isLive(row) && !isFree(row, time));
   if (decided >= 0) return decided;
@@ -62,7 +62,7 @@ export function claim(
 }
 
 /** What whoever comes to execute would lose to, without changing anything; undefined: a claim would change something. */
-export function lossOf(row: Row | undefined, asking: Asking, time: Time): Loss | undefined {
+export function findLoss(row: Row | undefined, asking: Asking, time: Time): Loss | undefined {
   return isTaken(row, asking, time) ? { won: false, record: row && view(row, time) } : undefined;
 }
 
@@ -78,7 +78,7 @@ function isTaken(row: Row | undefined, asking: Asking, time: Time): boolean {
 
 /** The same wish of the same caller. Another caller is given nothing of it: neither args nor what was prepared. */
 function isSameIntent(row: Row, asking: Asking): boolean {
-  return row.fingerprint === asking.fingerprint && isCallers(row, asking);
+  return row.fingerprint === asking.fingerprint && canAnswer(row, asking);
 }
 
 function isMeant(row: Row | undefined, { generation }: Asking): row is Row {
@@ -103,7 +103,9 @@ function lose(row: Row | undefined, time: Time): Step<ClaimAnswer> {
 
 function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<ClaimAnswer> {
   const held =
-    request !== undefined && crossesAtClaim(request) ? crossed(row, request.inFlightForMs, time) : row;
+    request !== undefined && dispatchesAtClaim(request)
+      ? markDispatched(row, request.inFlightForMs, time)
+      : row;
   const events =
     over === undefined
       ? noEvents
@@ -130,7 +132,7 @@ function termsOf({ effect }: Row, request: ClaimRequest): StoreEvent['detail'] {
 
 /** Taking over would repeat what is known to have landed. */
 function landed(row: Row, news: News, time: Time): Step<ClaimAnswer> {
-  const settled = landedBy(row, news, time);
+  const settled = applyLateSuccess(row, news, time);
   return {
     row: settled,
     answer: { won: false, record: view(settled, time) },
@@ -211,7 +213,7 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     caller: request.caller,
     movedTo: null,
   };
-  if (crossesAtClaim(request)) cross(row, request.inFlightForMs, time);
+  if (dispatchesAtClaim(request)) cross(row, request.inFlightForMs, time);
   if (imported != null) row.lastDispatchedAt = imported.lastDispatchedAt ?? row.lastDispatchedAt;
   return row;
 }
@@ -223,7 +225,7 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
   const isKeptWhole = row.keyed || row.prepared !== null || request.for === 'verify';
   // Code of another major version sends its own words. Nothing has landed under the key of a free record, so there it gets
   // a fresh one: under the old one a provider would refuse other words.
-  const isOtherCode = request.for !== 'verify' && majorOf(row.version) !== majorOf(request.version);
+  const isOtherCode = request.for !== 'verify' && majorVersion(row.version) !== majorVersion(request.version);
   const keepsFirstWording = row.lastDispatchedAt !== null && isKeptWhole && !isOtherCode;
   const fence = row.fence + 1;
   return {
@@ -262,12 +264,12 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
   };
 }
 
-function crossesAtClaim(request: ClaimRequest): boolean {
+function dispatchesAtClaim(request: ClaimRequest): boolean {
   return request.crossing && request.for !== 'verify';
 }
 
 /** The attempt has crossed the line: from now on its effect may land. */
-export function crossed(row: Row, inFlightForMs: number, time: Time): Row {
+export function markDispatched(row: Row, inFlightForMs: number, time: Time): Row {
   const after = { ...row };
   cross(after, inFlightForMs, time);
   return after;

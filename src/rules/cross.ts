@@ -1,7 +1,7 @@
 // What only the holder of the token may do while its attempt runs: renew the lease, cross the line, and clear
 // the doubt of earlier attempts after a verdict. Each acts iff the token is the record's and says so if not.
 
-import { crossed } from './claim.ts';
+import { markDispatched } from './claim.ts';
 import type { Row } from './record.ts';
 import type {
   ClearRequest,
@@ -40,7 +40,7 @@ export function renew(row: Row | undefined, request: RenewRequest, time: Time): 
   // Whoever looked at it while it was lapsed saw an attempt that had stopped sending. It goes on, so what they
   // concluded must no longer match.
   const resumed: Row =
-    row.dispatched && isLapsed(row, time) ? crossed(renewed, request.inFlightForMs, time) : renewed;
+    row.dispatched && isLapsed(row, time) ? markDispatched(renewed, request.inFlightForMs, time) : renewed;
   return { row: resumed, answer: { held: true, record: view(resumed, time) }, events: [] };
 }
 
@@ -51,7 +51,7 @@ export function dispatch(row: Row | undefined, request: DispatchRequest, time: T
   if (!isWithinWindow(row, request.rerunWithinMs, time)) return refuse('window', row, time);
   // From now on no key speaks for all that may have landed.
   const keyed = row.keyed && request.keyed;
-  const sent = crossed(
+  const sent = markDispatched(
     { ...row, keyed, prepared: row.prepared ?? request.prepared },
     request.inFlightForMs,
     time,
@@ -78,7 +78,7 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
     firstDispatchedAt: null,
     updatedAt: time.wall,
   };
-  const result = request.crossing ? crossed(cleared, request.inFlightForMs, time) : cleared;
+  const result = request.crossing ? markDispatched(cleared, request.inFlightForMs, time) : cleared;
   return {
     row: result,
     answer: { ok: true, record: view(result, time) },
@@ -91,7 +91,7 @@ export function clear(row: Row | undefined, request: ClearRequest, time: Time): 
 /** A lost reply is asked again: a claim that took a doubt has none only if it was cleared. */
 function already(row: Row, request: ClearRequest, time: Time): Step<CrossAnswer> {
   if (row.dispatched || !request.crossing) return unchanged({ ok: true, record: view(row, time) });
-  const sent = crossed(row, request.inFlightForMs, time);
+  const sent = markDispatched(row, request.inFlightForMs, time);
   return { row: sent, answer: { ok: true, record: view(sent, time) }, events: [] };
 }
 

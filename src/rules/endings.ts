@@ -2,7 +2,7 @@
 
 import type { News, Row, StoredResult } from './record.ts';
 import type { SettleRequest } from './requests.ts';
-import { expiryOf, inFlightEnd, type Time } from './state.ts';
+import { computeExpiry, inFlightEnd, type Time } from './state.ts';
 
 export const noValue: StoredResult = { text: null, omitted: 'no value was reported', remoteRef: null };
 
@@ -10,13 +10,13 @@ export const noValue: StoredResult = { text: null, omitted: 'no value was report
  * A fenced attempt's success ends it. The token goes with the success, so that the same news asked again is not
  * taken for a second effect.
  */
-export function landedBy(row: Row, news: News, time: Time): Row {
+export function applyLateSuccess(row: Row, news: News, time: Time): Row {
   return { ...succeed(row, news.result, time), token: news.token, news };
 }
 
 /** Most calls end so: the one copy of the row is written in place. */
 export function succeed(row: Row, result: StoredResult | null, time: Time): Row {
-  const after = ended(row, time);
+  const after = closeAttempt(row, time);
   after.status = 'succeeded';
   after.doubtFence = null;
   after.result = result ?? noValue;
@@ -24,7 +24,7 @@ export function succeed(row: Row, result: StoredResult | null, time: Time): Row 
   after.prepared = null;
   after.inFlightUntil = null;
   after.networkMs = 0;
-  after.expiresAt = expiryOf(row, 'success', time);
+  after.expiresAt = computeExpiry(row, 'success', time);
   // The windows have become an instant; only whether the key stays for good is still asked.
   after.retention = row.retention && (row.retention.keep ? keptForGood : keptForNow);
   return after;
@@ -35,24 +35,24 @@ const keptForGood = { ...keptForNow, keep: true } as const;
 
 export function fail(row: Row, request: SettleRequest, time: Time): Row {
   return {
-    ...ended(row, time),
+    ...closeAttempt(row, time),
     status: 'failed',
     error: request.error,
-    expiresAt: expiryOf(row, 'failure', time),
+    expiresAt: computeExpiry(row, 'failure', time),
   };
 }
 
 export function release(row: Row, request: Pick<SettleRequest, 'error'>, time: Time): Row {
   return {
-    ...ended(row, time),
+    ...closeAttempt(row, time),
     status: 'released',
     error: request.error,
-    expiresAt: expiryOf(row, 'failure', time),
+    expiresAt: computeExpiry(row, 'failure', time),
   };
 }
 
 /** Nobody knows. Also the ending of an attempt that is sure of itself, where an earlier one is not accounted for. */
-export function doubt(
+export function leaveInDoubt(
   row: Row,
   request: Pick<SettleRequest, 'error' | 'result'> & Partial<Pick<SettleRequest, 'outcome' | 'found'>>,
   time: Time,
@@ -60,7 +60,7 @@ export function doubt(
   // One that cannot tell, and did more than ask, may have sent something before it crossed the line.
   const maySend = row.dispatched || (request.outcome === 'unknown' && request.found === false);
   return {
-    ...ended(row, time),
+    ...closeAttempt(row, time),
     status: 'unknown',
     doubtFence: row.doubtFence ?? row.fence,
     error: request.error ?? row.error,
@@ -73,19 +73,19 @@ export function doubt(
 }
 
 /** An attempt went on sending until now, and perhaps goes on. */
-export function inFlightAgain(row: Row, { error }: Pick<SettleRequest, 'error'>, time: Time): Row {
-  const waitMs = error === null ? Math.max(row.networkMs, goesOnMs) : row.networkMs;
+export function extendInFlight(row: Row, { error }: Pick<SettleRequest, 'error'>, time: Time): Row {
+  const waitMs = error === null ? Math.max(row.networkMs, stillRunningMs) : row.networkMs;
   return { ...row, inFlightUntil: inFlightEnd(waitMs, row.inFlightUntil, time) };
 }
 
 /** One that still runs says so at a third of this, or of its tail where that is longer. */
-export const goesOnMs = 30_000;
+export const stillRunningMs = 30_000;
 
 /** With an earlier attempt unaccounted for, its own waiting time stands. */
 function earlierInFlight(row: Row): number | null {
   return row.doubtFence === null ? null : row.inFlightUntil;
 }
 
-function ended(row: Row, time: Time): { -readonly [Field in keyof Row]: Row[Field] } {
+function closeAttempt(row: Row, time: Time): { -readonly [Field in keyof Row]: Row[Field] } {
   return { ...row, leaseBoot: null, leaseUntil: null, settledAt: time.wall, updatedAt: time.wall };
 }

@@ -2,7 +2,7 @@
 // new one. They meet on one record because a claim first leaves a link under every earlier form of its key. The link is
 // written before the claim, so a worker that dies in between leaves one that leads nowhere, which stops nobody.
 
-import { formOf, lossOf } from './claim.ts';
+import { chooseForm, findLoss } from './claim.ts';
 import { emptyRow, type Retention, type Row } from './record.ts';
 import type { Asking, ClaimRequest } from './requests.ts';
 import { isExpired, isFree, type Time } from './state.ts';
@@ -24,7 +24,7 @@ export type FormStep =
 /** A look has neither token nor retention, and writes no links. */
 type FormAsking = Asking & Partial<Pick<ClaimRequest, 'token' | 'retention' | 'linksOnly'>>;
 
-export function formsOf({ key, olderKeys }: Asking, newer: readonly string[] = []): Forms {
+export function listForms({ key, olderKeys }: Asking, newer: readonly string[] = []): Forms {
   return { keys: [key, ...newer, ...olderKeys], newer };
 }
 
@@ -53,11 +53,11 @@ export function nextStep(
   const records = rows.map((row, index) => (isLink(row) || isCut(index) || givesWay(row) ? undefined : row));
   // A token claims once: a copy of a claim that comes late meets the record that the claim was about.
   const own = asking.token === undefined ? -1 : records.findIndex((row) => row?.token === asking.token);
-  const form = own >= 0 ? own : formOf(records, time);
+  const form = own >= 0 ? own : chooseForm(records, time);
   const to = keys[form] as string;
   const step: FormStep = { kind: 'claim', form, row: records[form] };
   // Losing changes nothing. A claim that is asked again, or for one generation, comes after one that has left its links.
-  const isLinked = own >= 0 || asking.generation !== null || lossOf(step.row, asking, time) !== undefined;
+  const isLinked = own >= 0 || asking.generation !== null || findLoss(step.row, asking, time) !== undefined;
   if (isLinked && asking.linksOnly !== true) return step;
   for (let index = 1 + newer.length; index < keys.length; index += 1) {
     const record = records[index];
@@ -91,7 +91,7 @@ const longerMs = 30 * 24 * 3_600_000;
  * It looks like a free record, so that code that lists or prunes records needs to know nothing of links. Rows are born
  * running, as stores expect, and without a lease: the next step closes it.
  */
-export function linked(
+export function makeLink(
   row: Row | undefined,
   key: string,
   to: string,

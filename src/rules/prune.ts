@@ -24,9 +24,9 @@ export function isDue(row: Row, time: Time): boolean {
 }
 
 /** Events that tell who asked, not what became of the record: a tombstone does without them. */
-export const mereUse: readonly EventType[] = ['replayed', 'conflict', 'observed'];
+export const usageEvents: readonly EventType[] = ['replayed', 'conflict', 'observed'];
 
-export function tombstone(row: Row): Row {
+export function makeTombstone(row: Row): Row {
   return {
     ...row,
     args: null,
@@ -39,14 +39,14 @@ export function tombstone(row: Row): Row {
     run: null,
     news: null,
     expiresAt: null,
-    result: row.result && withoutMuch(row.result),
+    result: row.result && shrinkResult(row.result),
   };
 }
 
 /** What is no larger than the key itself stays with it: nothing was returned, an id, a flag. */
 const smallResult = 100;
 
-function withoutMuch(result: StoredResult): StoredResult {
+function shrinkResult(result: StoredResult): StoredResult {
   if (result.text === null || result.text.length <= smallResult) return result;
   return { text: null, omitted: 'its window is over', remoteRef: result.remoteRef };
 }

@@ -159,12 +159,12 @@ export type FieldOf<Of extends Kind> = {
   [Name in keyof Row]: (typeof fields)[Name][0] extends Of ? Name : never;
 }[keyof Row];
 
-export function fieldsOf<Of extends Kind>(kind: Of): readonly FieldOf<Of>[] {
+export function fieldsOfKind<Of extends Kind>(kind: Of): readonly FieldOf<Of>[] {
   return Object.entries(fields).flatMap(([name, [each]]) => (each === kind ? [name as FieldOf<Of>] : []));
 }
 
 /** Some fields of a record, each made into what is shown of it. */
-export function shown<Shape, Name extends keyof Shape & string, Value>(
+export function showFields<Shape, Name extends keyof Shape & string, Value>(
   record: Shape,
   names: readonly Name[],
   as: (value: Shape[Name]) => Value,

@@ -1,13 +1,13 @@
 // A person's (or their program's) recorded acts: verdicts about a record in doubt, and the two acts on settled
 // ones. Each compares what was looked at with what is there, takes the next fence, and is in the history.
 
-import { doubt, landedBy, release, succeed } from './endings.ts';
+import { applyLateSuccess, leaveInDoubt, release, succeed } from './endings.ts';
 import type { Row } from './record.ts';
 import type { ResolveAnswer, ResolveRefusal, ResolveRequest } from './requests.ts';
 import {
+  computeExpiry,
   event,
   expiredByHand,
-  expiryOf,
   inFlightMs,
   isExpired,
   isInDoubt,
@@ -27,7 +27,7 @@ export function resolve(row: Row | undefined, request: ResolveRequest, time: Tim
   }
   if (row.news !== null && row.status === 'running') {
     // No verdict speaks against a success that is on file, and whoever ran beside it is fenced.
-    const settled = landedBy(row, row.news, time);
+    const settled = applyLateSuccess(row, row.news, time);
     return {
       row: settled,
       answer: { ok: false, why: 'settled', record: view(settled, time) },
@@ -109,12 +109,12 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
         status: 'failed',
         doubtFence: row.doubtFence ?? row.fence,
         // Where the key stays for good its words stay too: reopened, it must be sent as it was.
-        expiresAt: row.retention?.keep === true ? null : expiryOf(row, 'success', time),
+        expiresAt: row.retention?.keep === true ? null : computeExpiry(row, 'success', time),
       };
     case 'died': {
       const mayHaveLanded = row.dispatched || row.doubtFence !== null;
       const error = { code: 'DIED', message: 'The process that ran it died.', retriable: false };
-      return mayHaveLanded ? doubt(row, { error, result: null }, time) : release(row, { error }, time);
+      return mayHaveLanded ? leaveInDoubt(row, { error, result: null }, time) : release(row, { error }, time);
     }
     case 'forget':
       return { ...row, updatedAt: time.wall, retention: null, expiresAt: expiredByHand };

@@ -3,7 +3,15 @@
 // holds the key is kept as evidence, and a success among it is never wasted.
 
 import { isHolder, noFence } from './cross.ts';
-import { doubt, fail, inFlightAgain, landedBy, noValue, release, succeed } from './endings.ts';
+import {
+  applyLateSuccess,
+  extendInFlight,
+  fail,
+  leaveInDoubt,
+  noValue,
+  release,
+  succeed,
+} from './endings.ts';
 import type { News, Row, StoreEvent } from './record.ts';
 import type { SettleAnswer, SettleRequest } from './requests.ts';
 import { event, isLapsed, noEvents, type Step, type Time, view } from './state.ts';
@@ -30,14 +38,15 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
     return done(succeed(explained, request.result, time), time, surplus);
   }
   if (news !== null) {
-    const landed = landedBy(row, news, time);
+    const landed = applyLateSuccess(row, news, time);
     return done(
       landed,
       time,
       event(landed, time, 'lateNews', { fence: news.fence, instead: request.outcome }),
     );
   }
-  if (row.doubtFence !== null || request.outcome === 'unknown') return done(doubt(row, request, time), time);
+  if (row.doubtFence !== null || request.outcome === 'unknown')
+    return done(leaveInDoubt(row, request, time), time);
   return done(request.outcome === 'failed' ? fail(row, request, time) : release(row, request, time), time);
 }
 
@@ -45,7 +54,7 @@ function settleHeld(row: Row, request: SettleRequest, time: Time): Step<SettleAn
 function settleAgain(row: Row, request: SettleRequest, time: Time): Step<SettleAnswer> {
   const { outcome } = request;
   // It ended later than it was taken to have ended, so "not landed" waits from now on.
-  const since = request.late && row.status === 'unknown' ? inFlightAgain(row, request, time) : row;
+  const since = request.late && row.status === 'unknown' ? extendInFlight(row, request, time) : row;
   const told = since === row ? null : since;
   if (row.status === outcome) return answered(told, since, time, { settled: true, fenced: false });
   const isOpen = row.status === 'unknown' || row.status === 'released';
@@ -87,7 +96,7 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
   if (row.news?.token === request.token) return answered(null, row, time, fenced);
   if (outcome !== 'succeeded') {
     // It could send until now, whoever asked meanwhile: as long as nobody has accounted for it, "not landed" waits anew.
-    const since = request.late && isUnaccounted(row, fence) ? inFlightAgain(row, request, time) : null;
+    const since = request.late && isUnaccounted(row, fence) ? extendInFlight(row, request, time) : null;
     // One that only says that it still runs has no ending to tell.
     return answered(since, since ?? row, time, fenced, request.error === null ? undefined : told('fenced'));
   }
@@ -101,7 +110,7 @@ function lateNews(row: Row | undefined, request: SettleRequest, time: Time): Ste
   }
   const news: News = { token: request.token, fence, found: request.found, result: request.result ?? noValue };
   if (row.status === 'unknown' || row.status === 'released' || isLapsed(row, time)) {
-    const landed = landedBy(row, news, time);
+    const landed = applyLateSuccess(row, news, time);
     return answered(landed, landed, time, { settled: true, fenced: true }, told('lateNews'));
   }
   // Beside a running attempt it waits for that one's end. Beside a success that a verifier or a person found, it

@@ -104,7 +104,7 @@ export function isWithinWindow(row: Row, rerunWithinMs: number | null, time: Tim
   return row.keyed && time.steady && time.wall < row.firstDispatchedAt + rerunWithinMs;
 }
 
-export function expiryOf(row: Row, outcome: 'success' | 'failure', time: Time): number | null {
+export function computeExpiry(row: Row, outcome: 'success' | 'failure', time: Time): number | null {
   if (row.retention === null) return null;
   if (outcome === 'failure') return time.wall + row.retention.failureWindowMs;
   const expiresAt = Math.max(time.wall, row.retention.periodEndsAt ?? 0) + row.retention.windowMs;
@@ -113,7 +113,7 @@ export function expiryOf(row: Row, outcome: 'success' | 'failure', time: Time): 
 }
 
 /** The record may answer this caller: it is their own, or the contract shares it. */
-export function isCallers(
+export function canAnswer(
   { caller }: Pick<Row, 'caller'>,
   asking: Pick<Asking, 'caller' | 'share'>,
 ): boolean {

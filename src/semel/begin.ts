@@ -16,7 +16,7 @@ import {
   timedOut,
 } from '../call/index.ts';
 import type { Clock } from '../core/clock.ts';
-import { legible } from '../core/contract/classify.ts';
+import { makeReadable } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
 import { MaybeLanded, NotLanded, Rejected } from '../core/signals.ts';
 
@@ -50,7 +50,7 @@ function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Valu
       const { ctx, requests } = attempt.context();
       const { tool } = call;
       const threw = (given: unknown): Try => {
-        const thrown = legible(given);
+        const thrown = makeReadable(given);
         return { ending: meaningOf(attempt, thrown, requests.fates), thrown };
       };
       try {
@@ -69,7 +69,7 @@ function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Valu
           return recorded as Promise<Result<Value>>;
         };
         const says = (outcome: 'failed' | 'released' | 'unknown') => (given?: unknown) =>
-          end(() => ({ ending: { outcome, because: 'the caller says so' }, thrown: legible(given) }));
+          end(() => ({ ending: { outcome, because: 'the caller says so' }, thrown: makeReadable(given) }));
         const open = openAttempt<Value>(ctx, attempt.args, {
           succeed: (value) =>
             end(() =>

@@ -4,7 +4,7 @@ import { mayHaveArrived } from '../core/contract/classify.ts';
 import { type Contract, looksLikeSetter, suspiciousFields } from '../core/contract/contract.ts';
 import type { Per } from '../core/contract/period.ts';
 import { isRepeatable } from '../core/contract/words.ts';
-import { misspelt, unfound } from '../core/key/identity.ts';
+import { findMissingPaths, suggestPath } from '../core/key/identity.ts';
 import type { ClassifyTable } from './definition.ts';
 
 export interface ContractWarnings {
@@ -49,15 +49,15 @@ export function createContractWarnings(warnOnce: (message: string) => void): Con
 
   function ofPaths({ name, fields: { identity }, redact }: Contract, args: unknown): void {
     if (identity !== undefined) {
-      for (const path of unfound(args, identity)) {
+      for (const path of findMissingPaths(args, identity)) {
         warnOnce(
           `${name}: the identity field \`${path}\` is not in the args, so calls that differ in it alone are one. If it is optional, nothing is wrong.`,
         );
       }
     }
     if (redact.length === 0) return;
-    for (const path of unfound(args, redact)) {
-      const meant = misspelt(args, path);
+    for (const path of findMissingPaths(args, redact)) {
+      const meant = suggestPath(args, path);
       if (meant === undefined || redact.includes(meant)) continue;
       warnOnce(`${name}: \`redact\` names \`${path}\`, but the args have \`${meant}\`, which is stored.`);
     }

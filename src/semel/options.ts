@@ -4,7 +4,7 @@ import type { Clock, Random } from '../core/clock.ts';
 import type { Via } from '../core/contract/classify.ts';
 import type { ContractDefaults, Mode, OnDoubt } from '../core/contract/contract.ts';
 import type { Duration } from '../core/contract/duration.ts';
-import { checkKnown, fieldsOf } from '../core/contract/known-fields.ts';
+import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import type { Per } from '../core/contract/period.ts';
 import { SemelError } from '../core/errors.ts';
 import { callFields } from './calls/asker.ts';
@@ -63,7 +63,7 @@ export interface OnceOptions extends CallOptions {
   readonly share?: boolean;
 }
 
-export const semelFields: ReadonlySet<string> = fieldsOf<SemelOptions>({
+export const semelFields: ReadonlySet<string> = fieldNames<SemelOptions>({
   store: true,
   namespace: true,
   mode: true,
@@ -79,19 +79,19 @@ export const semelFields: ReadonlySet<string> = fieldsOf<SemelOptions>({
   clock: true,
   random: true,
 });
-const knownLimits = fieldsOf<Limits>({
+const knownLimits = fieldNames<Limits>({
   resultBytes: true,
   argsBytes: true,
   storedArgsBytes: true,
   depth: true,
 });
-const knownCache = fieldsOf<{ maxBytes: number; maxAge: Duration }>({ maxBytes: true, maxAge: true });
-const knownDefaults = fieldsOf<Omit<ContractDefaults, 'mode' | 'onDoubt'>>({
+const knownCache = fieldNames<{ maxBytes: number; maxAge: Duration }>({ maxBytes: true, maxAge: true });
+const knownDefaults = fieldNames<Omit<ContractDefaults, 'mode' | 'onDoubt'>>({
   lease: true,
   timeout: true,
   ifBusy: true,
 });
-const ownOfOnce = fieldsOf<Omit<OnceOptions, keyof CallOptions>>({
+const ownOfOnce = fieldNames<Omit<OnceOptions, keyof CallOptions>>({
   per: true,
   window: true,
   failureWindow: true,

@@ -3,14 +3,14 @@
 import { hostname } from 'node:os';
 import { type AttemptContext, type Call, createPipeline } from '../call/index.ts';
 import { systemClock, systemRandom } from '../core/clock.ts';
-import { wordsOf } from '../core/contract/classify.ts';
+import { describeThrown } from '../core/contract/classify.ts';
 import type { ContractDefaults, IfBusy } from '../core/contract/contract.ts';
 import type { Duration } from '../core/contract/duration.ts';
 import { durationMs } from '../core/contract/duration.ts';
 import type { StandardSchema } from '../core/contract/standard-schema.ts';
 import { SemelError } from '../core/errors.ts';
-import { text } from '../core/text.ts';
-import { visible } from '../core/visible.ts';
+import { checkText } from '../core/text.ts';
+import { escapeInvisible } from '../core/visible.ts';
 import { createLedger, type EventName, eventNames, type SemelEvents } from '../ledger/index.ts';
 import type { StoreFacts } from '../store/store.ts';
 import { type Begun, begin } from './begin.ts';
@@ -99,7 +99,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   const random = options.random ?? systemRandom;
   const { name: namespace, root } = namespaceFor(options.namespace);
   const warn =
-    options.onWarning ?? ((message: string) => process.emitWarning(visible(message), 'SemelWarning'));
+    options.onWarning ?? ((message: string) => process.emitWarning(escapeInvisible(message), 'SemelWarning'));
   const limits: Limits = {
     resultBytes: 1_048_576,
     argsBytes: 1_048_576,
@@ -122,7 +122,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     ledger,
     clock,
     random,
-    owner: text('owner', options.owner) ?? `${hostname()}:${process.pid}`,
+    owner: checkText('owner', options.owner) ?? `${hostname()}:${process.pid}`,
     maxResultBytes: limits.resultBytes,
     mayRunUnguarded: options.unguarded ?? true,
     warn: warnDuringCall,
@@ -167,7 +167,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     try {
       warnOnce(message);
     } catch (error) {
-      process.emitWarning(`\`onWarning\` of semel threw: ${visible(wordsOf(error))}`);
+      process.emitWarning(`\`onWarning\` of semel threw: ${escapeInvisible(describeThrown(error))}`);
     }
   }
 

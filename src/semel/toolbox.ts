@@ -8,9 +8,9 @@ import {
   type Result,
   type Tool,
 } from '../call/index.ts';
-import { codesOf } from '../core/contract/classify.ts';
+import { listErrorCodes } from '../core/contract/classify.ts';
 import { type ContractDefaults, defineContract, type IfBusy } from '../core/contract/contract.ts';
-import { checkKnown, fieldsOf } from '../core/contract/known-fields.ts';
+import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import type { StandardSchema } from '../core/contract/standard-schema.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
@@ -249,7 +249,7 @@ function told(result: Result): Result {
   return result.ok ? result : { ...result, error: withReceipt(result.error, result.receipt) };
 }
 
-export const toolFields: ReadonlySet<string> = fieldsOf<AnyDefinition>({
+export const toolFields: ReadonlySet<string> = fieldNames<AnyDefinition>({
   name: true,
   version: true,
   description: true,
@@ -349,7 +349,7 @@ function differenceOf(one: string, other: string): readonly string[] {
 function classifier(classify: Tool['classify'] | ClassifyTable): Tool['classify'] {
   if (typeof classify !== 'object') return classify;
   return (error) => {
-    const code = codesOf(error).find((each) => Object.hasOwn(classify, each));
+    const code = listErrorCodes(error).find((each) => Object.hasOwn(classify, each));
     return code === undefined ? undefined : classify[code];
   };
 }

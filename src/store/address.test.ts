@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { createSemel } from 'semel';
 import { expect, test } from 'vitest';
-import { fullAddress, looksLikeServer, shownAddress, withoutSecrets } from './address.ts';
+import { fullAddress, looksLikeServer, redactAddress, redactSecrets } from './address.ts';
 
 test.each([
   ['sqlite:/srv/ledger.db', 'sqlite:/srv/ledger.db'],
@@ -15,7 +15,7 @@ test.each([
   ['postgres://db/shop?password=secret&schema=jobs', 'postgres://db/shop?schema=jobs'],
   ['postgres://db/shop?schema=jobs&password=secret', 'postgres://db/shop?schema=jobs'],
 ])('%s is shown as %s', (address, shown) => {
-  expect(shownAddress(address)).toBe(shown);
+  expect(redactAddress(address)).toBe(shown);
 });
 
 test.each([
@@ -78,9 +78,9 @@ test('no message about an address holds its password, however it was typed', () 
   for (const form of forms)
     for (const password of passwords) {
       const address = form(password);
-      expect(shownAddress(address), address).not.toContain(secret);
+      expect(redactAddress(address), address).not.toContain(secret);
       const said = `There is no file ${address}, nor ${JSON.stringify(address)}.`;
-      expect(withoutSecrets(said, [address]), address).not.toContain(secret);
+      expect(redactSecrets(said, [address]), address).not.toContain(secret);
       try {
         createSemel({ store: address, onWarning: () => undefined });
       } catch (error) {
@@ -105,19 +105,19 @@ test.each([
   ['redis://hunter2@cache/0', 'redis://@cache/0'],
   ['postgres://[::1]:5432/shop', 'postgres://[::1]:5432/shop'],
 ])('%s is shown as %s', (address, shown) => {
-  expect(shownAddress(address)).toBe(shown);
+  expect(redactAddress(address)).toBe(shown);
 });
 
 test('text without an address is left as it is', () => {
   const text = 'See https://example.com/a?b=c#d; mail ada@example.com: 12:30, sqlite:/srv/x.db.';
-  expect(withoutSecrets(text, ['ada@example.com', 'sqlite:/srv/x.db'])).toBe(text);
+  expect(redactSecrets(text, ['ada@example.com', 'sqlite:/srv/x.db'])).toBe(text);
 });
 
 test('a long word takes a time that grows with its length only', () => {
   for (const sign of ['a', '1', ':', '.', 'a://', 'x:1@'])
     for (const text of [sign.repeat(1_000_000), `sqlite:${sign.repeat(1_000_000)}`]) {
-      expect(withoutSecrets(text, [text]).length).toBeGreaterThan(0);
-      expect(shownAddress(text).length).toBeGreaterThan(0);
+      expect(redactSecrets(text, [text]).length).toBeGreaterThan(0);
+      expect(redactAddress(text).length).toBeGreaterThan(0);
       expect(typeof looksLikeServer(text)).toBe('boolean');
     }
 });

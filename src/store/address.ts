@@ -12,7 +12,7 @@ const schemed = /^\s*([a-z][a-z0-9+.-]*:\/\/)(.*)$/is;
  * Without password, secret parameters and fragment. Where an address can be read in two ways, more is left out rather than
  * less: a password that was not percent-encoded may hold any of `/?#@:`.
  */
-export function shownAddress(address: string): string {
+export function redactAddress(address: string): string {
   const [, scheme, rest] = schemed.exec(address) ?? [];
   if (scheme === undefined || rest === undefined) return shownPath(address);
   const at = rest.lastIndexOf('@');
@@ -32,17 +32,17 @@ export function shownAddress(address: string): string {
 const addressAfterScheme = /(?<=([a-z][a-z0-9+.-]*)):\/\/[^\s"'`<>]+/gi;
 
 /** A text that people read, with every address in it as it may be shown. `typed` are addresses that it may repeat. */
-export function withoutSecrets(text: string, typed: readonly string[] = []): string {
+export function redactSecrets(text: string, typed: readonly string[] = []): string {
   let shown = text;
   for (const address of typed) {
     if (!mayHoldSecret(address)) continue;
-    const safe = shownAddress(address);
+    const safe = redactAddress(address);
     if (safe === address) continue;
     shown = shown.replaceAll(address, safe).replaceAll(JSON.stringify(address).slice(1, -1), safe);
   }
   return shown.replace(addressAfterScheme, (found: string, scheme: string) => {
     const address = scheme + found;
-    return mayHoldSecret(address) ? shownAddress(address).slice(scheme.length) : found;
+    return mayHoldSecret(address) ? redactAddress(address).slice(scheme.length) : found;
   });
 }
 

@@ -18,6 +18,6 @@ export function bootId(): string | undefined {
 }
 
 /** As it is written into each lease: short, and still never the same for two boots of one machine. */
-export function shortBoot(id: string): string {
+export function shortenBootId(id: string): string {
   return hash('sha256', id).slice(0, 12);
 }

@@ -73,12 +73,12 @@ interface More {
 
 const shortToken = /^[0-9a-f]{16}$/;
 
-export function columnsOf(row: Row): Columns {
+export function toColumns(row: Row): Columns {
   const { createdAt } = row;
   const isShort = shortToken.test(row.token);
   return [
     statusCode(row.status),
-    flagsOf(row),
+    packFlags(row),
     row.fence,
     isShort ? row.token : null,
     row.version,
@@ -89,8 +89,8 @@ export function columnsOf(row: Row): Columns {
     row.args,
     row.content,
     row.result?.text ?? null,
-    askerOf(row),
-    moreOf(row, isShort),
+    packAsker(row),
+    packMore(row, isShort),
   ];
 }
 
@@ -98,7 +98,7 @@ export function columnsOf(row: Row): Columns {
  * The same for a row that differs from an earlier one in what became of its attempt only. Undefined: the attempt, its
  * words or its asker are others.
  */
-export function columnsAfter(was: Row, columns: Columns, row: Row): Columns | undefined {
+export function updateColumns(was: Row, columns: Columns, row: Row): Columns | undefined {
   const isSame =
     row.token === was.token &&
     row.fence === was.fence &&
@@ -118,7 +118,7 @@ export function columnsAfter(was: Row, columns: Columns, row: Row): Columns | un
   const [, , fence, token, version, owner, created, , , args, content, , asker] = columns;
   return [
     statusCode(row.status),
-    flagsOf(row),
+    packFlags(row),
     fence,
     token,
     version,
@@ -130,11 +130,11 @@ export function columnsAfter(was: Row, columns: Columns, row: Row): Columns | un
     content,
     row.result?.text ?? null,
     asker,
-    moreOf(row, token !== null),
+    packMore(row, token !== null),
   ];
 }
 
-function flagsOf(row: Row): number {
+function packFlags(row: Row): number {
   const { retention } = row;
   return (
     effects.indexOf(row.effect) |
@@ -150,7 +150,7 @@ function wasCrossedAtClaim({ createdAt, firstDispatchedAt, lastDispatchedAt }: R
   return firstDispatchedAt === createdAt && lastDispatchedAt === createdAt;
 }
 
-function moreOf(row: Row, isShort: boolean): string | null {
+function packMore(row: Row, isShort: boolean): string | null {
   const { createdAt, retention, result } = row;
   const more: More = {};
   if (!isShort) more.token = row.token;
@@ -184,7 +184,7 @@ function moreOf(row: Row, isShort: boolean): string | null {
   return text === '{}' ? null : text;
 }
 
-export function rowOf(namespace: string, key: string, columns: Columns): Row {
+export function fromColumns(namespace: string, key: string, columns: Columns): Row {
   const [
     status,
     flags,
@@ -263,7 +263,7 @@ export function rowOf(namespace: string, key: string, columns: Columns): Row {
 const usual: More = {};
 const nobody: (string | null)[] = [];
 
-function askerOf(row: Row): string | null {
+function packAsker(row: Row): string | null {
   const asker = [row.conversation, row.turn, row.toolCallId, row.run, row.again, row.caller];
   while (asker.length > 0 && asker.at(-1) === null) asker.pop();
   return asker.length === 0 ? null : JSON.stringify(asker);

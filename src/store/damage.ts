@@ -19,17 +19,17 @@ export function isRecordDamage(error: unknown): error is SemelError {
 }
 
 /** What is wrong with one record is part of the answer; anything else is not. */
-export function orDamaged<T>(read: () => T): T | DamagedRecord {
+export function readOrDamage<T>(read: () => T): T | DamagedRecord {
   try {
     return read();
   } catch (error) {
     if (!isRecordDamage(error)) throw error;
-    return damageIn(error);
+    return readDamage(error);
   }
 }
 
 /** In a list, instead of the record. */
-export function damageIn(error: SemelError): DamagedRecord {
+export function readDamage(error: SemelError): DamagedRecord {
   return error.evidence as unknown as DamagedRecord;
 }
 
@@ -38,7 +38,7 @@ export function isDamaged(row: object): row is DamagedRecord {
 }
 
 /** History is told, never decided by: what cannot be read of it is said so. */
-export function detailOf(text: string): StoreEvent['detail'] {
+export function parseDetail(text: string): StoreEvent['detail'] {
   try {
     return JSON.parse(text);
   } catch {

@@ -63,12 +63,12 @@ export function folderProblem(folder: string, user = process.geteuid?.()): strin
 }
 
 /** Nobody but this user can have made it, or can change it. */
-export function isOwn({ uid, mode }: Stats, user = process.geteuid?.()): boolean {
+export function isOwnedByUser({ uid, mode }: Stats, user = process.geteuid?.()): boolean {
   return user === undefined || (uid === user && (mode & writableByOthers) === 0);
 }
 
 /** Which others may write a folder, besides root. Undefined: none. */
-export function othersWhoWrite({ mode, gid }: Stats): 'every user' | 'its group' | undefined {
+export function findOtherWriters({ mode, gid }: Stats): 'every user' | 'its group' | undefined {
   if ((mode & 0o002) !== 0) return 'every user';
   return (mode & 0o020) !== 0 && !isPrivateGroup(gid) ? 'its group' : undefined;
 }

@@ -17,7 +17,13 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';
 import { writeFile } from '../../src/cli/render/file-output.ts';
 import { isAlive } from '../../src/jobs/index.ts';
-import { folderProblem, isOwn, makeFolder, openRegular, othersWhoWrite } from '../../src/store/files.ts';
+import {
+  findOtherWriters,
+  folderProblem,
+  isOwnedByUser,
+  makeFolder,
+  openRegular,
+} from '../../src/store/files.ts';
 import { kernel, main, type Place, place } from './place.ts';
 
 /** Of nobody. */
@@ -198,15 +204,15 @@ test('a folder that others can write is made private, or said to be none of ours
   expect(folderProblem(at.folder, other + 1)).toContain('belongs to another user');
   symlinkSync(at.folder, at.path('link'));
   expect(folderProblem(at.path('link'))).toBe('is not a folder');
-  expect(isOwn(lstatSync(at.folder), other + 1)).toBe(false);
+  expect(isOwnedByUser(lstatSync(at.folder), other + 1)).toBe(false);
 });
 
 test('who else may write a folder: every user, its group, or nobody', () => {
   const at = place();
   const stats = lstatSync(at.folder);
-  expect(othersWhoWrite(Object.assign(stats, { mode: 0o40_777 }))).toBe('every user');
-  expect(othersWhoWrite(Object.assign(stats, { mode: 0o40_770, gid: 4_242_424 }))).toBe('its group');
-  expect(othersWhoWrite(Object.assign(stats, { mode: 0o40_755 }))).toBeUndefined();
+  expect(findOtherWriters(Object.assign(stats, { mode: 0o40_777 }))).toBe('every user');
+  expect(findOtherWriters(Object.assign(stats, { mode: 0o40_770, gid: 4_242_424 }))).toBe('its group');
+  expect(findOtherWriters(Object.assign(stats, { mode: 0o40_755 }))).toBeUndefined();
 });
 
 test('a step that writes to a pipe without a reader ends with an error, and a reader gets all of it', async () => {

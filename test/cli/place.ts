@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, onTestFinished } from 'vitest';
-import { bootId, shortBoot } from '../../src/store/boot.ts';
+import { bootId, shortenBootId } from '../../src/store/boot.ts';
 
 /** As it was built for this run of the tests (build.ts). */
 export const main = process.env.SEMEL_BUILT_COMMAND as string;
@@ -28,7 +28,7 @@ export interface Started {
 }
 
 /** Where the guards of this machine keep their pipes, below `<ledger>-live`. */
-export const kernel = shortBoot(bootId() ?? '');
+export const kernel = shortenBootId(bootId() ?? '');
 
 /** For bash: lets go of the inherited descriptors that lead there. */
 export function closing(pattern: string): string {

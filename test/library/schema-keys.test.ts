@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { defineContract } from '../../src/core/contract/contract.ts';
-import { identityOf } from '../../src/core/key/identity.ts';
+import { deriveIdentity } from '../../src/core/key/identity.ts';
 import { compileIdentity } from '../../src/core/key/identity-text.ts';
 import { validated } from '../../src/semel/calls/validation.ts';
 import { type Chance, chanceOf } from '../processes/chance.ts';
@@ -186,7 +186,7 @@ async function play(seed: number): Promise<void> {
     let key: string;
     try {
       const { args: out, leftOut } = await validated(schema, given, contract);
-      made = identityOf(out, contract.fields, {}, limits);
+      made = deriveIdentity(out, contract.fields, {}, limits);
       key = text(out, leftOut.get(contract.fields));
     } catch {
       // Refused: it has no key.

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createSemel } from 'semel';
 import { guard } from 'semel/mcp';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { callerOf } from '../../src/core/caller.ts';
+import { digestCaller } from '../../src/core/caller.ts';
 import { eventually } from '../cli/place.ts';
 import { clientNames, httpClient } from './clients.ts';
 import { type HttpProxyProcess, httpProxy, messageIn, post } from './http-proxy.ts';
@@ -118,9 +118,9 @@ describe('the HTTP proxy', () => {
     'mscrmcallerid',
     'x-run-as-id',
   ])('a header %s is a credential, or names the place of the effect', (name) => {
-    const by = (value: string) => callerOf({ headers: { [name]: value } });
+    const by = (value: string) => digestCaller({ headers: { [name]: value } });
     expect(by('ann')).not.toBe(by('bob'));
-    expect(by('ann')).not.toBe(callerOf({}));
+    expect(by('ann')).not.toBe(digestCaller({}));
   });
 
   test('headers that are new with each request do not make another caller', async () => {
@@ -174,7 +174,7 @@ describe('the HTTP proxy', () => {
     await proxy.call('send', { to: 'forged' }, { headers: { authorization: ann } });
     await using semel = createSemel({ store: 'memory:' });
     // All that a stranger could write: how the ledger calls ann is no secret.
-    const caller = callerOf({ headers: { authorization: ann } });
+    const caller = digestCaller({ headers: { authorization: ann } });
     const forged = semel.within({ conversation: 'c', caller }, semel.handoff);
     const headers = { ...bearer('bob'), 'semel-context': forged };
     isRefused(await proxy.call('send', { to: 'forged' }, { headers }), 'send ');
@@ -268,7 +268,7 @@ test('with --verified-tokens the subject is the caller, also under a new token',
 });
 
 test('a subject of one tenant is not that of another', () => {
-  const by = (extra: object) => callerOf({ verified: { token: 'opaque', extra } });
+  const by = (extra: object) => digestCaller({ verified: { token: 'opaque', extra } });
   expect(by({ userId: 1, tenantId: 'a' })).not.toBe(by({ userId: 1, tenantId: 'b' }));
   expect(by({ sub: 'ann', org_id: 'a' })).not.toBe(by({ sub: 'ann', tid: 'a' }));
   expect(by({ sub: 'ann', org_id: 'a' })).toBe(by({ sub: 'ann', org_id: 'a', scope: 'more' }));
@@ -278,7 +278,7 @@ test.each(['accountId', 'team_id', 'company', 'realm', 'hd', 'orgSlug', 'https:/
   'the claim %s names the tenant of a subject',
   (claim) => {
     const by = (value: string) =>
-      callerOf({ verified: { token: 'opaque', extra: { userId: 1, [claim]: value } } });
+      digestCaller({ verified: { token: 'opaque', extra: { userId: 1, [claim]: value } } });
     expect(by('a')).not.toBe(by('b'));
   },
 );
@@ -286,20 +286,20 @@ test.each(['accountId', 'team_id', 'company', 'realm', 'hd', 'orgSlug', 'https:/
 test.each(['account_type', 'org_role', 'team_permissions', 'email', 'https://example.org/plan'])(
   'the claim %s may change under one subject',
   (claim) => {
-    const by = (value: string) => callerOf({ verified: { extra: { sub: 'ann', [claim]: value } } });
+    const by = (value: string) => digestCaller({ verified: { extra: { sub: 'ann', [claim]: value } } });
     expect(by('a')).toBe(by('b'));
   },
 );
 
 test('whom the check of a token has found stands before the subject of the token', () => {
   const token = jwt({ sub: 'the-app' }, 'signed');
-  const by = (userId: string) => callerOf({ verified: { token, extra: { userId } } });
+  const by = (userId: string) => digestCaller({ verified: { token, extra: { userId } } });
   expect(by('ann')).not.toBe(by('bob'));
 });
 
 describe('beside a verified subject', () => {
   const by = (headers: Record<string, string>, query = '') =>
-    callerOf({ verified: { token: jwt({ sub: 'the-app' }, 'x') }, headers, query });
+    digestCaller({ verified: { token: jwt({ sub: 'the-app' }, 'x') }, headers, query });
 
   test.each(['x-workspace', 'x-tenant-id', 'x-forwarded-user', 'x-auth-request-email', 'x-on-behalf-of'])(
     'the person or place that %s names counts',

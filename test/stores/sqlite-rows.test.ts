@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { effects } from '../../src/core/contract/words.ts';
-import { columnsOf } from '../../src/store/columns.ts';
+import { toColumns } from '../../src/store/columns.ts';
 import type { News, Row, StoredResult } from '../../src/store/store.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
 import { records } from '../../src/stores/sqlite/rows.ts';
@@ -109,7 +109,7 @@ test('any row comes back as it was, inserted or in the place of another', () => 
 test('a lease that never ends and other endless times are stored as far away', () => {
   const [given] = fc.sample(row, 1) as [Row];
   const endless = { ...given, networkMs: Number.POSITIVE_INFINITY, inFlightUntil: Number.POSITIVE_INFINITY };
-  const more = JSON.parse(columnsOf(endless).at(-1) as string);
+  const more = JSON.parse(toColumns(endless).at(-1) as string);
   expect(more.tail).toBe(Number.MAX_SAFE_INTEGER);
   expect(more.quiet).toBe(Number.MAX_SAFE_INTEGER - given.createdAt);
 });

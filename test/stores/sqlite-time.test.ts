@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { bootId, shortBoot } from '../../src/store/boot.ts';
+import { bootId, shortenBootId } from '../../src/store/boot.ts';
 import { type SqliteStore, sqliteStore } from '../../src/stores/sqlite/index.ts';
 import {
   day,
@@ -252,8 +252,8 @@ test('all processes of this boot call it the same, and a lease holds a short for
   const script = `import { bootId } from ${JSON.stringify(new URL('../../src/store/boot.ts', import.meta.url).href)}; console.log(bootId());`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
   expect(stdout.trim()).toBe(String(bootId()));
-  expect(shortBoot('a')).toMatch(/^[0-9a-f]{12}$/);
-  expect(shortBoot('a')).not.toBe(shortBoot('b'));
+  expect(shortenBootId('a')).toMatch(/^[0-9a-f]{12}$/);
+  expect(shortenBootId('a')).not.toBe(shortenBootId('b'));
 });
 
 test('a lease is kept with its record and is gone once it is settled', async () => {
@@ -262,7 +262,7 @@ test('a lease is kept with its record and is gone once it is settled', async () 
   const attempt = await take(store, { token: '0123456789abcdef' });
   const database = new DatabaseSync(path);
   const lease = database.prepare("SELECT more ->> '$.lease[0]' AS boot FROM records").get();
-  expect(lease).toEqual({ boot: shortBoot('this boot') });
+  expect(lease).toEqual({ boot: shortenBootId('this boot') });
   await attempt.succeed();
   expect(database.prepare('SELECT more FROM records').get()).toEqual({ more: null });
   database.close();

@@ -1,6 +1,6 @@
 // Observe mode: every call runs as it did before semel, and the records say what semel would have done.
 
-import { legible } from '../../core/contract/classify.ts';
+import { makeReadable } from '../../core/contract/classify.ts';
 import type { SemelError } from '../../core/errors.ts';
 import type { Answer } from '../../ledger/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
@@ -56,7 +56,7 @@ async function recorded(call: Call, hold: (body: Body) => Promise<Result>): Prom
     try {
       return { ending: { outcome: 'succeeded', value: await effect }, thrown: undefined };
     } catch (given) {
-      const thrown = legible(given);
+      const thrown = makeReadable(given);
       return { ending: meaningOf(attempt, thrown, requests.fates), thrown };
     }
   };

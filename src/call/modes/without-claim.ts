@@ -1,6 +1,6 @@
 // Running without a claim: reads, and repeatable effects while the store is away.
 
-import { legible } from '../../core/contract/classify.ts';
+import { makeReadable } from '../../core/contract/classify.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { isLazy } from '../../core/plain.ts';
@@ -80,7 +80,7 @@ export async function runWithoutClaim(env: Env, call: Call): Promise<Result> {
 
 /** The tool or its provider says that trying the same again is no use. */
 function isRejected({ tool }: Call, error: unknown): boolean {
-  return legible(error) instanceof Rejected || classifiedBy(tool, error) === 'rejected';
+  return makeReadable(error) instanceof Rejected || classifiedBy(tool, error) === 'rejected';
 }
 
 /** Every try has the same key, and a provider would refuse another request under it. */
@@ -111,7 +111,7 @@ async function ran(
 
 /** Had it been there already, that is a success too. */
 function hadLanded(error: unknown): unknown {
-  const thrown = legible(error);
+  const thrown = makeReadable(error);
   if (thrown instanceof AlreadyLanded) return thrown.value;
   throw error;
 }

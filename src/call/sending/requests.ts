@@ -1,7 +1,7 @@
 // The requests of one try: `ctx.fetch` adds the key, crosses the line first, and remembers what became of each.
 
 import crypto from 'node:crypto';
-import { fateOfError, fateOfStatus, type RequestFate } from '../../core/contract/classify.ts';
+import { classifyRequestError, classifyStatus, type RequestFate } from '../../core/contract/classify.ts';
 import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 import { providerKey } from '../../core/key/key.ts';
@@ -105,9 +105,9 @@ export class Requests {
     let response: Response;
     try {
       response = await fetch(request, { signal, redirect: 'manual' });
-      fates[nth] = fateOfStatus(response.status);
+      fates[nth] = classifyStatus(response.status);
     } catch (error) {
-      fates[nth] = fateOfError(error);
+      fates[nth] = classifyRequestError(error);
       throw error;
     } finally {
       own.fate = fates[nth];

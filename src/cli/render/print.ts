@@ -2,12 +2,12 @@
 
 import { styleText } from 'node:util';
 import { formatDuration } from '../../core/contract/duration.ts';
-import { visible } from '../../core/visible.ts';
-import { withoutSecrets } from '../../store/address.ts';
+import { escapeInvisible } from '../../core/visible.ts';
+import { redactSecrets } from '../../store/address.ts';
 import { jsonText } from './json-text.ts';
 
 /** Text of strangers, for one line. Every line that is printed gets it too; here it is for what is measured or styled. */
-export const printable: typeof visible = visible;
+export const printable: typeof escapeInvisible = escapeInvisible;
 
 /** What `styled` puts into a line. */
 const styles = new RegExp(`(${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|36|39)m)`);
@@ -18,7 +18,7 @@ export function print(...lines: readonly string[]): void {
     process.stdout.write(
       `${line
         .split(styles)
-        .map((part) => (styles.test(part) ? part : visible(part)))
+        .map((part) => (styles.test(part) ? part : escapeInvisible(part)))
         .join('')}\n`,
     );
 }
@@ -39,7 +39,7 @@ export function complain(message: string): void {
 }
 
 export function printAside(...lines: readonly string[]): void {
-  process.stderr.write(lines.map((line) => `${visible(withoutTyped(line))}\n`).join(''));
+  process.stderr.write(lines.map((line) => `${escapeInvisible(withoutTyped(line))}\n`).join(''));
 }
 
 /** Messages repeat what was typed, and a store's address may have been typed in the wrong place. */
@@ -50,7 +50,7 @@ function withoutTyped(text: string): string {
     if (flag !== undefined) return [value || (words[at + 1] ?? '')];
     return /^[a-z][a-z0-9+.-]*:\/\//i.test(word) ? [word] : [];
   });
-  return withoutSecrets(text, [...addresses, process.env.SEMEL_STORE ?? '']);
+  return redactSecrets(text, [...addresses, process.env.SEMEL_STORE ?? '']);
 }
 
 type Style = Parameters<typeof styleText>[0];

@@ -4,11 +4,11 @@
 import { SemelError } from '../errors.ts';
 import {
   areDenseKeys,
+  describeKind,
+  formatPath,
   isArrayPrototype,
   isPlainPrototype,
-  kindOf,
   looksFull,
-  pathOf,
   type Step,
   visibleSymbol,
 } from '../plain.ts';
@@ -47,7 +47,7 @@ class Refusal extends Error {
 
 export function encodeResult(value: unknown, limits: { readonly maxBytes: number }): Encoded {
   const { maxBytes } = limits;
-  const flat = flatTextOf(value, maxBytes);
+  const flat = encodeFlat(value, maxBytes);
   if (flat !== undefined) return { ok: true, text: flat };
   const walk: Walk = { left: maxBytes, steps: [], ancestors: [] };
   const tooLarge: Encoded = { ok: false, reason: 'too-large', detail: `more than ${maxBytes} bytes` };
@@ -61,14 +61,14 @@ export function encodeResult(value: unknown, limits: { readonly maxBytes: number
     return text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes ? { ok: true, text } : tooLarge;
   } catch (error) {
     if (error instanceof Refusal && error.reason === 'too-large') return tooLarge;
-    const path = pathOf('result', walk.steps);
+    const path = formatPath('result', walk.steps);
     const detail = error instanceof Refusal ? error.message : 'threw when it was read';
     return { ok: false, reason: 'not-storable', path, detail: `${path} ${detail}` };
   }
 }
 
 /** A getter or a proxy may throw whenever it is read: then the walk says where. */
-function flatTextOf(value: unknown, maxBytes: number): string | undefined {
+function encodeFlat(value: unknown, maxBytes: number): string | undefined {
   try {
     return isFlat(value, maxBytes) ? JSON.stringify(value) : undefined;
   } catch {
@@ -112,7 +112,7 @@ export function decodeResult(text: string): unknown {
 export function resultReader(text: string): () => unknown {
   if (text.includes(`"${mark}":`)) return () => decodeResult(text);
   const master = decodeResult(text);
-  return isCopyable(master, 0) ? () => copyOf(master) : () => decodeResult(text);
+  return isCopyable(master, 0) ? () => copyJson(master) : () => decodeResult(text);
 }
 
 /** Parsed JSON that is not too deep to be walked at every read. */
@@ -121,11 +121,11 @@ function isCopyable(value: unknown, depth: number): boolean {
   return depth <= 50 && Object.values(value).every((member) => isCopyable(member, depth + 1));
 }
 
-function copyOf(value: unknown): unknown {
+function copyJson(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     const copy = value.slice();
-    for (let index = 0; index < copy.length; index += 1) copy[index] = copyOf(copy[index]);
+    for (let index = 0; index < copy.length; index += 1) copy[index] = copyJson(copy[index]);
     return copy;
   }
   // The spread makes own members of all names, so that assigning `__proto__` changes a member and not the prototype.
@@ -133,7 +133,7 @@ function copyOf(value: unknown): unknown {
   for (const name in copy) {
     const member = copy[name];
     if (typeof member === 'object' && member !== null && Object.hasOwn(copy, name))
-      copy[name] = copyOf(member);
+      copy[name] = copyJson(member);
   }
   return copy;
 }
@@ -157,7 +157,7 @@ function pack(walk: Walk, value: unknown): unknown {
     case 'object':
       return value === null ? null : packObject(walk, value);
     default:
-      throw new Refusal('not-storable', `is ${kindOf(value)}`);
+      throw new Refusal('not-storable', `is ${describeKind(value)}`);
   }
 }
 
@@ -185,9 +185,9 @@ function packByPrototype(walk: Walk, value: object, prototype: object | null): u
   if (Array.isArray(value) && isArrayPrototype(prototype)) return packArray(walk, value);
   if (isPlainPrototype(prototype)) return packPlain(walk, value as Members, prototype);
   const kind = byPrototype.get(prototype as object);
-  if (kind === undefined) throw new Refusal('not-storable', `is ${kindOf(value)}`);
+  if (kind === undefined) throw new Refusal('not-storable', `is ${describeKind(value)}`);
   if (hasMembersOfItsOwn(value))
-    throw new Refusal('not-storable', `is ${kindOf(value)} with members of its own`);
+    throw new Refusal('not-storable', `is ${describeKind(value)} with members of its own`);
   return tag(kind.tag, packParts(walk, kind.toParts(value)));
 }
 
@@ -289,11 +289,11 @@ const readers: ReadonlyMap<string, (parts: never) => unknown> = new Map<string, 
   ['BigInt', (text: string) => BigInt(text)],
   ['object', (members: Members) => members],
   ['null-prototype', (members: Members) => Object.assign(Object.create(null), members)],
-  ['array', arrayFrom],
+  ['array', restoreArray],
   ...kinds.map((kind) => [kind.tag, kind.fromParts] as const),
 ]);
 
-function arrayFrom({ length, entries }: { length: number; entries: [string, unknown][] }): unknown[] {
+function restoreArray({ length, entries }: { length: number; entries: [string, unknown][] }): unknown[] {
   const array: unknown[] = new Array(length);
   for (const [key, value] of entries) {
     Object.defineProperty(array, key, { value, enumerable: true, writable: true, configurable: true });

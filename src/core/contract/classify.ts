@@ -75,8 +75,8 @@ function byRequests({ requests, via, error }: Thrown): Ending | undefined {
   if (requests.some((fate) => fate === 'landed' || fate === 'ambiguous')) return undefined;
   // Of a client of its own nothing was seen but the error: that it made no connection, or that there is a client.
   const isUnseen = requests.length === 0;
-  if (isUnseen && via === 'one-request' && fateOfError(error) !== 'not sent') return undefined;
-  if (isUnseen && via === 'fetch' && codesOf(error).length > 0) return undefined;
+  if (isUnseen && via === 'one-request' && classifyRequestError(error) !== 'not sent') return undefined;
+  if (isUnseen && via === 'fetch' && listErrorCodes(error).length > 0) return undefined;
   if (requests.some((fate) => fate === 'refused'))
     return { outcome: 'failed', because: 'every request was refused' };
   return { outcome: 'released', because: 'no request was sent, or it was turned away for now' };
@@ -91,7 +91,7 @@ export function join(tries: readonly Ending[]): Ending {
 }
 
 /** What a response says about its own request. 409 and 425 may mean that the first request is still at work. */
-export function fateOfStatus(status: number): RequestFate {
+export function classifyStatus(status: number): RequestFate {
   if (status >= 200 && status < 300) return 'landed';
   if (status === 401 || status === 403 || status === 407 || status === 429) return 'denied';
   if (status === 408 || status === 409 || status === 425) return 'ambiguous';
@@ -99,15 +99,15 @@ export function fateOfStatus(status: number): RequestFate {
 }
 
 /** Of an error and of what caused it: `fetch` tells the reason only there. */
-export function codesOf(error: unknown): readonly string[] {
-  return causesOf(error).flatMap((each) => {
+export function listErrorCodes(error: unknown): readonly string[] {
+  return listCauses(error).flatMap((each) => {
     const { code } = each as { code?: unknown };
     return typeof code === 'string' ? [code] : [];
   });
 }
 
 /** The error first. A chain may be long, or end in itself. */
-export function causesOf(error: unknown): readonly Error[] {
+export function listCauses(error: unknown): readonly Error[] {
   const chain: Error[] = [];
   try {
     for (let each = error; each instanceof Error && chain.length < 5; each = each.cause) chain.push(each);
@@ -152,10 +152,10 @@ const ambiguousCodes = new Set([
 ]);
 
 /** Anything can be thrown: an object whose fields cannot be read is replaced, so that it stops no ending. */
-export function legible(thrown: unknown): unknown {
+export function makeReadable(thrown: unknown): unknown {
   try {
     if (thrown instanceof AggregateError) for (const each of thrown.errors) readAll(each);
-    for (const each of causesOf(thrown)) readAll(each);
+    for (const each of listCauses(thrown)) readAll(each);
     if (typeof thrown === 'object') readAll(thrown);
     return thrown;
   } catch {
@@ -164,9 +164,9 @@ export function legible(thrown: unknown): unknown {
 }
 
 /** What was thrown, in its own words. */
-export function wordsOf(thrown: unknown): string {
+export function describeThrown(thrown: unknown): string {
   try {
-    const read = legible(thrown);
+    const read = makeReadable(thrown);
     return read instanceof Error ? read.message : String(read);
   } catch {
     return 'an object that has no text';
@@ -200,8 +200,8 @@ const neverSent = new Set([
 ]);
 
 /** What a failed `fetch` says about its own request: sure only where the connection was never made. */
-export function fateOfError(error: unknown): RequestFate {
-  for (const cause of causesOf(error)) {
+export function classifyRequestError(error: unknown): RequestFate {
+  for (const cause of listCauses(error)) {
     const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
     // The same codes can end a connection on which the request is out already: only `connect` is sure.
     const isEarly = beforeTheConnection.has(syscall as string);
@@ -209,7 +209,9 @@ export function fateOfError(error: unknown): RequestFate {
     if (typeof code === 'string' && neverSent.has(code) && isEarly && isTold) return 'not sent';
     // Several addresses were tried and none answered.
     if (cause instanceof AggregateError && cause.errors.length > 0) {
-      return cause.errors.every((each) => fateOfError(each) === 'not sent') ? 'not sent' : 'ambiguous';
+      return cause.errors.every((each) => classifyRequestError(each) === 'not sent')
+        ? 'not sent'
+        : 'ambiguous';
     }
   }
   return 'ambiguous';

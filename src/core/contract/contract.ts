@@ -7,7 +7,7 @@ import type { Via } from './classify.ts';
 import { flag, list, oneOf, positive, refuse, whole } from './contract-checks.ts';
 import { type Duration, durationMs } from './duration.ts';
 import { calendarSlot, isCalendarPeriod, type Per } from './period.ts';
-import { inTheNetworkMs, type Provider, trustedWithin } from './provider.ts';
+import { computeRerunWindow, defaultNetworkMs, type Provider } from './provider.ts';
 import { type Effect, effects, isRepeatable } from './words.ts';
 import { zoneName } from './zone-names.ts';
 
@@ -157,13 +157,15 @@ export function defineContract(
   }
   const per = checkPer(name, definition.per ?? 'ever');
   const fields = checkFields(name, definition);
-  const windowMs = remembered ? positive(windowOf(definition), 'window', name) : 0;
+  const windowMs = remembered ? positive(chooseWindow(definition), 'window', name) : 0;
   const timeout = definition.timeout ?? defaults.timeout ?? '10m';
   const timeoutMs =
     timeout === 'none' ? Number.POSITIVE_INFINITY : positive(durationMs(timeout, 'timeout'), 'timeout', name);
   const leaseMs = positive(durationMs(definition.lease ?? defaults.lease ?? '60s', 'lease'), 'lease', name);
   const networkMs =
-    definition.verifyAfter === undefined ? inTheNetworkMs : durationMs(definition.verifyAfter, 'verifyAfter');
+    definition.verifyAfter === undefined
+      ? defaultNetworkMs
+      : durationMs(definition.verifyAfter, 'verifyAfter');
   const failureWindowMs = remembered
     ? Math.min(durationMs(definition.failureWindow ?? '1h', 'failureWindow'), windowMs)
     : 0;
@@ -190,7 +192,7 @@ export function defineContract(
     retry: checkRetry(name, definition.retry),
     maxAttempts: whole(name, 'maxAttempts', definition.maxAttempts ?? 10),
     provider: definition.provider,
-    rerunWithinMs: trustedWithin(name, definition.provider, {
+    rerunWithinMs: computeRerunWindow(name, definition.provider, {
       windowMs,
       timeoutMs,
       isDecided: !remembered || traits.hasVerify,
@@ -202,7 +204,7 @@ export function defineContract(
       definition.via === undefined
         ? undefined
         : oneOf<Via>(name, 'via', definition.via, ['fetch', 'one-request']),
-    dispatch: lineOf(name, definition, traits),
+    dispatch: chooseDispatch(name, definition, traits),
     result: oneOf(name, 'result', definition.result ?? 'value', ['value', 'reference']),
     redact: checkFields(name, { volatile: definition.redact ?? [] }, 'redact').volatile,
     permissions: list(name, 'permissions', definition.permissions),
@@ -243,13 +245,13 @@ export function looksLikeSetter(name: string): boolean {
   );
 }
 
-function windowOf({ effect, stakes, window }: ContractDefinition): number {
+function chooseWindow({ effect, stakes, window }: ContractDefinition): number {
   if (window !== undefined) return durationMs(window, 'window');
   if (effect === 'irreversible') return 30 * dayMs;
   return stakes === 'high' ? 7 * dayMs : dayMs;
 }
 
-function lineOf(
+function chooseDispatch(
   name: string,
   { dispatch }: ContractDefinition,
   { hasPrepare }: Traits,
@@ -347,6 +349,6 @@ function checkVersion(name: string, version: string): string {
 }
 
 /** Calls and records agree as long as this part of the version does. */
-export function majorOf(version: string): string {
+export function majorVersion(version: string): string {
   return version.split('.', 1)[0] as string;
 }

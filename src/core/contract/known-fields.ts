@@ -3,7 +3,7 @@
 import { type ErrorCode, SemelError } from '../errors.ts';
 
 /** Complete by its type: a field that is missing in the list does not compile. */
-export function fieldsOf<T>(fields: Record<keyof T, true>): ReadonlySet<string> {
+export function fieldNames<T>(fields: Record<keyof T, true>): ReadonlySet<string> {
   return new Set(Object.keys(fields));
 }
 
@@ -13,7 +13,7 @@ export function checkKnown(
   known: ReadonlySet<string>,
   code: ErrorCode = 'CONTRACT_INVALID',
 ): void {
-  for (const field of unknownIn(given, known)) refuse(what, field, nearIn(known, field), code);
+  for (const field of listUnknown(given, known)) refuse(what, field, findSimilar(known, field), code);
 }
 
 /**
@@ -27,13 +27,13 @@ export function checkMeant(
   aliases: Readonly<Record<string, string>>,
   code: ErrorCode,
 ): void {
-  for (const field of unknownIn(given, known)) {
-    const meant = Object.hasOwn(aliases, field) ? aliases[field] : nearIn(known, field);
+  for (const field of listUnknown(given, known)) {
+    const meant = Object.hasOwn(aliases, field) ? aliases[field] : findSimilar(known, field);
     if (meant !== undefined) refuse(what, field, meant, code);
   }
 }
 
-function unknownIn(given: object, known: ReadonlySet<string>): readonly string[] {
+function listUnknown(given: object, known: ReadonlySet<string>): readonly string[] {
   let unknown: string[] | undefined;
   for (const field of Object.keys(given)) {
     if (known.has(field) || (given as Record<string, unknown>)[field] === undefined) continue;
@@ -46,7 +46,7 @@ function unknownIn(given: object, known: ReadonlySet<string>): readonly string[]
 const nothing: readonly string[] = [];
 
 /** The name that somebody seems to have meant. */
-export function nearIn(known: Iterable<string>, name: string): string | undefined {
+export function findSimilar(known: Iterable<string>, name: string): string | undefined {
   return [...known].find((each) => isNear(each, name));
 }
 

@@ -48,7 +48,7 @@ export function month(zone = 'UTC'): CalendarPeriod {
 }
 
 function calendarPeriod(unit: Unit, zone: string): CalendarPeriod {
-  zoneNamed(zone);
+  findZone(zone);
   return Object.freeze({ unit, zone });
 }
 
@@ -67,7 +67,7 @@ export function isCalendarPeriod(per: unknown): per is CalendarPeriod {
 }
 
 export function calendarSlot(period: CalendarPeriod, at: number): Slot {
-  const zone = zoneNamed(period.zone);
+  const zone = findZone(period.zone);
   const last = zone.last[period.unit];
   if (last !== undefined && last.startsAt <= at && at < last.endsAt) return last;
   // A day inside the years 1 to 9999, so that no zone can push a slot out of them.
@@ -84,12 +84,12 @@ export function calendarSlot(period: CalendarPeriod, at: number): Slot {
 
 /** What the clocks of a zone show at an instant, as if it were UTC. */
 export function wallAt(zone: string, at: number): number {
-  return at + zoneNamed(zone).offsetAt(at);
+  return at + findZone(zone).offsetAt(at);
 }
 
 /** The instants at which the clocks of a zone show `wall`: two where they go back over it, none where they skip it. */
-export function instantsAt(zone: string, wall: number): readonly number[] {
-  const named = zoneNamed(zone);
+export function listInstants(zone: string, wall: number): readonly number[] {
+  const named = findZone(zone);
   const offsets = new Set([named.offsetAt(wall - 16 * hourMs), named.offsetAt(wall + 16 * hourMs)]);
   return [...offsets]
     .map((offset) => wall - offset)
@@ -99,7 +99,7 @@ export function instantsAt(zone: string, wall: number): readonly number[] {
 
 /** The first instant at which they show it or later. */
 export function firstInstantAt(zone: string, wall: number): number {
-  return reached(zoneNamed(zone), wall);
+  return firstInstant(findZone(zone), wall);
 }
 
 /** Minutes and hours are elapsed time under one offset: the hour that repeats is two slots, told apart by it. */
@@ -123,12 +123,12 @@ type StartOf = (wall: number, ahead: number) => number;
  */
 function dateSlot(zone: Zone, at: number, startOf: StartOf, textOf: (wall: number) => string): Slot {
   let wall = startOf(at + zone.offsetAt(at), 0);
-  let startsAt = reached(zone, wall);
-  let endsAt = reached(zone, startOf(wall, 1));
+  let startsAt = firstInstant(zone, wall);
+  let endsAt = firstInstant(zone, startOf(wall, 1));
   while (endsAt <= at) {
     wall = startOf(wall, 1);
     startsAt = endsAt;
-    endsAt = reached(zone, startOf(wall, 1));
+    endsAt = firstInstant(zone, startOf(wall, 1));
   }
   return { slot: textOf(wall), startsAt, endsAt };
 }
@@ -166,7 +166,7 @@ function offsetText(offset: number): string {
 }
 
 /** The first instant at which the clocks of the zone show `wall` or later. */
-function reached(zone: Zone, wall: number): number {
+function firstInstant(zone: Zone, wall: number): number {
   // No zone is or was further than this from UTC, so the instant lies between.
   const from = wall - 16 * hourMs;
   const to = wall + 16 * hourMs;
@@ -199,15 +199,15 @@ interface Zone {
 
 const zones = new Map<string, Zone>();
 
-function zoneNamed(name: string): Zone {
+function findZone(name: string): Zone {
   const known = zones.get(name);
   if (known !== undefined) return known;
-  const zone: Zone = { offsetAt: name === 'UTC' ? () => 0 : offsetsOf(formatOf(name)), last: {} };
+  const zone: Zone = { offsetAt: name === 'UTC' ? () => 0 : offsetReader(zoneFormat(name)), last: {} };
   zones.set(name, zone);
   return zone;
 }
 
-function formatOf(timeZone: string): Intl.DateTimeFormat {
+function zoneFormat(timeZone: string): Intl.DateTimeFormat {
   try {
     // Intl also takes bare offsets such as '+02:00', which know no summer time and are no IANA names.
     if (!/^[a-z]/i.test(timeZone)) throw new RangeError(timeZone);
@@ -221,7 +221,7 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   }
 }
 
-function offsetsOf(format: Intl.DateTimeFormat): (at: number) => number {
+function offsetReader(format: Intl.DateTimeFormat): (at: number) => number {
   return (at) => {
     const [, sign, hours, minutes, seconds] =
       /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(format.format(at)) ?? [];

@@ -4,7 +4,7 @@ import { isBlank } from '../plain.ts';
 import type { Classified } from './classify.ts';
 import { list, oneOf, refuse } from './contract-checks.ts';
 import { type Duration, durationMs, formatDuration } from './duration.ts';
-import { checkKnown, fieldsOf } from './known-fields.ts';
+import { checkKnown, fieldNames } from './known-fields.ts';
 
 /** What an outside API honours. `semel/providers` has rows for the common ones. */
 export interface Provider {
@@ -37,7 +37,7 @@ export interface Provider {
 }
 
 /** A request that left is taken for gone this long after its attempt could last send. */
-export const inTheNetworkMs = 60_000;
+export const defaultNetworkMs = 60_000;
 
 /** What the contract keeps, against what the provider does. */
 interface Kept {
@@ -48,7 +48,7 @@ interface Kept {
 }
 
 /** How long after the first dispatch a re-run under its key counts; null: no key is trusted. */
-export function trustedWithin(
+export function computeRerunWindow(
   name: string,
   provider: Provider | undefined,
   { windowMs, timeoutMs, isDecided }: Kept,
@@ -62,18 +62,18 @@ export function trustedWithin(
   if (!isDecided && rememberedMs < windowMs) {
     refuse(
       'provider',
-      `${name}: ${memoryOf(provider, rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
+      `${name}: ${describeMemory(provider, rememberedMs)}, this contract for ${formatDuration(windowMs)}; in between, nothing could decide a doubt.`,
       provider.verified === false
         ? 'Add `verify`; or, if you have read it yourself, pass { ...provider, verified: true }.'
         : 'Add `verify`, or shorten `window`.',
     );
   }
   if (rememberedMs === 0) return null;
-  const marginMs = (Number.isFinite(timeoutMs) ? timeoutMs : 0) + inTheNetworkMs;
+  const marginMs = (Number.isFinite(timeoutMs) ? timeoutMs : 0) + defaultNetworkMs;
   return Math.max(0, rememberedMs - marginMs);
 }
 
-function memoryOf({ name, verified }: Provider, rememberedMs: number): string {
+function describeMemory({ name, verified }: Provider, rememberedMs: number): string {
   if (verified === false) return `how long ${name} remembers a key is not verified and counts as nothing`;
   if (rememberedMs === 0) return `${name} does not say how long it remembers a key`;
   return `${name} remembers a key for ${formatDuration(rememberedMs)}`;
@@ -105,7 +105,7 @@ function checkProvider(name: string, provider: Provider): void {
     );
 }
 
-const providerFields = fieldsOf<Provider>({
+const providerFields = fieldNames<Provider>({
   name: true,
   window: true,
   hosts: true,

@@ -4,11 +4,11 @@
 import { SemelError } from '../errors.ts';
 import {
   areDenseKeys,
+  describeKind,
+  formatPath,
   isArrayPrototype,
   isPlainPrototype,
-  kindOf,
   looksFull,
-  pathOf,
   type Step,
   visibleSymbol,
 } from '../plain.ts';
@@ -188,12 +188,12 @@ const advice: Readonly<Record<string, string>> = {
 };
 
 function notCanonical(walk: Walk, value: unknown): SemelError {
-  const kind = kindOf(value);
+  const kind = describeKind(value);
   return refusal(walk, `is ${kind}`, advice[kind] ?? 'Pass a plain object with the fields that matter.');
 }
 
 function refusal(walk: Walk, what: string, next: string, cause?: unknown): SemelError {
-  const path = pathOf(walk.root, walk.steps);
+  const path = formatPath(walk.root, walk.steps);
   return new SemelError('NOT_CANONICAL', `${path} ${what}; a key cannot be derived from it.`, {
     next,
     path,

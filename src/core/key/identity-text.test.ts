@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FieldLists } from '../contract/contract.ts';
-import { identityOf, type LeftOut, type Normaliser, nothingLeftOut } from './identity.ts';
+import { deriveIdentity, type LeftOut, type Normaliser, nothingLeftOut } from './identity.ts';
 import { compileIdentity } from './identity-text.ts';
 
 const limits = { maxDepth: 5, maxBytes: 200 };
@@ -21,7 +21,7 @@ function told(text: () => string) {
 
 function both(fields: FieldLists, args: unknown, leftOut: LeftOut, normalize = noNormalisers) {
   const compiled = compileIdentity(fields, normalize, limits);
-  const general = told(() => identityOf(args, fields, normalize, limits, leftOut));
+  const general = told(() => deriveIdentity(args, fields, normalize, limits, leftOut));
   // Twice: the second time it has seen these names.
   for (const _ of [1, 2]) expect(told(() => compiled(args, leftOut))).toEqual(general);
   return general;
@@ -138,7 +138,7 @@ describe('compiled and general', () => {
     const lists = { identity: ['polluted', 'id'], content: [], volatile: [] };
     const compiled = compileIdentity(lists, noNormalisers, limits);
     Object.assign(Object.prototype, { polluted: 'x' });
-    const texts = [compiled({ id: 1 }), identityOf({ id: 1 }, lists, noNormalisers, limits)];
+    const texts = [compiled({ id: 1 }), deriveIdentity({ id: 1 }, lists, noNormalisers, limits)];
     Reflect.deleteProperty(Object.prototype, 'polluted');
     expect(texts).toEqual(['{"id":1}', '{"id":1}']);
   });

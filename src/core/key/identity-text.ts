@@ -1,13 +1,13 @@
 // The identity text of one contract, compiled: its names are sorted and quoted once, and the args are read member by
-// member. Writes ordinary args only; whatever is unusual, or to be refused, is left to `identityOf`, which both agree
+// member. Writes ordinary args only; whatever is unusual, or to be refused, is left to `deriveIdentity`, which both agree
 // with to the byte.
 
 import type { FieldLists } from '../contract/contract.ts';
 import { visibleSymbol } from '../plain.ts';
 import { canonicalJson } from './canonical-json.ts';
 import {
+  deriveIdentity,
   type IdentityLimits,
-  identityOf,
   type LeftOut,
   type Normaliser,
   nothingLeftOut,
@@ -23,7 +23,7 @@ export function compileIdentity(
 ): IdentityText {
   const write = writerFor(fields, normalize, limits);
   return (args, leftOut = nothingLeftOut) =>
-    write?.(args, leftOut) ?? identityOf(args, fields, normalize, limits, leftOut);
+    write?.(args, leftOut) ?? deriveIdentity(args, fields, normalize, limits, leftOut);
 }
 
 /** Undefined: unusual. */

@@ -28,7 +28,7 @@ export interface LeftOut {
 }
 
 /** Canonical JSON of the identity args. */
-export function identityOf(
+export function deriveIdentity(
   args: unknown,
   fields: FieldLists,
   normalize: Readonly<Record<string, Normaliser>>,
@@ -48,7 +48,7 @@ export function identityOf(
   }
   // Without the object around it, where that was picked for its sake alone: a caller that has no such arg has none either.
   const given = constant.length === 0 ? picked : cutAt(identityPart(args, fields, constant), fresh);
-  return canonicalJson(normalised(cutAt(given, constant), normalize), limits);
+  return canonicalJson(applyNormalisers(cutAt(given, constant), normalize), limits);
 }
 
 export const nothingLeftOut: LeftOut = { constant: [], fresh: [] };
@@ -70,7 +70,7 @@ function identityPart(
 }
 
 /** One digest per content field, as `field=digest` pairs; null where the contract has no content. */
-export function contentOf(key: string, args: unknown, fields: FieldLists): string | null {
+export function digestContent(key: string, args: unknown, fields: FieldLists): string | null {
   if (fields.identity === undefined && fields.content.length === 0) return null;
   const digests: Record<string, string> = {};
   for (const [path, value] of contentFields(args, fields)) {
@@ -100,7 +100,7 @@ function encodedContent(value: unknown): string | undefined {
 }
 
 /** The content fields whose wording differs from what was stored. */
-export function driftOf(stored: string | null, current: string | null): readonly string[] {
+export function findDrift(stored: string | null, current: string | null): readonly string[] {
   // The usual case, asked at every replay: it need not be parsed.
   if (stored === current && stored?.includes(tooLarge) !== true) return [];
   const first = JSON.parse(stored ?? '{}') as Record<string, string>;
@@ -125,8 +125,8 @@ function contentFields(args: unknown, { identity, content, volatile }: FieldList
       if (!identity.includes(name) && !volatile.includes(name)) found.push([name, args[name]]);
     return found;
   }
-  const named = [...identity, ...volatile].map((path) => stepsTo(args, path));
-  return others(
+  const named = [...identity, ...volatile].map((path) => findSteps(args, path));
+  return listOthers(
     args,
     named.filter((steps) => steps !== undefined),
     '',
@@ -136,19 +136,19 @@ function contentFields(args: unknown, { identity, content, volatile }: FieldList
 const isDotted = (path: string) => path.includes('.');
 
 /** Every field that is not named, as high up as none of the named ones is inside it. */
-function others(value: Fields, named: readonly Steps[], prefix: string): [string, unknown][] {
+function listOthers(value: Fields, named: readonly Steps[], prefix: string): [string, unknown][] {
   return Object.keys(value).flatMap((name): [string, unknown][] => {
     const deeper = named.filter((steps) => steps[0] === name).map((steps) => steps.slice(1));
     if (deeper.some((steps) => steps.length === 0)) return [];
     const field = value[name];
     return deeper.length > 0 && isObject(field)
-      ? others(field, deeper, `${prefix}${name}.`)
+      ? listOthers(field, deeper, `${prefix}${name}.`)
       : [[`${prefix}${name}`, field]];
   });
 }
 
 /** The fields are cut out, not blanked: what is stored must show that something is missing. */
-export function redacted(args: unknown, paths: readonly string[]): unknown {
+export function redactPaths(args: unknown, paths: readonly string[]): unknown {
   return cutOut(args, paths, { left: 100_000 }, 0);
 }
 
@@ -165,12 +165,12 @@ function cutOut(value: unknown, paths: readonly string[], budget: { left: number
 }
 
 /** The paths that lead nowhere in these args: optional fields, or misspelt ones. */
-export function unfound(args: unknown, paths: readonly string[]): readonly string[] {
-  return isObject(args) ? paths.filter((path) => stepsTo(args, path) === undefined) : [];
+export function findMissingPaths(args: unknown, paths: readonly string[]): readonly string[] {
+  return isObject(args) ? paths.filter((path) => findSteps(args, path) === undefined) : [];
 }
 
 /** The field that a path which leads nowhere may have meant: the same but for case, dashes and underscores. */
-export function misspelt(args: unknown, path: string): string | undefined {
+export function suggestPath(args: unknown, path: string): string | undefined {
   const items: unknown[] = Array.isArray(args) ? args.slice(0, 3) : [args];
   for (const item of items.filter(isObject)) {
     for (const name of Object.keys(item)) {
@@ -181,7 +181,7 @@ export function misspelt(args: unknown, path: string): string | undefined {
         .find((each) => plainly(each) === plainly(name));
       if (head === undefined) continue;
       const rest = path.slice(head.length + 1);
-      const meant = misspelt(item[name], rest) ?? (head === name ? undefined : rest);
+      const meant = suggestPath(item[name], rest) ?? (head === name ? undefined : rest);
       if (meant !== undefined) return `${name}.${meant}`;
     }
   }
@@ -201,20 +201,20 @@ function isObject(value: unknown): value is Fields {
 }
 
 /** The names that lead to a field. One that contains a dot itself goes before what the dot would divide. */
-export function stepsTo(value: unknown, path: string): Steps | undefined {
+export function findSteps(value: unknown, path: string): Steps | undefined {
   if (!isObject(value)) return undefined;
   if (Object.hasOwn(value, path)) return [path];
   for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {
     const name = path.slice(0, dot);
     if (!Object.hasOwn(value, name)) continue;
-    const rest = stepsTo(value[name], path.slice(dot + 1));
+    const rest = findSteps(value[name], path.slice(dot + 1));
     if (rest !== undefined) return [name, ...rest];
   }
   return undefined;
 }
 
 function at(value: unknown, path: string): unknown {
-  return follow(value, stepsTo(value, path));
+  return follow(value, findSteps(value, path));
 }
 
 function follow(value: unknown, steps: readonly string[] | undefined): unknown {
@@ -224,7 +224,7 @@ function follow(value: unknown, steps: readonly string[] | undefined): unknown {
 function pick(args: Fields, paths: readonly string[], except: readonly Steps[]): Fields {
   const picked: Fields = Object.create(null);
   for (const path of paths) {
-    const steps = stepsTo(args, path);
+    const steps = findSteps(args, path);
     const value = follow(args, steps);
     if (steps === undefined || value === undefined || except.some((each) => isSamePath(each, steps)))
       continue;
@@ -250,7 +250,7 @@ function place(target: Fields, [name, ...rest]: readonly string[], value: unknow
 function without(value: unknown, paths: readonly string[]): unknown {
   return cutAt(
     value,
-    paths.map((path) => stepsTo(value, path)).filter((steps) => steps !== undefined),
+    paths.map((path) => findSteps(value, path)).filter((steps) => steps !== undefined),
   );
 }
 
@@ -272,12 +272,12 @@ function inside(paths: readonly string[], name: string): readonly string[] {
   return paths.filter((path) => path.startsWith(`${name}.`)).map((path) => path.slice(name.length + 1));
 }
 
-function normalised(value: unknown, normalize: Readonly<Record<string, Normaliser>>): unknown {
+function applyNormalisers(value: unknown, normalize: Readonly<Record<string, Normaliser>>): unknown {
   const paths = Object.keys(normalize);
   if (paths.length === 0 || !isObject(value)) return value;
   let result = value;
   for (const path of paths) {
-    const steps = stepsTo(result, path);
+    const steps = findSteps(result, path);
     const found = follow(result, steps);
     if (steps === undefined || found === undefined) continue;
     const normaliser = normalize[path] as Normaliser;
@@ -289,13 +289,13 @@ function normalised(value: unknown, normalize: Readonly<Record<string, Normalise
         next: 'Pass a value that it can read, or let it return one.',
       });
     }
-    result = replaced(result, steps, better);
+    result = replaceAt(result, steps, better);
   }
   return result;
 }
 
-function replaced(value: Fields, [name, ...rest]: readonly string[], by: unknown): Fields {
+function replaceAt(value: Fields, [name, ...rest]: readonly string[], by: unknown): Fields {
   const copy: Fields = Object.assign(Object.create(null), value);
-  if (name !== undefined) copy[name] = rest.length === 0 ? by : replaced(value[name] as Fields, rest, by);
+  if (name !== undefined) copy[name] = rest.length === 0 ? by : replaceAt(value[name] as Fields, rest, by);
   return copy;
 }

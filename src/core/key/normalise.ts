@@ -3,7 +3,7 @@
 
 import { SemelError } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { kindOf } from '../plain.ts';
+import { describeKind } from '../plain.ts';
 
 export const normalisers = { email, e164, money, trim, nfc, lower } as const satisfies Record<
   string,
@@ -104,7 +104,7 @@ function lower(value: unknown, path: string): string {
 
 function text(value: unknown, path: string): string {
   if (typeof value === 'string') return value;
-  throw refusal(path, `is ${kindOf(value)}, not a text`, 'Pass a string.');
+  throw refusal(path, `is ${describeKind(value)}, not a text`, 'Pass a string.');
 }
 
 function refusal(path: string, what: string, next: string): SemelError {

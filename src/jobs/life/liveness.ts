@@ -18,7 +18,7 @@ import {
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
-import { bootId, shortBoot } from '../../store/boot.ts';
+import { bootId, shortenBootId } from '../../store/boot.ts';
 import { folderProblem, makeFolder, nearestExisting } from '../../store/files.ts';
 import { defaultPath } from '../../stores/sqlite/index.ts';
 import { isHeldAbove } from './ancestry.ts';
@@ -153,7 +153,7 @@ let thisKernel: string | undefined;
 function kernel(): string {
   if (thisKernel === undefined) {
     const id = bootId();
-    thisKernel = id === undefined || id === '' ? unknownKernel : shortBoot(id);
+    thisKernel = id === undefined || id === '' ? unknownKernel : shortenBootId(id);
   }
   return thisKernel;
 }

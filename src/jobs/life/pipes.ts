@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
-import { folderProblem, isOwn, makeFolder } from '../../store/files.ts';
+import { folderProblem, isOwnedByUser, makeFolder } from '../../store/files.ts';
 
 const { O_RDONLY, O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
 
@@ -112,7 +112,7 @@ function isOurs(set: PipeSet): boolean {
 
 function isOurPipe(path: string, user?: number): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  return found?.isFIFO() === true && isOwn(found, user);
+  return found?.isFIFO() === true && isOwnedByUser(found, user);
 }
 
 function discard(folder: string): void {

@@ -1,7 +1,7 @@
 // Cron expressions: which instants they name in a time zone. Five fields, names, ranges, steps, lists, and the usual
 // @words. Where both days are restricted, either counts. Refuses what it does not know, by name.
 
-import { firstInstantAt, instantsAt, wallAt } from '../../core/contract/period.ts';
+import { firstInstantAt, listInstants, wallAt } from '../../core/contract/period.ts';
 import { SemelError } from '../../core/errors.ts';
 
 export interface Cron {
@@ -97,7 +97,7 @@ export function parseCron(expression: string): Cron {
       const wall = day + time;
       if (wall > now + changeMs) continue;
       if (best !== undefined && wall < best.wall - changeMs) break;
-      const instants = isByElapsed ? instantsAt(zone, wall) : [firstInstantAt(zone, wall)];
+      const instants = isByElapsed ? listInstants(zone, wall) : [firstInstantAt(zone, wall)];
       for (const instant of instants)
         if (instant <= at && instant > (best?.instant ?? Number.NEGATIVE_INFINITY))
           best = { instant, wall: best?.wall ?? wall };

@@ -2,7 +2,7 @@
 
 import { defineContract } from '../../core/contract/contract.ts';
 import { type Duration, durationMs } from '../../core/contract/duration.ts';
-import { checkKnown, fieldsOf as knownFields } from '../../core/contract/known-fields.ts';
+import { checkKnown, fieldNames as knownFields } from '../../core/contract/known-fields.ts';
 import { day, hour, minute, month, type Per, week } from '../../core/contract/period.ts';
 import { effects } from '../../core/contract/words.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';

@@ -2,7 +2,7 @@
 // to. The proxy cannot see either, so it takes the file's word for it, and the registry's for how long a key is remembered.
 
 import { type Duration, durationMs, formatDuration } from '../../core/contract/duration.ts';
-import { checkKnown, fieldsOf as knownFields } from '../../core/contract/known-fields.ts';
+import { checkKnown, fieldNames as knownFields } from '../../core/contract/known-fields.ts';
 import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 import { isBlank } from '../../core/plain.ts';

@@ -1,6 +1,6 @@
 // A policy file beside the server that it is for: what it names must be there.
 
-import { nearIn } from '../../core/contract/known-fields.ts';
+import { findSimilar } from '../../core/contract/known-fields.ts';
 import { type AnyPolicy, refuseUnknownFields } from '../../guard/index.ts';
 import type { ListedTool } from '../protocol/messages.ts';
 import type { FilePolicy, PolicyFile } from './policies.ts';
@@ -11,7 +11,7 @@ export function unknownNames(file: PolicyFile, tools: readonly ListedTool[]): re
   return Object.entries(file.tools ?? {}).flatMap(([name, policy]) => {
     const tool = listed.get(name);
     if (tool !== undefined) return strangeField(tool, policy);
-    const meant = nearIn(listed.keys(), name);
+    const meant = findSimilar(listed.keys(), name);
     return `the policy file names \`${name}\`, which is no tool of this server.${meant === undefined ? '' : ` Did you mean \`${meant}\`?`}`;
   });
 }

@@ -4,7 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fateOfError, fateOfStatus } from '../../core/contract/classify.ts';
+import { classifyRequestError, classifyStatus } from '../../core/contract/classify.ts';
 import { limits } from '../../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../../core/signals.ts';
 import { type EventFields, eventReader, TooLong } from '../protocol/events.ts';
@@ -129,7 +129,7 @@ export function exchangeFor(id: Id, response: ServerResponse, { send, resume }: 
   return {
     async forward(key, signal) {
       const answer = await send(key).catch((error: unknown) => {
-        throw fateOfError(error) === 'not sent' ? new NotLanded(String(error)) : error;
+        throw classifyRequestError(error) === 'not sent' ? new NotLanded(String(error)) : error;
       });
       const { statusCode: status = 502, headers } = answer;
       if (status >= 200 && status < 300)
@@ -137,7 +137,7 @@ export function exchangeFor(id: Id, response: ServerResponse, { send, resume }: 
       const words = await wordsOf(answer).catch(() => undefined);
       // Some servers say by the status, too, that a tool has failed: what it answered counts, not how it was wrapped.
       const reply = words && answerIn(textIn(words));
-      if (words !== undefined && fateOfStatus(status) !== 'denied' && isAnswer(reply) && isOfTool(reply)) {
+      if (words !== undefined && classifyStatus(status) !== 'denied' && isAnswer(reply) && isOfTool(reply)) {
         came = { reply, bytes: words };
         return reply;
       }
@@ -145,7 +145,7 @@ export function exchangeFor(id: Id, response: ServerResponse, { send, resume }: 
       const told = words === undefined ? kept(headers) : passed(headers);
       turnAway = () => void response.writeHead(status, told).end(words);
       const happened = `The server answered ${status}.`;
-      throw fateOfStatus(status) === 'ambiguous' ? new MaybeLanded(happened) : new NotLanded(happened);
+      throw classifyStatus(status) === 'ambiguous' ? new MaybeLanded(happened) : new NotLanded(happened);
     },
     finish(reply) {
       const bytes = came?.reply === reply ? came.bytes : undefined;

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { callerOf } from '../../core/caller.ts';
+import { digestCaller } from '../../core/caller.ts';
 import { handoffHeader } from '../../core/handoff-places.ts';
 import { limits } from '../../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../../core/signals.ts';
@@ -291,7 +291,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   function scopeOf({ headers, url = '' }: IncomingMessage): string {
     const { search: query } = new URL(url, upstream);
     const token = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
-    return callerOf({ headers, query, ...(verifiedTokens ? { verified: { token } } : {}) });
+    return digestCaller({ headers, query, ...(verifiedTokens ? { verified: { token } } : {}) });
   }
 
   function targetOf({ url = '' }: IncomingMessage): URL {

@@ -8,7 +8,7 @@ import type { Readable, Writable } from 'node:stream';
 import { isTooDeep } from '../../core/key/json-shape.ts';
 import { limits } from '../../core/limits.ts';
 import { NotLanded } from '../../core/signals.ts';
-import { visible } from '../../core/visible.ts';
+import { escapeInvisible } from '../../core/visible.ts';
 import { holding } from '../protocol/held.ts';
 import { isBlank, isOneLine, lineReader, withEnd } from '../protocol/lines.ts';
 import {
@@ -172,7 +172,7 @@ async function conversation(
       try {
         see(chunk);
       } catch (error) {
-        process.stderr.write(`semel: ${visible((error as Error).message)} The server is ended.\n`);
+        process.stderr.write(`semel: ${escapeInvisible((error as Error).message)} The server is ended.\n`);
         server.kill();
       } finally {
         sink.uncork();

@@ -1,7 +1,7 @@
 // One tools/call through the ledger. The server runs it at most once for its intent; what it answered is kept, and told
 // again to whoever asks for the same.
 
-import { wordsOf } from '../../core/contract/classify.ts';
+import { describeThrown } from '../../core/contract/classify.ts';
 import { isSemelError } from '../../core/errors.ts';
 import { limits } from '../../core/limits.ts';
 import { MaybeLanded, NotLanded } from '../../core/signals.ts';
@@ -239,5 +239,5 @@ function questionTo({ id, params }: ToolCall, question: Question): Reply {
 }
 
 function notSent(error: unknown): never {
-  throw new NotLanded(`It was not sent: ${wordsOf(error)}`);
+  throw new NotLanded(`It was not sent: ${describeThrown(error)}`);
 }

@@ -3,12 +3,12 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { callerOf } from '../../core/caller.ts';
-import { instantOf } from '../../core/clock.ts';
-import { checkKnown, fieldsOf } from '../../core/contract/known-fields.ts';
+import { digestCaller } from '../../core/caller.ts';
+import { toInstant } from '../../core/clock.ts';
+import { checkKnown, fieldNames } from '../../core/contract/known-fields.ts';
 import { SemelError } from '../../core/errors.ts';
 import { shortDigest } from '../../core/key/key.ts';
-import { text } from '../../core/text.ts';
+import { checkText } from '../../core/text.ts';
 
 export interface Ambient {
   readonly conversation?: string;
@@ -23,7 +23,7 @@ export interface Ambient {
   readonly caller?: string;
 }
 
-const ambientFields = fieldsOf<Ambient>({
+const ambientFields = fieldNames<Ambient>({
   conversation: true,
   turn: true,
   run: true,
@@ -97,7 +97,7 @@ export function onBehalfOf<T>(asker: FormerAsker, work: () => T): T {
 export function callerIn({ caller }: Pick<Ambient, 'caller'>): string | undefined {
   if (caller === undefined) return undefined;
   if (typeof caller === 'string' && caller.trim() !== '' && caller.isWellFormed())
-    return callerOf({ id: caller });
+    return digestCaller({ id: caller });
   throw new SemelError('INVALID_ARGS', '`caller` must be a string that is not empty.', {
     path: 'caller',
     next: 'Pass the id of the user, or leave it out.',
@@ -115,10 +115,10 @@ export function handoff(): string {
     throw new SemelError('NO_IDENTITY', 'There is no identity to hand off here.');
   }
   const parts = [
-    text('conversation', conversation) ?? null,
-    text('turn', turn) ?? null,
-    text('run', run) ?? null,
-    instantOf('at', at) ?? null,
+    checkText('conversation', conversation) ?? null,
+    checkText('turn', turn) ?? null,
+    checkText('run', run) ?? null,
+    toInstant('at', at) ?? null,
     weak === true,
     ...(caller === undefined ? [] : [caller]),
   ];

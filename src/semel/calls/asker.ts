@@ -1,12 +1,12 @@
 // Who makes a call, and whether they may: from its options and from the code around it.
 
 import type { Identity } from '../../call/index.ts';
-import { instantOf } from '../../core/clock.ts';
-import { type Contract, majorOf } from '../../core/contract/contract.ts';
-import { checkMeant, fieldsOf } from '../../core/contract/known-fields.ts';
+import { toInstant } from '../../core/clock.ts';
+import { type Contract, majorVersion } from '../../core/contract/contract.ts';
+import { checkMeant, fieldNames } from '../../core/contract/known-fields.ts';
 import { SemelError } from '../../core/errors.ts';
-import { kindOf } from '../../core/plain.ts';
-import { text } from '../../core/text.ts';
+import { describeKind } from '../../core/plain.ts';
+import { checkText } from '../../core/text.ts';
 import type { CallOptions } from '../definition.ts';
 import { type Ambient, ambient, callerIn, noAmbient } from './ambient.ts';
 
@@ -33,14 +33,14 @@ export function askerOf(permissions: readonly string[], contract: Contract, opti
   }
   const asker: Asker = {
     identity: {
-      conversation: text('conversation', options.conversation ?? around.conversation),
-      turn: text('turn', options.turn ?? around.turn),
-      run: text('run', options.run ?? around.run),
-      toolCallId: text('toolCallId', options.toolCallId),
+      conversation: checkText('conversation', options.conversation ?? around.conversation),
+      turn: checkText('turn', options.turn ?? around.turn),
+      run: checkText('run', options.run ?? around.run),
+      toolCallId: checkText('toolCallId', options.toolCallId),
       caller: callerIn(options) ?? around.caller,
       weak: options.turn === undefined && around.weak === true,
     },
-    at: instantOf('at', options.at ?? around.at),
+    at: toInstant('at', options.at ?? around.at),
   };
   // A Date can be set; whatever else is around a call stays as it is.
   if (isPlain && typeof around.at !== 'object') {
@@ -69,7 +69,7 @@ let lastAsker: Asker = nobody;
 /** What a call without options passes. */
 export const noOptions: CallOptions = Object.freeze({});
 
-export const callFields: ReadonlySet<string> = fieldsOf<CallOptions>({
+export const callFields: ReadonlySet<string> = fieldNames<CallOptions>({
   conversation: true,
   turn: true,
   run: true,
@@ -104,18 +104,18 @@ function checkOptions(options: CallOptions): void {
   if (typeof options !== 'object' || options === null)
     refuse(
       'options',
-      `The options of a call are ${kindOf(options)}, not an object`,
+      `The options of a call are ${describeKind(options)}, not an object`,
       'Pass { conversation, turn, … }.',
     );
   checkMeant('The options of a call', options, callFields, aliases, 'INVALID_ARGS');
   const { signal } = options;
   // Not by its class: a signal of another realm, or of a polyfill, is one too.
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
-    refuse('signal', `\`signal\` is ${kindOf(signal)}`, 'Pass an AbortSignal.');
+    refuse('signal', `\`signal\` is ${describeKind(signal)}`, 'Pass an AbortSignal.');
 }
 
 function checkVersion(contract: Contract, asked: string | undefined): void {
-  if (asked === undefined || majorOf(asked) === majorOf(contract.version)) return;
+  if (asked === undefined || majorVersion(asked) === majorVersion(contract.version)) return;
   throw new SemelError(
     'VERSION_MISMATCH',
     `${contract.name} has version ${contract.version}; the call asks for ${asked}.`,

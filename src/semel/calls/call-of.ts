@@ -2,17 +2,17 @@
 // before anything is claimed.
 
 import { Call, type CallMaker, type CallParts, nothingMore, type Tool } from '../../call/index.ts';
-import { instantOf } from '../../core/clock.ts';
+import { toInstant } from '../../core/clock.ts';
 import { encodeResult } from '../../core/codec/codec.ts';
 import type { Contract, FieldLists } from '../../core/contract/contract.ts';
 import type { StandardSchema } from '../../core/contract/standard-schema.ts';
 import { isSemelError, type SemelError } from '../../core/errors.ts';
-import { contentOf, redacted } from '../../core/key/identity.ts';
+import { digestContent, redactPaths } from '../../core/key/identity.ts';
 import { compileIdentity, type IdentityText } from '../../core/key/identity-text.ts';
 import { callerKey, fingerprint, keyDeriver } from '../../core/key/key.ts';
 import { compileWording } from '../../core/key/wording.ts';
 import { copyPlain } from '../../core/plain.ts';
-import { text } from '../../core/text.ts';
+import { checkText } from '../../core/text.ts';
 import type { CallOptions } from '../definition.ts';
 import { type Asker, askerOf } from './asker.ts';
 import { ever, type Period, type PeriodOf, periodsOf } from './periods.ts';
@@ -162,7 +162,7 @@ function compile(source: CallSource, contract: Contract): Compiled {
     // A call without a period has its caller's own key, or needs none.
     deriveKey: ({ period, intent, again }) =>
       period === undefined ? '' : own.key(period, intent, again ?? undefined),
-    content: ({ key, args }) => contentOf(key, withoutRedacted(args, contract), contract.fields),
+    content: ({ key, args }) => digestContent(key, withoutRedacted(args, contract), contract.fields),
     storedArgs: ({ args }) => storedArgs(args, contract, limits),
     address,
   };
@@ -178,8 +178,8 @@ function keyedCall(
 ): Call {
   const { own } = maker;
   const { identity, at } = asker;
-  const again = text('again', options.again);
-  const ownKey = text('key', options.key);
+  const again = checkText('again', options.again);
+  const ownKey = checkText('key', options.key);
   // Nothing is remembered of a read, so it needs no identity, and may take args that could give none.
   const isRead = tool.contract.effect === 'read';
   const intent = isRead ? '' : own.identityText(args, leftOut.get(own.fields));
@@ -193,7 +193,7 @@ function keyedCall(
     fingerprint: ownKey === undefined ? null : fingerprint(intent),
     periodEndsAt: period === undefined ? null : period.endsAt,
     again: again ?? null,
-    notAfter: instantOf('notAfter', options.notAfter) ?? null,
+    notAfter: toInstant('notAfter', options.notAfter) ?? null,
     signal: options.signal,
     period,
     exact: period && exactly(period, intent, again),
@@ -260,5 +260,5 @@ function storedArgs(args: unknown, contract: Contract, { maxStoredArgsBytes }: C
 
 /** Neither they nor a digest of them is stored: a value that can be guessed is found by trying. */
 function withoutRedacted(args: unknown, { redact }: Contract): unknown {
-  return redact.length === 0 ? args : redacted(args, redact);
+  return redact.length === 0 ? args : redactPaths(args, redact);
 }

@@ -5,7 +5,7 @@
 
 import type { FieldLists } from '../../core/contract/contract.ts';
 import type { SchemaResult } from '../../core/contract/standard-schema.ts';
-import { type Steps, stepsTo } from '../../core/key/identity.ts';
+import { findSteps, type Steps } from '../../core/key/identity.ts';
 import {
   attempt,
   type Inside,
@@ -143,7 +143,7 @@ export function isCurrent({ steps, by }: Found, now: SchemaResult<unknown>): boo
 
 function fieldsIn(output: Fields, { identity }: FieldLists): readonly Steps[] {
   if (identity === undefined) return Object.keys(output).map((name) => [name]);
-  return identity.map((path) => stepsTo(output, path)).filter((steps) => steps !== undefined);
+  return identity.map((path) => findSteps(output, path)).filter((steps) => steps !== undefined);
 }
 
 interface Judged {

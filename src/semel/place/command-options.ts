@@ -1,7 +1,7 @@
 // What a person types after `semel resolve <ref> <verdict>` to reach a ledger.
 
 import { shellWord } from '../../core/visible.ts';
-import { shownAddress } from '../../store/address.ts';
+import { redactAddress } from '../../store/address.ts';
 import type { StoreFacts } from '../../store/store.ts';
 
 /** Undefined where no command can reach it. Without a namespace the operator's commands look into all of them. */
@@ -12,6 +12,6 @@ export function commandOptions(
   if (address === undefined) return undefined;
   return [
     ...(namespace === undefined ? [] : [`--namespace ${shellWord(namespace)}`]),
-    ...(address === '' ? [] : [`--store ${shellWord(shownAddress(address))}`]),
+    ...(address === '' ? [] : [`--store ${shellWord(redactAddress(address))}`]),
   ].join(' ');
 }

@@ -1,6 +1,6 @@
 // The tenant or application that records belong to: what was said, otherwise the name in the application's package.json.
 
-import { text } from '../../core/text.ts';
+import { checkText } from '../../core/text.ts';
 import { applicationOf } from './application.ts';
 import { environmentText } from './environment.ts';
 
@@ -11,7 +11,8 @@ interface NamespaceChoice {
 }
 
 export function namespaceFor(given: string | undefined): NamespaceChoice {
-  const named = text('namespace', given) ?? text('SEMEL_NAMESPACE', environmentText('SEMEL_NAMESPACE'));
+  const named =
+    checkText('namespace', given) ?? checkText('SEMEL_NAMESPACE', environmentText('SEMEL_NAMESPACE'));
   if (named !== undefined) return { name: named, root: undefined };
   const { name = 'default', root } = applicationOf({
     started: process.argv[1],

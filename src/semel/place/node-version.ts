@@ -1,6 +1,6 @@
 // Says in one sentence that this Node.js cannot run semel, before anything else fails less clearly.
 
-import { supportSentence } from '../../core/node-support.ts';
+import { describeUnsupportedNode } from '../../core/node-support.ts';
 
-const tooOld = supportSentence(process.versions.node);
+const tooOld = describeUnsupportedNode(process.versions.node);
 if (tooOld !== undefined) throw new Error(tooOld);

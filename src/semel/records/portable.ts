@@ -4,13 +4,13 @@
 import { decodeResult } from '../../core/codec/codec.ts';
 import { effects, type Status } from '../../core/contract/words.ts';
 import { recordId } from '../../core/key/key.ts';
-import { type FieldOf, fieldsOf, shown } from '../../rules/record.ts';
+import { type FieldOf, fieldsOfKind, showFields } from '../../rules/record.ts';
 import type { RecordError, StoredRecord, StoreEvent } from '../../store/store.ts';
 
-const plain = [...fieldsOf('plain'), 'contract', 'inDoubt', 'lapsed', 'expired'] as const;
-const instants = fieldsOf('instant');
-const json = fieldsOf('json');
-const texts = fieldsOf('text');
+const plain = [...fieldsOfKind('plain'), 'contract', 'inDoubt', 'lapsed', 'expired'] as const;
+const instants = fieldsOfKind('instant');
+const json = fieldsOfKind('json');
+const texts = fieldsOfKind('text');
 
 type Always = 'createdAt' | 'updatedAt';
 type Maybe<Fields, Value> = { readonly [Name in keyof Fields]?: Value | undefined };
@@ -57,10 +57,10 @@ export function portableOf(record: StoredRecord, history: readonly StoreEvent[])
   const portable = {
     semel: 1,
     id: recordId(record.namespace, record.key),
-    ...shown(record, plain, (value) => value),
+    ...showFields(record, plain, (value) => value),
     doubt: record.doubtFence !== null,
     fingerprint: record.fingerprint ?? undefined,
-    ...shown(record, json, jsonOf),
+    ...showFields(record, json, jsonOf),
     value: jsonOf(result?.text ?? null),
     omitted: result?.omitted ?? undefined,
     remoteRef: result?.remoteRef ?? undefined,
@@ -68,8 +68,8 @@ export function portableOf(record: StoredRecord, history: readonly StoreEvent[])
     retention:
       retention === null ? undefined : { ...retention, periodEndsAt: instant(retention.periodEndsAt) },
     movedTo: record.movedTo ?? undefined,
-    ...shown(record, instants, instant),
-    ...shown(record, texts, (text) => text ?? undefined),
+    ...showFields(record, instants, instant),
+    ...showFields(record, texts, (text) => text ?? undefined),
     history: history.map(({ at, type, fence, detail }) => ({ at: instant(at), type, fence, detail })),
   };
   return portable as PortableRecord;

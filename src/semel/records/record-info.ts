@@ -3,12 +3,12 @@
 import { refOf } from '../../call/index.ts';
 import { decodeResult } from '../../core/codec/codec.ts';
 import { providerKey, recordId } from '../../core/key/key.ts';
-import { type FieldOf, fieldsOf, shown } from '../../rules/record.ts';
+import { type FieldOf, fieldsOfKind, showFields } from '../../rules/record.ts';
 import { isKept } from '../../rules/state.ts';
 import type { RecordError, StoredRecord } from '../../store/store.ts';
 
-const instants = fieldsOf('instant');
-const texts = fieldsOf('text');
+const instants = fieldsOfKind('instant');
+const texts = fieldsOfKind('text');
 
 type Shown = Omit<Pick<StoredRecord, FieldOf<'plain'>>, 'providerKeyFence' | 'keyed'> &
   Pick<StoredRecord, 'contract' | 'inDoubt' | 'lapsed' | 'leaseLeftMs' | 'expired'>;
@@ -56,7 +56,7 @@ export function infoOf(record: StoredRecord): RecordInfo {
     remoteRef: result?.remoteRef ?? undefined,
     providerKey: record.keyed ? providerKey(namespace, key, record.providerKeyFence) : undefined,
     error: record.error ?? undefined,
-    ...(shown(record, instants, (at) => (at === null ? undefined : new Date(at))) as Dates),
-    ...shown(record, texts, (text) => text ?? undefined),
+    ...(showFields(record, instants, (at) => (at === null ? undefined : new Date(at))) as Dates),
+    ...showFields(record, texts, (text) => text ?? undefined),
   };
 }

@@ -6,7 +6,7 @@ import type { Status } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { digest } from '../../core/key/key.ts';
 import type { Ledger } from '../../ledger/index.ts';
-import { fieldsOf, shown } from '../../rules/record.ts';
+import { fieldsOfKind, showFields } from '../../rules/record.ts';
 import type { ClaimRequest, Retention, StoredRecord, StoredResult } from '../../store/store.ts';
 import { farAway, type PortableRecord, portableOf, problemOf } from './portable.ts';
 
@@ -143,14 +143,18 @@ function existing({ status, inDoubt }: StoredRecord): string {
   return `there is a record of it already (${inDoubt ? 'in doubt' : status})`;
 }
 
-const instants = fieldsOf('instant');
-const json = fieldsOf('json');
-const texts = fieldsOf('text');
+const instants = fieldsOfKind('instant');
+const json = fieldsOfKind('json');
+const texts = fieldsOfKind('text');
 
 function requestOf(record: PortableRecord, as: Arriving, token: string, now: number): ClaimRequest {
   const { namespace, key, version, effect, keyed, owner, fence, providerKeyFence } = record;
-  const { notAfter, inFlightUntil, firstDispatchedAt, lastDispatchedAt } = shown(record, instants, instantOf);
-  const { args, prepared, content } = shown(record, json, textOf);
+  const { notAfter, inFlightUntil, firstDispatchedAt, lastDispatchedAt } = showFields(
+    record,
+    instants,
+    instantOf,
+  );
+  const { args, prepared, content } = showFields(record, json, textOf);
   const networkMs = Math.max(0, inFlightUntil === null ? unknownTailMs : inFlightUntil - now);
   return {
     ...{ namespace, key, olderKeys: [], token, fingerprint: record.fingerprint ?? null },
@@ -165,7 +169,7 @@ function requestOf(record: PortableRecord, as: Arriving, token: string, now: num
       owner,
     },
     ...{ retention: retentionOf(record, as, now), args, content, notAfter, share: false },
-    ...shown(record, texts, (text) => text ?? null),
+    ...showFields(record, texts, (text) => text ?? null),
     imported: { fence, providerKeyFence, firstDispatchedAt, lastDispatchedAt, prepared },
   };
 }

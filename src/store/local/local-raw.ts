@@ -1,22 +1,22 @@
 // The raw side of a store that loads and saves rows synchronously: memory and SQLite.
 
 import {
-  beginFilling,
+  abandonFilling,
   checkFilling,
-  filled,
-  givenUp,
+  finishFilling,
   type Standing,
-  sealed,
-  unsealed,
+  seal,
+  startFilling,
+  unseal,
 } from '../move/ledger-state.ts';
 import {
   type About,
+  fromRawRecord,
   type Name,
   type Raw,
   type RawPage,
   type RawRecord,
-  rawOf,
-  rowFrom,
+  toRawRecord,
 } from '../move/raw.ts';
 import type { Backend, Transaction } from './local-store.ts';
 
@@ -54,12 +54,12 @@ export function localRaw(backend: RawBackend): Raw {
     find: (names) => inOpen(async () => names.map(found)),
     probe: () => inOpen(() => backend.transact((_, table) => table.set(table.read()))),
 
-    seal: (to) => stand((standing) => sealed(standing, to, backend.where())),
-    unseal: () => stand(unsealed),
+    seal: (to) => stand((standing) => seal(standing, to, backend.where())),
+    unseal: () => stand(unseal),
     fill: (from) =>
-      stand((standing) => beginFilling(standing, from, backend.about().records === 0, backend.where())),
-    finish: (from) => stand((standing) => filled(standing, from, backend.where())),
-    abandon: (from) => stand((standing) => givenUp(standing, from)),
+      stand((standing) => startFilling(standing, from, backend.about().records === 0, backend.where())),
+    finish: (from) => stand((standing) => finishFilling(standing, from, backend.where())),
+    abandon: (from) => stand((standing) => abandonFilling(standing, from)),
 
     write: (from, { put = [], remove = [], floor = 0 }) =>
       inOpen(() =>
@@ -68,7 +68,7 @@ export function localRaw(backend: RawBackend): Raw {
           transaction.raiseFloor(floor);
           for (const name of remove) drop(transaction, name);
           for (const record of put) {
-            transaction.put(rowFrom(record, transaction.time));
+            transaction.put(fromRawRecord(record, transaction.time));
             transaction.dropEvents(record.row);
             for (const event of record.events) transaction.note(event);
           }
@@ -83,7 +83,7 @@ export function localRaw(backend: RawBackend): Raw {
 
   function found({ namespace, key }: Name): RawRecord | undefined {
     const { row, time } = backend.peek(namespace, key);
-    return row && rawOf(row, backend.history(namespace, key), time);
+    return row && toRawRecord(row, backend.history(namespace, key), time);
   }
 
   function pageOf(openOnly: boolean, after: string | undefined, limit: number): RawPage {
@@ -105,7 +105,7 @@ export function localRaw(backend: RawBackend): Raw {
         const last = rows.at(-1);
         if (last === undefined) continue;
         return {
-          records: rows.map((row) => rawOf(row, backend.history(row.namespace, row.key), time)),
+          records: rows.map((row) => toRawRecord(row, backend.history(row.namespace, row.key), time)),
           next: JSON.stringify([namespace, nth, last.key]),
         };
       }

@@ -1,10 +1,10 @@
 // A store whose backend can load and save rows synchronously inside one transaction: memory and SQLite. It adds
 // nothing to the rules; it applies them.
 
-import { claim, lossOf } from '../../rules/claim.ts';
+import { claim, findLoss } from '../../rules/claim.ts';
 import { clear, dispatch, renew } from '../../rules/cross.ts';
-import { formsOf, isLink, linked, nextStep } from '../../rules/forms.ts';
-import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from '../../rules/prune.ts';
+import { isLink, listForms, makeLink, nextStep } from '../../rules/forms.ts';
+import { isDue, isRemovable, isTombstoneDue, makeTombstone, usageEvents } from '../../rules/prune.ts';
 import { resolve } from '../../rules/resolve.ts';
 import { settle } from '../../rules/settle.ts';
 import { type Step, type Time, view } from '../../rules/state.ts';
@@ -175,13 +175,13 @@ function claimIn(tx: Transaction, request: ClaimRequest): ClaimAnswer {
 
 function claimForms(tx: Transaction, request: ClaimRequest): ClaimAnswer {
   const { namespace } = request;
-  for (let forms = formsOf(request); ; ) {
+  for (let forms = listForms(request); ; ) {
     const rows = forms.keys.map((key) => tx.get(namespace, key));
     const step = nextStep(forms, rows, request, tx.time);
-    if (step.kind === 'look') forms = formsOf(request, step.newer);
+    if (step.kind === 'look') forms = listForms(request, step.newer);
     else if (step.kind === 'link') {
       const key = forms.keys[step.form] as string;
-      tx.put(linked(rows[step.form], key, step.to, request, tx.time, tx.floor));
+      tx.put(makeLink(rows[step.form], key, step.to, request, tx.time, tx.floor));
     } else {
       const asked = under(request, forms.keys[step.form] as string);
       const floor = Math.max(tx.floor, rows[step.form]?.fence ?? 0);
@@ -195,13 +195,13 @@ function claimForms(tx: Transaction, request: ClaimRequest): ClaimAnswer {
 function lostAlready(backend: Backend, asking: Asking): Loss | undefined {
   const { namespace, key, olderKeys } = asking;
   const { row, time } = backend.peek(namespace, key, 'glance');
-  if (olderKeys.length === 0 && !isLink(row)) return lossOf(row, asking, time);
-  for (let forms = formsOf(asking); ; ) {
+  if (olderKeys.length === 0 && !isLink(row)) return findLoss(row, asking, time);
+  for (let forms = listForms(asking); ; ) {
     const rows = forms.keys.map((each, index) => (index === 0 ? row : backend.peek(namespace, each).row));
     const step = nextStep(forms, rows, asking, time);
-    if (step.kind === 'claim') return lossOf(step.row, asking, time);
+    if (step.kind === 'claim') return findLoss(step.row, asking, time);
     if (step.kind === 'link') return undefined;
-    forms = formsOf(asking, step.newer);
+    forms = listForms(asking, step.newer);
   }
 }
 
@@ -215,8 +215,8 @@ function prune(tx: Transaction, limit: number): number {
   let pruned = 0;
   for (const row of tx.due(limit)) {
     if (isTombstoneDue(row, tx.time)) {
-      if (!tx.put(tombstone(row))) continue;
-      tx.dropEvents(row, mereUse);
+      if (!tx.put(makeTombstone(row))) continue;
+      tx.dropEvents(row, usageEvents);
     } else if (isRemovable(row, tx.time)) {
       tx.raiseFloor(row.fence);
       tx.remove(row);

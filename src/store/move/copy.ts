@@ -4,7 +4,7 @@
 
 import { SemelError } from '../../core/errors.ts';
 import { toleranceMs } from '../clock-check.ts';
-import { moved } from './ledger-state.ts';
+import { movedError } from './ledger-state.ts';
 import { type About, isSame, type Name, type Raw, type RawRecord } from './raw.ts';
 
 interface CopyOptions {
@@ -48,7 +48,7 @@ export function plan(there: About, here: About | undefined): 'copy' | 'go on' | 
       next: 'Name the one that is in use.',
     });
   if (here === undefined) {
-    if (there.movedTo !== null) throw moved(there.address, there.movedTo);
+    if (there.movedTo !== null) throw movedError(there.address, there.movedTo);
     return 'copy';
   }
   if (here.incarnation === there.incarnation)
@@ -66,7 +66,7 @@ export function plan(there: About, here: About | undefined): 'copy' | 'go on' | 
   if (there.movedTo === null) return isGoingOn ? 'go on' : 'copy';
   if (isOurs && !here.filling) return 'done';
   if (isGoingOn) return 'go on';
-  if (there.movedTo !== here.address) throw moved(there.address, there.movedTo);
+  if (there.movedTo !== here.address) throw movedError(there.address, there.movedTo);
   throw unsafe(
     `The ledger ${there.address} was sealed for a copy to ${here.address}, which knows nothing of it.`,
     'If that one was never in use, take the seal back (`semel store copy --unseal`) and copy again; else restore it from a backup.',

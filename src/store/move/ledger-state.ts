@@ -16,40 +16,40 @@ export interface Standing {
 
 /** Why a call is refused; undefined: it may. */
 export function refusalOf(standing: Omit<Standing, 'incarnation'>, where: string): SemelError | undefined {
-  if (standing.movedTo !== null) return moved(where, standing.movedTo);
-  return standing.filling ? isFilling(where) : undefined;
+  if (standing.movedTo !== null) return movedError(where, standing.movedTo);
+  return standing.filling ? fillingError(where) : undefined;
 }
 
-export function moved(where: string, to: string): SemelError {
+export function movedError(where: string, to: string): SemelError {
   return new SemelError('STORE_MOVED', `The ledger ${where} has moved to ${to}.`, {
     next: `Point this process at ${to}.`,
     evidence: { path: where, to },
   });
 }
 
-export function isFilling(where: string): SemelError {
+export function fillingError(where: string): SemelError {
   return new SemelError('STORE_UNAVAILABLE', `The ledger ${where} is being filled from another one.`, {
     next: 'Nothing was run. Call again when `semel store copy` has ended; if it was interrupted, start it again.',
     evidence: { path: where },
   });
 }
 
-export function sealed(standing: Standing, to: string, where: string): Standing {
-  if (standing.filling) throw isFilling(where);
-  if (standing.movedTo !== null && standing.movedTo !== to) throw moved(where, standing.movedTo);
+export function seal(standing: Standing, to: string, where: string): Standing {
+  if (standing.filling) throw fillingError(where);
+  if (standing.movedTo !== null && standing.movedTo !== to) throw movedError(where, standing.movedTo);
   return { ...standing, movedTo: to };
 }
 
-export function unsealed(standing: Standing): Standing {
+export function unseal(standing: Standing): Standing {
   return { ...standing, movedTo: null };
 }
 
 /** Only an empty ledger is filled, and by one copy at a time. */
-export function beginFilling(standing: Standing, from: string, isEmpty: boolean, where: string): Standing {
+export function startFilling(standing: Standing, from: string, isEmpty: boolean, where: string): Standing {
   const { incarnation, movedTo, cameFrom, filling } = standing;
   if (incarnation === from)
     throw unsafe(`${where} is the ledger that is copied, or a copy of its files.`, 'Name another place.');
-  if (movedTo !== null) throw moved(where, movedTo);
+  if (movedTo !== null) throw movedError(where, movedTo);
   if (filling) {
     if (cameFrom === from || cameFrom === null) return { ...standing, cameFrom: from };
     throw unsafe(
@@ -59,28 +59,28 @@ export function beginFilling(standing: Standing, from: string, isEmpty: boolean,
   }
   if (!isEmpty)
     throw unsafe(
-      `The ledger ${where} has records${cameFrom === from ? ' of its own since it was filled from this one' : ''}.`,
+      `The ledger ${where} has records${cameFrom === from ? ' of its own since it was finishFilling from this one' : ''}.`,
       'Name a place with none: another file, another database or another schema.',
     );
   return { ...standing, cameFrom: from, filling: true };
 }
 
-export function filled(standing: Standing, from: string, where: string): Standing {
+export function finishFilling(standing: Standing, from: string, where: string): Standing {
   checkFilling(standing, from, where);
   return { ...standing, filling: false };
 }
 
 /** It stays closed: half of its records would be worse than none. */
-export function givenUp(standing: Standing, from: string): Standing {
+export function abandonFilling(standing: Standing, from: string): Standing {
   return standing.filling && standing.cameFrom === from ? { ...standing, cameFrom: null } : standing;
 }
 
 /** Asked in the same step as every write of a copy: a slow one must not overwrite what is in use already. */
 export function checkFilling({ filling, cameFrom }: Standing, from: string, where: string): void {
-  if (!filling || cameFrom !== from) throw notFilling(where);
+  if (!filling || cameFrom !== from) throw notFillingError(where);
 }
 
-export function notFilling(where: string): SemelError {
+export function notFillingError(where: string): SemelError {
   return unsafe(
     `The ledger ${where} is no longer being filled by this copy: another one ended it, or it was given up.`,
     'Look with `semel store check` which of the two ledgers is in use.',

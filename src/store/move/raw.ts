@@ -2,7 +2,7 @@
 // settles; a record leaves and arrives with its token, its fence and its history, so that whoever holds it goes on.
 
 import { leaseLeftMs, type Time } from '../../rules/state.ts';
-import { columnsOf } from '../columns.ts';
+import { toColumns } from '../columns.ts';
 import type { Row, StoreEvent } from '../store.ts';
 import type { Standing } from './ledger-state.ts';
 
@@ -87,7 +87,7 @@ export interface RawChange {
   readonly floor?: number;
 }
 
-export function rawOf(row: Row, events: readonly StoreEvent[], time: Time): RawRecord {
+export function toRawRecord(row: Row, events: readonly StoreEvent[], time: Time): RawRecord {
   return {
     row: { ...row, leaseBoot: null, leaseUntil: null },
     leaseLeftMs: row.status === 'running' ? Math.ceil(leaseLeftMs(row, time)) : null,
@@ -99,7 +99,7 @@ export function rawOf(row: Row, events: readonly StoreEvent[], time: Time): RawR
 const marginMs = 1_000;
 
 /** By the clock of the store that takes it. What has passed since it was read is given to the holder. */
-export function rowFrom(
+export function fromRawRecord(
   { row, leaseLeftMs: left }: RawRecord,
   { boot, mono }: Pick<Time, 'boot' | 'mono'>,
 ): Row {
@@ -116,5 +116,5 @@ export function isSame(there: RawRecord, here: RawRecord | undefined, passedMs: 
 
 function textOf({ row, events, leaseLeftMs: left }: RawRecord): string {
   const told = events.map(({ at, generation, fence, type, detail }) => [at, generation, fence, type, detail]);
-  return JSON.stringify([row.namespace, row.key, columnsOf(row), left === null, told]);
+  return JSON.stringify([row.namespace, row.key, toColumns(row), left === null, told]);
 }

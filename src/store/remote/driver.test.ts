@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { installAdvice, placesFor } from './driver.ts';
+import { installAdvice, listPlaces } from './driver.ts';
 
 function folder(): string {
   const made = mkdtempSync(join(tmpdir(), 'semel-peer-'));
@@ -20,14 +20,14 @@ test.each([
     '/srv/app/node_modules/.pnpm/semel@1_pg@8/node_modules',
   ],
 ])('installed by %s, semel takes drivers from beside itself and from nowhere above', (_, file, beside) => {
-  const places = placesFor(file, undefined);
+  const places = listPlaces(file, undefined);
   expect(places).toContain(beside);
   const outermost = beside.slice(0, beside.indexOf('node_modules') + 'node_modules'.length);
   for (const place of places) expect(place.startsWith(outermost), place).toBe(true);
 });
 
 test('a program that semel was bundled into gets what its own imports would, and no global folder', () => {
-  const places = placesFor('/srv/app/dist/server.js', undefined);
+  const places = listPlaces('/srv/app/dist/server.js', undefined);
   expect(places).toEqual([
     '/srv/app/dist/node_modules',
     '/srv/app/node_modules',
@@ -38,9 +38,9 @@ test('a program that semel was bundled into gets what its own imports would, and
 
 test('SEMEL_DRIVERS names a folder first, by its full path only', () => {
   const file = '/srv/app/node_modules/semel/dist/x.js';
-  expect(placesFor(file, '/opt/drivers')[0]).toBe('/opt/drivers/node_modules');
-  expect(placesFor(file, '')).toEqual(placesFor(file, undefined));
-  expect(() => placesFor(file, 'drivers')).toThrow(/absolute path/);
+  expect(listPlaces(file, '/opt/drivers')[0]).toBe('/opt/drivers/node_modules');
+  expect(listPlaces(file, '')).toEqual(listPlaces(file, undefined));
+  expect(() => listPlaces(file, 'drivers')).toThrow(/absolute path/);
 });
 
 test('what to install, and where, depends on how semel itself was installed', () => {

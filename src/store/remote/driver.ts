@@ -8,14 +8,14 @@ import { fileURLToPath } from 'node:url';
 import { SemelError } from '../../core/errors.ts';
 
 /** By `require`: the command is not an ES module, and bundlers must not ask for an optional package. */
-export function findPeer(name: string): unknown {
-  const place = placesFor(ownFile(), process.env.SEMEL_DRIVERS).find((each) => existsSync(join(each, name)));
+export function loadDriver(name: string): unknown {
+  const place = listPlaces(ownFile(), process.env.SEMEL_DRIVERS).find((each) => existsSync(join(each, name)));
   // By its full path: a search by name would go on to the folders above.
   if (place !== undefined) return createRequire(ownFile())(join(place, name));
   return process.versions.pnp === undefined ? undefined : fromPlugAndPlay(name);
 }
 
-export function missingPeer(names: readonly string[]): SemelError {
+export function missingDriver(names: readonly string[]): SemelError {
   const named = names.map((name) => `\`${name}\``);
   const happened =
     named.length === 1
@@ -28,7 +28,7 @@ export function missingPeer(names: readonly string[]): SemelError {
 }
 
 /** The `node_modules` folders that a driver may come from, nearest first. */
-export function placesFor(file: string, chosen: string | undefined): readonly string[] {
+export function listPlaces(file: string, chosen: string | undefined): readonly string[] {
   return [...chosenPlaces(chosen), ...ownPlaces(file)];
 }
 

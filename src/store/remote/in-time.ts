@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../core/clock.ts';
 
-export function inTime<T>(answer: Promise<T>, clock: Clock, timeoutMs: number): Promise<T> {
+export function withTimeout<T>(answer: Promise<T>, clock: Clock, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = clock.setTimeout(
       () => reject(new Error(`no answer within ${timeoutMs} ms`)),

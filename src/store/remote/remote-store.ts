@@ -5,10 +5,10 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import { type KeyMap, keyMap } from '../../core/key-map.ts';
-import { claim, lossOf } from '../../rules/claim.ts';
+import { claim, findLoss } from '../../rules/claim.ts';
 import { clear, dispatch, renew } from '../../rules/cross.ts';
-import { type FormStep, formsOf, isLink, linked, nextStep } from '../../rules/forms.ts';
-import { isDue, isRemovable, isTombstoneDue, mereUse, tombstone } from '../../rules/prune.ts';
+import { type FormStep, isLink, listForms, makeLink, nextStep } from '../../rules/forms.ts';
+import { isDue, isRemovable, isTombstoneDue, makeTombstone, usageEvents } from '../../rules/prune.ts';
 import { resolve } from '../../rules/resolve.ts';
 import { settle } from '../../rules/settle.ts';
 import { type Step, type Time, view } from '../../rules/state.ts';
@@ -115,7 +115,7 @@ export function remoteStore(
   };
 
   function claimForms(request: ClaimRequest): Promise<ClaimAnswer> {
-    let forms = formsOf(request);
+    let forms = listForms(request);
     const leased = (key: string): ClaimRequest => ({
       ...request,
       key,
@@ -134,7 +134,7 @@ export function remoteStore(
       const { form } = step;
       const key = forms.keys[form] as string;
       if (step.kind === 'link') {
-        const row = linked(rows[form], key, step.to, request, time, floor);
+        const row = makeLink(rows[form], key, step.to, request, time, floor);
         return { form, row, answer: step, events: [] };
       }
       const lowest = step.row === undefined ? Math.max(floor, rows[form]?.fence ?? 0) : floor;
@@ -145,7 +145,7 @@ export function remoteStore(
     function goOn(answer: unknown): boolean {
       const said = answer as ClaimAnswer | FormStep;
       if ('won' in said) return false;
-      if (said.kind === 'look') forms = formsOf(request, said.newer);
+      if (said.kind === 'look') forms = listForms(request, said.newer);
       question.others = forms.keys.slice(1);
       return true;
     }
@@ -155,7 +155,7 @@ export function remoteStore(
   function look(asking: Asking): Promise<Loss | undefined> {
     if (asking.olderKeys.length > 0) return Promise.resolve(undefined);
     return seen(asking.namespace, asking.key, (row, time) =>
-      isLink(row) ? undefined : lossOf(row, asking, time),
+      isLink(row) ? undefined : findLoss(row, asking, time),
     );
   }
 
@@ -385,7 +385,7 @@ export function remoteStore(
     const removals = found.flatMap((before): Removal[] => {
       const { row } = before;
       if (isTombstoneDue(row, time))
-        return [{ before, row: tombstone(row), revision: newRevision(random), events: mereUse }];
+        return [{ before, row: makeTombstone(row), revision: newRevision(random), events: usageEvents }];
       return isRemovable(row, time)
         ? [{ before, row: undefined, revision: newRevision(random), events: undefined }]
         : [];

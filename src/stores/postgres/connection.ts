@@ -1,7 +1,7 @@
 // A pool of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
 
 import { postgresExample, readAddress } from '../../store/address.ts';
-import { findPeer, missingPeer } from '../../store/remote/driver.ts';
+import { loadDriver, missingDriver } from '../../store/remote/driver.ts';
 import { type Connection, connectionOfPool, type PgLike } from './client.ts';
 
 export const usualSchema = 'semel';
@@ -33,9 +33,9 @@ interface PgPool extends PgLike {
 }
 
 function driver(): { Pool: new (options: object) => PgPool } {
-  const found = findPeer('pg');
+  const found = loadDriver('pg');
   if (found !== undefined) return found as { Pool: new (options: object) => PgPool };
-  throw missingPeer(['pg']);
+  throw missingDriver(['pg']);
 }
 
 /** For people: without user, password and parameters. */

@@ -2,7 +2,7 @@
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
-import { isFilling, moved, notFilling } from '../../store/move/ledger-state.ts';
+import { fillingError, movedError, notFillingError } from '../../store/move/ledger-state.ts';
 
 export interface Judgement {
   readonly error: unknown;
@@ -59,11 +59,11 @@ export function judge(error: unknown, where: string): Judgement {
 
   if (state === 'SM002')
     return {
-      error: moved(where, (error as { detail?: string }).detail ?? 'another store'),
+      error: movedError(where, (error as { detail?: string }).detail ?? 'another store'),
       concernsAll: true,
     };
-  if (state === 'SM006') return { error: isFilling(where), concernsAll: true };
-  if (state === 'SM005') return { error: notFilling(where), concernsAll: true };
+  if (state === 'SM006') return { error: fillingError(where), concernsAll: true };
+  if (state === 'SM005') return { error: notFillingError(where), concernsAll: true };
   if (state === 'SM003')
     return told('STORE_UNSAFE', `The ledger at ${where} is written by newer versions of semel only.`, {
       next: 'Update semel in this program.',

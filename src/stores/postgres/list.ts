@@ -2,7 +2,7 @@
 
 import { isInDoubt } from '../../rules/state.ts';
 import { isOpen, statusCode } from '../../store/columns.ts';
-import { isDamaged, orDamaged } from '../../store/damage.ts';
+import { isDamaged, readOrDamage } from '../../store/damage.ts';
 import type { RowPage } from '../../store/remote/backend.ts';
 import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import type { Connection } from './client.ts';
@@ -39,7 +39,7 @@ export async function listRows(
     const found = JSON.parse((answer?.found as string | null) ?? '[]') as Packed[];
     const time = { wall: now, mono: now, boot: 'store', steady: true };
     for (const values of found) {
-      const row = orDamaged(() => decode(values));
+      const row = readOrDamage(() => decode(values));
       [, after] = values;
       if (isDamaged(row)) behind.push(row);
       else if (asked.inDoubt === undefined || isInDoubt(row, time) === asked.inDoubt) {

@@ -4,14 +4,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../core/clock.ts';
 import {
-  beginFilling,
-  filled,
-  givenUp,
+  abandonFilling,
+  finishFilling,
   type Standing,
-  sealed,
-  unsealed,
+  seal,
+  startFilling,
+  unseal,
 } from '../../store/move/ledger-state.ts';
-import { type About, type Name, type Raw, type RawRecord, rawOf, rowFrom } from '../../store/move/raw.ts';
+import {
+  type About,
+  fromRawRecord,
+  type Name,
+  type Raw,
+  type RawRecord,
+  toRawRecord,
+} from '../../store/move/raw.ts';
 import type { StoreEvent } from '../../store/store.ts';
 import { type Connection, isTrue } from './client.ts';
 import { isLockTimeout, judge } from './failure.ts';
@@ -70,11 +77,11 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     probe: () =>
       asked(() => query("SELECT pg_catalog.pg_logical_emit_message(true, 'semel', 'probe')")).then(() => {}),
 
-    seal: (to) => stand((standing) => sealed(standing, to, where)),
-    unseal: () => stand(unsealed),
-    fill: (from) => stand((standing, isEmpty) => beginFilling(standing, from, isEmpty, where)),
-    finish: (from) => stand((standing) => filled(standing, from, where)),
-    abandon: (from) => stand((standing) => givenUp(standing, from)),
+    seal: (to) => stand((standing) => seal(standing, to, where)),
+    unseal: () => stand(unseal),
+    fill: (from) => stand((standing, isEmpty) => startFilling(standing, from, isEmpty, where)),
+    finish: (from) => stand((standing) => finishFilling(standing, from, where)),
+    abandon: (from) => stand((standing) => abandonFilling(standing, from)),
 
     write: (from, { put = [], remove = [], floor = 0 }) =>
       asked(async () => {
@@ -165,7 +172,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
       return { row: decode(values), time };
     });
     const events = await eventsOf(found.map(({ row }) => row));
-    return found.map(({ row, time }) => rawOf(row, events.get(nameOf(row)) ?? [], time));
+    return found.map(({ row, time }) => toRawRecord(row, events.get(nameOf(row)) ?? [], time));
   }
 
   async function eventsOf(names: readonly Name[]): Promise<ReadonlyMap<string, StoreEvent[]>> {
@@ -189,7 +196,7 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
   }
 
   function itemAt(record: RawRecord, now: number): object {
-    const row = rowFrom(record, clockAt(now));
+    const row = fromRawRecord(record, clockAt(now));
     const revision = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
     return { namespace: row.namespace, key: row.key, revision, ...itemOf(row) };
   }

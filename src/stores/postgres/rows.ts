@@ -1,14 +1,14 @@
 // A row as the schema's columns, and back.
 
 import { checksum } from '../../store/checksum.ts';
-import { type Columns, columnsOf, rowOf } from '../../store/columns.ts';
+import { type Columns, fromColumns, toColumns } from '../../store/columns.ts';
 import { damagedRecord } from '../../store/damage.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row } from '../../store/store.ts';
 
 /** The values of a row besides its namespace and key, by column. */
 export function itemOf(row: Row) {
-  const columns = columnsOf(row);
+  const columns = toColumns(row);
   const [status, flags, fence, token, version, owner, created, settled, expires] = columns;
   const [, , , , , , , , , args, content, result, asker, more] = columns;
   return {
@@ -79,5 +79,5 @@ export function decode(values: Packed, usual?: string): Row {
   ] as Columns;
   if (Number(sum) !== checksum(namespace, key, columns))
     throw damagedRecord(namespace, key, 'its checksum does not match');
-  return rowOf(namespace, key, columns);
+  return fromColumns(namespace, key, columns);
 }

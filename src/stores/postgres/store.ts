@@ -2,11 +2,11 @@
 // transaction mode is enough; many questions at once are one statement too.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
-import { fullAddress, shownAddress } from '../../store/address.ts';
+import { fullAddress, redactAddress } from '../../store/address.ts';
 import { dispatchedFlag, statusCode } from '../../store/columns.ts';
-import { detailOf, isDamaged, orDamaged } from '../../store/damage.ts';
+import { isDamaged, parseDetail, readOrDamage } from '../../store/damage.ts';
 import type { Found, RemoteBackend, Removal } from '../../store/remote/backend.ts';
-import { inTime } from '../../store/remote/in-time.ts';
+import { withTimeout } from '../../store/remote/in-time.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { arrayOf, binaryArrayOf, isListType, type ListType, type Value } from './array.ts';
@@ -110,7 +110,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
         return query(texts.dueOfClosed, [limit]);
       });
       const packedRows = JSON.parse((row?.found as string | null) ?? '[]') as Packed[];
-      const found = packedRows.map((values) => orDamaged(() => foundIn(values)));
+      const found = packedRows.map((values) => readOrDamage(() => foundIn(values)));
       return { now: Number(row?.now), found: found.filter((one): one is Found => !isDamaged(one)) };
     },
     async remove(removals) {
@@ -130,7 +130,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
         generation: Number(generation),
         fence: Number(fence),
         type: type as StoreEvent['type'],
-        detail: detailOf(detail as string),
+        detail: parseDetail(detail as string),
       }));
     },
     async namespaces() {
@@ -146,7 +146,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     query,
     schema,
     where,
-    address: address === undefined ? where : shownAddress(address),
+    address: address === undefined ? where : redactAddress(address),
     random,
     open: () => open('whoever'),
   });
@@ -180,7 +180,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   ): Promise<readonly Record<string, unknown>[]> {
     const { query: ask } = await connection();
     if (options.client !== undefined && showsTransaction(options.client)) throw inTransaction(where);
-    return persistently(() => inTime(ask(text, values, name), clock, timeoutMs));
+    return persistently(() => withTimeout(ask(text, values, name), clock, timeoutMs));
   }
 
   async function call(...[asked, values]: Parameters<Call>): ReturnType<Call> {

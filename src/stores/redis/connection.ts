@@ -3,8 +3,8 @@
 import type { Clock } from '../../core/clock.ts';
 import { readAddress, redisExample } from '../../store/address.ts';
 import { isRecordDamage } from '../../store/damage.ts';
-import { findPeer, missingPeer } from '../../store/remote/driver.ts';
-import { inTime } from '../../store/remote/in-time.ts';
+import { loadDriver, missingDriver } from '../../store/remote/driver.ts';
+import { withTimeout } from '../../store/remote/in-time.ts';
 import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
 import { replyCodeOf } from './failure.ts';
 
@@ -24,11 +24,11 @@ type NodeRedis = { createClient(options: object): OwnNodeRedis };
 type IoRedis = { Redis: new (url: string, options: object) => OwnIoRedis };
 
 export async function connect(url: string, clock: Clock, timeoutMs: number): Promise<Connection> {
-  const nodeRedis = findPeer('redis') as NodeRedis | undefined;
+  const nodeRedis = loadDriver('redis') as NodeRedis | undefined;
   if (nodeRedis !== undefined) return withNodeRedis(nodeRedis, url, clock, timeoutMs);
-  const ioRedis = findPeer('ioredis') as IoRedis | undefined;
+  const ioRedis = loadDriver('ioredis') as IoRedis | undefined;
   if (ioRedis !== undefined) return withIoRedis(ioRedis, url, timeoutMs);
-  throw missingPeer(['redis', 'ioredis']);
+  throw missingDriver(['redis', 'ioredis']);
 }
 
 async function withNodeRedis(
@@ -50,7 +50,7 @@ async function withNodeRedis(
   client.on('error', () => {});
   try {
     // The driver's own limit ends with the connection; a server that then says nothing is waited for without one.
-    await inTime(client.connect(), clock, timeoutMs);
+    await withTimeout(client.connect(), clock, timeoutMs);
   } catch (error) {
     if (client.isOpen) client.destroy();
     throw error;
@@ -119,7 +119,7 @@ export function wayTo({ connect, isOurs, clock, timeoutMs }: WayOptions): Way {
       const askedAt = clock.mono();
       const asked = connection();
       try {
-        const answer = await inTime(asked.then(question), clock, timeoutMs);
+        const answer = await withTimeout(asked.then(question), clock, timeoutMs);
         failingSince = undefined;
         return answer;
       } catch (error) {

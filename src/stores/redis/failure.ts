@@ -2,7 +2,7 @@
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
-import { isFilling, moved, notFilling } from '../../store/move/ledger-state.ts';
+import { fillingError, movedError, notFillingError } from '../../store/move/ledger-state.ts';
 
 export interface Judgement {
   readonly error: unknown;
@@ -129,9 +129,9 @@ export function ledgerAt(where: string): string {
 }
 
 function closedBy(code: string | undefined, where: string, cause: string): SemelError | undefined {
-  if (code === 'SEMELMOVED') return moved(where, cause.replace(/^.*?SEMELMOVED ?/, ''));
-  if (code === 'SEMELFILLING') return isFilling(where);
-  return code === 'SEMELNOTFILLING' ? notFilling(where) : undefined;
+  if (code === 'SEMELMOVED') return movedError(where, cause.replace(/^.*?SEMELMOVED ?/, ''));
+  if (code === 'SEMELFILLING') return fillingError(where);
+  return code === 'SEMELNOTFILLING' ? notFillingError(where) : undefined;
 }
 
 export function judge(error: unknown, where: string): Judgement {

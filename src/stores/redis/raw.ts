@@ -3,21 +3,21 @@
 import type { Random } from '../../core/clock.ts';
 import { statusCode } from '../../store/columns.ts';
 import {
-  beginFilling,
-  filled,
-  givenUp,
+  abandonFilling,
+  finishFilling,
   type Standing,
-  sealed,
-  unsealed,
+  seal,
+  startFilling,
+  unseal,
 } from '../../store/move/ledger-state.ts';
 import {
   type About,
+  fromRawRecord,
   type Name,
   type Raw,
   type RawPage,
   type RawRecord,
-  rawOf,
-  rowFrom,
+  toRawRecord,
 } from '../../store/move/raw.ts';
 import { newRevision } from '../../store/remote/plan.ts';
 import type { Node, Reply } from './client.ts';
@@ -82,11 +82,11 @@ export function redisRaw(options: RedisRawOptions): Raw {
         await send(names.meta(0), ['hincrby', names.meta(0), 'seq', '0']);
       }),
 
-    seal: (to) => stand((standing) => sealed(standing, to, where)),
-    unseal: () => stand(unsealed),
+    seal: (to) => stand((standing) => seal(standing, to, where)),
+    unseal: () => stand(unseal),
     fill: (from) => stand((standing, inspected) => closedFor(from, standing, inspected)),
-    finish: (from) => stand((standing) => filled(standing, from, where)),
-    abandon: (from) => stand((standing) => givenUp(standing, from)),
+    finish: (from) => stand((standing) => finishFilling(standing, from, where)),
+    abandon: (from) => stand((standing) => abandonFilling(standing, from)),
 
     write: (from, { put = [], remove = [], floor = 0 }) =>
       inLedger(({ known }) => fillIn(known, from, floor, put, remove)),
@@ -126,7 +126,7 @@ export function redisRaw(options: RedisRawOptions): Raw {
 
   async function closedFor(from: string, standing: Standing, { known }: Inspected): Promise<Standing> {
     const isEmpty = !standing.filling && (await namesIn(known.names)).length === 0;
-    return beginFilling(standing, from, isEmpty, where);
+    return startFilling(standing, from, isEmpty, where);
   }
 
   async function about(inspected: Inspected | undefined): Promise<About> {
@@ -205,7 +205,7 @@ export function redisRaw(options: RedisRawOptions): Raw {
       if (typeof value !== 'string') return undefined;
       const parts = partsOf(name);
       const events = (values[2 * index + 1] as string[]).map((event) => unpackEvent(...parts, event));
-      return rawOf(unpack(...parts, value).row, events, time);
+      return toRawRecord(unpack(...parts, value).row, events, time);
     });
   }
 
@@ -222,7 +222,7 @@ export function redisRaw(options: RedisRawOptions): Raw {
     const keys = [names.slots(0), names.meta(0), names.namespaces(0)];
     const args = [id, seq, layoutVersion, from, floor, names.nameStart(0), come.length].map(String);
     for (const record of come) {
-      const row = rowFrom(record, clock);
+      const row = fromRawRecord(record, clock);
       const name = nameOf(row.namespace, row.key);
       const key = names.record(0, name);
       const slot = dueSlot(row);

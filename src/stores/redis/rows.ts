@@ -3,8 +3,8 @@
 // bytes may cost many; a hash with values of this size would take twice the memory.
 
 import { crc32 } from 'node:zlib';
-import { type Columns, columnsOf, rowOf } from '../../store/columns.ts';
-import { damagedRecord, detailOf } from '../../store/damage.ts';
+import { type Columns, fromColumns, toColumns } from '../../store/columns.ts';
+import { damagedRecord, parseDetail } from '../../store/damage.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import { digit, digits2, digits6, digits7, numberIn, numbersIn, toBase36 } from './digits.ts';
@@ -48,7 +48,7 @@ export function pack(row: Row, revision: number): string {
     result,
     askers,
     more,
-  ] = columnsOf(row);
+  ] = toColumns(row);
   const isPlain = askers?.startsWith('["') === true && askers.endsWith('"]');
   const asker = isPlain ? askers.slice(2, -2) : askers;
   const state =
@@ -118,7 +118,7 @@ function unpacked(namespace: string, key: string, packed: string): Found {
     (state & hasPlainAsker) === 0 ? asker : `["${asker}"]`,
     more,
   ];
-  return { row: rowOf(namespace, key, columns), revision: numberIn(packed, 0, createdFrom) };
+  return { row: fromColumns(namespace, key, columns), revision: numberIn(packed, 0, createdFrom) };
 }
 
 /** The code of the status, by the digit that stands at `statusAt`. */
@@ -189,6 +189,6 @@ export function unpackEvent(namespace: string, key: string, packed: string): Sto
     generation: Number(generation),
     fence: Number(fence),
     type: type as StoreEvent['type'],
-    detail: detailOf(packed.slice(start)),
+    detail: parseDetail(packed.slice(start)),
   };
 }

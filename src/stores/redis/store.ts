@@ -3,8 +3,8 @@
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
-import { fullAddress, shownAddress } from '../../store/address.ts';
-import { damagedRecord, damageIn, isRecordDamage } from '../../store/damage.ts';
+import { fullAddress, redactAddress } from '../../store/address.ts';
+import { damagedRecord, isRecordDamage, readDamage } from '../../store/damage.ts';
 import type { Raw } from '../../store/move/raw.ts';
 import type { Found, RemoteBackend, Swap } from '../../store/remote/backend.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
@@ -162,7 +162,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
       },
       prefix,
       where,
-      address: address === undefined ? where : shownAddress(address),
+      address: address === undefined ? where : redactAddress(address),
       random,
     }),
     async acceptLoss(said = { by: '', note: null }) {
@@ -192,7 +192,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
       };
     } catch (error) {
       if (!isRecordDamage(error)) throw error;
-      if (keys.length === 1) return { rows: [damageIn(error)], now: await nowOf(0) };
+      if (keys.length === 1) return { rows: [readDamage(error)], now: await nowOf(0) };
       const parts = await Promise.all(keys.map((key) => rowsOf(namespace, [key])));
       return { rows: parts.flatMap(({ rows }) => rows), now: Math.min(...parts.map(({ now }) => now)) };
     }
@@ -223,7 +223,7 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
   /** MGET returns nothing for values that are not strings. The scan found the key, so it has another type or is gone by now. */
   async function strangeRow(namespace: string, key: string): Promise<DamagedRecord | undefined> {
     const problem = await strangeAt(namespace, key);
-    return problem && damageIn(problem);
+    return problem && readDamage(problem);
   }
 
   /** The damage of a record in whose place something else lies. */

@@ -1,6 +1,6 @@
 // The exceptional part of the records' history, each record's in its own order.
 
-import { detailOf } from '../../store/damage.ts';
+import { parseDetail } from '../../store/damage.ts';
 import type { EventType, Row, StoreEvent } from '../../store/store.ts';
 import { query, type SqliteLike } from './client.ts';
 import { type Scopes, split } from './scopes.ts';
@@ -49,7 +49,7 @@ export function events(database: SqliteLike, scopes: Scopes): Events {
         generation: generation as number,
         fence: fence as number,
         type: type as StoreEvent['type'],
-        detail: detailOf(detail as string),
+        detail: parseDetail(detail as string),
       }));
     },
   };

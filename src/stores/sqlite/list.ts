@@ -4,7 +4,7 @@
 import { isDue } from '../../rules/prune.ts';
 import { isInDoubt, type Time } from '../../rules/state.ts';
 import { dispatchedFlag, isOpen, statusCode } from '../../store/columns.ts';
-import { isDamaged, orDamaged } from '../../store/damage.ts';
+import { isDamaged, readOrDamage } from '../../store/damage.ts';
 import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteValue, single } from './client.ts';
 import { decode, selected } from './rows.ts';
@@ -123,7 +123,7 @@ export function lists(database: SqliteLike, scopes: Scopes): Lists {
   }
 
   function rowOrDamage([id, key, ...values]: readonly SqliteValue[], known?: Scope): Row | DamagedRecord {
-    return orDamaged(() => {
+    return readOrDamage(() => {
       const { namespace, contract } = known ?? scopes.withId(id as number);
       return decode(namespace, contract + (key as string), values);
     });

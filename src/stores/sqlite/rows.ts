@@ -2,7 +2,14 @@
 
 import { crc32 } from 'node:zlib';
 import { keyMap } from '../../core/key-map.ts';
-import { type Columns, columnsAfter, columnsOf, isOpen, rowOf, statusCode } from '../../store/columns.ts';
+import {
+  type Columns,
+  fromColumns,
+  isOpen,
+  statusCode,
+  toColumns,
+  updateColumns,
+} from '../../store/columns.ts';
 import { damagedRecord } from '../../store/damage.ts';
 import type { Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteValue } from './client.ts';
@@ -180,7 +187,7 @@ export function records(
   function insertRow(row: Row): boolean {
     const [contract, rest] = split(row.key);
     const scope = scopes.idOrNew(row.namespace, contract);
-    const values = columnsOf(row);
+    const values = toColumns(row);
     const claimSum = claimSumOf(row.namespace, row.key, values);
     const sum = sumOf(claimSum, values);
     const checked = keySum(scope, rest);
@@ -193,8 +200,8 @@ export function records(
 
   function update(before: Stored, row: Row): Stored | undefined {
     const { id, values: was } = before;
-    const ended = columnsAfter(before.row, was, row);
-    const values = ended ?? columnsOf(row);
+    const ended = updateColumns(before.row, was, row);
+    const values = ended ?? toColumns(row);
     const claimSum = ended === undefined ? claimSumOf(row.namespace, row.key, values) : before.claimSum;
     const sum = sumOf(claimSum, values);
     const [status, flags, , , , , , settled, expires, , , result, , more] = values;
@@ -264,7 +271,7 @@ export function decode(namespace: string, key: string, stored: readonly SqliteVa
   if (stored[at.token] === '') values[at.token] = null;
   if (stored[at.sum] !== (crc32(claimText(namespace, key, values) + endingText(values)) | 0))
     throw damagedRecord(namespace, key, 'it is not what was written: its checksum is wrong');
-  return rowOf(namespace, key, values);
+  return fromColumns(namespace, key, values);
 }
 
 /** Over the record's name, and what its claim has written. */

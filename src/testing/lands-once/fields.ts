@@ -1,7 +1,7 @@
 // Which fields of the args make two calls two intents, or fail to.
 
 import type { Contract } from '../../core/contract/contract.ts';
-import { identityOf } from '../../core/key/identity.ts';
+import { deriveIdentity } from '../../core/key/identity.ts';
 import { isSame } from './same.ts';
 
 export interface Difference {
@@ -30,7 +30,7 @@ export function isIdentity(
   const limits = { maxDepth: Number.POSITIVE_INFINITY, maxBytes: Number.POSITIVE_INFINITY };
   const keyOf = (value: unknown) => {
     try {
-      return identityOf(value, fields, normalize, limits);
+      return deriveIdentity(value, fields, normalize, limits);
     } catch {
       return undefined;
     }

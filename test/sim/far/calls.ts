@@ -1,8 +1,8 @@
 // What can be asked of a store about one key, as data: to be asked of the far store, and decided by the rules alone.
 
-import { claim, lossOf } from '../../../src/rules/claim.ts';
+import { claim, findLoss } from '../../../src/rules/claim.ts';
 import { clear, dispatch, renew } from '../../../src/rules/cross.ts';
-import { formsOf, isLink, linked, nextStep } from '../../../src/rules/forms.ts';
+import { isLink, listForms, makeLink, nextStep } from '../../../src/rules/forms.ts';
 import { resolve } from '../../../src/rules/resolve.ts';
 import { settle } from '../../../src/rules/settle.ts';
 import { type Step, type Time, view } from '../../../src/rules/state.ts';
@@ -61,7 +61,7 @@ export function decide(
   switch (call.name) {
     case 'claim': {
       const newer = row?.movedTo?.filter((key) => keys.includes(key)) ?? [];
-      const forms = formsOf(call.request, newer);
+      const forms = listForms(call.request, newer);
       const under = forms.keys.map((key) => rows[keys.indexOf(key)]);
       const step = nextStep(forms, under, call.request, time);
       if (step.kind === 'look') return { form: own, row: null, answer: step, events: [] };
@@ -70,7 +70,7 @@ export function decide(
       if (step.kind === 'link')
         return {
           form,
-          row: linked(rows[form], key, step.to, call.request, time, floor),
+          row: makeLink(rows[form], key, step.to, call.request, time, floor),
           answer: step,
           events: [],
         };
@@ -95,7 +95,7 @@ export function decide(
       return {
         form: own,
         row: null,
-        answer: isLink(row) ? undefined : lossOf(row, call.request, time),
+        answer: isLink(row) ? undefined : findLoss(row, call.request, time),
         events: [],
       };
     case 'read':

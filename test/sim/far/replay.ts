@@ -2,7 +2,7 @@
 // work of one call, by the rules, at the moment it says; every answer is what the rules say there and then.
 
 import { isDeepStrictEqual } from 'node:util';
-import { isRemovable, isTombstoneDue, tombstone } from '../../../src/rules/prune.ts';
+import { isRemovable, isTombstoneDue, makeTombstone } from '../../../src/rules/prune.ts';
 import type { Time } from '../../../src/rules/state.ts';
 import type { Swap, Swapped, Write } from '../../../src/store/remote/backend.ts';
 import type { RenewRequest, Row, StoredRecord, StoreEvent } from '../../../src/store/store.ts';
@@ -233,7 +233,7 @@ export function replay({ journal, asked, far, trace }: Replayed): readonly strin
         rows.delete(key);
         floor = Math.max(floor, fence);
       } else {
-        if (!isTombstoneDue(before.row, time) || !isDeepStrictEqual(row, tombstone(before.row)))
+        if (!isTombstoneDue(before.row, time) || !isDeepStrictEqual(row, makeTombstone(before.row)))
           wrong.push(`${key} was buried too soon`);
         rows.set(key, row);
       }

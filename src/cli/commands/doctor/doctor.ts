@@ -1,7 +1,7 @@
 // `semel doctor`: looks at a ledger and at how it is used, and says what is wrong and what to do.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
-import { nearIn } from '../../../core/contract/known-fields.ts';
+import { findSimilar } from '../../../core/contract/known-fields.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';
 import { text, texts } from '../../flags.ts';
@@ -56,7 +56,7 @@ function namedIn(flag: string, given: readonly string[] = []): readonly string[]
   const ids = given.flatMap((list) => list.split(',')).map((id) => id.trim().toUpperCase());
   for (const id of ids) {
     if (findingIds.includes(id)) continue;
-    const near = nearIn(findingIds, id);
+    const near = findSimilar(findingIds, id);
     throw usageError(
       'doctor',
       `${flag}: there is no finding ${JSON.stringify(id.slice(0, 80))}`,

@@ -1,6 +1,6 @@
 // Programs of different versions at one ledger.
 
-import { majorOf } from '../../../core/contract/contract.ts';
+import { majorVersion } from '../../../core/contract/contract.ts';
 import { shellWord } from '../../../core/visible.ts';
 import { ago, type Check, count, examples, type Found, latest } from './finding.ts';
 import { byContract, type ContractSeen, type Seen } from './seen.ts';
@@ -25,7 +25,7 @@ interface Used {
 
 /** The latest to appear comes last. */
 function majors({ records }: ContractSeen): readonly Used[] {
-  return [...Map.groupBy(records, (record) => majorOf(record.version))]
+  return [...Map.groupBy(records, (record) => majorVersion(record.version))]
     .map(([major, members]) => {
       const at = members.map(({ createdAt }) => createdAt.getTime());
       const first = at.reduce((earliest, each) => Math.min(earliest, each), Number.POSITIVE_INFINITY);
@@ -54,7 +54,7 @@ function leftBehind(group: ContractSeen): readonly Found[] {
 function notToday(group: ContractSeen, { optionsFor }: Seen): readonly Found[] {
   const { namespace, contract, records } = group;
   const newest = majors(group).at(-1)?.major;
-  const open = records.filter((record) => record.inDoubt && majorOf(record.version) !== newest);
+  const open = records.filter((record) => record.inDoubt && majorVersion(record.version) !== newest);
   if (open.length === 0) return [];
   return [
     {

@@ -3,7 +3,7 @@
 
 import { isSemelError } from '../../../core/errors.ts';
 import { canonicalJson } from '../../../core/key/canonical-json.ts';
-import { contentOf, driftOf } from '../../../core/key/identity.ts';
+import { digestContent, findDrift } from '../../../core/key/identity.ts';
 import { createSemel, type KeyInfo, type RecordInfo, type ToolFunction } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { command } from '../../command.ts';
@@ -127,7 +127,7 @@ function compare(
   [one, other]: readonly [KeyInfo, KeyInfo],
 ): Comparison {
   const { fields } = tool.contract;
-  const content = driftOf(contentOf('', first, fields), contentOf('', second, fields));
+  const content = findDrift(digestContent('', first, fields), digestContent('', second, fields));
   const identity = differencesOf(one.identity, other.identity);
   const inside = (path: string, paths: readonly string[]) =>
     paths.some((each) => path === each || path.startsWith(`${each}.`));

@@ -1,7 +1,7 @@
 // `semel store check`: what is true of a store, what is in it, and what it costs. Changes nothing.
 
 import { type From, items } from '../../../core/paging.ts';
-import { shownAddress } from '../../../store/address.ts';
+import { redactAddress } from '../../../store/address.ts';
 import type { About } from '../../../store/move/raw.ts';
 import type { Store } from '../../../store/store.ts';
 import { storeFor } from '../../ledger.ts';
@@ -38,7 +38,7 @@ async function factsOf(store: Store) {
   return {
     kind: facts.kind,
     location: facts.location,
-    address: address === undefined ? undefined : shownAddress(address),
+    address: address === undefined ? undefined : redactAddress(address),
     server: facts.server,
     schema: facts.schema,
     durable: facts.forgets === undefined,

@@ -1,9 +1,9 @@
 // `semel store copy`: moves a ledger to another store, or takes the seal of a copy back that was given up.
 
 import { shellWord } from '../../../core/visible.ts';
-import { shownAddress } from '../../../store/address.ts';
+import { redactAddress } from '../../../store/address.ts';
 import { type Copied, copyLedger, type Progress, plan } from '../../../store/move/copy.ts';
-import { beginFilling } from '../../../store/move/ledger-state.ts';
+import { startFilling } from '../../../store/move/ledger-state.ts';
 import type { About, Raw } from '../../../store/move/raw.ts';
 import type { Store } from '../../../store/store.ts';
 import { confirmed } from '../../args/confirm.ts';
@@ -40,9 +40,9 @@ async function rehearse(source: Raw, target: Store, values: StoreValues): Promis
   const isNew = here === undefined;
   const step = plan(there, here);
   if (here !== undefined && step !== 'done')
-    beginFilling(here, there.incarnation, here.records === 0, here.address);
+    startFilling(here, there.incarnation, here.records === 0, here.address);
   if (values.json) printJson({ step, records: there.records, open: there.open, isNew });
-  else print(printable(planText(step, there, here?.address ?? shownAddress(values.to ?? ''), isNew)));
+  else print(printable(planText(step, there, here?.address ?? redactAddress(values.to ?? ''), isNew)));
   return 0;
 }
 

@@ -4,7 +4,7 @@
 
 import { isDue } from '../../../rules/prune.ts';
 import { isSettled } from '../../../rules/state.ts';
-import { isDamaged, orDamaged } from '../../../store/damage.ts';
+import { isDamaged, readOrDamage } from '../../../store/damage.ts';
 import type { Found } from '../../../store/remote/backend.ts';
 import type { Row } from '../../../store/store.ts';
 import type { Reply } from '../client.ts';
@@ -151,7 +151,7 @@ async function lookAt(
   for (const [index, value] of values.entries()) {
     if (value === null) continue;
     const name = filed[index] as string;
-    const found = orDamaged(() => unpack(...partsOf(name), value));
+    const found = readOrDamage(() => unpack(...partsOf(name), value));
     // It stays until a person has looked at it, and must not keep the others from going.
     if (isDamaged(found)) continue;
     if (isDue(found.row, time)) {

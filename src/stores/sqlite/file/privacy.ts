@@ -2,7 +2,7 @@
 
 import { chmodSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { othersWhoWrite } from '../../../store/files.ts';
+import { findOtherWriters } from '../../../store/files.ts';
 import type { Machine } from '../machine.ts';
 import { idPath } from './identity.ts';
 
@@ -44,12 +44,12 @@ function exposedFiles(files: readonly string[]): string {
   return `Other users of this machine can read or write ${files.join(', ')}, and semel may not change that. Set the mode to 600.`;
 }
 
-function othersIn(folder: string): ReturnType<typeof othersWhoWrite> {
+function othersIn(folder: string): ReturnType<typeof findOtherWriters> {
   const found = statSync(folder, { throwIfNoEntry: false });
-  return found === undefined ? undefined : othersWhoWrite(found);
+  return found === undefined ? undefined : findOtherWriters(found);
 }
 
-function openFolder(folder: string, writers: NonNullable<ReturnType<typeof othersWhoWrite>>): string {
+function openFolder(folder: string, writers: NonNullable<ReturnType<typeof findOtherWriters>>): string {
   const [who, mode] =
     writers === 'every user' ? ['Every user of this machine', 'o-w'] : ['Every member of its group', 'g-w'];
   return `${who} can write the folder ${folder}, and so get in the ledger's way. Take that right away (chmod ${mode}), or move the ledger.`;

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../../core/clock.ts';
 import type { Time } from '../../../rules/state.ts';
-import { shortBoot } from '../../../store/boot.ts';
+import { shortenBootId } from '../../../store/boot.ts';
 import { type Anchor, anchorAt, judge, type Reading, toleranceMs } from '../../../store/clock-check.ts';
 import type { Machine } from '../machine.ts';
 
@@ -68,7 +68,7 @@ export function timekeeper(clock: Clock, machine: Machine): Timekeeper {
     const uptime = Math.floor(machine.uptimeMs());
     const id = machine.bootId();
     if (id === undefined) boot = nameByInstant(wall - uptime);
-    else if (id !== bootId) boot = shortBoot(id);
+    else if (id !== bootId) boot = shortenBootId(id);
     bootId = id;
     return { boot, wall, uptime };
   }
@@ -78,7 +78,7 @@ export function timekeeper(clock: Clock, machine: Machine): Timekeeper {
     if (stored !== undefined && Math.abs(stored.wall - stored.uptime - bootedAt) <= toleranceMs)
       return stored.boot;
     // A process does not outlive a boot: when the instant moves, the wall clock was set.
-    return boot || shortBoot(`booted at ${bootedAt}`);
+    return boot || shortenBootId(`booted at ${bootedAt}`);
   }
 }
 
