@@ -5,16 +5,16 @@ import { decodeResult, encodeResult } from '../core/codec/codec.ts';
 import type { Provider } from '../core/contract/provider.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { SemelError } from '../core/errors.ts';
-import type { Timed, TimerList } from '../ledger/index.ts';
+import type { Timer, TimerList } from '../ledger/index.ts';
 import type { Held, Refusal, RenewAnswer, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
 import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
 import { Heartbeat, type Lease } from './heartbeat.ts';
-import { timedOut } from './refusals.ts';
+import { timeoutError } from './refusals.ts';
 import { type AttemptContext, type ContextSource, contextFor } from './sending/context.ts';
-import { type Requests, sentBlindly } from './sending/requests.ts';
+import { type Requests, resendError } from './sending/requests.ts';
 import { Stop } from './sending/stop.ts';
 
 interface Prepared {
@@ -22,10 +22,10 @@ interface Prepared {
   readonly text: string | null;
 }
 
-export class Attempt implements ContextSource, Lease, Timed {
+export class Attempt implements ContextSource, Lease, Timer {
   dueAt = 0;
-  before: Timed | undefined = undefined;
-  after: Timed | undefined = undefined;
+  previous: Timer | undefined = undefined;
+  next: Timer | undefined = undefined;
   list: TimerList | undefined = undefined;
   readonly call: Call;
   readonly held: Held;
@@ -38,7 +38,7 @@ export class Attempt implements ContextSource, Lease, Timed {
   readonly #env: Env;
   readonly #heartbeat: Heartbeat;
   #prepared: Prepared | undefined;
-  #issued: Set<string> | undefined;
+  #issuedKeys: Set<string> | undefined;
   /** Ends the wait for the effect. */
   #stopWaiting: ((reason: Error) => void) | undefined;
   #endedBy: Error | undefined;
@@ -56,7 +56,7 @@ export class Attempt implements ContextSource, Lease, Timed {
       fence: record.fence,
       generation: record.generation,
     };
-    this.args = keptFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
+    this.args = mustUseFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
     if (record.prepared !== null && isSameCode(call, record))
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
     this.#heartbeat = new Heartbeat(env.clock, env.timers, this, askedAt);
@@ -64,8 +64,8 @@ export class Attempt implements ContextSource, Lease, Timed {
   }
 
   /** Its timeout is over. */
-  due(): void {
-    this.end(timedOut(this.call.tool.contract));
+  onDue(): void {
+    this.end(timeoutError(this.call.tool.contract));
   }
 
   get namespace(): string {
@@ -92,9 +92,9 @@ export class Attempt implements ContextSource, Lease, Timed {
     return this.call.tool.contract.provider;
   }
 
-  get issued(): Set<string> {
-    this.#issued ??= new Set();
-    return this.#issued;
+  get issuedKeys(): Set<string> {
+    this.#issuedKeys ??= new Set();
+    return this.#issuedKeys;
   }
 
   get mayRepeat(): boolean {
@@ -132,11 +132,11 @@ export class Attempt implements ContextSource, Lease, Timed {
 
   /** Before the effect: makes sure that the lease is held, however long it took to get here. */
   async ready(): Promise<void> {
-    this.stop.throwIfAsked();
+    this.stop.throwIfRequested();
     if (!this.isLeaseShort) return;
     if (!(await this.#heartbeat.renew())) throw this.#leaseLost();
     // Ended while it asked: nothing is started in its name any more.
-    this.stop.throwIfAsked();
+    this.stop.throwIfRequested();
     // So is the provider's memory of the key, which the claim was judged by.
     if (this.call.tool.contract.rerunWithinMs !== null && this.record.dispatched) await this.#judge(true);
   }
@@ -148,9 +148,9 @@ export class Attempt implements ContextSource, Lease, Timed {
       this.#env.warn(foreignKey(this.call.tool.contract.name, unkeyed));
       // What may have landed under our key must not be sent under another one.
       const mayHaveLanded = this.#isOpen || this.record.doubtFence !== null;
-      if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw sentBlindly(unkeyed);
+      if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw resendError(unkeyed);
     }
-    if (this.record.dispatched && !losesKey && !this.#mayBeForgotten) this.stop.throwIfAsked();
+    if (this.record.dispatched && !losesKey && !this.#mayOutliveKey) this.stop.throwIfRequested();
     else await this.#send(!losesKey);
     if (this.#mayBeTakenOver) await this.ready();
   }
@@ -161,14 +161,14 @@ export class Attempt implements ContextSource, Lease, Timed {
   }
 
   /** Without a timeout nothing bounds how long after the last judgement a request leaves that may be a repetition. */
-  get #mayBeForgotten(): boolean {
+  get #mayOutliveKey(): boolean {
     const isRepetition = this.#isOpen || this.record.doubtFence !== null;
     const isUnbounded = !Number.isFinite(this.call.tool.contract.timeoutMs);
     return isRepetition && isUnbounded && rerunWithin(this.call, this.record) !== null;
   }
 
   /** Before a further try: the provider's window is judged again. */
-  async rejudge(): Promise<void> {
+  async recheckProviderWindow(): Promise<void> {
     if (this.call.tool.contract.rerunWithinMs !== null && this.record.dispatched) await this.#send(true);
   }
 
@@ -290,7 +290,7 @@ export class Attempt implements ContextSource, Lease, Timed {
 }
 
 /** The claim was given back the args of an attempt that a provider may have seen. */
-function keptFirstWording(call: Call, record: StoredRecord): boolean {
+function mustUseFirstWording(call: Call, record: StoredRecord): boolean {
   const { args } = record;
   if (args === null || call.tool.contract.redact.length > 0) return false;
   return args !== call.storedArgs() && isSameCode(call, record);

@@ -107,7 +107,7 @@ export class Call {
   /** Why it would be refused if it were not only observed: it has no key then. */
   readonly problem: SemelError | undefined;
   /** Only `verify` may settle a doubt: nothing is to be run. */
-  readonly asksOnly: boolean;
+  readonly verifyOnly: boolean;
   // Private, so that a spread, which would lose them, does not pass for a call: use `with`.
   private knownKey: string | undefined;
   private knownContent: string | null | undefined;
@@ -131,7 +131,7 @@ export class Call {
     this.exact = parts.exact;
     this.inTurn = parts.inTurn;
     this.problem = parts.problem;
-    this.asksOnly = false;
+    this.verifyOnly = false;
     this.knownKey = parts.key;
     this.knownContent = undefined;
     this.knownArgs = undefined;
@@ -178,16 +178,19 @@ export class Call {
   asMark(tool: Tool, namespace: string, identity: Identity): Call {
     const { fingerprint, periodEndsAt, again, key, olderKeys, intent, args } = this;
     const parts = { fingerprint, periodEndsAt, again, key, olderKeys, intent, args };
-    return new Call({ ...parts, tool, namespace, identity, notAfter: null, signal: undefined }, nothingMore);
+    return new Call(
+      { ...parts, tool, namespace, identity, notAfter: null, signal: undefined },
+      unstoredMaker,
+    );
   }
 }
 
-type Changes = Partial<Pick<Call, 'tool' | 'identity' | 'notAfter' | 'signal' | 'asksOnly' | 'inTurn'>>;
+type Changes = Partial<Pick<Call, 'tool' | 'identity' | 'notAfter' | 'signal' | 'verifyOnly' | 'inTurn'>>;
 
 const noKeys: readonly string[] = [];
 
 /** For calls that are never stored. */
-export const nothingMore: CallMaker = {
+export const unstoredMaker: CallMaker = {
   deriveKey: () => '',
   content: () => null,
   storedArgs: () => null,

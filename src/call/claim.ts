@@ -2,18 +2,18 @@
 
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
-import type { Asker, Lost } from '../ledger/index.ts';
+import type { LostAnswer, Requester } from '../ledger/index.ts';
 import type { ClaimAnswer, ClaimFor, ClaimRequest, Loss, RecordError, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { rerunWithin, waysOut } from './doubt.ts';
+import { listWaysOut, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
 import { type Moment, momentOf } from './heartbeat.ts';
 import type { Result } from './receipt.ts';
-import { aborted, closed } from './refusals.ts';
+import { abortedError, closedError } from './refusals.ts';
 import { settleLater } from './settle.ts';
 
 /** What is asked of the ledger next. */
-export interface Ask {
+export interface Purpose {
   readonly for: ClaimFor;
   /** Only this generation; null: any. */
   readonly generation: number | null;
@@ -25,26 +25,26 @@ export interface Ask {
 }
 
 /** Of a call that knows nothing yet. */
-export const firstAsk: Ask = { for: 'execute', generation: null, rerunWithinMs: null, tried: [] };
+export const firstPurpose: Purpose = { for: 'execute', generation: null, rerunWithinMs: null, tried: [] };
 
 /** What to ask about a record in doubt; undefined: all that this call may do about it has been tried. */
-export function nextWayOut(call: Call, doubt: StoredRecord, tried: Ask['tried']): Ask | undefined {
-  const way = waysOut(call, doubt).find((each) => !tried.includes(each));
+export function chooseWayOut(call: Call, doubt: StoredRecord, tried: Purpose['tried']): Purpose | undefined {
+  const way = listWaysOut(call, doubt).find((each) => !tried.includes(each));
   if (way === undefined) return undefined;
   const { generation } = doubt;
   return { for: way, generation, rerunWithinMs: rerunWithin(call, doubt), tried: [...tried, way], doubt };
 }
 
-/** A question to the store, for a call whose caller may leave before it is answered. */
-export class Look<StoreAnswer = Loss | undefined> implements Asker<StoreAnswer> {
-  leave: Asker<StoreAnswer>['leave'];
+/** A question to the store, for a call whose caller may abandon before it is answered. */
+export class Look<StoreAnswer = Loss | undefined> implements Requester<StoreAnswer> {
+  abandon: Requester<StoreAnswer>['abandon'];
   readonly call: Call;
   /** What its call is answered, where it waits for this. */
   result: Promise<Result> | undefined;
   hasLeft: boolean;
 
   constructor(call: Call) {
-    this.leave = undefined;
+    this.abandon = undefined;
     this.call = call;
     this.result = undefined;
     this.hasLeft = false;
@@ -52,7 +52,7 @@ export class Look<StoreAnswer = Loss | undefined> implements Asker<StoreAnswer> 
 
   /** The caller may give up while the store is asked. */
   endWith(signal: AbortSignal, answer: Promise<unknown>): void {
-    const giveUp = () => this.leaveBy(aborted(this.call));
+    const giveUp = () => this.leaveBy(abortedError(this.call));
     const forget = () => signal.removeEventListener('abort', giveUp);
     signal.addEventListener('abort', giveUp);
     answer.then(forget, forget);
@@ -60,20 +60,20 @@ export class Look<StoreAnswer = Loss | undefined> implements Asker<StoreAnswer> 
 
   /** This process closes. */
   close(): void {
-    this.leaveBy(this.call.signal?.aborted ? aborted(this.call) : closed());
+    this.leaveBy(this.call.signal?.aborted ? abortedError(this.call) : closedError());
   }
 
   /** True: what the store answers is heard later. */
   protected leaveBy(error: SemelError): boolean {
-    if (this.leave?.(error) !== true) return false;
+    if (this.abandon?.(error) !== true) return false;
     this.hasLeft = true;
     return true;
   }
 
   /** Nothing was changed by looking. */
-  answeredLate(_answer: StoreAnswer): void {}
+  onLateReply(_answer: StoreAnswer): void {}
 
-  failed(_error: unknown): void {}
+  onFailure(_error: unknown): void {}
 }
 
 /** One claim. Where its caller has left, or will not hear the answer, what the store made of it is given back. */
@@ -82,11 +82,11 @@ export class Claim extends Look<ClaimAnswer> {
   /** The lease is counted from here. */
   readonly askedAt: Moment;
   readonly #env: Env;
-  readonly #ask: Ask;
+  readonly #ask: Purpose;
   /** Its caller has left: closing waits until the store has answered, and what it gave is given back. */
   #heard: PromiseWithResolvers<void> | undefined;
 
-  constructor(env: Env, call: Call, ask: Ask) {
+  constructor(env: Env, call: Call, ask: Purpose) {
     super(call);
     this.token = env.random.token();
     this.askedAt = momentOf(env.clock);
@@ -96,17 +96,17 @@ export class Claim extends Look<ClaimAnswer> {
   }
 
   request(): ClaimRequest {
-    return requestFor(this.call, this.#ask, this.token, this.#env.owner);
+    return createClaimRequest(this.call, this.#ask, this.token, this.#env.owner);
   }
 
-  override answeredLate({ won, record }: ClaimAnswer): void {
-    if (won) this.#giveBack([record.key]);
+  override onLateReply({ won, record }: ClaimAnswer): void {
+    if (won) this.#release([record.key]);
     this.#heard?.resolve();
   }
 
-  override failed(error: unknown): void {
+  override onFailure(error: unknown): void {
     const { key, olderKeys } = this.call;
-    if (isSemelError(error, 'STORE_UNAVAILABLE')) this.#giveBack([key, ...olderKeys]);
+    if (isSemelError(error, 'STORE_UNAVAILABLE')) this.#release([key, ...olderKeys]);
     this.#heard?.resolve();
   }
 
@@ -119,18 +119,18 @@ export class Claim extends Look<ClaimAnswer> {
     return true;
   }
 
-  #giveBack(keys: readonly string[]): void {
+  #release(keys: readonly string[]): void {
     const { namespace } = this.call;
     // A record in doubt keeps the error that it has: that is its evidence.
     const error = this.#ask.for === 'execute' ? neverStarted : null;
     const nobody = { fence: 0, generation: 0, result: null, error, keyed: false, found: false };
-    const giveBack = async (key: string): Promise<void> => {
+    const release = async (key: string): Promise<void> => {
       const released = { ...nobody, namespace, key, token: this.token, outcome: 'released' as const };
       const answer = await settleLater(this.#env, released);
       // A link may have led the claim to a newer form of its key.
-      if (key === this.call.key) await Promise.all(answer?.record?.movedTo?.map(giveBack) ?? []);
+      if (key === this.call.key) await Promise.all(answer?.record?.movedTo?.map(release) ?? []);
     };
-    for (const key of keys) this.#env.inBackground(giveBack(key));
+    for (const key of keys) this.#env.inBackground(release(key));
   }
 }
 
@@ -142,21 +142,21 @@ const neverStarted: RecordError = {
 };
 
 /** The call is answered by this. */
-export function tell({ ledger, owner }: Env, call: Call, answer: Lost): void {
-  if (answer.is === 'replay' && answer.kept !== undefined)
-    ledger.tellKept(answer.kept, call.identity, owner, answer.kept.driftFrom(call));
-  else ledger.tell(answer, { ...call.identity, owner, ...driftFrom(call, answer) });
+export function tell({ ledger, owner }: Env, call: Call, answer: LostAnswer): void {
+  if (answer.is === 'replay' && answer.cached !== undefined)
+    ledger.reportCached(answer.cached, call.identity, owner, answer.cached.driftFrom(call));
+  else ledger.report(answer, { ...call.identity, owner, ...driftFrom(call, answer) });
 }
 
 /** What was asked in other words may have been other work: whoever looks for that later finds it in the history. */
-function driftFrom(call: Call, answer: Lost): { readonly drift?: readonly string[] } {
+function driftFrom(call: Call, answer: LostAnswer): { readonly drift?: readonly string[] } {
   // Content is digested with its key: under an earlier form of the contract it cannot be compared.
   if (answer.is !== 'replay' || answer.record.key !== call.key) return {};
   const drift = findDrift(answer.record.content, call.content());
   return drift.length === 0 ? {} : { drift };
 }
 
-export function requestFor(call: Call, ask: Ask, token: string, owner: string): ClaimRequest {
+export function createClaimRequest(call: Call, ask: Purpose, token: string, owner: string): ClaimRequest {
   const { contract } = call.tool;
   const { conversation, turn, toolCallId, run } = call.identity;
   const weakMs = call.identity.weak === true ? contract.weakWindowMs : null;

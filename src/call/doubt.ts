@@ -7,9 +7,9 @@ import type { ClaimFor, StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 
 /** The ways out, in the order in which they are tried. */
-export function waysOut(call: Call, record: StoredRecord): readonly ClaimFor[] {
+export function listWaysOut(call: Call, record: StoredRecord): readonly ClaimFor[] {
   const ways: ClaimFor[] = [];
-  if (!call.asksOnly && mayRerun(call, record)) ways.push('rerun');
+  if (!call.verifyOnly && mayRerun(call, record)) ways.push('rerun');
   if (call.tool.verify !== undefined) ways.push('verify');
   return ways;
 }

@@ -2,24 +2,24 @@
 
 import { isRepeatable } from '../core/contract/words.ts';
 import type { SemelError } from '../core/errors.ts';
-import { pause } from '../ledger/index.ts';
+import { sleep } from '../ledger/index.ts';
 import { stillRunningMs } from '../rules/endings.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Env } from './env.ts';
-import { aborted, interrupted, tooLate } from './refusals.ts';
+import { abortedError, interruptedError, tooLateError } from './refusals.ts';
 import { type Body, isLate, type Try } from './run-tool.ts';
-import { messageOf, settleAttempt } from './settle.ts';
+import { describeError, settleAttempt } from './settle.ts';
 import { verify } from './verify.ts';
 
 /** The effect, or the end of its time; what it says afterwards is still told to the ledger. */
 export function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
-  if (isLate(attempt.call, env.clock)) return Promise.resolve(unstarted(tooLate(attempt.call)));
-  if (env.closing.aborted) return Promise.resolve(unstarted(interrupted()));
+  if (isLate(attempt.call, env.clock)) return Promise.resolve(unstarted(tooLateError(attempt.call)));
+  if (env.closing.aborted) return Promise.resolve(unstarted(interruptedError()));
   const effect = body(attempt);
   const overrun = (reason: Error): Try => {
     const mayHaveLanded = attempt.record.dispatched && !isRepeatable(attempt.record.effect);
-    if (mayHaveLanded && body.isElsewhere === undefined) void waitForOverrun(env, attempt, effect);
+    if (mayHaveLanded && body.isExternal === undefined) void waitForOverrun(env, attempt, effect);
     return {
       ending: { outcome: mayHaveLanded ? 'unknown' : 'released', because: reason.message },
       thrown: reason,
@@ -51,10 +51,10 @@ async function waitForOverrun(
     ;
     pauseMs = Math.max(stillRunningMs, networkMs) / 3
   ) {
-    await pause(clock, pauseMs, signals, 'background');
+    await sleep(clock, pauseMs, signals, 'background');
     if (signals.some((signal) => signal.aborted) || clock.mono() > until) return;
     // A store that does not answer now may answer the next time.
-    if (!(await ledger.goesOn(held).catch(() => true))) return;
+    if (!(await ledger.reportOverrun(held).catch(() => true))) return;
   }
 }
 
@@ -81,19 +81,19 @@ export async function verifyFirst(
     if (refusal !== undefined) return undecided(`the claim was ${refusal}`);
   } catch (thrown) {
     // Its time was over, or its lease, before it could be told: the question stays open.
-    return { ...undecided(messageOf(thrown)), thrown };
+    return { ...undecided(describeError(thrown)), thrown };
   }
   return execute(env, attempt, body);
 }
 
 /** Before the line nothing is lost by ending it. After it, the effect is told to stop and heard out. */
-export function endWithCaller(attempt: Attempt): (() => void) | undefined {
+export function stopWithCaller(attempt: Attempt): (() => void) | undefined {
   const { call } = attempt;
   const { signal } = call;
   if (signal === undefined) return undefined;
   const giveUp = () => {
-    if (attempt.record.dispatched) attempt.cancel(aborted(call));
-    else attempt.end(aborted(call));
+    if (attempt.record.dispatched) attempt.cancel(abortedError(call));
+    else attempt.end(abortedError(call));
   };
   if (signal.aborted) giveUp();
   signal.addEventListener('abort', giveUp, { once: true });

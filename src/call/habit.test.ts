@@ -9,15 +9,15 @@ const contractOf = (name: string) =>
   );
 
 test('the first call of a process looks first: it may be a repeated one', () => {
-  expect(createHabit().readsFirst(contractOf('mail'))).toBe(true);
+  expect(createHabit().peeksFirst(contractOf('mail'))).toBe(true);
 });
 
 test('a tool that is asked for something new claims at once, from its second call on', () => {
   const habit = createHabit();
   const mail = contractOf('mail');
   habit.learn(mail, false);
-  expect(habit.readsFirst(mail)).toBe(false);
-  expect(habit.readsFirst(contractOf('another'))).toBe(true);
+  expect(habit.peeksFirst(mail)).toBe(false);
+  expect(habit.peeksFirst(contractOf('another'))).toBe(true);
 });
 
 test('a habit changes after a few calls of the other kind, however long it has lasted', () => {
@@ -25,5 +25,5 @@ test('a habit changes after a few calls of the other kind, however long it has l
   const mail = contractOf('mail');
   for (let calls = 0; calls < 1_000; calls += 1) habit.learn(mail, false);
   for (let calls = 0; calls < 9; calls += 1) habit.learn(mail, true);
-  expect(habit.readsFirst(mail)).toBe(true);
+  expect(habit.peeksFirst(mail)).toBe(true);
 });

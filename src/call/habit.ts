@@ -5,9 +5,9 @@ import type { Contract } from '../core/contract/contract.ts';
 
 export interface Habit {
   /** Mostly asked again. The first call of all looks too: a process that makes one call may be a repeated one. */
-  readsFirst(contract: Contract): boolean;
+  peeksFirst(contract: Contract): boolean;
   /** The same where a look has to be waited for: then a guess is not enough. */
-  looksFirst(contract: Contract): boolean;
+  readsFirst(contract: Contract): boolean;
   learn(contract: Contract, wasDone: boolean): void;
 }
 
@@ -19,8 +19,8 @@ export function createHabit(): Habit {
   const scores = new WeakMap<Contract, number>();
 
   return {
-    readsFirst: (contract) => (scores.get(contract) ?? firstGuess) > 0,
-    looksFirst: (contract) => (scores.get(contract) ?? firstGuess) > firstGuess,
+    peeksFirst: (contract) => (scores.get(contract) ?? firstGuess) > 0,
+    readsFirst: (contract) => (scores.get(contract) ?? firstGuess) > firstGuess,
     learn(contract, wasDone) {
       const score = (scores.get(contract) ?? firstGuess) + (wasDone ? 1 : -1);
       scores.set(contract, Math.max(-memory, Math.min(memory, score)));

@@ -3,7 +3,7 @@
 // the machine sleeps.
 
 import type { Clock } from '../core/clock.ts';
-import type { Timed, TimerList, Timers } from '../ledger/index.ts';
+import type { Timer, TimerList, Timers } from '../ledger/index.ts';
 import type { RenewAnswer } from '../store/store.ts';
 
 /** One moment, by both clocks. */
@@ -23,10 +23,10 @@ export interface Lease {
   onLeaseLost(): void;
 }
 
-export class Heartbeat implements Timed {
+export class Heartbeat implements Timer {
   dueAt = 0;
-  before: Timed | undefined = undefined;
-  after: Timed | undefined = undefined;
+  previous: Timer | undefined = undefined;
+  next: Timer | undefined = undefined;
   list: TimerList | undefined = undefined;
   readonly #clock: Clock;
   readonly #timers: Timers;
@@ -41,7 +41,7 @@ export class Heartbeat implements Timed {
     this.#timers = timers;
     this.#lease = lease;
     this.#askedAt = askedAt;
-    this.#next();
+    this.#schedule();
   }
 
   /** How long the lease is sure to last. A wall clock that is set forward costs one renewal. */
@@ -68,16 +68,16 @@ export class Heartbeat implements Timed {
     this.list?.remove(this);
   }
 
-  due(): void {
+  onDue(): void {
     if (!this.#isDue) {
-      this.#next();
+      this.#schedule();
       return;
     }
     this.renew()
       // A store that does not answer now may answer at the next beat; the lease runs out by itself.
       .catch(() => undefined)
       .finally(() => {
-        if (!this.#isStopped) this.#next();
+        if (!this.#isStopped) this.#schedule();
       });
   }
 
@@ -93,7 +93,7 @@ export class Heartbeat implements Timed {
     return thirdMs / Math.ceil(thirdMs / longestLookMs);
   }
 
-  #next(): void {
+  #schedule(): void {
     this.#timers.start(this.#lookMs, this);
   }
 }

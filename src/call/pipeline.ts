@@ -2,26 +2,35 @@
 // of a call, sharing, being too late) is unknown to it.
 
 import { isSemelError, type SemelError } from '../core/errors.ts';
-import { type Answer, createTimers, type Lost, pause } from '../ledger/index.ts';
+import { type Answer, createTimers, type LostAnswer, sleep } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
-import { type Ask, Claim, firstAsk, Look, nextWayOut, tell } from './claim.ts';
+import { Claim, chooseWayOut, firstPurpose, Look, type Purpose, tell } from './claim.ts';
 import { isHarmless } from './doubt.ts';
 import type { Env } from './env.ts';
-import { endWithCaller, execute, verifyFirst } from './execute.ts';
+import { execute, stopWithCaller, verifyFirst } from './execute.ts';
 import { createHabit } from './habit.ts';
 import { observe, observeLate } from './modes/observe.ts';
-import { inOriginalTurn } from './modes/original-turn.ts';
+import { findOriginalTurn } from './modes/original-turn.ts';
 import { findInTime } from './modes/too-late.ts';
 import { mayRunWithoutClaim, runRepeatable, runUnguarded, runWithoutClaim } from './modes/without-claim.ts';
-import { inDoubt, type Result, refused } from './receipt.ts';
-import { aborted, closed, conflict, foreign, gone, interrupted, reentrant, tooLate } from './refusals.ts';
-import { replay, replayKept } from './replay.ts';
+import { type Result, refuse, refuseInDoubt } from './receipt.ts';
+import {
+  abortedError,
+  closedError,
+  conflictError,
+  foreignError,
+  goneError,
+  interruptedError,
+  reentrantError,
+  tooLateError,
+} from './refusals.ts';
+import { replay, replayCached } from './replay.ts';
 import { type Body, isLate, runTool } from './run-tool.ts';
 import { settleAttempt } from './settle.ts';
-import { createSharing, type Flight, untilGivenUp } from './sharing.ts';
-import { type Waited, wait, waitBehind } from './wait.ts';
+import { type ActiveCall, createSharing, waitForResult } from './sharing.ts';
+import { type NextStep, wait, waitBehind } from './wait.ts';
 
 export type PipelineOptions = Omit<Env, 'timers' | 'closing' | 'inBackground'>;
 
@@ -39,7 +48,7 @@ export interface Pipeline {
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { ledger, clock } = options;
   /** What the loop is at work on; and what wraps it, or goes on after it. */
-  const flights = new Set<Flight | Look>();
+  const flights = new Set<ActiveCall | Look>();
   const wrapped = new Set<Promise<unknown>>();
   const settling = new Set<Promise<unknown>>();
   const closing = new AbortController();
@@ -60,49 +69,49 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     if (effect === 'read') return mode === 'enforce' ? runRepeatable(env, call) : runUnguarded(env, call);
     const problem = problemOf(call);
     if (mode === 'observe') return track(wrapped, observed(call, problem));
-    if (problem !== undefined) return refused(call, undefined, problem);
-    const placing = inOriginalTurn(env, call);
+    if (problem !== undefined) return refuse(call, undefined, problem);
+    const placing = findOriginalTurn(env, call);
     if (placing !== undefined) return track(wrapped, placed(call, placing, run));
     const known = knownOf(call);
     // A live value has to be fetched, which is work like any other.
     if (known?.is === 'replay' && call.tool.onReplay === undefined) {
       tell(env, call, known);
-      return known.kept === undefined ? replay(call, known.record) : replayKept(call, known.kept);
+      return known.cached === undefined ? replay(call, known.record) : replayCached(call, known.cached);
     }
-    if (known === undefined && ledger.lookFirst !== undefined && habit.looksFirst(call.tool.contract)) {
+    if (known === undefined && ledger.readFirst !== undefined && habit.readsFirst(call.tool.contract)) {
       const look = new Look(call);
-      look.result = seenOrLed(look, ledger.lookFirst(call, look));
+      look.result = seenOrLed(look, ledger.readFirst(call, look));
       return look.result;
     }
     return lead(call, known);
   }
 
   /** Shares the execution of an equal call, or starts one. */
-  function lead(call: Call, known: Lost | undefined): Promise<Result> {
+  function lead(call: Call, known: LostAnswer | undefined): Promise<Result> {
     const shared = sharing.join(call);
     if (shared !== undefined) return shared;
     if (isLate(call, clock)) return track(wrapped, answerLate(call));
     const flight = sharing.lead(call);
-    flight.result = inside.run(flight, loop, flight, runIt, firstAsk, known);
-    return untilGivenUp(call, flight);
+    flight.result = inside.run(flight, loop, flight, runIt, firstPurpose, known);
+    return waitForResult(call, flight);
   }
 
   /** One read instead of a claim that would lose; where that tells nothing, the claim does. */
-  async function seenOrLed(look: Look, looking: Promise<Lost | undefined>): Promise<Result> {
+  async function seenOrLed(look: Look, looking: Promise<LostAnswer | undefined>): Promise<Result> {
     const { call } = look;
-    let seen: Lost | undefined;
+    let seen: LostAnswer | undefined;
     flights.add(look);
     try {
       if (call.signal !== undefined) look.endWith(call.signal, looking);
       seen = await looking;
     } catch (error) {
-      if (look.hasLeft) return refused(call, undefined, error as SemelError);
+      if (look.hasLeft) return refuse(call, undefined, error as SemelError);
     } finally {
       flights.delete(look);
     }
     // Since the store answered, its caller may have left, or this process closed.
-    if (call.signal?.aborted) return refused(call, undefined, aborted(call));
-    if (closing.signal.aborted) return refused(call, undefined, closed());
+    if (call.signal?.aborted) return refuse(call, undefined, abortedError(call));
+    if (closing.signal.aborted) return refuse(call, undefined, closedError());
     if (seen !== undefined) habit.learn(call.tool.contract, true);
     if (seen?.is !== 'replay' || call.tool.onReplay !== undefined) return lead(call, seen);
     tell(env, call, seen);
@@ -110,17 +119,22 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   /** What the call would be told, where that is known or cheaper to read than to ask for. */
-  function knownOf(call: Call): Lost | undefined {
+  function knownOf(call: Call): LostAnswer | undefined {
     const { contract } = call.tool;
-    const remembered = ledger.remembered(call);
-    if (remembered !== undefined || !habit.readsFirst(contract)) return remembered;
+    const remembered = ledger.findCached(call);
+    if (remembered !== undefined || !habit.peeksFirst(contract)) return remembered;
     const seen = ledger.peek(call);
     if (seen !== undefined) habit.learn(contract, true);
     return seen;
   }
 
   /** Asks, does what the answer says, asks again. */
-  async function loop(flight: Flight, body: Body, first: Ask, known: Lost | undefined): Promise<Result> {
+  async function loop(
+    flight: ActiveCall,
+    body: Body,
+    first: Purpose,
+    known: LostAnswer | undefined,
+  ): Promise<Result> {
     const { call } = flight;
     flights.add(flight);
     try {
@@ -128,23 +142,23 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       for (let answer: Answer | undefined = known; ; answer = undefined) {
         if (answer === undefined) {
           answer = await claim(flight, ask);
-          if (ask === firstAsk) habit.learn(call.tool.contract, answer.is !== 'execute');
+          if (ask === firstPurpose) habit.learn(call.tool.contract, answer.is !== 'execute');
         }
         if (answer.is === 'execute') return await hold(flight, answer.record, ask, body);
         tell(env, call, answer);
-        let next: Waited;
+        let next: NextStep;
         switch (answer.is) {
           case 'replay':
             return await replay(call, answer.record);
           case 'conflict':
-            return refused(call, answer.record, conflict(call, answer.record));
+            return refuse(call, answer.record, conflictError(call, answer.record));
           case 'gone':
-            return refused(call, undefined, gone(call));
+            return refuse(call, undefined, goneError(call));
           case 'foreign':
             next = await beside(call, answer, body);
             break;
           case 'busy':
-            next = await wait(env, call, answer.record, sharing.insideOf(call));
+            next = await wait(env, call, answer.record, sharing.outerContract(call));
             break;
           case 'in doubt':
             next = { doubt: answer.record, tried: ask.tried };
@@ -153,22 +167,22 @@ export function createPipeline(options: PipelineOptions): Pipeline {
         if ('doubt' in next) {
           // A worker that was faster has died since: what this call tried before was tried on another attempt.
           const tried = next.tried ?? (next.doubt.lapsed ? [] : ask.tried);
-          const wayOut = nextWayOut(call, next.doubt, tried);
-          if (wayOut === undefined) return inDoubt(call, next.doubt);
+          const wayOut = chooseWayOut(call, next.doubt, tried);
+          if (wayOut === undefined) return refuseInDoubt(call, next.doubt);
           ask = wayOut;
         } else ask = next.ask;
       }
     } catch (error) {
       if (!isSemelError(error)) throw error;
       if (mayRunWithoutClaim(env, call, error)) return await runWithoutClaim(env, call);
-      return refused(call, undefined, error);
+      return refuse(call, undefined, error);
     } finally {
       flights.delete(flight);
       sharing.end(flight);
     }
   }
 
-  function claim(flight: Flight, ask: Ask): Promise<Answer> {
+  function claim(flight: ActiveCall, ask: Purpose): Promise<Answer> {
     const { call } = flight;
     flight.claim = new Claim(env, call, ask);
     const answering = ledger.claim(flight.claim.request(), flight.claim);
@@ -177,11 +191,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   /** Under a won claim: holds the lease, and ends exactly once in the ledger. */
-  async function hold(flight: Flight, record: StoredRecord, ask: Ask, body: Body): Promise<Result> {
+  async function hold(flight: ActiveCall, record: StoredRecord, ask: Purpose, body: Body): Promise<Result> {
     const attempt = new Attempt(env, flight.claim as Claim, record);
     flight.claim = undefined;
     flight.attempt = attempt;
-    const unlisten = endWithCaller(attempt);
+    const unlisten = stopWithCaller(attempt);
     try {
       const ended =
         ask.for === 'verify'
@@ -195,7 +209,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   /** A loop whose answer no equal call shares. */
-  function loopAlone(call: Call, body: Body, ask: Ask, known: Lost | undefined): Promise<Result> {
+  function loopAlone(call: Call, body: Body, ask: Purpose, known: LostAnswer | undefined): Promise<Result> {
     const flight = sharing.alone(call);
     flight.result = loop(flight, body, ask, known);
     return flight.result;
@@ -212,7 +226,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       found = await placing;
     } catch (error) {
       if (!isSemelError(error)) throw error;
-      return refused(call, undefined, error);
+      return refuse(call, undefined, error);
     }
     return go(found.with({ inTurn: undefined }));
   }
@@ -220,11 +234,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   async function answerLate(call: Call): Promise<Result> {
     try {
       const found = await findInTime(env, call);
-      if (found === undefined) return refused(call, undefined, tooLate(call));
+      if (found === undefined) return refuse(call, undefined, tooLateError(call));
       return await loopAlone(found.call, found.body, found.ask, undefined);
     } catch (error) {
       if (!isSemelError(error)) throw error;
-      return refused(call, undefined, error);
+      return refuse(call, undefined, error);
     }
   }
 
@@ -236,8 +250,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       return await observe(
         {
           env,
-          claim: () => claim(flight, firstAsk),
-          hold: (record, body) => hold(flight, record, firstAsk, body),
+          claim: () => claim(flight, firstPurpose),
+          hold: (record, body) => hold(flight, record, firstPurpose, body),
         },
         call,
         problem,
@@ -250,25 +264,25 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   /** What is harmless to repeat is written for each caller, but nothing is shared: after the other one, or without a record. */
   async function beside(
     call: Call,
-    { record }: Extract<Lost, { is: 'foreign' }>,
+    { record }: Extract<LostAnswer, { is: 'foreign' }>,
     body: Body,
-  ): Promise<Waited> {
+  ): Promise<NextStep> {
     const isRunning = record.status === 'running' && !record.lapsed;
     if (isHarmless(call, record)) {
       if (isRunning && call.tool.contract.ifBusy === 'wait') return waitBehind(env, call, record);
       // The other caller's open question stays as it is.
       if (!isRunning && env.mayRunUnguarded && body === runIt) return { result: runWithoutClaim(env, call) };
     }
-    return { result: refused(call, undefined, foreign(call, record)) };
+    return { result: refuse(call, undefined, foreignError(call, record)) };
   }
 
   /** What is wrong with a call before anything is claimed. */
   function problemOf(call: Call): SemelError | undefined {
     if (call.problem !== undefined) return call.problem;
     // What runs may still finish, with all that it calls.
-    if (isClosing && (closing.signal.aborted || !sharing.isInsideAny())) return closed();
-    if (call.signal?.aborted) return aborted(call);
-    return sharing.isInside(call) ? reentrant(call) : undefined;
+    if (isClosing && (closing.signal.aborted || !sharing.isNested())) return closedError();
+    if (call.signal?.aborted) return abortedError(call);
+    return sharing.isReentrant(call) ? reentrantError(call) : undefined;
   }
 
   const pipeline: Pipeline = {
@@ -276,23 +290,23 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     closing: closing.signal,
     async runWith(call, body) {
       const problem = problemOf(call);
-      if (problem !== undefined) return refused(call, undefined, problem);
-      const placing = inOriginalTurn(env, call);
+      if (problem !== undefined) return refuse(call, undefined, problem);
+      const placing = findOriginalTurn(env, call);
       if (placing !== undefined)
         return track(
           wrapped,
           placed(call, placing, (found) => pipeline.runWith(found, body)),
         );
       if (isLate(call, clock)) return track(wrapped, answerLate(call));
-      return loopAlone(call, body, firstAsk, knownOf(call));
+      return loopAlone(call, body, firstPurpose, knownOf(call));
     },
     async close(graceMs) {
       isClosing = true;
       const finished = new AbortController();
       void ended().then(() => finished.abort());
-      await pause(clock, graceMs, [finished.signal]);
-      closing.abort(interrupted());
-      for (const flight of flights) flight.close(interrupted());
+      await sleep(clock, graceMs, [finished.signal]);
+      closing.abort(interruptedError());
+      for (const flight of flights) flight.close(interruptedError());
       await ended();
       await none(settling);
     },

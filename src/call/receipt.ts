@@ -8,7 +8,7 @@ import type { Receipt } from '../core/receipt.ts';
 import { PartialSuccess } from '../core/signals.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { rerunWithin, waysOut } from './doubt.ts';
+import { listWaysOut, rerunWithin } from './doubt.ts';
 
 export type { Receipt };
 
@@ -16,7 +16,7 @@ export type Result<Value = unknown> =
   | { readonly ok: true; readonly value: Value; readonly receipt: Receipt }
   | { readonly ok: false; readonly error: SemelError; readonly receipt: Receipt };
 
-export function receiptOf(
+export function createReceipt(
   call: Call,
   record: StoredRecord | undefined,
   more: Partial<Receipt> = {},
@@ -66,20 +66,20 @@ export function emptyReceipt(contract: string): Receipt {
   };
 }
 
-export function refused(
+export function refuse(
   call: Call,
   record: StoredRecord | undefined,
   error: SemelError,
   more: Partial<Receipt> = {},
 ): Result {
-  return { ok: false, error, receipt: receiptOf(call, record, more) };
+  return { ok: false, error, receipt: createReceipt(call, record, more) };
 }
 
 /**
  * What a verdict names: `<id>@<fence>`; of a running attempt also when it last crossed the line, if it did: it may go on, cross it, and
  * lapse or end under the same fence, and what was seen before says nothing about what it has sent since.
  */
-export function refOf(record: StoredRecord): string {
+export function formatRef(record: StoredRecord): string {
   const ref = `${recordId(record.namespace, record.key)}@${record.fence}`;
   return record.status === 'running'
     ? `${ref}.${(record.lastDispatchedAt ?? 0).toString(36).slice(-6)}`
@@ -87,10 +87,10 @@ export function refOf(record: StoredRecord): string {
 }
 
 /** What is known of a record, as plain data for people and models. */
-export function evidenceOf(record: StoredRecord): Record<string, unknown> {
+export function collectEvidence(record: StoredRecord): Record<string, unknown> {
   const at = (instant: number | null) => (instant === null ? undefined : new Date(instant).toISOString());
   const evidence = {
-    record: refOf(record),
+    record: formatRef(record),
     key: record.key,
     attempts: record.attempts,
     owner: record.owner,
@@ -102,7 +102,7 @@ export function evidenceOf(record: StoredRecord): Record<string, unknown> {
   return Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));
 }
 
-export function inDoubt(
+export function refuseInDoubt(
   call: Call,
   record: StoredRecord,
   more: { cause?: unknown; because?: string | undefined; lacksVia?: boolean } = {},
@@ -114,7 +114,7 @@ export function inDoubt(
   const look = `ook whether it landed, then ${howToResolve(call, record)}.`;
   const hint = more.lacksVia ? sayVia : isPlainBug(more.cause) ? beforeSending : '';
   const next = `${callAgain === undefined ? `L${look}` : `${callAgain} Or l${look}`}${sentence}${hint}`;
-  return refused(
+  return refuse(
     call,
     record,
     new SemelError(
@@ -122,7 +122,7 @@ export function inDoubt(
       `${contract.name} may have landed (${first}).${more.because === undefined ? '' : ` Verify: ${more.because}.`} Nothing was done again.`,
       {
         next,
-        evidence: { ...evidenceOf(record), ...(wentUnkeyed(call, record) ? { withoutKey: true } : {}) },
+        evidence: { ...collectEvidence(record), ...(wentUnkeyed(call, record) ? { withoutKey: true } : {}) },
         ...retry,
         ...(more.cause === undefined ? {} : { cause: more.cause }),
         ...(more.cause instanceof PartialSuccess ? { value: more.cause.landed } : {}),
@@ -149,8 +149,8 @@ function howToResolve(call: Call, record: StoredRecord): string {
     ? ` ("not landed" only in ${Math.ceil(record.inFlightMs / 1000)} s: a request may be on its way)`
     : '';
   return address === undefined
-    ? `call semel.doubts.resolve('${refOf(record)}', …)${when}`
-    : `run: semel resolve ${refOf(record)} landed/not-landed ${address}${when}`;
+    ? `call semel.doubts.resolve('${formatRef(record)}', …)${when}`
+    : `run: semel resolve ${formatRef(record)} landed/not-landed ${address}${when}`;
 }
 
 /** What decides it without a person, and when; or the line of the contract that would have. */
@@ -158,7 +158,7 @@ function whoDecides(
   call: Call,
   record: StoredRecord,
 ): { first?: string; sentence: string; retriable?: true; retryAfterMs?: number } {
-  const ways = waysOut(call, record);
+  const ways = listWaysOut(call, record);
   if (ways.includes('rerun') && isInTime(call, record)) {
     const first = record.keyed
       ? 'Call again: the provider gets the same key, so it lands once.'
@@ -209,11 +209,11 @@ function isInTime(call: Call, record: StoredRecord): boolean {
 }
 
 /** The error that a settled or released record answers with. */
-export function recordedError(record: StoredRecord, cause?: unknown): SemelError {
+export function errorFromRecord(record: StoredRecord, cause?: unknown): SemelError {
   const message = (record.error?.message ?? 'no reason was recorded').replace(/\.$/, '');
   const stored = record.error?.code as ErrorCode | undefined;
   const known = stored !== undefined && errorCodes.includes(stored);
-  const details = { evidence: evidenceOf(record), ...(cause === undefined ? {} : { cause }) };
+  const details = { evidence: collectEvidence(record), ...(cause === undefined ? {} : { cause }) };
   if (record.status === 'failed' && record.doubtFence !== null) {
     const next =
       'Somebody decided to leave it at that; `semel.records.reopen` makes it an open question again.';

@@ -5,23 +5,23 @@ import { formatDuration } from '../core/contract/duration.ts';
 import { type ErrorDetails, SemelError } from '../core/errors.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { evidenceOf } from './receipt.ts';
+import { collectEvidence } from './receipt.ts';
 
-export function closed(): SemelError {
+export function closedError(): SemelError {
   return new SemelError('STORE_UNAVAILABLE', 'This semel is closed.', {
     next: 'Create a new one.',
     retriable: false,
   });
 }
 
-export function conflict({ tool }: Call, record: StoredRecord): SemelError {
+export function conflictError({ tool }: Call, record: StoredRecord): SemelError {
   return new SemelError('KEY_CONFLICT', `${tool.contract.name}: this key stands for other identity args.`, {
-    evidence: evidenceOf(record),
+    evidence: collectEvidence(record),
   });
 }
 
 /** Says nothing of the record but that it is there: not when it was made, nor by which process, nor how it ended. */
-export function foreign({ tool, identity }: Call, { status, lapsed }: StoredRecord): SemelError {
+export function foreignError({ tool, identity }: Call, { status, lapsed }: StoredRecord): SemelError {
   const { name } = tool.contract;
   // Whether this caller may run it is decided when that one has ended: it may turn out that nothing landed.
   if (status === 'running' && !lapsed)
@@ -45,7 +45,7 @@ export function foreign({ tool, identity }: Call, { status, lapsed }: StoredReco
 }
 
 /** A waiter's generation is no more. */
-export function gone({ tool }: Call): SemelError {
+export function goneError({ tool }: Call): SemelError {
   return new SemelError(
     'EXPIRED',
     `${tool.contract.name}: the execution that this call waited for is over, and its record too.`,
@@ -53,12 +53,12 @@ export function gone({ tool }: Call): SemelError {
   );
 }
 
-export function tooLate({ tool, notAfter }: Call): SemelError {
+export function tooLateError({ tool, notAfter }: Call): SemelError {
   const limit = new Date(notAfter ?? 0).toISOString();
   return new SemelError('EXPIRED', `${tool.contract.name} was not to start after ${limit}.`);
 }
 
-export function reentrant({ tool }: Call): SemelError {
+export function reentrantError({ tool }: Call): SemelError {
   return new SemelError(
     'REENTRANT',
     `${tool.contract.name} was called from inside its own run, with the same identity.`,
@@ -66,7 +66,7 @@ export function reentrant({ tool }: Call): SemelError {
 }
 
 /** Two runs that call each other: the one that asks last is told. */
-export function waitsInTurn({ tool }: Call, outer: Call): SemelError {
+export function deadlockError({ tool }: Call, outer: Call): SemelError {
   const { name } = tool.contract;
   const other = outer.tool.contract.name;
   return new SemelError(
@@ -77,25 +77,25 @@ export function waitsInTurn({ tool }: Call, outer: Call): SemelError {
 }
 
 /** Without a record where the claim of the execution is not made yet. */
-export function inFlight(
+export function inFlightError(
   { tool }: Call,
   record: StoredRecord | undefined,
-  insideOf?: string | undefined,
+  outerContract?: string | undefined,
 ): SemelError {
   const by = record === undefined ? 'this process' : record.owner;
   return new SemelError('IN_FLIGHT', `${tool.contract.name} is being executed by ${by}.`, {
-    ...(insideOf === undefined ? {} : { next: mutualWait(tool.contract.name, insideOf) }),
+    ...(outerContract === undefined ? {} : { next: describeMutualWait(tool.contract.name, outerContract) }),
     retryAfterMs: Math.max(100, Math.ceil(record?.leaseLeftMs ?? 0)),
-    ...(record === undefined ? {} : { evidence: evidenceOf(record) }),
+    ...(record === undefined ? {} : { evidence: collectEvidence(record) }),
   });
 }
 
 /** Of a call from inside another run, which waits for another process: nobody can see whether that waits for us. */
-export function mutualWait(name: string, insideOf: string): string {
-  return `Call again later. ${name} is called from inside the run of ${insideOf}: if the other run of ${name} calls ${insideOf} in turn, each waits for the other. Do not let two tools call each other.`;
+export function describeMutualWait(name: string, outerContract: string): string {
+  return `Call again later. ${name} is called from inside the run of ${outerContract}: if the other run of ${name} calls ${outerContract} in turn, each waits for the other. Do not let two tools call each other.`;
 }
 
-export function takenOver({ tool }: Call, cause: unknown): SemelError {
+export function takenOverError({ tool }: Call, cause: unknown): SemelError {
   return new SemelError(
     'LEASE_LOST',
     `${tool.contract.name}: another worker took this call over while it ran.`,
@@ -104,25 +104,25 @@ export function takenOver({ tool }: Call, cause: unknown): SemelError {
 }
 
 /** Before anything was dispatched. */
-export function aborted({ tool, signal }: Call): SemelError {
+export function abortedError({ tool, signal }: Call): SemelError {
   return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up.`, { cause: signal?.reason });
 }
 
 /** After the line, while others wait, or while another process runs it: the execution goes on without this caller. */
-export function leftBehind({ tool, signal }: Call, record: StoredRecord | undefined): SemelError {
+export function leftBehindError({ tool, signal }: Call, record: StoredRecord | undefined): SemelError {
   return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up while it was being executed.`, {
     cause: signal?.reason,
     next: 'It may land. Call again to learn how it ended.',
-    evidence: { ...(record && evidenceOf(record)), mayLand: true },
+    evidence: { ...(record && collectEvidence(record)), mayLand: true },
   });
 }
 
-export function interrupted(): SemelError {
+export function interruptedError(): SemelError {
   return new SemelError('ABORTED', 'interrupted: the process is closing.');
 }
 
 /** A repeatable effect threw. */
-export function harmless(name: string, message: string, details: ErrorDetails): SemelError {
+export function repeatableError(name: string, message: string, details: ErrorDetails): SemelError {
   return new SemelError('FAILED', `${name} threw: ${message}.`, {
     ...details,
     retriable: true,
@@ -131,7 +131,7 @@ export function harmless(name: string, message: string, details: ErrorDetails): 
 }
 
 /** The same kind of reason that `AbortSignal.timeout` gives. */
-export function timedOut({ name, timeoutMs }: Contract): DOMException {
+export function timeoutError({ name, timeoutMs }: Contract): DOMException {
   return new DOMException(
     `${name} ran longer than its timeout of ${formatDuration(timeoutMs)}`,
     'TimeoutError',

@@ -5,10 +5,17 @@ import { decodeResult } from '../core/codec/codec.ts';
 import { describeThrown } from '../core/contract/classify.ts';
 import { SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
-import type { Kept } from '../ledger/index.ts';
+import type { CachedRecord } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call, Tool } from './call.ts';
-import { evidenceOf, type Receipt, type Result, receiptOf, recordedError, refused } from './receipt.ts';
+import {
+  collectEvidence,
+  createReceipt,
+  errorFromRecord,
+  type Receipt,
+  type Result,
+  refuse,
+} from './receipt.ts';
 
 /** A promise only where the tool fetches the live value. */
 export function replay(
@@ -16,30 +23,38 @@ export function replay(
   record: StoredRecord,
   more: Partial<Receipt> = {},
 ): Result | Promise<Result> {
-  const receipt = receiptOf(call, record, {
+  const receipt = createReceipt(call, record, {
     replayed: true,
     drift: findDrift(record.content, call.content()),
     ...more,
   });
-  if (record.status !== 'succeeded') return { ...refused(call, record, recordedError(record)), receipt };
+  if (record.status !== 'succeeded') return { ...refuse(call, record, errorFromRecord(record)), receipt };
   const stored = record.result?.text == null ? undefined : decodeResult(record.result.text);
-  if (call.tool.onReplay !== undefined) return fetched(call.tool.onReplay, call, record, stored, receipt);
+  if (call.tool.onReplay !== undefined) return fetchLive(call.tool.onReplay, call, record, stored, receipt);
   if (record.result?.text == null) {
-    return { ok: false, error: omitted(record, record.result?.omitted ?? 'nothing was stored'), receipt };
+    return {
+      ok: false,
+      error: omittedError(record, record.result?.omitted ?? 'nothing was stored'),
+      receipt,
+    };
   }
   return { ok: true, value: stored, receipt };
 }
 
 /** From memory, of a tool without `onReplay`: the value was read before, and each reader gets a copy. */
-export function replayKept(call: Call, kept: Kept): Result {
-  const { record } = kept;
+export function replayCached(call: Call, cached: CachedRecord): Result {
+  const { record } = cached;
   const text = record.result?.text;
   if (record.status !== 'succeeded' || text == null) return replay(call, record) as Result;
-  const drift = kept.driftFrom(call);
-  return { ok: true, value: kept.value(text), receipt: receiptOf(call, record, { replayed: true, drift }) };
+  const drift = cached.driftFrom(call);
+  return {
+    ok: true,
+    value: cached.value(text),
+    receipt: createReceipt(call, record, { replayed: true, drift }),
+  };
 }
 
-async function fetched(
+async function fetchLive(
   onReplay: NonNullable<Tool['onReplay']>,
   { args }: Call,
   record: StoredRecord,
@@ -57,19 +72,19 @@ async function fetched(
   } catch (cause) {
     return {
       ok: false,
-      error: omitted(record, `\`onReplay\` threw: ${describeThrown(cause)}`, cause),
+      error: omittedError(record, `\`onReplay\` threw: ${describeThrown(cause)}`, cause),
       receipt,
     };
   }
 }
 
-function omitted(record: StoredRecord, why: string, cause?: unknown): SemelError {
+function omittedError(record: StoredRecord, why: string, cause?: unknown): SemelError {
   const doneAt = new Date(record.settledAt ?? record.updatedAt).toISOString();
   return new SemelError(
     'RESULT_OMITTED',
     `${record.contract} was done at ${doneAt}; its value cannot be given (${why}).`,
     {
-      evidence: evidenceOf(record),
+      evidence: collectEvidence(record),
       cause,
     },
   );

@@ -12,7 +12,7 @@ import {
 import type { Contract } from '../core/contract/contract.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { isLazy } from '../core/plain.ts';
-import { pause } from '../ledger/index.ts';
+import { sleep } from '../ledger/index.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call, Tool } from './call.ts';
 import type { Env } from './env.ts';
@@ -37,7 +37,7 @@ export interface Try {
 export interface Body {
   (attempt: Attempt): Promise<Try>;
   /** The effect is in somebody else's hands, who may never say how it ended. */
-  readonly isElsewhere?: true;
+  readonly isExternal?: true;
 }
 
 export function runTool(env: Env, attempt: Attempt): Promise<Try> {
@@ -54,10 +54,10 @@ async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promis
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     if (joined.ending.outcome === 'unknown') attempt.leaveOpen();
-    await pause(clock, backoffMs(retry, tries.length, random));
-    if (attempt.stop.isAsked || isLate(attempt.call, clock)) return joined;
+    await sleep(clock, backoffMs(retry, tries.length, random));
+    if (attempt.stop.isRequested || isLate(attempt.call, clock)) return joined;
     try {
-      await attempt.rejudge();
+      await attempt.recheckProviderWindow();
     } catch {
       return joined;
     }
@@ -80,7 +80,7 @@ export function backoffMs(retry: Contract['retry'], tries: number, random: Rando
 async function runOnce(attempt: Attempt): Promise<Try> {
   const { tool } = attempt.call;
   try {
-    attempt.stop.throwIfAsked();
+    attempt.stop.throwIfRequested();
     if (attempt.isLeaseShort) await attempt.ready();
   } catch (thrown) {
     return { ending: { outcome: 'released', because: 'it was not started' }, thrown };
@@ -88,12 +88,12 @@ async function runOnce(attempt: Attempt): Promise<Try> {
   const { ctx, requests } = attempt.context();
   const args = attempt.args as never;
   try {
-    const reaching = reachLine(tool, args, ctx, attempt);
+    const reaching = prepareAndDispatch(tool, args, ctx, attempt);
     if (reaching !== undefined) await reaching;
     const value = await tool.run(args, ctx);
     if (isLazy(value)) {
       await requests.close();
-      return neverRan(attempt);
+      return refuseLazyRun(attempt);
     }
     if (!attempt.record.dispatched) {
       await requests.close();
@@ -104,7 +104,7 @@ async function runOnce(attempt: Attempt): Promise<Try> {
     await requests.close();
     // "Nothing was thrown" means something else.
     const thrown = makeReadable(caught) ?? new Error(`${caught} was thrown`);
-    return { ending: meaningOf(attempt, thrown, requests.fates), thrown };
+    return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
   }
 }
 
@@ -116,7 +116,7 @@ export interface Line {
 }
 
 /** Up to the line: what is sent is prepared once, and stored before it is sent. */
-export function reachLine(
+export function prepareAndDispatch(
   tool: Tool,
   args: never,
   ctx: AttemptContext,
@@ -132,19 +132,19 @@ export function reachLine(
   }
 }
 
-export function meaningOf(attempt: Attempt, thrown: unknown, fates: readonly RequestFate[]): Ending {
+export function classifyThrown(attempt: Attempt, thrown: unknown, fates: readonly RequestFate[]): Ending {
   const { tool } = attempt.call;
   return classify({
     error: thrown,
     dispatched: attempt.record.dispatched,
     repeatable: isRepeatable(stricter(tool.contract.effect, attempt.record.effect)),
-    classified: classifiedBy(tool, thrown, fates),
+    classified: askClassifiers(tool, thrown, fates),
     requests: fates,
     via: tool.contract.via,
   });
 }
 
-export function classifiedBy(
+export function askClassifiers(
   tool: Tool,
   thrown: unknown,
   fates: readonly RequestFate[] = [],
@@ -171,7 +171,7 @@ function ask(classifier: Tool['classify'], thrown: unknown): Classified | undefi
 
 /** Only what did not land, or what class or provider make harmless. */
 function mayTryAgain(attempt: Attempt, ending: Ending): boolean {
-  if (attempt.stop.isAsked) return false;
+  if (attempt.stop.isRequested) return false;
   if (ending.outcome === 'released') return true;
   const { contract } = attempt.call.tool;
   const isKeyed = contract.rerunWithinMs !== null && attempt.record.keyed;
@@ -190,16 +190,16 @@ export function neverDispatched(name: string): Try {
   return { ending: { outcome: 'unknown', because: 'it never crossed the line' }, thrown, final: true };
 }
 
-export function lazyRun(name: string): Error {
+export function lazyRunError(name: string): Error {
   return new Error(
     `\`run\` of ${name} returned a generator, whose body has not run: await it inside \`run\` and return its result`,
   );
 }
 
 /** What runs later would run outside the attempt, or never: it cannot be recorded as done. */
-function neverRan({ call, record }: Attempt): Try {
+function refuseLazyRun({ call, record }: Attempt): Try {
   const { name, effect } = call.tool.contract;
-  const thrown = lazyRun(name);
+  const thrown = lazyRunError(name);
   // The rest of `run` may have had an effect.
   const outcome = isRepeatable(stricter(effect, record.effect)) ? 'released' : 'unknown';
   return { ending: { outcome, because: 'it returned a generator' }, thrown, final: true };

@@ -7,21 +7,21 @@ import { isRepeatable } from '../core/contract/words.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
 import { PartialSuccess } from '../core/signals.ts';
-import { pause } from '../ledger/index.ts';
+import { sleep } from '../ledger/index.ts';
 import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { Env } from './env.ts';
 import {
-  evidenceOf,
-  inDoubt,
+  collectEvidence,
+  createReceipt,
+  errorFromRecord,
   type Receipt,
   type Result,
-  receiptOf,
-  recordedError,
-  refused,
+  refuse,
+  refuseInDoubt,
 } from './receipt.ts';
-import { takenOver } from './refusals.ts';
+import { takenOverError } from './refusals.ts';
 import { replay } from './replay.ts';
 import type { Try } from './run-tool.ts';
 
@@ -34,7 +34,7 @@ export function settleAttempt(env: Env, attempt: Attempt, ended: Try): Promise<R
 async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
   const { ending, thrown, verified } = ended;
   const { call } = attempt;
-  const request = settleRequest(env, attempt, ended);
+  const request = createSettleRequest(env, attempt, ended);
   warnOfOmitted(env, call, request);
   let answer: SettleAnswer | undefined;
   try {
@@ -57,26 +57,26 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
 
   // A record that somebody deleted meanwhile took nothing: an equal call would run again.
   const isLost = answer?.record === undefined && ending.outcome === 'succeeded';
-  if (answer === undefined || isLost) return unrecorded(attempt, { ending, thrown }, more);
-  const record = ofSameGeneration(answer.record, attempt);
+  if (answer === undefined || isLost) return refuseUnrecorded(attempt, { ending, thrown }, more);
+  const record = keepSameGeneration(answer.record, attempt);
   if (ending.outcome === 'succeeded') {
     if (answer.fenced && record?.status === 'succeeded' && !answer.settled && hasValue(call, record))
-      return replay(call, record, ofAnother(more));
+      return replay(call, record, asReplay(more));
     // Whoever else holds the key now, this attempt tells of itself: replays give its value only if the record took it.
     const settledAt = (answer.settled && record?.settledAt) || null;
     const own = answer.fenced ? { ...attempt.record, settledAt } : (record ?? attempt.record);
     const { result } = request;
     const kept = { remoteRef: result?.remoteRef ?? undefined, omitted: result?.omitted ?? undefined };
-    return { ok: true, value: ending.value, receipt: receiptOf(call, own, { ...more, ...kept }) };
+    return { ok: true, value: ending.value, receipt: createReceipt(call, own, { ...more, ...kept }) };
   }
-  if (record?.status === 'succeeded') return replay(call, record, ofAnother(more));
+  if (record?.status === 'succeeded') return replay(call, record, asReplay(more));
   if (answer.fenced || record === undefined)
-    return refused(call, record ?? attempt.record, takenOver(call, thrown), more);
-  return fromRecord(call, record, { ending, thrown }, more);
+    return refuse(call, record ?? attempt.record, takenOverError(call, thrown), more);
+  return answerFromRecord(call, record, { ending, thrown }, more);
 }
 
 /** Where the record's value is not this call's own doing, nothing was done by it. */
-function ofAnother(more: Partial<Receipt>): Partial<Receipt> {
+function asReplay(more: Partial<Receipt>): Partial<Receipt> {
   return { ...more, replayed: more.executed !== true };
 }
 
@@ -86,12 +86,12 @@ function hasValue({ tool }: Call, { result }: StoredRecord): boolean {
 }
 
 /** A later generation's record tells nothing of this attempt, and its value is not this call's. */
-function ofSameGeneration(record: StoredRecord | undefined, { held }: Attempt): StoredRecord | undefined {
+function keepSameGeneration(record: StoredRecord | undefined, { held }: Attempt): StoredRecord | undefined {
   return record?.generation === held.generation ? record : undefined;
 }
 
 /** What the caller hears of an attempt that did not succeed. */
-function fromRecord(
+function answerFromRecord(
   call: Call,
   record: StoredRecord,
   { ending, thrown }: Try,
@@ -100,14 +100,14 @@ function fromRecord(
   if (record.status === 'unknown') {
     const because = thrown === undefined && 'because' in ending ? ending.because : undefined;
     const lacksVia = 'lacksVia' in ending;
-    const doubt = inDoubt(call, record, { cause: thrown, because, lacksVia });
+    const doubt = refuseInDoubt(call, record, { cause: thrown, because, lacksVia });
     return { ...doubt, receipt: { ...doubt.receipt, ...more } };
   }
-  return refused(call, record, recordedError(record, thrown), more);
+  return refuse(call, record, errorFromRecord(record, thrown), more);
 }
 
 /** Done or not, the ledger does not know it yet: never acknowledged, never repeated, settled as soon as possible. */
-function unrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Receipt>): Result {
+function refuseUnrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Receipt>): Result {
   const { call, record } = attempt;
   const name = call.tool.contract.name;
   const error =
@@ -117,17 +117,17 @@ function unrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Rec
         })
       : new SemelError(
           'STORE_UNAVAILABLE',
-          `${name} ended (${messageOf(thrown)}), and the store did not take the record.`,
+          `${name} ended (${describeError(thrown)}), and the store did not take the record.`,
           {
             cause: thrown,
             next: 'It was run, and may have landed. The record is settled as soon as the store answers; call again then.',
-            evidence: { ...evidenceOf(record), executed: more.executed === true },
+            evidence: { ...collectEvidence(record), executed: more.executed === true },
           },
         );
-  return refused(call, record, error, more);
+  return refuse(call, record, error, more);
 }
 
-function settleRequest(
+function createSettleRequest(
   { maxResultBytes }: Env,
   attempt: Attempt,
   { ending, thrown, verified, late }: Try,
@@ -138,7 +138,7 @@ function settleRequest(
     return {
       ...attempt.held,
       outcome: ending.outcome,
-      result: attempt.remoteRef === undefined ? null : referenceOnly(attempt.remoteRef),
+      result: attempt.remoteRef === undefined ? null : storeReference(attempt.remoteRef),
       error: errorOf(ending.outcome, thrown),
       keyed,
       found: verified === true,
@@ -148,7 +148,7 @@ function settleRequest(
   return {
     ...attempt.held,
     outcome: 'succeeded',
-    result: resultOf(ending.value, attempt.remoteRef, contract.result, maxResultBytes),
+    result: toStoredResult(ending.value, attempt.remoteRef, contract.result, maxResultBytes),
     error: null,
     keyed,
     found: verified === true || ending.found === true,
@@ -166,11 +166,11 @@ function warnOfOmitted({ warn }: Env, { tool }: Call, { outcome, result }: Settl
 }
 
 /** What a provider called it, of an attempt that may have landed. */
-function referenceOnly(remoteRef: string): StoredResult {
+function storeReference(remoteRef: string): StoredResult {
   return { text: null, omitted: 'it is not known to have landed', remoteRef };
 }
 
-export function resultOf(
+export function toStoredResult(
   value: unknown,
   remoteRef: string | undefined,
   keep: 'value' | 'reference',
@@ -195,7 +195,7 @@ function errorOf(outcome: 'failed' | 'released' | 'unknown', thrown: unknown): R
   // With a receipt it is the ending of another call, made inside this one.
   const isOwn = isSemelError(thrown) && thrown.receipt === undefined;
   const code = thrown instanceof PartialSuccess ? 'PARTIAL_SUCCESS' : isOwn ? thrown.code : fallback[outcome];
-  return { code, message: messageOf(thrown), retriable: outcome === 'released' };
+  return { code, message: describeError(thrown), retriable: outcome === 'released' };
 }
 
 const maxMessageLength = 500;
@@ -204,7 +204,7 @@ const maxMessageLength = 500;
 const controlCharacters = /\p{Cc}+/gu;
 
 /** One line, short, with the error's own code in front. */
-export function messageOf(given: unknown): string {
+export function describeError(given: unknown): string {
   const thrown = makeReadable(given);
   const text = textOf(thrown);
   const code = isSemelError(thrown) ? undefined : listErrorCodes(thrown)[0];
@@ -239,7 +239,7 @@ export async function settleLater(
 ): Promise<SettleAnswer | undefined> {
   for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 30_000)) {
     // A process that has nothing else to do may end: then the lease does, and the next caller decides.
-    await pause(clock, waitMs, [closing], 'background');
+    await sleep(clock, waitMs, [closing], 'background');
     try {
       return await ledger.settle(request);
     } catch (error) {

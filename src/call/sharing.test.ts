@@ -4,7 +4,7 @@ import { systemClock, systemRandom } from '../core/clock.ts';
 import { defineContract } from '../core/contract/contract.ts';
 import { createLedger } from '../ledger/index.ts';
 import { memoryStore } from '../store/memory.ts';
-import { Call, createPipeline, nothingMore, type Result } from './index.ts';
+import { Call, createPipeline, type Result, unstoredMaker } from './index.ts';
 
 const contract = defineContract(
   { name: 'mail.send', effect: 'write-non-idempotent', per: 'ever' },
@@ -25,7 +25,7 @@ function callIn(namespace: string, run: () => unknown): Call {
     notAfter: null,
     signal: undefined,
   };
-  return new Call(parts, { ...nothingMore, storedArgs: () => '{}' });
+  return new Call(parts, { ...unstoredMaker, storedArgs: () => '{}' });
 }
 
 function oneRunner() {

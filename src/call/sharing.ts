@@ -11,16 +11,16 @@ import { keyMap } from '../core/key-map.ts';
 import type { Attempt } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
-import { type Result, refused } from './receipt.ts';
-import { inFlight, leftBehind, waitsInTurn } from './refusals.ts';
+import { type Result, refuse } from './receipt.ts';
+import { deadlockError, inFlightError, leftBehindError } from './refusals.ts';
 
 /** One execution of this process, and all who share it. */
-export class Flight {
+export class ActiveCall {
   readonly leader: Call;
   /** The leader's call as it is executed: it gives up only when every caller has. */
   readonly call: Call;
   /** The execution from whose run the call was made. */
-  readonly outer: Flight | undefined;
+  readonly outer: ActiveCall | undefined;
   /** Aborts when the last caller has left; there is none where the leader cannot leave. */
   readonly left: AbortController | undefined;
   /** Given in the step that makes the flight: nobody can join before. */
@@ -31,10 +31,10 @@ export class Flight {
   callers = 1;
   isOver = false;
   /** The flights that calls from inside this one share, and wait for. */
-  waitsFor: Set<Flight> | undefined;
+  waitsFor: Set<ActiveCall> | undefined;
 
   /** `isShared`: others may join. */
-  constructor(leader: Call, outer: Flight | undefined, isShared: boolean) {
+  constructor(leader: Call, outer: ActiveCall | undefined, isShared: boolean) {
     const { signal } = leader;
     this.leader = leader;
     this.outer = outer;
@@ -57,27 +57,27 @@ export interface Sharing {
   /** Shares the flight of an equal call; undefined: there is none, or the caller does not want to wait. */
   join(call: Call): Promise<Result> | undefined;
   /** A flight of this call that equal ones may join. */
-  lead(call: Call): Flight;
+  lead(call: Call): ActiveCall;
   /** A flight of its own, for a call that is answered or executed in another way than its equals. */
-  alone(call: Call): Flight;
+  alone(call: Call): ActiveCall;
   /** The code of a flight runs in its context, so that calls from inside are known. */
-  readonly inside: AsyncLocalStorage<Flight | undefined>;
-  end(flight: Flight): void;
+  readonly inside: AsyncLocalStorage<ActiveCall | undefined>;
+  end(flight: ActiveCall): void;
   /** The code that runs now was started by an execution of this key that is not over yet. */
-  isInside(call: Call): boolean;
+  isReentrant(call: Call): boolean;
   /** The code that runs now was started by some execution. */
-  isInsideAny(): boolean;
+  isNested(): boolean;
   /** The contract from whose run the call is made, if any. */
-  insideOf(call: Call): string | undefined;
+  outerContract(call: Call): string | undefined;
 }
 
 export function createSharing(clock: Clock): Sharing {
-  const flights = keyMap<Flight>();
-  const inside = new AsyncLocalStorage<Flight | undefined>();
+  const flights = keyMap<ActiveCall>();
+  const inside = new AsyncLocalStorage<ActiveCall | undefined>();
 
   /** The executions from whose runs the code that runs now was started, innermost first. */
-  function around(): readonly Flight[] {
-    const found: Flight[] = [];
+  function around(): readonly ActiveCall[] {
+    const found: ActiveCall[] = [];
     for (let flight = inside.getStore(); flight !== undefined; flight = flight.outer)
       if (!flight.isOver) found.push(flight);
     return found;
@@ -91,50 +91,50 @@ export function createSharing(clock: Clock): Sharing {
       const waiting = outer.find((each) => isWaitingFor(flight, each));
       // Each would wait for the other until their timeouts are over.
       if (waiting !== undefined)
-        return Promise.resolve(refused(call, undefined, waitsInTurn(call, waiting.leader)));
+        return Promise.resolve(refuse(call, undefined, deadlockError(call, waiting.leader)));
       flight.callers += 1;
       for (const each of outer) {
         each.waitsFor ??= new Set();
         each.waitsFor.add(flight);
       }
-      return untilGivenUp(call, flight, clock)
+      return waitForResult(call, flight, clock)
         .finally(() => {
           for (const each of outer) each.waitsFor?.delete(flight);
         })
         .then((result) => shared(flight, call, result));
     },
     lead(call) {
-      const flight = new Flight(call, inside.getStore(), true);
+      const flight = new ActiveCall(call, inside.getStore(), true);
       // A caller's own key with other args has a flight of its own, which ends in a conflict.
       if (flights.get(call.namespace, call.key) === undefined) flights.set(call.namespace, call.key, flight);
       return flight;
     },
-    alone: (call) => new Flight(call, inside.getStore(), false),
+    alone: (call) => new ActiveCall(call, inside.getStore(), false),
     inside,
     end(flight) {
       const { namespace, key } = flight.leader;
       flight.isOver = true;
       if (flights.get(namespace, key) === flight) flights.delete(namespace, key);
     },
-    isInside: (call) => inside.getStore() !== undefined && around().some((flight) => isOf(flight, call)),
-    isInsideAny: () => around().length > 0,
-    insideOf: (call) => around().find((flight) => !isOf(flight, call))?.leader.tool.contract.name,
+    isReentrant: (call) => inside.getStore() !== undefined && around().some((flight) => isOf(flight, call)),
+    isNested: () => around().length > 0,
+    outerContract: (call) => around().find((flight) => !isOf(flight, call))?.leader.tool.contract.name,
   };
 }
 
 /** It is an execution of this key. */
-function isOf({ leader }: Flight, { namespace, key }: Call): boolean {
+function isOf({ leader }: ActiveCall, { namespace, key }: Call): boolean {
   return leader.key === key && leader.namespace === namespace;
 }
 
 /** Also by way of others. */
-function isWaitingFor(flight: Flight, other: Flight, seen = new Set<Flight>()): boolean {
+function isWaitingFor(flight: ActiveCall, other: ActiveCall, seen = new Set<ActiveCall>()): boolean {
   if (seen.has(flight) || flight.waitsFor === undefined) return false;
   seen.add(flight);
   return [...flight.waitsFor].some((each) => each === other || isWaitingFor(each, other, seen));
 }
 
-function mayShare({ leader, attempt, left }: Flight, call: Call): boolean {
+function mayShare({ leader, attempt, left }: ActiveCall, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;
   if (ifBusy !== 'wait' || leader.fingerprint !== call.fingerprint) return false;
   // It ends because the others gave up, or because the record is another one by now: neither is an answer for this caller.
@@ -152,7 +152,7 @@ function mayShare({ leader, attempt, left }: Flight, call: Call): boolean {
  * A caller who gives up is answered at once where the execution goes on without them; so is one who shares it, at the
  * latest when its own contract says.
  */
-export function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise<Result> {
+export function waitForResult(call: Call, flight: ActiveCall, clock?: Clock): Promise<Result> {
   const { signal } = call;
   const { waitMs } = call.tool.contract;
   const patience = clock !== undefined && Number.isFinite(waitMs) ? { clock, waitMs } : undefined;
@@ -168,10 +168,10 @@ export function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise
       // What the leader started goes on without it, and may land.
       const executed = isDispatched && call === flight.leader;
       if (flight.callers > 0 || isDispatched || isAnswered)
-        resolve(refused(call, record, why(), { executed }));
+        resolve(refuse(call, record, why(), { executed }));
     };
-    const giveUp = () => leave(signal?.reason, () => leftBehind(call, flight.attempt?.record), false);
-    const tooLong = () => leave(undefined, () => inFlight(call, flight.attempt?.record), true);
+    const giveUp = () => leave(signal?.reason, () => leftBehindError(call, flight.attempt?.record), false);
+    const tooLong = () => leave(undefined, () => inFlightError(call, flight.attempt?.record), true);
     const timer = patience?.clock.setTimeout(tooLong, patience.waitMs);
     const end = () => {
       signal?.removeEventListener('abort', giveUp);
@@ -183,7 +183,7 @@ export function untilGivenUp(call: Call, flight: Flight, clock?: Clock): Promise
 }
 
 /** Each caller gets a value of its own, so that nobody changes another's. */
-function shared({ leader, attempt }: Flight, call: Call, result: Result): Result {
+function shared({ leader, attempt }: ActiveCall, call: Call, result: Result): Result {
   const receipt = {
     ...result.receipt,
     executed: false,

@@ -25,7 +25,7 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
     signal: attempt.stop.signal,
   };
   try {
-    const asked = isOwn ? argsInDoubt(attempt, inDoubt) : attempt.call.args;
+    const asked = isOwn ? chooseArgs(attempt, inDoubt) : attempt.call.args;
     const answer = await attempt.race<Verification | undefined>(
       Promise.resolve(tool.verify?.(asked as never, context)),
       ({ message }) => ({ verdict: 'unsure', because: message }),
@@ -45,7 +45,7 @@ function otherCode(sentBy: string, askedIn: string): string {
 }
 
 /** What was sent is looked for in its own words, not in those of whoever asks. */
-function argsInDoubt({ args, call }: Attempt, inDoubt: StoredRecord | undefined): unknown {
+function chooseArgs({ args, call }: Attempt, inDoubt: StoredRecord | undefined): unknown {
   const stored = call.tool.contract.redact.length === 0 ? inDoubt?.args : undefined;
   return stored == null ? args : decodeResult(stored);
 }

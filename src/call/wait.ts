@@ -4,26 +4,34 @@
 import { formatDuration } from '../core/contract/duration.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { findDrift } from '../core/key/identity.ts';
-import { pause } from '../ledger/index.ts';
+import { sleep } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { type Ask, firstAsk } from './claim.ts';
+import { firstPurpose, type Purpose } from './claim.ts';
 import type { Env } from './env.ts';
-import { type Result, receiptOf, recordedError, refused } from './receipt.ts';
-import { aborted, closed, foreign, gone, inFlight, leftBehind, mutualWait } from './refusals.ts';
+import { createReceipt, errorFromRecord, type Result, refuse } from './receipt.ts';
+import {
+  abortedError,
+  closedError,
+  describeMutualWait,
+  foreignError,
+  goneError,
+  inFlightError,
+  leftBehindError,
+} from './refusals.ts';
 import { replay } from './replay.ts';
 
 /** The end of the wait: an answer for the caller, what to ask next, or a doubt to be settled. */
-export type Waited =
+export type NextStep =
   | { readonly result: Result | Promise<Result> }
-  | { readonly ask: Ask }
-  | { readonly doubt: StoredRecord; readonly tried?: Ask['tried'] };
+  | { readonly ask: Purpose }
+  | { readonly doubt: StoredRecord; readonly tried?: Purpose['tried'] };
 
 /** It is over, and this call is one of its own: claim whatever is there. */
-const startAnew: Waited = { ask: firstAsk };
+const startAnew: NextStep = { ask: firstPurpose };
 
 /** The record is free: claim it, in its generation only. */
-const goOn = ({ generation }: StoredRecord): Waited => ({ ask: { ...firstAsk, generation } });
+const goOn = ({ generation }: StoredRecord): NextStep => ({ ask: { ...firstPurpose, generation } });
 
 const firstPauseMs = 10;
 const longestPauseMs = 1_000;
@@ -32,41 +40,41 @@ const longMs = 5_000;
 /** What waits inside another run keeps that one waiting too, and the other side may wait for it. */
 const longestNestedMs = 10 * 60_000;
 
-/** `insideOf`: the contract from whose run the call is made. */
+/** `outerContract`: the contract from whose run the call is made. */
 export async function wait(
   env: Env,
   call: Call,
   first: StoredRecord,
-  insideOf: string | undefined,
-): Promise<Waited> {
+  outerContract: string | undefined,
+): Promise<NextStep> {
   const { contract } = call.tool;
-  const answer = (result: Result | Promise<Result>): Waited => ({ result });
+  const answer = (result: Result | Promise<Result>): NextStep => ({ result });
   if (contract.ifBusy === 'skip')
-    return answer({ ok: true, value: undefined, receipt: receiptOf(call, first, { skipped: true }) });
-  if (contract.ifBusy === 'fail') return answer(refused(call, first, inFlight(call, first)));
+    return answer({ ok: true, value: undefined, receipt: createReceipt(call, first, { skipped: true }) });
+  if (contract.ifBusy === 'fail') return answer(refuse(call, first, inFlightError(call, first)));
 
   const { ledger, clock, random, closing, warn } = env;
   // What is written each time anew is not shared with a caller who wants something else written.
   const isAnother = isRepeatable(contract.effect) && findDrift(first.content, call.content()).length > 0;
   const since = clock.mono();
-  const isUnbounded = !Number.isFinite(contract.waitMs) && insideOf !== undefined;
+  const isUnbounded = !Number.isFinite(contract.waitMs) && outerContract !== undefined;
   const until = since + (isUnbounded ? longestNestedMs : contract.waitMs);
   let running = first;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     const left = until - clock.mono();
-    if (left <= 0) return answer(refused(call, running, inFlight(call, running, insideOf)));
-    await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
-    if (call.signal?.aborted) return answer(refused(call, running, leftBehind(call, running)));
-    if (closing.aborted) return answer(refused(call, running, closed()));
+    if (left <= 0) return answer(refuse(call, running, inFlightError(call, running, outerContract)));
+    await sleep(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
+    if (call.signal?.aborted) return answer(refuse(call, running, leftBehindError(call, running)));
+    if (closing.aborted) return answer(refuse(call, running, closedError()));
 
     const { namespace, fingerprint, caller, share } = call;
     const { generation } = first;
     const asked = { namespace, key: running.key, fingerprint, generation, caller, share };
-    const now = await ledger.look(asked);
+    const now = await ledger.readAnswer(asked);
     const isOver = now.is === 'gone' || now.is === 'replay' || now.record.status === 'released';
     if (isAnother && isOver) return startAnew;
-    if (now.is === 'foreign') return answer(refused(call, undefined, foreign(call, now.record)));
-    if (now.is === 'gone') return answer(refused(call, undefined, gone(call)));
+    if (now.is === 'foreign') return answer(refuse(call, undefined, foreignError(call, now.record)));
+    if (now.is === 'gone') return answer(refuse(call, undefined, goneError(call)));
     if (now.is === 'replay') return answer(replay(call, now.record));
     if (now.is === 'in doubt') return { doubt: now.record };
     if (now.is === 'conflict') return goOn(now.record);
@@ -74,11 +82,11 @@ export async function wait(
       // The winner used up its tries: N waiters do not make N attempts of it. A verdict took the next fence,
       // and whoever gave it wants the call to go on; so do those who wait for a winner that gave up by itself.
       const isSpent = now.record.fence === running.fence && !gaveUp(now.record);
-      return isSpent ? answer(refused(call, now.record, recordedError(now.record))) : goOn(now.record);
+      return isSpent ? answer(refuse(call, now.record, errorFromRecord(now.record))) : goOn(now.record);
     }
     if (now.record.lapsed) return goOn(now.record);
     running = now.record;
-    if (clock.mono() - since >= longMs) warn(longWait(contract, running, insideOf));
+    if (clock.mono() - since >= longMs) warn(longWait(contract, running, outerContract));
   }
 }
 
@@ -86,18 +94,18 @@ export async function wait(
  * What another caller is writing is not shared. What is harmless to repeat is not refused for that either: it is written
  * when the other one has ended.
  */
-export async function waitBehind(env: Env, call: Call, first: StoredRecord): Promise<Waited> {
+export async function waitBehind(env: Env, call: Call, first: StoredRecord): Promise<NextStep> {
   const { ledger, clock, random, closing } = env;
   const { namespace, fingerprint, caller, share, tool } = call;
   const asked = { namespace, key: first.key, fingerprint, generation: first.generation, caller, share };
   const until = clock.mono() + tool.contract.waitMs;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     const left = until - clock.mono();
-    if (left <= 0) return { result: refused(call, undefined, foreign(call, first)) };
-    await pause(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
-    if (call.signal?.aborted) return { result: refused(call, undefined, aborted(call)) };
-    if (closing.aborted) return { result: refused(call, undefined, closed()) };
-    const now = await ledger.look(asked);
+    if (left <= 0) return { result: refuse(call, undefined, foreignError(call, first)) };
+    await sleep(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
+    if (call.signal?.aborted) return { result: refuse(call, undefined, abortedError(call)) };
+    if (closing.aborted) return { result: refuse(call, undefined, closedError()) };
+    const now = await ledger.readAnswer(asked);
     const isRunning = now.is === 'foreign' && now.record.status === 'running';
     if (!isRunning || now.record.lapsed) return startAnew;
   }
@@ -106,9 +114,9 @@ export async function waitBehind(env: Env, call: Call, first: StoredRecord): Pro
 function longWait(
   { name, leaseMs }: Call['tool']['contract'],
   { owner }: StoredRecord,
-  insideOf: string | undefined,
+  outerContract: string | undefined,
 ): string {
-  const mutual = insideOf === undefined ? '' : ` ${mutualWait(name, insideOf)}`;
+  const mutual = outerContract === undefined ? '' : ` ${describeMutualWait(name, outerContract)}`;
   return (
     `${name}: a call waits for the same one, which ${owner} began. If that has died, it goes on when the lease of ` +
     `${formatDuration(leaseMs)} is over; \`lease\` makes it shorter.${mutual}`

@@ -5,7 +5,7 @@ import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import { minute } from '../core/contract/period.ts';
 import type { SemelError } from '../core/errors.ts';
-import { pause } from '../ledger/index.ts';
+import { sleep } from '../ledger/index.ts';
 import type { OpenAttempt, RecordInfo } from '../semel/index.ts';
 import { type Asked, type Claimed, claim, insideItself } from './claim.ts';
 import { commonEnv, heldAbove, runEnv } from './context.ts';
@@ -145,7 +145,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     const pauseMs = Math.min(longestBackoffMs, options.backoffMs * 2 ** (times - 1));
     const again = `it is tried again in ${formatDuration(pauseMs)}`;
     say(`${options.label} ${told(failed, options.timeoutMs)}; ${again}`);
-    await pause(systemClock, pauseMs);
+    await sleep(systemClock, pauseMs);
   }
 
   async function stillLives(failed: ChildEnding | undefined): Promise<boolean> {
@@ -187,7 +187,7 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
       const { retryAfterMs } = claimed.error;
       if (!isPatient || retryAfterMs === undefined) return claimed;
       say(`${options.label}: whether it is done can be told in ${formatDuration(retryAfterMs)}`);
-      await pause(systemClock, retryAfterMs);
+      await sleep(systemClock, retryAfterMs);
     }
   }
 }

@@ -1,42 +1,43 @@
-// What a call is to do, from the store's answer to its claim. Pure.
+// Turns the record that a call found into an answer: what the call does next. Pure.
 
 import { canAnswer } from '../rules/state.ts';
 import type { Asking, StoredRecord } from '../store/store.ts';
-import type { Kept } from './cache.ts';
+import type { CachedRecord } from './cache.ts';
 
 export type Answer =
   /** The claim is won and durable. */
-  { readonly is: 'execute'; readonly record: StoredRecord } | Lost;
+  { readonly is: 'execute'; readonly record: StoredRecord } | LostAnswer;
 
-/** What the claim lost to. */
-export type Lost =
-  /** `kept`: it came from memory. */
-  | { readonly is: 'replay'; readonly record: StoredRecord; readonly kept?: Kept }
+/** The answer to a claim that lost, or to a read. */
+export type LostAnswer =
+  /** `cached`: it came from memory. */
+  | { readonly is: 'replay'; readonly record: StoredRecord; readonly cached?: CachedRecord }
   | { readonly is: 'busy'; readonly record: StoredRecord }
   | { readonly is: 'in doubt'; readonly record: StoredRecord }
   /** A caller's own key stands for other identity args. */
   | { readonly is: 'conflict'; readonly record: StoredRecord }
-  /** The record is another caller's: it is given without anything that was asked or answered. */
+  /** The record belongs to another caller: stripped of args, result and identity. */
   | { readonly is: 'foreign'; readonly record: StoredRecord }
-  /** Only for a waiter: the generation that it waited for is gone. */
+  /** The generation that a waiter waited for is gone. */
   | { readonly is: 'gone' };
 
-export function answerFor(
+export function toAnswer(
   record: StoredRecord | undefined,
-  asked: Pick<Asking, 'fingerprint' | 'generation' | 'caller' | 'share'>,
-): Lost {
+  call: Pick<Asking, 'fingerprint' | 'generation' | 'caller' | 'share'>,
+): LostAnswer {
   if (record === undefined) return { is: 'gone' };
-  if (asked.generation !== null && record.generation !== asked.generation) return { is: 'gone' };
-  if (!canAnswer(record, asked)) return { is: 'foreign', record: sealed(record) };
-  // Only a record that was read from a list of done things has none under a caller's own key: nobody knows its args.
-  if (record.fingerprint !== null && record.fingerprint !== asked.fingerprint)
+  if (call.generation !== null && record.generation !== call.generation) return { is: 'gone' };
+  if (!canAnswer(record, call)) return { is: 'foreign', record: redact(record) };
+  // Under a caller's own key, only an imported record has no fingerprint: nobody knows its args.
+  if (record.fingerprint !== null && record.fingerprint !== call.fingerprint)
     return { is: 'conflict', record };
   if (record.status === 'succeeded' || record.status === 'failed') return { is: 'replay', record };
   if (record.inDoubt) return { is: 'in doubt', record };
   return { is: 'busy', record };
 }
-/** What is left of a record for a caller whose it is not: that it is there, and in which state. */
-function sealed(record: StoredRecord): StoredRecord {
+
+/** Another caller learns only that the record exists, and its state. */
+function redact(record: StoredRecord): StoredRecord {
   return {
     ...record,
     owner: '',

@@ -1,55 +1,55 @@
-// Who asked for what was already done: replays and conflicts, appended to history off the path. The first of a kind is
-// there within a second; equal ones are counted, and their count follows once a minute: a tool that is asked a thousand
-// times a second must not write a thousand times a second. No rule depends on it, so what the store refuses is dropped.
+// Appends replays and conflicts to the history, off the path of a call. The first of a kind is written within a second;
+// equal ones are counted, and their count is written once a minute: a tool that is called a thousand times a second must
+// not write a thousand times a second. No rule depends on the audit, so notes that the store refuses are dropped.
 
 import type { Clock } from '../core/clock.ts';
 import { keyMap } from '../core/key-map.ts';
 import type { Store, StoreEvent } from '../store/store.ts';
 
 export interface Audit {
-  /** The note, so that its like can be counted at once. */
-  note(event: Note): Counted;
-  /** Writes all that is known, counts too. */
+  /** Returns the counter of equal notes, so that the cache can count a repeat by itself. */
+  note(event: Note): CountedNote;
+  /** Writes all notes and counts. */
   flush(): Promise<void>;
 }
 
 type Note = Omit<StoreEvent, 'at'>;
 
-export interface Counted {
+export interface CountedNote {
   readonly event: Note;
   times: number;
-  /** Its count is still to be written. */
-  isOpen: boolean;
+  /** Its count has not been written yet. */
+  isPending: boolean;
 }
 
-const firstMs = 500;
+const firstNoteMs = 500;
 const countsMs = 60_000;
-/** Of different ones; then the counts are written before their minute is over. */
-const most = 2_000;
-/** In one transaction: whoever wants to claim meanwhile waits for it. */
+/** With more different notes than this, counts are written before their minute is over. */
+const maxNotes = 2_000;
+/** One transaction each: claims wait for it. */
 const sliceSize = 200;
-/** That wait for a slow store; more are dropped. */
-const mostSlices = 50;
+/** While a slow store has this many to write, further ones are dropped. */
+const maxSlices = 50;
 
 export function createAudit(store: Store, clock: Clock): Audit {
-  let fresh = new Map<string, Counted>();
-  /** Written already; `times` is what came since. */
-  let written = new Map<string, Counted>();
-  /** The last of each key: whoever asks again is mostly the one who asked before. */
-  const latest = keyMap<Counted>();
+  let fresh = new Map<string, CountedNote>();
+  /** Already written; `times` counts repeats since then. */
+  let written = new Map<string, CountedNote>();
+  /** The last note of each key: most repeats come from the same caller. */
+  const latest = keyMap<CountedNote>();
   let freshTimer: unknown;
   let countsTimer: unknown;
-  /** One after the other, so that whoever asks for the history knows when all is there. */
+  /** Slices are written in sequence, so that `flush` knows when the last one is. */
   let writing: Promise<void> = Promise.resolve();
   let slices = 0;
 
-  function write(notes: Iterable<Counted>): void {
+  function write(notes: Iterable<CountedNote>): void {
     const batch: Note[] = [];
     for (const { event, times } of notes) {
       if (times > 0) batch.push(times === 1 ? event : { ...event, detail: { ...event.detail, times } });
     }
     for (let from = 0; from < batch.length; from += sliceSize) {
-      if (slices >= mostSlices) return;
+      if (slices >= maxSlices) return;
       slices += 1;
       const slice = batch.slice(from, from + sliceSize);
       const done = () => {
@@ -79,14 +79,14 @@ export function createAudit(store: Store, clock: Clock): Audit {
     written = new Map();
     latest.clear();
     write(batch.values());
-    for (const counted of batch.values()) counted.isOpen = false;
+    for (const counted of batch.values()) counted.isPending = false;
   }
 
   return {
     note(event) {
       const { namespace, key, generation, type, detail } = event;
       const last = latest.get(namespace, key);
-      if (last !== undefined && isSame(last.event, event)) {
+      if (last !== undefined && isSameNote(last.event, event)) {
         last.times += 1;
         return last;
       }
@@ -98,14 +98,14 @@ export function createAudit(store: Store, clock: Clock): Audit {
         latest.set(namespace, key, known);
         return known;
       }
-      if (fresh.size + written.size >= most) {
+      if (fresh.size + written.size >= maxNotes) {
         writeFresh();
         writeCounts();
       }
-      const counted = { event, times: 1, isOpen: true };
+      const counted = { event, times: 1, isPending: true };
       fresh.set(name, counted);
       latest.set(namespace, key, counted);
-      freshTimer ??= clock.setTimeout(writeFresh, firstMs, 'background');
+      freshTimer ??= clock.setTimeout(writeFresh, firstNoteMs, 'background');
       return counted;
     },
     async flush() {
@@ -116,8 +116,8 @@ export function createAudit(store: Store, clock: Clock): Audit {
   };
 }
 
-/** Of one key. */
-function isSame(one: Note, other: Note): boolean {
+/** Compares two notes of one key. */
+function isSameNote(one: Note, other: Note): boolean {
   if (one.type !== other.type || one.generation !== other.generation) return false;
   for (const part in one.detail) if (one.detail[part] !== other.detail[part]) return false;
   for (const part in other.detail) if (!(part in one.detail)) return false;

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { compileWording } from '../core/key/wording.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { Kept } from './cache.ts';
+import { CachedRecord } from './cache.ts';
 
 const wording = compileWording({ identity: ['id'], content: [], volatile: [] }, []);
 
@@ -13,9 +13,9 @@ function timesDigested(body: string, args: string | null): number {
     digested += 1;
     return '{"body":"1"}';
   };
-  const kept = new Kept({ args, content: '{"body":"1"}' } as StoredRecord, 0, 0);
+  const cached = new CachedRecord({ args, content: '{"body":"1"}' } as StoredRecord, 0, 0);
   const call = { args: { id: 1, body }, maker: wording === undefined ? {} : { wording }, content };
-  for (let replay = 0; replay < 3; replay += 1) expect(kept.driftFrom(call)).toEqual([]);
+  for (let replay = 0; replay < 3; replay += 1) expect(cached.driftFrom(call)).toEqual([]);
   return digested;
 }
 
@@ -23,6 +23,6 @@ test('words as long as the stored args are compared with the last ones', () => {
   expect(timesDigested('x'.repeat(1_000), 'x'.repeat(1_000))).toBe(1);
 });
 
-test('words of args that were too long to be stored are not kept', () => {
+test('words of args that were too long to be stored are not cached', () => {
   expect(timesDigested('x'.repeat(1_000), null)).toBe(3);
 });

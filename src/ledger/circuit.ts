@@ -1,43 +1,57 @@
-// When a store has failed several times in a row, new work is refused at once instead of waiting for it: one question
-// a second finds out whether it is back. What concerns an effect that is under way is always asked.
+// After several failures in a row, new work is refused at once instead of waiting for a store that is down: one request
+// a second probes whether it is back. Requests about an effect that already runs are always sent.
 
 import type { Clock } from '../core/clock.ts';
 import { SemelError } from '../core/errors.ts';
+import type { EventHub } from './events.ts';
 
 export interface Circuit {
-  /** Throws where the store need not be asked. */
-  enter(): void;
-  failed(error: SemelError): void;
+  /** Throws while the store is known to be down. */
+  refuseIfDown(): void;
+  /** The store answered. */
   succeeded(): void;
+  /** The store failed once; the request may be retried. */
+  failed(error: SemelError): void;
+  /** A request failed for good. */
+  gaveUp(error: SemelError): void;
 }
 
 const failuresInARow = 3;
 const probeEveryMs = 1_000;
 
-export function createCircuit(clock: Clock): Circuit {
+export function createCircuit(clock: Clock, events: EventHub): Circuit {
   let failures = 0;
-  let askedAt = Number.NEGATIVE_INFINITY;
+  let probedAt = Number.NEGATIVE_INFINITY;
   let last: SemelError | undefined;
+  let downSince: number | undefined;
 
   return {
-    enter() {
+    refuseIfDown() {
       if (last === undefined || failures < failuresInARow) return;
-      const retryAfterMs = Math.ceil(askedAt + probeEveryMs - clock.mono());
-      if (retryAfterMs > 0) throw refusal(last, retryAfterMs);
-      askedAt = clock.mono();
-    },
-    failed(error) {
-      failures += 1;
-      last = error;
-      askedAt = clock.mono();
+      const retryAfterMs = Math.ceil(probedAt + probeEveryMs - clock.mono());
+      if (retryAfterMs > 0) throw storeDownError(last, retryAfterMs);
+      probedAt = clock.mono();
     },
     succeeded() {
       failures = 0;
+      if (downSince === undefined) return;
+      events.emit('storeUp', { downForMs: clock.mono() - downSince });
+      downSince = undefined;
+    },
+    failed(error) {
+      if (downSince !== undefined) return;
+      downSince = clock.mono();
+      events.emit('storeDown', { error: error.message });
+    },
+    gaveUp(error) {
+      failures += 1;
+      last = error;
+      probedAt = clock.mono();
     },
   };
 }
 
-function refusal(last: SemelError, retryAfterMs: number): SemelError {
+function storeDownError(last: SemelError, retryAfterMs: number): SemelError {
   return new SemelError(
     'STORE_UNAVAILABLE',
     `The store has failed ${failuresInARow} times in a row and was not asked again; the last time: ${last.happened}`,

@@ -1,11 +1,11 @@
-// What semel tells the program around it, as it happens: typed listeners and `diagnostics_channel`. Listeners
-// observe; nothing that they do or throw reaches the path of a call.
+// Events for the program around semel: typed listeners and `diagnostics_channel`. Listeners observe; nothing that they do
+// or throw reaches the path of a call.
 
-import { type Channel, channel } from 'node:diagnostics_channel';
+import { type Channel, channel as channelNamed } from 'node:diagnostics_channel';
 import { describeThrown } from '../core/contract/classify.ts';
 import type { Outcome } from '../core/contract/words.ts';
 
-interface About {
+interface RecordRef {
   readonly namespace: string;
   readonly contract: string;
   readonly key: string;
@@ -13,25 +13,25 @@ interface About {
 }
 
 export interface SemelEvents {
-  claimed: About & { readonly attempt: number };
-  replayed: About & { readonly settledAt: number | null };
-  busy: About & { readonly owner: string; readonly leaseLeftMs: number };
-  conflict: About;
-  dispatched: About;
-  settled: About & { readonly outcome: Outcome };
-  released: About & { readonly error: string | undefined };
+  claimed: RecordRef & { readonly attempt: number };
+  replayed: RecordRef & { readonly settledAt: number | null };
+  busy: RecordRef & { readonly owner: string; readonly leaseLeftMs: number };
+  conflict: RecordRef;
+  dispatched: RecordRef;
+  settled: RecordRef & { readonly outcome: Outcome };
+  released: RecordRef & { readonly error: string | undefined };
   /** A record is in doubt now. */
-  doubt: About & { readonly error: string | undefined };
-  takeover: About & { readonly from: 'lapsed' | 'doubt' };
-  /** News from an attempt that no longer holds the key was kept as evidence. */
-  fenced: About & { readonly outcome: Outcome };
-  lateNews: About & { readonly outcome: Outcome };
+  doubt: RecordRef & { readonly error: string | undefined };
+  takeover: RecordRef & { readonly from: 'lapsed' | 'doubt' };
+  /** An attempt that no longer holds the key reported its outcome, which was kept as evidence. */
+  fenced: RecordRef & { readonly outcome: Outcome };
+  lateNews: RecordRef & { readonly outcome: Outcome };
   /** Two attempts landed at a target that does not honour keys. */
-  duplicate: About;
+  duplicate: RecordRef;
   /** An attempt landed that the record says was refused or given up. */
-  contradiction: About;
-  leaseLost: About;
-  resolved: About & { readonly act: string; readonly by: string };
+  contradiction: RecordRef;
+  leaseLost: RecordRef;
+  resolved: RecordRef & { readonly act: string; readonly by: string };
   storeDown: { readonly error: string };
   storeUp: { readonly downForMs: number };
 }
@@ -61,43 +61,43 @@ export const eventNames: readonly EventName[] = [
 export interface EventHub {
   on<Name extends EventName>(name: Name, listener: (event: SemelEvents[Name]) => void): () => void;
   emit<Name extends EventName>(name: Name, event: SemelEvents[Name]): void;
-  /** Somebody listens: where nobody does, no event need be made. */
-  isHeard(name: EventName): boolean;
+  /** Without listeners, the event object need not be created. */
+  hasListeners(name: EventName): boolean;
 }
 
 export function createEvents(): EventHub {
-  const hearers = Object.fromEntries(
+  const topics = Object.fromEntries(
     eventNames.map((name) => [
       name,
-      { listeners: new Set<(event: never) => void>(), channel: channel(`semel:${name}`) },
+      { listeners: new Set<(event: never) => void>(), channel: channelNamed(`semel:${name}`) },
     ]),
   ) as Record<EventName, { listeners: Set<(event: never) => void>; channel: Channel }>;
 
   return {
     on(name, listener) {
-      const { listeners } = hearers[name];
+      const { listeners } = topics[name];
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    isHeard(name) {
-      const hearer = hearers[name];
-      return hearer.listeners.size > 0 || hearer.channel.hasSubscribers;
+    hasListeners(name) {
+      const topic = topics[name];
+      return topic.listeners.size > 0 || topic.channel.hasSubscribers;
     },
     emit(name, event) {
-      const { listeners, channel: published } = hearers[name];
-      if (published.hasSubscribers) published.publish(event);
+      const { listeners, channel } = topics[name];
+      if (channel.hasSubscribers) channel.publish(event);
       for (const listener of listeners) {
         try {
           const later: unknown = listener(event as never);
-          if (later instanceof Promise) later.catch((error: unknown) => complain(name, error));
+          if (later instanceof Promise) later.catch((error: unknown) => warnAboutListener(name, error));
         } catch (error) {
-          complain(name, error);
+          warnAboutListener(name, error);
         }
       }
     },
   };
 }
 
-function complain(name: EventName, error: unknown): void {
+function warnAboutListener(name: EventName, error: unknown): void {
   process.emitWarning(`A semel listener for "${name}" threw: ${describeThrown(error)}`);
 }

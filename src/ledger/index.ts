@@ -1,9 +1,8 @@
-// The ledger: verdicts, events, and patience with the store.
+// The ledger: answers, events, and requests that outlast a slow store.
 
-export type { Answer, Lost } from './answer.ts';
-export type { CacheLimits, Kept } from './cache.ts';
+export type { Answer, LostAnswer } from './answer.ts';
+export type { CachedRecord, CacheLimits } from './cache.ts';
 export { type EventHub, type EventName, eventNames, type SemelEvents } from './events.ts';
-export { type Caller, createLedger, type Ledger, type LedgerOptions } from './ledger.ts';
-export { pause } from './pause.ts';
-export type { Asker } from './question.ts';
-export { Alarm, createTimers, type Timed, type TimerList, type Timers } from './timers.ts';
+export { type AuditDetail, createLedger, type Ledger, type LedgerOptions } from './ledger.ts';
+export type { Requester } from './store-request.ts';
+export { CallbackTimer, createTimers, sleep, type Timer, type TimerList, type Timers } from './timers.ts';

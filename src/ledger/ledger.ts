@@ -1,5 +1,5 @@
-// The only caller of a store: turns claims into verdicts, asks again where a reply was lost, and is the one
-// place where events and audit notes are made.
+// The only caller of a store: retries lost requests, turns replies into answers, and is the one place where events are
+// emitted and audit notes are written.
 
 import type { Clock, Random } from '../core/clock.ts';
 import type {
@@ -24,11 +24,11 @@ import type {
   StoreEvent,
   StoreFacts,
 } from '../store/store.ts';
-import { type Answer, answerFor, type Lost } from './answer.ts';
+import { type Answer, type LostAnswer, toAnswer } from './answer.ts';
 import { createAudit } from './audit.ts';
-import { type CacheLimits, createCache, type Kept, type Wanted } from './cache.ts';
+import { type CachedRecord, type CacheLimits, type CacheLookup, createCache } from './cache.ts';
 import { createEvents, type EventHub } from './events.ts';
-import { type Asker, call, createDesk, Question, same } from './question.ts';
+import { callback, createRequestEnv, identity, type Requester, StoreRequest } from './store-request.ts';
 
 export interface LedgerOptions {
   readonly store: Store;
@@ -37,167 +37,167 @@ export interface LedgerOptions {
   readonly cache: CacheLimits;
 }
 
-/** What a verdict is about. */
-export type Asked = Pick<
+/** Which record answers a call. */
+type RecordQuery = Pick<
   ClaimRequest,
   'namespace' | 'key' | 'fingerprint' | 'generation' | 'caller' | 'share'
 >;
 
-/** Who asks, for the audit of a replay. */
-export type Caller = Readonly<Record<string, unknown>>;
+/** What an audit note says besides which record it is about. */
+export type AuditDetail = Readonly<Record<string, unknown>>;
 
-interface Heard<Request> {
-  readonly request: Request;
-  readonly askedAt: number;
+interface Sent<Params> {
+  readonly params: Params;
+  readonly sentAt: number;
 }
 
 export interface Ledger {
   readonly events: EventHub;
   facts(): Promise<StoreFacts>;
-  /** What a claim would be told, where that is known at once: from memory. */
-  remembered(asking: Asking & Wanted): Lost | undefined;
-  /** The same from a store that need not be waited for. */
-  peek(asking: Asking): Lost | undefined;
-  /** The same from a store that has to be waited for; absent where that would not be cheaper than a claim. */
-  readonly lookFirst:
-    | ((asking: Asking, asker: Asker<Loss | undefined>) => Promise<Lost | undefined>)
+  /** The replay that a claim would get, if this process has the record in memory. */
+  findCached(call: Asking & CacheLookup): LostAnswer | undefined;
+  /** What a claim would be answered, from a store that replies synchronously. */
+  peek(call: Asking): LostAnswer | undefined;
+  /** The same from a store that replies later; absent where that is not cheaper than a claim. */
+  readonly readFirst:
+    | ((call: Asking, requester: Requester<Loss | undefined>) => Promise<LostAnswer | undefined>)
     | undefined;
-  claim(request: ClaimRequest, asker?: Asker<ClaimAnswer>): Promise<Answer>;
-  /** Who asked first under a key that nothing runs under. It is no effect, so nobody hears of it. */
-  firstUnder(request: ClaimRequest): Promise<Pick<StoredRecord, 'turn'>>;
-  /** A caller is given this answer. */
-  tell(answer: Lost, caller: Caller): void;
-  /** A caller is given what is kept in memory: the same caller's further replays are only counted. */
-  tellKept(kept: Kept, asker: object, owner: string, drift: readonly string[]): void;
+  claim(request: ClaimRequest, requester?: Requester<ClaimAnswer>): Promise<Answer>;
+  /** Who first made a call: the record is a mark, not an effect, so no event is emitted. */
+  markFirst(request: ClaimRequest): Promise<Pick<StoredRecord, 'turn'>>;
+  /** Emits and audits the answer that a caller gets. */
+  report(answer: LostAnswer, detail: AuditDetail): void;
+  /** The same for a record from memory: further replays to the same caller are only counted. */
+  reportCached(cached: CachedRecord, caller: object, owner: string, drift: readonly string[]): void;
   renew(request: RenewRequest): Promise<RenewAnswer>;
   dispatch(request: DispatchRequest): Promise<CrossAnswer>;
   clear(request: ClearRequest): Promise<CrossAnswer>;
   settle(request: SettleRequest): Promise<SettleAnswer>;
-  /** An attempt that was ended by its timeout still runs, and may send; false: nobody waits for it any more. */
-  goesOn(held: Held): Promise<boolean>;
+  /** An attempt still runs after its timeout, and may send; false: the record no longer depends on it. */
+  reportOverrun(held: Held): Promise<boolean>;
   resolve(request: ResolveRequest): Promise<ResolveAnswer>;
-  /** What a claim would be told, without claiming. */
-  look(asked: Asked): Promise<Lost>;
-  /** The same under whichever form of the key the record is. */
-  find(request: ClaimRequest): Promise<Lost>;
-  /** Leaves links to the record under the earlier forms of its key, where no record stands. */
+  /** What a claim would be answered, without claiming. */
+  readAnswer(query: RecordQuery): Promise<LostAnswer>;
+  /** The same, whichever form of the key the record has. */
+  findAnswer(request: ClaimRequest): Promise<LostAnswer>;
+  /** Links the earlier forms of a key to its record, where they have no record of their own. */
   link(request: ClaimRequest): Promise<void>;
   read(namespace: string, key: string): Promise<StoredRecord | undefined>;
   list(query: ListQuery): Promise<Page<StoredRecord>>;
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
   namespaces(): Promise<readonly string[]>;
-  /** Somebody's own words about a record, for its history. */
-  annotate(record: StoredRecord, detail: Caller): void;
-  /** What `observe` would have done instead. */
+  /** Adds a person's own note to the record's history. */
+  annotate(record: StoredRecord, detail: AuditDetail): void;
+  /** Notes what semel would have done in enforce mode. */
   observe(record: StoredRecord, would: string): void;
   prune(limit: number): Promise<number>;
   countExpired(): Promise<number>;
   close(): Promise<void>;
 }
 
-type Looked = { readonly look: NonNullable<Store['claim']['look']> };
+type Readable = { readonly look: NonNullable<Store['claim']['look']> };
 
-/** Those of records start at 1. */
+/** Generations of records start at 1. */
 const noGeneration = 0;
 
 export function createLedger({ store, clock, random, cache: cacheLimits }: LedgerOptions): Ledger {
   const events = createEvents();
-  const desk = createDesk(clock, random, events);
+  const env = createRequestEnv(clock, random, events);
   const audit = createAudit(store, clock);
   const cache = createCache(cacheLimits);
-  const marking = new Set<Promise<unknown>>();
+  const settlingMarks = new Set<Promise<unknown>>();
 
   return {
     events,
-    facts: () => askLong(() => store.open()),
+    facts: () => requestLong(() => store.open()),
 
-    remembered(asking) {
-      const kept = cache.get(asking, clock.mono(), clock.now());
-      if (kept === undefined || answerFor(kept.record, asking).is !== 'replay') return undefined;
-      return { is: 'replay', record: kept.record, kept };
+    findCached(call) {
+      const cached = cache.get(call, clock.mono(), clock.now());
+      if (cached === undefined || toAnswer(cached.record, call).is !== 'replay') return undefined;
+      return { is: 'replay', record: cached.record, cached };
     },
-    peek(asking) {
-      const askedAt = clock.mono();
-      const loss = peekAt(asking);
-      return loss && lost(asking, loss.record, askedAt);
+    peek(call) {
+      const sentAt = clock.mono();
+      const loss = peekStore(call);
+      return loss && receiveLoss(call, loss.record, sentAt);
     },
 
-    lookFirst:
+    readFirst:
       store.claim.look &&
-      ((asking, asker) => new Question(desk, store.claim as Looked, 'look', asking, heardLook, asker).ask()),
+      ((call, requester) =>
+        new StoreRequest(env, store.claim as Readable, 'look', call, receiveRead, requester).send()),
 
-    claim(request, asker) {
+    claim(request, requester) {
       try {
-        desk.refuseIfDown();
+        env.circuit.refuseIfDown();
       } catch (error) {
         return Promise.reject(error);
       }
-      return new Question(desk, store, 'claim', request, heardClaim, asker).ask();
+      return new StoreRequest(env, store, 'claim', request, receiveClaim, requester).send();
     },
-    async firstUnder(request) {
-      desk.refuseIfDown();
-      const { won, record } = await new Question(desk, store, 'claim', request, same<ClaimAnswer>).ask();
-      if (won) mark(request, record);
+    async markFirst(request) {
+      env.circuit.refuseIfDown();
+      const { won, record } = await claimSilently(request);
+      if (won) settleMark(request, record);
       return record ?? request;
     },
-    tell,
-    tellKept(kept, asker, owner, drift) {
-      const { record } = kept;
-      if (events.isHeard('replayed'))
-        events.emit('replayed', { ...about(record), settledAt: record.settledAt });
-      if (kept.isCounted(asker, drift)) return;
-      const detail = drift.length === 0 ? { ...asker, owner } : { ...asker, owner, drift };
-      kept.countFrom(audit.note(noteOf(record, 'replayed', detail)), asker, drift);
+    report,
+    reportCached(cached, caller, owner, drift) {
+      const { record } = cached;
+      emitReplayed(record);
+      if (cached.countRepeat(caller, drift)) return;
+      const detail = drift.length === 0 ? { ...caller, owner } : { ...caller, owner, drift };
+      cached.startCounting(audit.note(createNote(record, 'replayed', detail)), caller, drift);
     },
 
-    renew: (request) => new Question(desk, store, 'renew', request, same<RenewAnswer>).ask(),
-    dispatch: (request) => new Question(desk, store, 'dispatch', request, heardCrossing).ask(),
-    clear: (request) => new Question(desk, store, 'clear', request, heardCrossing).ask(),
-    settle: (request) => new Question(desk, store, 'settle', request, heardSettle).ask(),
-    async goesOn(held) {
-      const still = { outcome: 'unknown', result: null, error: null, keyed: false, found: false } as const;
-      const { record } = await ask(() => store.settle({ ...held, ...still, late: true }));
+    renew: (request) => new StoreRequest(env, store, 'renew', request, identity<RenewAnswer>).send(),
+    dispatch: (request) => new StoreRequest(env, store, 'dispatch', request, receiveDispatch).send(),
+    clear: (request) => new StoreRequest(env, store, 'clear', request, receiveDispatch).send(),
+    settle: (request) => new StoreRequest(env, store, 'settle', request, receiveSettle).send(),
+    async reportOverrun(held) {
+      const open = { outcome: 'unknown', result: null, error: null, keyed: false, found: false } as const;
+      const { record } = await request(() => store.settle({ ...held, ...open, late: true }));
       return record?.generation === held.generation && record.doubtFence !== null && !isSettled(record);
     },
-    async resolve(request) {
-      cache.drop(request.namespace, request.key, clock.mono());
-      const answer = await ask(() => store.resolve(request)).finally(() => {
-        // A replay that was under way may have put it back, or may still do so.
-        cache.drop(request.namespace, request.key, clock.mono());
+    async resolve(decision) {
+      const { namespace, key, act, by } = decision;
+      cache.drop(namespace, key, clock.mono());
+      const answer = await request(() => store.resolve(decision)).finally(() => {
+        // A concurrent replay may have cached the record again, or may still do so.
+        cache.drop(namespace, key, clock.mono());
       });
-      if (answer.ok)
-        events.emit('resolved', { ...about(answer.record), act: request.act.type, by: request.by });
+      if (answer.ok) events.emit('resolved', { ...refer(answer.record), act: act.type, by });
       return answer;
     },
 
-    async look(asked) {
-      return answerFor(await ask(() => store.read(asked.namespace, asked.key)), asked);
+    async readAnswer(query) {
+      return toAnswer(await request(() => store.read(query.namespace, query.key)), query);
     },
-    async find(request) {
-      return answerFor(await standing(request), request);
+    async findAnswer(request) {
+      return toAnswer(await findRecord(request), request);
     },
     async link(request) {
-      await standing({ ...request, linksOnly: true });
+      await findRecord({ ...request, linksOnly: true });
     },
-    read: (namespace, key) => ask(() => store.read(namespace, key)),
-    list: (query) => askLong(() => store.list(query)),
+    read: (namespace, key) => request(() => store.read(namespace, key)),
+    list: (query) => requestLong(() => store.list(query)),
     async history(namespace, key) {
       await audit.flush();
-      return askLong(() => store.history(namespace, key));
+      return requestLong(() => store.history(namespace, key));
     },
-    namespaces: () => askLong(() => store.namespaces()),
+    namespaces: () => requestLong(() => store.namespaces()),
     annotate(record, detail) {
-      audit.note(noteOf(record, 'noted', detail));
+      audit.note(createNote(record, 'noted', detail));
     },
     observe(record, would) {
-      audit.note(noteOf(record, 'observed', { would }));
+      audit.note(createNote(record, 'observed', { would }));
     },
-    prune: (limit) => askLong(() => store.prune(limit)),
-    countExpired: () => askLong(() => store.countExpired()),
+    prune: (limit) => requestLong(() => store.prune(limit)),
+    countExpired: () => requestLong(() => store.countExpired()),
     async close() {
-      await Promise.allSettled(marking);
-      // A store that hangs does not keep a program from ending.
-      const problem = await ask(() => flushAndClose().catch((error: unknown) => ({ error })));
+      await Promise.allSettled(settlingMarks);
+      // A store that hangs must not keep the program from ending.
+      const problem = await request(() => flushAndClose().catch((error: unknown) => ({ error })));
       if (problem !== undefined) throw problem.error;
     },
   };
@@ -208,120 +208,126 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
   }
 
   /** A claim for a generation that never existed cannot win, but follows all forms of the key. */
-  async function standing(request: ClaimRequest): Promise<StoredRecord | undefined> {
-    const asked = { ...request, generation: noGeneration };
-    const { record } = await new Question(desk, store, 'claim', asked, same<ClaimAnswer>).ask();
+  async function findRecord(request: ClaimRequest): Promise<StoredRecord | undefined> {
+    const { record } = await claimSilently({ ...request, generation: noGeneration });
     return record;
   }
 
+  function claimSilently(request: ClaimRequest): Promise<ClaimAnswer> {
+    return new StoreRequest(env, store, 'claim', request, identity<ClaimAnswer>).send();
+  }
+
   /** About one record: answered within seconds, or STORE_UNAVAILABLE. */
-  function ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
-    return new Question(desk, call, 'by', question, same<Answer>).ask();
+  function request<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+    return new StoreRequest(env, callback, 'run', send, identity<Reply>).send();
   }
 
-  /** About many records, or before the store is ready: takes as long as it takes. */
-  function askLong<Answer>(question: () => Promise<Answer>): Promise<Answer> {
-    return new Question(desk, call, 'by', question, same<Answer>, undefined, false).ask();
+  /** About many records, or before the store is ready: no deadline. */
+  function requestLong<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+    return new StoreRequest(env, callback, 'run', send, identity<Reply>, undefined, false).send();
   }
 
-  function heardLook(loss: Loss | undefined, { request, askedAt }: Heard<Asking>): Lost | undefined {
-    return loss && lost(request, loss.record, askedAt);
+  function receiveRead(loss: Loss | undefined, { params, sentAt }: Sent<Asking>): LostAnswer | undefined {
+    return loss && receiveLoss(params, loss.record, sentAt);
   }
 
-  function heardClaim(answer: ClaimAnswer, { request, askedAt }: Heard<ClaimRequest>): Answer {
-    if (!answer.won) return lost(request, answer.record, askedAt);
-    const { record, takeover } = answer;
-    if (events.isHeard('claimed')) events.emit('claimed', { ...about(record), attempt: record.attempts });
+  function receiveClaim(reply: ClaimAnswer, { params, sentAt }: Sent<ClaimRequest>): Answer {
+    if (!reply.won) return receiveLoss(params, reply.record, sentAt);
+    const { record, takeover } = reply;
+    if (events.hasListeners('claimed'))
+      events.emit('claimed', { ...refer(record), attempt: record.attempts });
     if (takeover)
-      events.emit('takeover', { ...about(record), from: record.doubtFence === null ? 'lapsed' : 'doubt' });
-    if (record.dispatched && events.isHeard('dispatched')) events.emit('dispatched', about(record));
+      events.emit('takeover', { ...refer(record), from: record.doubtFence === null ? 'lapsed' : 'doubt' });
+    if (record.dispatched && events.hasListeners('dispatched')) events.emit('dispatched', refer(record));
     return { is: 'execute', record };
   }
 
-  function heardSettle(answer: SettleAnswer, { request, askedAt }: Heard<SettleRequest>): SettleAnswer {
-    const { record, noted, settled, fenced } = answer;
+  function receiveLoss(query: RecordQuery, record: StoredRecord | undefined, sentAt: number): LostAnswer {
+    if (record !== undefined) cache.put(record, sentAt);
+    return toAnswer(record, query);
+  }
+
+  function receiveDispatch(reply: CrossAnswer): CrossAnswer {
+    if (reply.ok && reply.record.dispatched && events.hasListeners('dispatched'))
+      events.emit('dispatched', refer(reply.record));
+    return reply;
+  }
+
+  function receiveSettle(reply: SettleAnswer, { params, sentAt }: Sent<SettleRequest>): SettleAnswer {
+    const { record, noted, settled, fenced } = reply;
     if (record !== undefined && settled) {
-      cache.put(record, askedAt);
-      if (!fenced) announce(record, isOldDoubt(request));
+      cache.put(record, sentAt);
+      if (!fenced) emitSettled(record, isKnownDoubt(params));
     }
     if (noted === 'fenced' || noted === 'lateNews') {
-      events.emit(noted, { ...aboutRequest(request), outcome: request.outcome });
+      events.emit(noted, { ...referRequest(params), outcome: params.outcome });
     } else if (noted === 'duplicate' || noted === 'contradiction') {
-      events.emit(noted, aboutRequest(request));
+      events.emit(noted, referRequest(params));
     }
-    return answer;
+    return reply;
   }
 
-  /** What is asked of the store next goes out together with this, or after it. */
-  function mark({ namespace, token }: ClaimRequest, { key, fence, generation }: StoredRecord): void {
+  /** In the background: the store gets the call's next request together with this one, or after it. */
+  function settleMark({ namespace, token }: ClaimRequest, { key, fence, generation }: StoredRecord): void {
     const ending = { outcome: 'succeeded', result: null, error: null, keyed: false, found: false } as const;
-    const settling = ask(() => store.settle({ namespace, key, token, fence, generation, ...ending }))
-      // It lapses then, and with it the hint.
+    const settling = request(() => store.settle({ namespace, key, token, fence, generation, ...ending }))
+      // The mark lapses then.
       .catch(() => undefined)
-      .finally(() => marking.delete(settling));
-    marking.add(settling);
+      .finally(() => settlingMarks.delete(settling));
+    settlingMarks.add(settling);
   }
 
-  /** A store that is not open yet or cannot be read throws: the claim waits for it, or tells why. */
-  function peekAt(asking: Asking): Loss | undefined {
+  /** A store that is not open yet or cannot be read throws: the claim waits for it, or says why. */
+  function peekStore(call: Asking): Loss | undefined {
     try {
-      return store.claim.glance?.(asking);
+      return store.claim.glance?.(call);
     } catch {
       return undefined;
     }
   }
 
-  function lost(asked: Asked, record: StoredRecord | undefined, askedAt: number): Lost {
-    if (record !== undefined) cache.put(record, askedAt);
-    return answerFor(record, asked);
+  function emitReplayed(record: StoredRecord): void {
+    if (events.hasListeners('replayed'))
+      events.emit('replayed', { ...refer(record), settledAt: record.settledAt });
   }
 
-  function tell(answer: Lost, caller: Caller): void {
+  function report(answer: LostAnswer, detail: AuditDetail): void {
     switch (answer.is) {
-      case 'replay': {
-        const { record } = answer;
-        if (events.isHeard('replayed'))
-          events.emit('replayed', { ...about(record), settledAt: record.settledAt });
-        audit.note(noteOf(record, 'replayed', caller));
+      case 'replay':
+        emitReplayed(answer.record);
+        audit.note(createNote(answer.record, 'replayed', detail));
         break;
-      }
       case 'conflict':
-        events.emit('conflict', about(answer.record));
-        audit.note(noteOf(answer.record, 'conflict', caller));
+        events.emit('conflict', refer(answer.record));
+        audit.note(createNote(answer.record, 'conflict', detail));
         break;
       case 'foreign':
-        events.emit('conflict', about(answer.record));
-        audit.note(noteOf(answer.record, 'conflict', { ...caller, because: 'it is of another caller' }));
+        events.emit('conflict', refer(answer.record));
+        audit.note(createNote(answer.record, 'conflict', { ...detail, because: 'it is of another caller' }));
         break;
       case 'busy': {
         const { owner, leaseLeftMs } = answer.record;
-        events.emit('busy', { ...about(answer.record), owner, leaseLeftMs });
+        events.emit('busy', { ...refer(answer.record), owner, leaseLeftMs });
         break;
       }
       case 'in doubt':
-        // Nobody settled it: this caller is the first to know.
+        // Nobody settled it: this caller is the first to notice.
         if (answer.record.lapsed)
-          events.emit('doubt', { ...about(answer.record), error: answer.record.error?.message });
+          events.emit('doubt', { ...refer(answer.record), error: answer.record.error?.message });
     }
   }
 
-  function heardCrossing(answer: CrossAnswer): CrossAnswer {
-    if (answer.ok && answer.record.dispatched && events.isHeard('dispatched'))
-      events.emit('dispatched', about(answer.record));
-    return answer;
-  }
-
-  function announce(record: StoredRecord, isOld: boolean): void {
+  function emitSettled(record: StoredRecord, isKnown: boolean): void {
     if (record.status === 'running') return;
-    if (events.isHeard('settled')) events.emit('settled', { ...about(record), outcome: record.status });
+    if (events.hasListeners('settled')) events.emit('settled', { ...refer(record), outcome: record.status });
     const error = record.error?.message;
-    if (record.status === 'released') events.emit('released', { ...about(record), error });
-    if (record.status === 'unknown' && !isOld) events.emit('doubt', { ...about(record), error });
+    if (record.status === 'released') events.emit('released', { ...refer(record), error });
+    if (record.status === 'unknown' && !isKnown) events.emit('doubt', { ...refer(record), error });
   }
 }
 
-/** Listeners have heard of this doubt: `verify` could not decide it, or its attempt was ended by its timeout before. */
-function isOldDoubt({ found, late }: SettleRequest): boolean {
+/** The doubt was emitted before: `verify` could not decide it, or the attempt timed out earlier. */
+function isKnownDoubt({ found, late }: SettleRequest): boolean {
   return found || late === true;
 }
 
@@ -329,15 +335,19 @@ function isSettled({ status }: StoredRecord): boolean {
   return status === 'succeeded' || status === 'failed';
 }
 
-function about({ namespace, contract, key, fence }: StoredRecord) {
+function refer({ namespace, contract, key, fence }: StoredRecord) {
   return { namespace, contract, key, fence };
 }
 
-function aboutRequest({ namespace, key, fence }: SettleRequest) {
+function referRequest({ namespace, key, fence }: SettleRequest) {
   return { namespace, contract: key.slice(0, key.indexOf('/')), key, fence };
 }
 
-function noteOf(record: StoredRecord, type: StoreEvent['type'], detail: Caller): Omit<StoreEvent, 'at'> {
+function createNote(
+  record: StoredRecord,
+  type: StoreEvent['type'],
+  detail: AuditDetail,
+): Omit<StoreEvent, 'at'> {
   const { namespace, key, generation, fence } = record;
   return { namespace, key, generation, fence, type, detail };
 }

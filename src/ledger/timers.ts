@@ -1,60 +1,77 @@
-// Many timers of few lengths: those of one length are due in the order in which they were started, so one timer of the
-// clock serves them all. A timer of the clock for each call would cost more than its claim.
+// Many timers of few lengths: those of one length are due in the order in which they were started, so one system timer
+// serves them all. A system timer per call would cost more than its claim.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../core/clock.ts';
 
 export interface Timers {
-  /** In the background: it does not keep the process alive. */
-  start(ms: number, timed: Timed): void;
+  /** Does not keep the process alive. */
+  start(ms: number, timer: Timer): void;
 }
 
-/** Something that has a time limit; it is its own link in the list of its length. */
-export interface Timed {
+/** Anything with a time limit; it is its own link in the list of its length. */
+export interface Timer {
   dueAt: number;
-  before: Timed | undefined;
-  after: Timed | undefined;
+  previous: Timer | undefined;
+  next: Timer | undefined;
   list: TimerList | undefined;
-  /** Its time is over. */
-  due(): void;
+  onDue(): void;
 }
 
-/** One that calls a function. */
-export class Alarm implements Timed {
+export class CallbackTimer implements Timer {
   dueAt = 0;
-  before: Timed | undefined = undefined;
-  after: Timed | undefined = undefined;
+  previous: Timer | undefined = undefined;
+  next: Timer | undefined = undefined;
   list: TimerList | undefined = undefined;
-  readonly due: () => void;
+  readonly onDue: () => void;
 
-  constructor(due: () => void) {
-    this.due = due;
+  constructor(onDue: () => void) {
+    this.onDue = onDue;
   }
+}
+
+/** Sleeps until the timeout or the first abort. */
+export function sleep(
+  clock: Clock,
+  ms: number,
+  signals: readonly (AbortSignal | undefined)[] = [],
+  background?: 'background',
+): Promise<void> {
+  return new Promise((resolve) => {
+    if (signals.some((signal) => signal?.aborted)) return resolve();
+    const end = () => {
+      clock.clearTimeout(timer);
+      for (const signal of signals) signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = clock.setTimeout(end, ms, background);
+    for (const signal of signals) signal?.addEventListener('abort', end);
+  });
 }
 
 export function createTimers(clock: Clock): Timers {
   const lists = new Map<number, TimerList>();
 
   return {
-    start(ms, timed) {
+    start(ms, timer) {
       let list = lists.get(ms);
       if (list === undefined) {
         list = new TimerList(clock, ms);
         lists.set(ms, list);
       }
-      list.start(timed);
+      list.start(timer);
     },
   };
 }
 
-const outside = AsyncLocalStorage.snapshot();
+const withoutContext = AsyncLocalStorage.snapshot();
 
 export class TimerList {
   readonly #clock: Clock;
   readonly #ms: number;
-  #first: Timed | undefined;
-  #last: Timed | undefined;
-  /** Stopping a timer leaves the clock's alone: it finds the next one, or nothing to do. */
+  #first: Timer | undefined;
+  #last: Timer | undefined;
+  /** The system timer runs. Removing a timer leaves it alone: it finds the next one, or nothing to do. */
   #isArmed = false;
 
   constructor(clock: Clock, ms: number) {
@@ -62,40 +79,40 @@ export class TimerList {
     this.#ms = ms;
   }
 
-  start(timed: Timed, now: number = this.#clock.mono()): void {
-    timed.dueAt = now + this.#ms;
-    timed.list = this;
-    timed.before = this.#last;
-    if (this.#last === undefined) this.#first = timed;
-    else this.#last.after = timed;
-    this.#last = timed;
+  start(timer: Timer, now: number = this.#clock.mono()): void {
+    timer.dueAt = now + this.#ms;
+    timer.list = this;
+    timer.previous = this.#last;
+    if (this.#last === undefined) this.#first = timer;
+    else this.#last.next = timer;
+    this.#last = timer;
     if (!this.#isArmed) this.#arm(this.#ms);
   }
 
-  remove(timed: Timed): void {
-    if (timed.before === undefined) this.#first = timed.after;
-    else timed.before.after = timed.after;
-    if (timed.after === undefined) this.#last = timed.before;
-    else timed.after.before = timed.before;
-    timed.list = undefined;
-    // A removed link in the old generation would keep its young neighbours, and they theirs, with all of their calls.
-    timed.before = undefined;
-    timed.after = undefined;
+  remove(timer: Timer): void {
+    if (timer.previous === undefined) this.#first = timer.next;
+    else timer.previous.next = timer.next;
+    if (timer.next === undefined) this.#last = timer.previous;
+    else timer.next.previous = timer.previous;
+    timer.list = undefined;
+    // A removed link that V8 has promoted would keep its young neighbours alive, and they theirs, with all of their calls.
+    timer.previous = undefined;
+    timer.next = undefined;
   }
 
   #arm(ms: number): void {
     this.#isArmed = true;
-    // Rounded up: a clock that counts whole milliseconds would wake it too early, again and again. The call that happens to
-    // arm it must not lend its context to the others.
-    outside(() => this.#clock.setTimeout(() => this.#fire(), Math.ceil(ms), 'background'));
+    // Rounded up: a clock that counts whole milliseconds would fire too early, again and again. Outside of any async context:
+    // the call that happens to arm it must not pass its own to the others.
+    withoutContext(() => this.#clock.setTimeout(() => this.#fire(), Math.ceil(ms), 'background'));
   }
 
   #fire(): void {
     this.#isArmed = false;
     const now = this.#clock.mono();
-    for (let timed = this.#first; timed !== undefined && timed.dueAt <= now; timed = this.#first) {
-      this.remove(timed);
-      timed.due();
+    for (let timer = this.#first; timer !== undefined && timer.dueAt <= now; timer = this.#first) {
+      this.remove(timer);
+      timer.onDue();
     }
     if (this.#first !== undefined && !this.#isArmed) this.#arm(this.#first.dueAt - now);
   }

@@ -5,15 +5,15 @@ import {
   type AttemptContext,
   type Body,
   type Call,
+  classifyThrown,
+  describeError,
   emptyReceipt,
-  meaningOf,
-  messageOf,
   neverDispatched,
   type Pipeline,
+  prepareAndDispatch,
   type Result,
-  reachLine,
   type Try,
-  timedOut,
+  timeoutError,
 } from '../call/index.ts';
 import type { Clock } from '../core/clock.ts';
 import { makeReadable } from '../core/contract/classify.ts';
@@ -51,12 +51,12 @@ function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Valu
       const { tool } = call;
       const threw = (given: unknown): Try => {
         const thrown = makeReadable(given);
-        return { ending: meaningOf(attempt, thrown, requests.fates), thrown };
+        return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
       };
       try {
         await attempt.ready();
         const args = attempt.args as never;
-        await reachLine(tool, args, ctx, attempt);
+        await prepareAndDispatch(tool, args, ctx, attempt);
       } catch (given) {
         await requests.close();
         return threw(given);
@@ -85,7 +85,7 @@ function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Valu
         resolve({ execute: true, attempt: open });
       });
     };
-    const result = pipeline.runWith(call, Object.assign(body, { isElsewhere: true as const }));
+    const result = pipeline.runWith(call, Object.assign(body, { isExternal: true as const }));
     result.then((done) => resolve({ execute: false, result: done as Result<Value> }), reject);
   });
 }
@@ -102,7 +102,7 @@ function beginObserved<Value>(pipeline: Pipeline, clock: Clock, call: Call): Pro
       };
       const throwing = (Signal: new (message: string, options: ErrorOptions) => Error) => (cause?: unknown) =>
         says(() =>
-          fail(new Signal(cause === undefined ? 'the caller says so' : messageOf(cause), { cause })),
+          fail(new Signal(cause === undefined ? 'the caller says so' : describeError(cause), { cause })),
         );
       const attempt = openAttempt<Value>(ctx, args, {
         succeed: (value) => says(() => succeed(value)),
@@ -124,7 +124,7 @@ function beginObserved<Value>(pipeline: Pipeline, clock: Clock, call: Call): Pro
     const { closing } = pipeline;
     const forgotten = () => fail(closing.reason);
     const timer = Number.isFinite(contract.timeoutMs)
-      ? clock.setTimeout(() => fail(timedOut(contract)), contract.timeoutMs, 'background')
+      ? clock.setTimeout(() => fail(timeoutError(contract)), contract.timeoutMs, 'background')
       : undefined;
     closing.addEventListener('abort', forgotten);
     if (closing.aborted) forgotten();
@@ -141,7 +141,7 @@ function beginObserved<Value>(pipeline: Pipeline, clock: Clock, call: Call): Pro
       return (await work()) as Result<Value>;
     } catch (thrown) {
       const { name } = tool.contract;
-      const error = new SemelError('FAILED', `${name} threw: ${messageOf(thrown)}.`, { cause: thrown });
+      const error = new SemelError('FAILED', `${name} threw: ${describeError(thrown)}.`, { cause: thrown });
       return { ok: false, error, receipt: emptyReceipt(name) };
     }
   }

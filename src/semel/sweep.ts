@@ -3,12 +3,12 @@
 
 import {
   Call,
+  describeError,
   isSameCode,
-  messageOf,
-  nothingMore,
   type Pipeline,
   type Result,
   type Tool,
+  unstoredMaker,
 } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
 import { items } from '../core/paging.ts';
@@ -67,7 +67,7 @@ async function fits({ schema, tool }: KnownTool, args: unknown, warnOnce: (messa
     return true;
   } catch (error) {
     warnOnce(
-      `${tool.contract.name}: a sweep does not run records whose stored args do not fit the tool's schema (${messageOf(error)}). It only asks \`verify\`; what stays open is for a caller, or for \`semel resolve\`.`,
+      `${tool.contract.name}: a sweep does not run records whose stored args do not fit the tool's schema (${describeError(error)}). It only asks \`verify\`; what stays open is for a caller, or for \`semel resolve\`.`,
     );
     return false;
   }
@@ -82,7 +82,7 @@ async function isOver(ledger: Ledger, { namespace, key, generation }: StoredReco
 
 /** Whether it landed may be asked at any time, also when it is too late to run it. */
 function justAsk(pipeline: Pipeline, call: Call): Promise<Result> {
-  return pipeline.runWith(call.with({ notAfter: null, asksOnly: true }), async () => ({
+  return pipeline.runWith(call.with({ notAfter: null, verifyOnly: true }), async () => ({
     ending: { outcome: 'released', because: 'the sweep does not execute' },
     thrown: undefined,
   }));
@@ -132,5 +132,5 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
     generation: record.generation,
   };
   // Nobody reads a sweep's errors one by one, so they need no address.
-  return new Call(parts, { ...nothingMore, content: () => record.content, storedArgs: () => record.args });
+  return new Call(parts, { ...unstoredMaker, content: () => record.content, storedArgs: () => record.args });
 }

@@ -3,8 +3,8 @@
 import {
   type AttemptContext,
   type Call,
+  describeError,
   emptyReceipt,
-  messageOf,
   type Result,
   type Tool,
 } from '../call/index.ts';
@@ -356,7 +356,7 @@ function classifier(classify: Tool['classify'] | ClassifyTable): Tool['classify'
 
 function asSemelError(name: string, error: unknown): SemelError {
   if (isSemelError(error)) return error;
-  return new SemelError('FAILED', `${name} threw: ${messageOf(error)}.`, {
+  return new SemelError('FAILED', `${name} threw: ${describeError(error)}.`, {
     cause: error,
     next: 'It was not recorded: call again if it is worth it.',
     retriable: true,

@@ -6,12 +6,12 @@ import type { Answer } from '../../ledger/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Attempt } from '../attempt.ts';
 import type { Call } from '../call.ts';
-import { firstAsk, requestFor } from '../claim.ts';
+import { createClaimRequest, firstPurpose } from '../claim.ts';
 import type { Env } from '../env.ts';
 import type { Result } from '../receipt.ts';
-import { tooLate } from '../refusals.ts';
-import { type Body, meaningOf, type Try } from '../run-tool.ts';
-import { bare, type Outside, runUnguarded } from './without-claim.ts';
+import { tooLateError } from '../refusals.ts';
+import { type Body, classifyThrown, type Try } from '../run-tool.ts';
+import { bare, type RunHooks, runUnguarded } from './without-claim.ts';
 
 export interface Observing {
   readonly env: Env;
@@ -36,10 +36,10 @@ export async function observe(
 
 /** Too late to run: only what was done in time would have been replayed. */
 export async function observeLate(env: Env, call: Call): Promise<Result> {
-  const request = requestFor(call, firstAsk, env.random.token(), env.owner);
-  const now = await env.ledger.find(request).catch(() => undefined);
+  const request = createClaimRequest(call, firstPurpose, env.random.token(), env.owner);
+  const now = await env.ledger.findAnswer(request).catch(() => undefined);
   const isReplay = now?.is === 'replay' && !now.record.expired;
-  return runUnguarded(env, call, { observed: isReplay ? 'replay' : `refuse: ${tooLate(call).code}` });
+  return runUnguarded(env, call, { observed: isReplay ? 'replay' : `refuse: ${tooLateError(call).code}` });
 }
 
 /** Records what the effect does, and gives the caller exactly what the effect gave, when it gave it. */
@@ -57,7 +57,7 @@ async function recorded(call: Call, hold: (body: Body) => Promise<Result>): Prom
       return { ending: { outcome: 'succeeded', value: await effect }, thrown: undefined };
     } catch (given) {
       const thrown = makeReadable(given);
-      return { ending: meaningOf(attempt, thrown, requests.fates), thrown };
+      return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
     }
   };
   const { receipt } = await hold(body);
@@ -66,4 +66,4 @@ async function recorded(call: Call, hold: (body: Body) => Promise<Result>): Prom
 }
 
 /** The attempt ended before its effect began. */
-const nowhere: Outside = { providerKeyFence: 0, dispatch: async () => undefined, note: () => undefined };
+const nowhere: RunHooks = { providerKeyFence: 0, dispatch: async () => undefined, note: () => undefined };

@@ -5,16 +5,16 @@
 import type { Contract } from '../../core/contract/contract.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
 import type { Call } from '../call.ts';
-import { firstAsk, requestFor } from '../claim.ts';
+import { createClaimRequest, firstPurpose } from '../claim.ts';
 import type { Env } from '../env.ts';
 
 /** The call as it belongs to its original turn; undefined: nobody can tell, and it stands as it is. */
-export function inOriginalTurn({ ledger, random, owner }: Env, call: Call): Promise<Call> | undefined {
+export function findOriginalTurn({ ledger, random, owner }: Env, call: Call): Promise<Call> | undefined {
   const { inTurn, identity } = call;
   const { toolCallId, turn } = identity;
   if (toolCallId === undefined || inTurn === undefined || !isTraceable(call, toolCallId)) return undefined;
   return ledger
-    .firstUnder(requestFor(markOf(call, inTurn(toolCallId)), firstAsk, random.token(), owner))
+    .markFirst(createClaimRequest(markOf(call, inTurn(toolCallId)), firstPurpose, random.token(), owner))
     .then((made) => (made.turn === null || made.turn === turn ? call : inTurn(made.turn)));
 }
 

@@ -2,27 +2,27 @@
 
 import type { StoredRecord } from '../../store/store.ts';
 import type { Call } from '../call.ts';
-import { type Ask, firstAsk, requestFor } from '../claim.ts';
+import { createClaimRequest, firstPurpose, type Purpose } from '../claim.ts';
 import type { Env } from '../env.ts';
-import { tooLate } from '../refusals.ts';
+import { tooLateError } from '../refusals.ts';
 import type { Body } from '../run-tool.ts';
 
 export interface LateCall {
   readonly call: Call;
-  readonly ask: Ask;
+  readonly ask: Purpose;
   readonly body: Body;
 }
 
 /** How to ask for the record that answers for the call; undefined: there is none, or it is free. */
 export async function findInTime({ ledger, random, owner }: Env, call: Call): Promise<LateCall | undefined> {
-  const now = await ledger.find(requestFor(call, firstAsk, random.token(), owner));
+  const now = await ledger.findAnswer(createClaimRequest(call, firstPurpose, random.token(), owner));
   if (now.is === 'gone' || now.record.expired || isFree(now.record)) return undefined;
   const { generation } = now.record;
-  const thrown = tooLate(call);
+  const thrown = tooLateError(call);
   return {
     // Whether it landed may be asked at any time.
-    call: call.with({ notAfter: null, asksOnly: true }),
-    ask: { ...firstAsk, generation },
+    call: call.with({ notAfter: null, verifyOnly: true }),
+    ask: { ...firstPurpose, generation },
     body: async () => ({ ending: { outcome: 'released', because: thrown.message }, thrown }),
   };
 }

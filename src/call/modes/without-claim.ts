@@ -5,19 +5,26 @@ import { isRepeatable } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
 import { isLazy } from '../../core/plain.ts';
 import { AlreadyLanded, Rejected } from '../../core/signals.ts';
-import { Alarm, pause, type Timers } from '../../ledger/index.ts';
+import { CallbackTimer, sleep, type Timers } from '../../ledger/index.ts';
 import type { Call, Tool } from '../call.ts';
 import type { Env } from '../env.ts';
-import { type Receipt, type Result, receiptOf, refused } from '../receipt.ts';
-import { harmless, timedOut, tooLate } from '../refusals.ts';
-import { backoffMs, classifiedBy, isLate, type Line, lazyRun, reachLine } from '../run-tool.ts';
+import { createReceipt, type Receipt, type Result, refuse } from '../receipt.ts';
+import { repeatableError, timeoutError, tooLateError } from '../refusals.ts';
+import {
+  askClassifiers,
+  backoffMs,
+  isLate,
+  type Line,
+  lazyRunError,
+  prepareAndDispatch,
+} from '../run-tool.ts';
 import { contextFor } from '../sending/context.ts';
 import type { Requests } from '../sending/requests.ts';
 import { Stop } from '../sending/stop.ts';
-import { messageOf } from '../settle.ts';
+import { describeError } from '../settle.ts';
 
 /** How a run without a claim reaches the outside. */
-export interface Outside {
+export interface RunHooks {
   readonly providerKeyFence: number | string;
   readonly dispatch: (unkeyed?: string) => Promise<void>;
   readonly note: (remoteRef: string) => void;
@@ -41,25 +48,25 @@ export async function runRepeatable(
   const { retry } = call.tool.contract;
   // Every run is an effect of its own: under one key a provider would answer the second with the first.
   const providerKeyFence = random.token();
-  const repeated = retry.tries > 1 ? preparingOnce(call) : call;
+  const repeated = retry.tries > 1 ? prepareOnce(call) : call;
   const isOver = () => closing.aborted || call.signal?.aborted === true;
   for (let tries = 1; ; tries += 1) {
     try {
       return await ran(repeated, providerKeyFence, more, (attempt) =>
-        timed(call, attempt, timers).catch(hadLanded),
+        timed(call, attempt, timers).catch(valueIfLanded),
       );
     } catch (error) {
       if (tries >= retry.tries || isRejected(call, error) || isOver()) throw error;
-      await pause(clock, backoffMs(retry, tries, random), [call.signal, closing]);
+      await sleep(clock, backoffMs(retry, tries, random), [call.signal, closing]);
       if (isOver() || isLate(call, clock)) throw error;
     }
   }
 }
 
 /** The store is away, and the class allows to go on without it. */
-export function mayRunWithoutClaim(env: Env, { tool, asksOnly }: Call, { code }: SemelError): boolean {
+export function mayRunWithoutClaim(env: Env, { tool, verifyOnly }: Call, { code }: SemelError): boolean {
   const mayGoOn =
-    !env.closing.aborted && env.mayRunUnguarded && isRepeatable(tool.contract.effect) && !asksOnly;
+    !env.closing.aborted && env.mayRunUnguarded && isRepeatable(tool.contract.effect) && !verifyOnly;
   return code === 'STORE_UNAVAILABLE' && mayGoOn;
 }
 
@@ -67,24 +74,24 @@ export function mayRunWithoutClaim(env: Env, { tool, asksOnly }: Call, { code }:
 export async function runWithoutClaim(env: Env, call: Call): Promise<Result> {
   try {
     // The store's patience took its time.
-    if (isLate(call, env.clock)) return refused(call, undefined, tooLate(call));
+    if (isLate(call, env.clock)) return refuse(call, undefined, tooLateError(call));
     return await runRepeatable(env, call, { unguarded: true });
   } catch (cause) {
     const { name } = call.tool.contract;
     const error = isRejected(call, cause)
-      ? new SemelError('FAILED', `${name} failed: ${messageOf(cause)}.`, { cause })
-      : harmless(name, messageOf(cause), { cause });
-    return refused(call, undefined, error, { executed: true, unguarded: true });
+      ? new SemelError('FAILED', `${name} failed: ${describeError(cause)}.`, { cause })
+      : repeatableError(name, describeError(cause), { cause });
+    return refuse(call, undefined, error, { executed: true, unguarded: true });
   }
 }
 
 /** The tool or its provider says that trying the same again is no use. */
 function isRejected({ tool }: Call, error: unknown): boolean {
-  return makeReadable(error) instanceof Rejected || classifiedBy(tool, error) === 'rejected';
+  return makeReadable(error) instanceof Rejected || askClassifiers(tool, error) === 'rejected';
 }
 
 /** Every try has the same key, and a provider would refuse another request under it. */
-function preparingOnce(call: Call): Call {
+function prepareOnce(call: Call): Call {
   const { prepare } = call.tool;
   if (prepare === undefined) return call;
   let prepared: { readonly output: unknown } | undefined;
@@ -106,11 +113,11 @@ async function ran(
     remoteRef = ref;
   };
   const value = await running(bare(call, { providerKeyFence, dispatch: async () => undefined, note }));
-  return { ok: true, value, receipt: receiptOf(call, undefined, { executed: true, remoteRef, ...more }) };
+  return { ok: true, value, receipt: createReceipt(call, undefined, { executed: true, remoteRef, ...more }) };
 }
 
 /** Had it been there already, that is a success too. */
-function hadLanded(error: unknown): unknown {
+function valueIfLanded(error: unknown): unknown {
   const thrown = makeReadable(error);
   if (thrown instanceof AlreadyLanded) return thrown.value;
   throw error;
@@ -119,23 +126,23 @@ function hadLanded(error: unknown): unknown {
 async function timed({ tool }: Call, { run, stop, requests }: BareRun, timers: Timers): Promise<unknown> {
   const { timeoutMs } = tool.contract;
   const { promise: over, reject } = Promise.withResolvers<never>();
-  const alarm = new Alarm(() => {
-    const reason = timedOut(tool.contract);
+  const timer = new CallbackTimer(() => {
+    const reason = timeoutError(tool.contract);
     stop.ask(reason);
     reject(reason);
   });
-  if (Number.isFinite(timeoutMs)) timers.start(timeoutMs, alarm);
+  if (Number.isFinite(timeoutMs)) timers.start(timeoutMs, timer);
   try {
     const value = await Promise.race([run(), over]);
     // Without a record too: nobody may be told that it is done. What a read returns is its caller's to run.
-    if (isLazy(value) && tool.contract.effect !== 'read') throw lazyRun(tool.contract.name);
+    if (isLazy(value) && tool.contract.effect !== 'read') throw lazyRunError(tool.contract.name);
     return value;
   } catch (error) {
     // What it left behind sends nothing beside a further try.
     void requests.close();
     throw error;
   } finally {
-    alarm.list?.remove(alarm);
+    timer.list?.remove(timer);
   }
 }
 
@@ -145,8 +152,8 @@ export interface BareRun {
   readonly stop: Stop;
 }
 
-export function bare(call: Call, { providerKeyFence, dispatch, note }: Outside): BareRun {
-  const { stop, forget } = stopOf(call);
+export function bare(call: Call, { providerKeyFence, dispatch, note }: RunHooks): BareRun {
+  const { stop, forget } = linkStop(call);
   const { tool, namespace, key } = call;
   const line: Line & { prepared: unknown } = {
     prepared: undefined,
@@ -161,7 +168,7 @@ export function bare(call: Call, { providerKeyFence, dispatch, note }: Outside):
     recordKey: key,
     providerKeyFence,
     provider: tool.contract.provider,
-    issued: new Set(),
+    issuedKeys: new Set(),
     // Without a claim nothing is held back.
     mayRepeat: true,
     fence: 0,
@@ -179,7 +186,7 @@ export function bare(call: Call, { providerKeyFence, dispatch, note }: Outside):
     stop,
     async run() {
       try {
-        await reachLine(tool, args, ctx, line);
+        await prepareAndDispatch(tool, args, ctx, line);
         return await tool.run(args, ctx);
       } finally {
         forget();
@@ -189,7 +196,7 @@ export function bare(call: Call, { providerKeyFence, dispatch, note }: Outside):
 }
 
 /** The caller's signal may outlive a million calls, so each lets go of it. */
-function stopOf({ signal }: Call): { readonly stop: Stop; readonly forget: () => void } {
+function linkStop({ signal }: Call): { readonly stop: Stop; readonly forget: () => void } {
   const stop = new Stop();
   const ask = () => stop.ask(signal?.reason);
   if (signal?.aborted) ask();

@@ -2,7 +2,7 @@
 // only the first host may know.
 
 /** Undefined: it is no redirect. */
-export function redirected(response: Response, request: Request): Request | undefined {
+export function followRedirect(response: Response, request: Request): Request | undefined {
   const location = response.headers.get('location');
   if (!redirects.has(response.status) || location === null) return undefined;
   const target = new URL(location, request.url);

@@ -4,13 +4,13 @@
 import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 
-export const madeUp = 'made up: ';
+export const sdkKeyPrefix = 'made up: ';
 
 /** The key that the provider's SDK made up for this call; it sends the same one when it tries again by itself. */
-export function keyMadeUp(provider: Provider | undefined, request: Request): string | undefined {
+export function findSdkKey(provider: Provider | undefined, request: Request): string | undefined {
   const given = provider && request.headers.get(headerOf(provider));
   if (provider?.sdkKey === undefined || given == null) return undefined;
-  return given.search(provider.sdkKey) === 0 ? `${madeUp}${given}` : undefined;
+  return given.search(provider.sdkKey) === 0 ? `${sdkKeyPrefix}${given}` : undefined;
 }
 
 function headerOf({ header = 'Idempotency-Key' }: Provider): string {
@@ -25,7 +25,7 @@ export interface Carried {
   readonly body?: JsonBody;
 }
 
-export async function carriedBy(provider: Provider | undefined, request: Request): Promise<Carried> {
+export async function readCarriedKey(provider: Provider | undefined, request: Request): Promise<Carried> {
   const { headers, url } = request;
   const { bodyField, queryField, sentBy = 'fetch' } = provider ?? {};
   if (provider === undefined || sentBy !== 'fetch')
@@ -39,7 +39,7 @@ export async function carriedBy(provider: Provider | undefined, request: Request
     const named = new URL(url).searchParams.getAll(queryField);
     return { key: named.length === 0 ? undefined : named.join(', ') };
   }
-  const isReplaced = keyMadeUp(provider, request) !== undefined;
+  const isReplaced = findSdkKey(provider, request) !== undefined;
   return { key: isReplaced ? undefined : (headers.get(headerOf(provider)) ?? undefined) };
 }
 
@@ -53,8 +53,8 @@ export function withKey(
   const { bodyField, queryField, sentBy = 'fetch' } = provider ?? {};
   if (provider === undefined || sentBy !== 'fetch') return request;
   if (carried.key !== undefined) return new Request(request, { redirect: 'manual' });
-  if (provider.hosts === undefined) throw hostsMissing(provider);
-  if (!mayKnowKey(provider.hosts, request.url)) throw strangeHost(provider, request.url);
+  if (provider.hosts === undefined) throw missingHostsError(provider);
+  if (!isProviderHost(provider.hosts, request.url)) throw unknownHostError(provider, request.url);
   if (bodyField !== undefined && carried.body !== undefined) {
     const headers = new Headers(request.headers);
     headers.delete('content-length');
@@ -101,7 +101,7 @@ function inserted(text: string, field: string, key: string): string {
   return `${text.slice(0, start)}${JSON.stringify(field)}:${JSON.stringify(key)}${comma}${rest}`;
 }
 
-function mayKnowKey(hosts: readonly string[], url: string): boolean {
+function isProviderHost(hosts: readonly string[], url: string): boolean {
   const { host, hostname } = new URL(url);
   return hosts.some(
     (allowed) => allowed === host || allowed === hostname || hostname.endsWith(`.${allowed}`),
@@ -109,7 +109,7 @@ function mayKnowKey(hosts: readonly string[], url: string): boolean {
 }
 
 /** Sent without a key, it would be sent again as if it had one. */
-function strangeHost({ name }: Provider, url: string): SemelError {
+function unknownHostError({ name }: Provider, url: string): SemelError {
   const { host } = new URL(url);
   return new SemelError(
     'CONTRACT_INVALID',
@@ -122,7 +122,7 @@ function strangeHost({ name }: Provider, url: string): SemelError {
 }
 
 /** Sent without a key, it would be sent again as if it had one. */
-function hostsMissing({ name }: Provider): SemelError {
+function missingHostsError({ name }: Provider): SemelError {
   return new SemelError(
     'CONTRACT_INVALID',
     `The provider ${name} does not say which hosts may get its key.`,

@@ -6,8 +6,8 @@ import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 import { providerKey } from '../../core/key/key.ts';
 import { MaybeLanded } from '../../core/signals.ts';
-import { redirected } from './redirect.ts';
-import { carriedBy, keyMadeUp, madeUp, withKey } from './request-key.ts';
+import { followRedirect } from './redirect.ts';
+import { findSdkKey, readCarriedKey, sdkKeyPrefix, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
 
 /** What sending needs of its attempt. */
@@ -17,7 +17,7 @@ export interface RequestSource {
   readonly providerKeyFence: number | string;
   readonly provider: Provider | undefined;
   /** The keys that the attempt has given out: a request with another one is not known by our key. */
-  readonly issued: Set<string>;
+  readonly issuedKeys: Set<string>;
   /** Whether the same request may be sent once more: its class is harmless, or its key is trusted. */
   readonly mayRepeat: boolean;
   readonly stop: Stop;
@@ -46,15 +46,15 @@ export class Requests {
   }
 
   keyFor(part?: string): string {
-    const { namespace, recordKey, providerKeyFence, provider, issued } = this.#source;
+    const { namespace, recordKey, providerKeyFence, provider, issuedKeys } = this.#source;
     const uuid = providerKey(namespace, recordKey, providerKeyFence, part);
     const key = provider?.format?.(uuid) ?? uuid;
-    issued.add(key);
+    issuedKeys.add(key);
     return key;
   }
 
   async dispatch(unkeyed?: string): Promise<void> {
-    if (this.#isOver) throw straggler();
+    if (this.#isOver) throw runOverError();
     const crossing = this.#source.dispatch(unkeyed);
     this.#crossings ??= new Set();
     this.#crossings.add(crossing);
@@ -63,7 +63,7 @@ export class Requests {
     } finally {
       this.#crossings.delete(crossing);
     }
-    if (this.#isOver) throw straggler();
+    if (this.#isOver) throw runOverError();
   }
 
   /**
@@ -89,14 +89,14 @@ export class Requests {
     const given = new Request(input, init);
     const { own, carried } = await this.#inOrder(async () => {
       const mark = await this.#markOf(given, init?.body);
-      const carried = await carriedBy(provider, given);
+      const carried = await readCarriedKey(provider, given);
       return { own: this.#numbered(given, mark, carried.key), carried };
     });
     const isOurs = this.#isKeyOurs(carried.key);
     const request = withKey(provider, given, carried, () =>
       this.keyFor(own.number === 1 ? undefined : `#${own.number}`),
     );
-    stop.throwIfAsked();
+    stop.throwIfRequested();
     const unkeyed = isOurs ? undefined : new URL(given.url).host;
     await this.dispatch(unkeyed);
     // Until it is known what became of it, nobody knows.
@@ -127,17 +127,17 @@ export class Requests {
   }
 
   async #markOf(request: Request, body: unknown): Promise<string> {
-    const made = keyMadeUp(this.#source.provider, request);
+    const made = findSdkKey(this.#source.provider, request);
     if (made !== undefined) return made;
     return isStream(body) ? `stream to ${request.method} ${request.url}` : wordsOf(request);
   }
 
   /** The provider knows the request by a key of ours: one that `ctx.fetch` adds, or that the tool has asked for. */
   #isKeyOurs(carried: string | undefined): boolean {
-    const { provider, issued } = this.#source;
+    const { provider, issuedKeys } = this.#source;
     // Where the tool sends it, semel does not see it; but a key that nobody asked for is not sent.
-    if (provider?.sentBy === 'tool') return issued.size > 0;
-    return carried === undefined || issued.has(carried);
+    if (provider?.sentBy === 'tool') return issuedKeys.size > 0;
+    return carried === undefined || issuedKeys.has(carried);
   }
 
   /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
@@ -148,7 +148,7 @@ export class Requests {
     const isSameKey = carried !== undefined && carried === earlier?.carried;
     const isTrusted = isSameKey || (this.#source.mayRepeat && this.#isKeyOurs(carried));
     if (!isTrusted && earlier?.fate === 'ambiguous')
-      throw sentBlindly(this.#source.provider?.name ?? new URL(request.url).host);
+      throw resendError(this.#source.provider?.name ?? new URL(request.url).host);
     if (earlier !== undefined) {
       // Once it is answered, the next one like it is another.
       earlier.fate = undefined;
@@ -167,8 +167,9 @@ export class Requests {
 
 /** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
 function redirectFrom(response: Response, request: Request): Request | undefined {
-  const next = request.redirect === 'manual' ? undefined : redirected(response, request);
-  if (next !== undefined && request.redirect === 'error') throw new TypeError('The request was redirected.');
+  const next = request.redirect === 'manual' ? undefined : followRedirect(response, request);
+  if (next !== undefined && request.redirect === 'error')
+    throw new TypeError('The request was followRedirect.');
   return next;
 }
 
@@ -185,7 +186,7 @@ interface Sent {
 
 /** Two that are alike and under way at once, or after one that was answered, are two on purpose. */
 function isSentAgain({ mark, fate }: Sent): boolean {
-  return mark.startsWith(madeUp) || fate === 'ambiguous' || fate === 'denied' || fate === 'not sent';
+  return mark.startsWith(sdkKeyPrefix) || fate === 'ambiguous' || fate === 'denied' || fate === 'not sent';
 }
 
 /** Its words can be read once, and it may have no end: where it goes has to tell. */
@@ -213,14 +214,14 @@ function* between(bytes: Buffer, mark: string): Generator<Buffer> {
   yield bytes.subarray(from);
 }
 
-export function sentBlindly(name: string): MaybeLanded {
+export function resendError(name: string): MaybeLanded {
   return new MaybeLanded(
     `${name}: this request went out already and may have landed. No key of it is trusted, so it is not sent again; ` +
       'switch off the retries of the SDK.',
   );
 }
 
-function straggler(): SemelError {
+function runOverError(): SemelError {
   return new SemelError('ABORTED', 'This run is over: nothing may be sent in its name any more.', {
     next: 'Await every request inside `run`.',
     retriable: false,

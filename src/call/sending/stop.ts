@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 
 export class Stop {
   reason: unknown;
-  isAsked = false;
+  isRequested = false;
   #controller: AbortController | undefined;
   /** Abort listeners run in the context of the effect, not of the code that aborts it. */
   #inContext: ((run: () => void) => void) | undefined;
@@ -13,20 +13,20 @@ export class Stop {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
       this.#inContext = AsyncLocalStorage.snapshot();
-      if (this.isAsked) this.#controller.abort(this.reason);
+      if (this.isRequested) this.#controller.abort(this.reason);
     }
     return this.#controller.signal;
   }
 
   ask(reason: unknown): void {
-    if (!this.isAsked) {
-      this.isAsked = true;
+    if (!this.isRequested) {
+      this.isRequested = true;
       this.reason = reason;
     }
     this.#inContext?.(() => this.#controller?.abort(this.reason));
   }
 
-  throwIfAsked(): void {
-    if (this.isAsked) throw this.reason;
+  throwIfRequested(): void {
+    if (this.isRequested) throw this.reason;
   }
 }

@@ -1,7 +1,7 @@
 // From what a user passed to a call with a key. Everything that can be wrong with the input is found here,
 // before anything is claimed.
 
-import { Call, type CallMaker, type CallParts, nothingMore, type Tool } from '../../call/index.ts';
+import { Call, type CallMaker, type CallParts, type Tool, unstoredMaker } from '../../call/index.ts';
 import { toInstant } from '../../core/clock.ts';
 import { encodeResult } from '../../core/codec/codec.ts';
 import type { Contract, FieldLists } from '../../core/contract/contract.ts';
@@ -124,7 +124,7 @@ async function observedCall(
   const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
   const unkeyed = { key: '', fingerprint: null, intent: '', periodEndsAt: null, again: null };
   const nobody = { identity: {}, notAfter: null, signal: options.signal };
-  return new Call({ tool, namespace, args, ...unkeyed, ...nobody, problem }, { ...nothingMore, address });
+  return new Call({ tool, namespace, args, ...unkeyed, ...nobody, problem }, { ...unstoredMaker, address });
 }
 
 /** A contract as the calls of one semel need it. */

@@ -1,6 +1,6 @@
 // What a person may decide about a record, as an act of the store; and why an act was refused, in words.
 
-import { refOf, resultOf } from '../../call/index.ts';
+import { formatRef, toStoredResult } from '../../call/index.ts';
 import { SemelError } from '../../core/errors.ts';
 import { recordId } from '../../core/key/key.ts';
 import type { Act, ResolveRefusal, StoredRecord } from '../../store/store.ts';
@@ -31,7 +31,7 @@ export function actOf(resolution: Resolution, maxResultBytes: number): Act {
   }
   if ('landed' in decision) {
     const { landed, remoteRef } = decision as { landed: unknown; remoteRef?: string };
-    return { type: 'landed', result: resultOf(landed, remoteRef, 'value', maxResultBytes) };
+    return { type: 'landed', result: toStoredResult(landed, remoteRef, 'value', maxResultBytes) };
   }
   throw new SemelError('INVALID_ARGS', `${JSON.stringify(resolution)} is no decision about a record.`, {
     path: 'resolution',
@@ -52,7 +52,7 @@ function insteadOfReopening({ inDoubt, lapsed, status }: StoredRecord): string {
 }
 
 export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {
-  const evidence = now === undefined ? {} : { status: now.status, ref: refOf(now), inDoubt: now.inDoubt };
+  const evidence = now === undefined ? {} : { status: now.status, ref: formatRef(now), inDoubt: now.inDoubt };
   const sentences: Record<ResolveRefusal, [string, string?]> = {
     gone: now?.expired
       ? ['has expired and no longer answers for its key.', 'Call again: the call runs.']
@@ -64,7 +64,7 @@ export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredReco
           ? ['has changed since it was looked at.']
           : [
               'has changed since it was looked at.',
-              `It is ${refOf(now)} now: look at it, then decide again.`,
+              `It is ${formatRef(now)} now: look at it, then decide again.`,
             ],
     running: [
       'is being executed right now.',

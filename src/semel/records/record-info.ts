@@ -1,6 +1,6 @@
 // A record as people and programs see it: decoded, with dates, and with the reference that a verdict names.
 
-import { refOf } from '../../call/index.ts';
+import { formatRef } from '../../call/index.ts';
 import { decodeResult } from '../../core/codec/codec.ts';
 import { providerKey, recordId } from '../../core/key/key.ts';
 import { type FieldOf, fieldsOfKind, showFields } from '../../rules/record.ts';
@@ -44,7 +44,7 @@ export function infoOf(record: StoredRecord): RecordInfo {
   const { inDoubt, lapsed, leaseLeftMs, expired, attempts, fence, generation, owner } = record;
   return {
     id: recordId(namespace, key),
-    ref: refOf(record),
+    ref: formatRef(record),
     ...{ namespace, contract, key, version, effect, status, inDoubt, lapsed, leaseLeftMs, expired },
     kept: isKept(record),
     abandoned: lapsed && !inDoubt,

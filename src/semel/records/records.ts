@@ -1,6 +1,6 @@
 // Looking at the ledger and deciding about what is in it: every act compares what was looked at and is recorded.
 
-import { isCallsNamespace, refOf } from '../../call/index.ts';
+import { formatRef, isCallsNamespace } from '../../call/index.ts';
 import type { Clock, Random } from '../../core/clock.ts';
 import type { Status } from '../../core/contract/words.ts';
 import { SemelError } from '../../core/errors.ts';
@@ -180,7 +180,7 @@ export function createRecords({
     const at = named.lastIndexOf('@');
     if (at < 0) return { record: await must(named), isRef: false };
     const record = await must(named.slice(0, at));
-    const now = refOf(record);
+    const now = formatRef(record);
     if (now.slice(now.indexOf('@')) !== named.slice(at)) throw refusal(record, 'stale', record);
     return { record, isRef: true };
   }
@@ -234,7 +234,7 @@ export function createRecords({
         const error = record.error?.message ?? 'the process that ran it exited without reporting a result';
         const name = `${record.contract}\0${error}`;
         const group = groups.get(name) ?? { contract: record.contract, error, refs: [] };
-        group.refs.push(refOf(record));
+        group.refs.push(formatRef(record));
         groups.set(name, group);
       }
       return [...groups.values()].sort((a, b) => b.refs.length - a.refs.length);
@@ -246,7 +246,7 @@ export function createRecords({
       if (!isRef)
         throw new SemelError('INVALID_ARGS', `${ref} does not say which state of the record was looked at.`, {
           path: 'ref',
-          next: `If it was the present one, write ${refOf(record)}.`,
+          next: `If it was the present one, write ${formatRef(record)}.`,
         });
       // Whoever decides has looked before they asked; this process may have stood still since.
       return act(record, what, options, record.readAt - (clock.mono() - askedAt));
