@@ -179,7 +179,7 @@ function environmentsInSession(): Iterable<Environment | undefined> | undefined 
   return hasProc() ? readAbove(process.ppid, { onlySession: statOf('self').session }) : undefined;
 }
 
-/** A pipe of a run, as the kernel names it: see src/jobs/life/liveness.ts. */
+/** A pipe of a run, as the kernel names it: see src/jobs/liveness/liveness.ts. */
 const runPipe = /live\/[^/]+\/[0-9a-f]{20}(\.pipes\/\w+)?( \(deleted\))?$/;
 
 /**

@@ -1,65 +1,93 @@
-// What `run`, `once` and `step` have in common: a name and the command after `--`, what it is about, who did it, why it
-// could not start.
+// What `run`, `once` and `step` share: their ledger, the name and the command after `--`, and how an ending is reported.
 
 import { randomBytes } from 'node:crypto';
 import type { SemelError } from '../core/errors.ts';
 import { isBlank } from '../core/plain.ts';
 import { shellWord } from '../core/visible.ts';
-import { type ChildEnding, type Ids, shortestLeaseMs, shownOwner } from '../jobs/index.ts';
-import type { RecordInfo, Semel } from '../semel/index.ts';
-import { type FlagReader, longestTimerMs } from './args/flag-values.ts';
-import { isAgent, shownMessage } from './caller.ts';
+import {
+  type ChildEnding,
+  type GuardOptions,
+  type Ids,
+  minLeaseMs,
+  ownerWithPipe,
+  type Report,
+  shownOwner,
+} from '../jobs/index.ts';
+import type { RecordInfo, Semel, SemelOptions } from '../semel/index.ts';
+import { type FlagReader, maxTimerMs } from './args/flag-values.ts';
+import { isAgent, shownError, shownMessage } from './caller.ts';
 import type { Flags, Input } from './command.ts';
 import type { CommandName } from './commands/summaries.ts';
+import { exitCodeOf } from './exit-code.ts';
 import { text } from './flags.ts';
-import { chosenNamespace, type LedgerChoice } from './ledger.ts';
-import { type Doubtful, tellDoubt } from './render/in-doubt.ts';
+import { chosenNamespace, type LedgerChoice, ledgerFor } from './ledger.ts';
+import { type Doubt, explainDoubt } from './render/in-doubt.ts';
 import { jsonText } from './render/json-text.ts';
 import { complain, cut, printAside, relative } from './render/print.ts';
 import { usageError } from './usage.ts';
 
-/** The options of `run` and `once` about their command's life. */
 export const guardFlags = {
-  timeout: text('<duration>', 'end the command with TERM after this time (default: none)'),
-  grace: text('<duration>', 'from TERM to KILL (default: 10s)'),
-  lease: text('<duration>', 'how long a dead machine blocks the others (default: 15m)'),
+  timeout: text('<duration>', 'stop the command with TERM after this time (default: none)'),
+  grace: text('<duration>', 'time from TERM to KILL (default: 10s)'),
+  lease: text('<duration>', 'how long a crashed machine blocks the others (default: 15m)'),
 };
 
 export function guardTerms(
-  given: FlagReader<Record<'wait' | 'verify-after' | 'lease' | 'timeout' | 'grace', unknown>>,
+  flags: FlagReader<Record<'wait' | 'verify-after' | 'lease' | 'timeout' | 'grace', unknown>>,
 ) {
   return {
-    waitMs: given.duration('wait', Number.POSITIVE_INFINITY),
-    verifyAfterMs: given.duration('verify-after', 60_000),
-    leaseMs: given.duration('lease', 900_000, { from: shortestLeaseMs }),
-    timeoutMs: given.duration('timeout', Number.POSITIVE_INFINITY, { to: longestTimerMs }),
-    graceMs: given.duration('grace', 10_000, { to: longestTimerMs }),
+    waitMs: flags.duration('wait', Number.POSITIVE_INFINITY),
+    verifyAfterMs: flags.duration('verify-after', 60_000),
+    leaseMs: flags.duration('lease', 900_000, { from: minLeaseMs }),
+    timeoutMs: flags.duration('timeout', Number.POSITIVE_INFINITY, { to: maxTimerMs }),
+    graceMs: flags.duration('grace', 10_000, { to: maxTimerMs }),
   };
 }
 
-export function newMark(): string {
+export function newPipeName(): string {
   return randomBytes(10).toString('hex');
 }
 
-/** Who guards, and in which ledger. */
-export async function guardIn(semel: Semel, choice: LedgerChoice, mark: string) {
-  const isNamespaceChosen = chosenNamespace(choice) !== undefined;
-  return { semel, facts: await semel.open(), mark, isNamespaceChosen, say: complain };
+export type Guard = Pick<GuardOptions, 'semel' | 'facts' | 'pipeName' | 'isNamespaceChosen' | 'say'>;
+
+/** Opens the ledger, runs the command, and reports how it ended: with --json one line on stderr, otherwise sentences. */
+export async function runGuarded(
+  options: LedgerChoice & { readonly json: boolean | undefined },
+  pipeName: string,
+  limits: NonNullable<SemelOptions['limits']>,
+  run: (guard: Guard) => Promise<Report>,
+  /** Answers the exit code. */
+  report: (report: Report, guard: Guard) => Promise<number>,
+): Promise<number> {
+  await using semel = ledgerFor(options, { make: true, owner: ownerWithPipe(pipeName), limits });
+  const isNamespaceChosen = chosenNamespace(options) !== undefined;
+  const guard = { semel, facts: await semel.open(), pipeName, isNamespaceChosen, say: complain };
+  const ending = await run(guard);
+  const code = await report(ending, guard);
+  if (!ending.leftBehind) return code;
+  // Exits without closing the ledger: the claim stays with the processes that the command left behind. Reading a history
+  // writes pending notes first.
+  await semel.records.history('run/-').catch(() => undefined);
+  process.exit(code);
 }
 
-/** What a guarded command was refused for, unless a program asks: that is told once, in JSON. */
-export function tellRefusal(error: SemelError, json: boolean | undefined, doubtful: Doubtful): void {
-  if (json) return;
-  if (error.code === 'IN_DOUBT') tellDoubt(error, doubtful);
-  else complain(shownMessage(error));
-}
-
-/** For `--json`: one line about what was done. Answers the exit code. */
-export function answering(isJson: boolean | undefined, about: object, ledger: string) {
-  return (status: string, exit: number, more: object = {}) => {
-    if (isJson) printAside(jsonText({ ...about, status, exit, ...(isAgent() ? {} : { ledger }), ...more }));
+/** `about` starts the JSON line. */
+export function createReporter(json: boolean | undefined, about: object, ledger?: string) {
+  const shownLedger = ledger === undefined || isAgent() ? {} : { ledger };
+  const say = (sentence: string): void => {
+    if (!json) complain(sentence);
+  };
+  /** Answers the exit code. */
+  const finish = (status: string, exit: number, more: object = {}): number => {
+    if (json) printAside(jsonText({ ...about, status, exit, ...shownLedger, ...more }));
     return exit;
   };
+  const refuse = (error: SemelError, doubt?: Doubt): number => {
+    if (!json && doubt !== undefined && error.code === 'IN_DOUBT') explainDoubt(error, doubt);
+    else say(shownMessage(error));
+    return finish(error.code, exitCodeOf(error), { error: shownError(error) });
+  };
+  return { say, finish, refuse };
 }
 
 interface GuardedLine {
@@ -85,7 +113,7 @@ export function guardedLine(
   return { name, words: rest };
 }
 
-/** `mail lead=42 template=welcome`: with two hundred of them in one log, the name alone tells nothing. */
+/** `mail lead=42 template=welcome`: in a log of many such calls the name alone is not enough. */
 export function labelOf(name: string, ids: Readonly<Record<string, unknown>> | Ids): string {
   const parts = Object.entries(ids).map(
     ([field, value]) => `${field}=${typeof value === 'string' ? value : jsonText(value)}`,
@@ -93,17 +121,17 @@ export function labelOf(name: string, ids: Readonly<Record<string, unknown>> | I
   return cut([name, ...parts].join(' '), 120);
 }
 
-/** When and by whom: of the process that did it, or of the person who said so. */
-export async function doneWords(semel: Semel, record: RecordInfo): Promise<string> {
+/** When it was done and by whom: the process that did it, or the person who declared it. */
+export async function describeDone(semel: Semel, record: RecordInfo): Promise<string> {
   const at = record.settledAt ?? record.updatedAt;
   const when = `at ${at.toISOString()} (${relative(at)})`;
   const history = await semel.records.history(record.key);
-  const said = history.findLast(({ type, detail }) => type === 'resolved' && detail.act === 'landed');
-  if (said !== undefined) return `was declared done ${when} by ${said.detail.by}`;
+  const verdict = history.findLast(({ type, detail }) => type === 'resolved' && detail.act === 'landed');
+  if (verdict !== undefined) return `was declared done ${when} by ${verdict.detail.by}`;
   return `was already done ${when} by ${shownOwner(record.owner)}`;
 }
 
-export function couldNotStart(command: readonly string[], { exit, failure = '' }: ChildEnding): string {
+export function describeNoStart(command: readonly string[], { exit, failure = '' }: ChildEnding): string {
   const [file] = command;
   if (exit === 127) return `${file} was not found; is it in the PATH, or written with its folder?`;
   const why = startFailures[failure];
@@ -115,18 +143,8 @@ export function couldNotStart(command: readonly string[], { exit, failure = '' }
 
 const startFailures: Readonly<Record<string, string>> = {
   E2BIG: 'its arguments and environment are too long',
-  EMFILE: 'too many files are open; raise the limit (ulimit -n)',
-  ENFILE: 'too many files are open on this machine',
-  EAGAIN: 'there are too many processes; raise the limit (ulimit -u)',
-  ENOMEM: 'there is not enough memory',
+  EMFILE: 'too many open files; raise the limit (ulimit -n)',
+  ENFILE: 'too many open files on this machine',
+  EAGAIN: 'too many processes; raise the limit (ulimit -u)',
+  ENOMEM: 'not enough memory',
 };
-
-/**
- * Ends this process without a word to the ledger about what it holds: that stays with the processes that the command
- * left behind, and is judged by their life.
- */
-export async function leave(semel: Semel, code: number): Promise<never> {
-  // What is to be in the history is written before.
-  await semel.records.history('run/-').catch(() => undefined);
-  process.exit(code);
-}

@@ -1,28 +1,28 @@
-// What a guarded command is told of its run by the environment, and reads back in the commands inside it.
+// The environment variables that describe a run to its command, and that commands inside the run read back.
 
 import type { Semel } from '../semel/index.ts';
 import type { StoreFacts } from '../store/store.ts';
-import { type Ids, type RunId, readRun } from './slots/run-id.ts';
+import { type Ids, parseRun, type RunId } from './slots/run-id.ts';
 import type { JobSlot } from './slots/slot.ts';
 
-export interface Inside {
-  readonly run: RunId;
-  /** The name of the run as the library knows it. */
+export interface RunContext {
+  readonly id: RunId;
+  /** The run's name in the library. */
   readonly text: string;
   readonly zone: string;
   readonly date: string;
-  /** The instant that the run stands for. */
+  /** The run's scheduled instant. */
   readonly at: number;
 }
 
-/** The run that this process is part of; undefined: none. */
-export function insideOf(env: NodeJS.ProcessEnv = process.env): Inside | undefined {
+/** The run that this process is part of, if any. */
+export function currentRun(env: NodeJS.ProcessEnv = process.env): RunContext | undefined {
   const text = env.SEMEL_RUN;
-  const run = text === undefined ? undefined : readRun(text);
-  if (text === undefined || run === undefined) return undefined;
+  const id = text === undefined ? undefined : parseRun(text);
+  if (text === undefined || id === undefined) return undefined;
   const at = Number(env.SEMEL_AT);
   return {
-    run,
+    id,
     text,
     zone: env.SEMEL_TZ ?? 'UTC',
     date: env.SEMEL_DATE ?? '',
@@ -30,8 +30,8 @@ export function insideOf(env: NodeJS.ProcessEnv = process.env): Inside | undefin
   };
 }
 
-/** For every guarded command: which ledger, and the keys to pass on to a provider. */
-export function commonEnv(
+/** Every guarded command gets the ledger, and the keys to pass on to a provider. */
+export function attemptEnv(
   semel: Semel,
   facts: StoreFacts,
   attempt: AttemptFacts,
@@ -39,10 +39,10 @@ export function commonEnv(
   held: readonly string[] = [],
 ) {
   return {
-    SEMEL_HELD: [...heldAbove(), ...held].join(','),
+    SEMEL_HELD: [...idsHeldAbove(), ...held].join(','),
     SEMEL_STORE:
       facts.address === undefined || facts.address === '' ? `sqlite:${facts.location}` : facts.address,
-    // A program inside that has a name of its own keeps it, unless somebody chose one for all.
+    // A program inside keeps its own namespace, unless one was chosen for all.
     ...(isNamespaceChosen ? { SEMEL_NAMESPACE: semel.namespace } : {}),
     SEMEL_ATTEMPT: String(attempt.attempt),
     SEMEL_FENCE: String(attempt.fence),
@@ -51,8 +51,8 @@ export function commonEnv(
   };
 }
 
-/** The records that the guards around this process hold: whoever waits for one of them waits for itself. */
-export function heldAbove(env: NodeJS.ProcessEnv = process.env): readonly string[] {
+/** Ids of the records held by the guards around this process. Waiting for one of them would be waiting for itself. */
+export function idsHeldAbove(env: NodeJS.ProcessEnv = process.env): readonly string[] {
   return (env.SEMEL_HELD ?? '').split(',').filter((id) => id !== '');
 }
 

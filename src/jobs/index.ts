@@ -1,13 +1,20 @@
-// Guarded commands: what `semel run`, `once`, `step` and their descendants do, without their words.
+// Guarded commands: what `semel run`, `once`, `step` and the commands inside them do, without options and messages.
 
-export { type Inside, insideOf } from './context.ts';
-export { type EffectReport, type EffectValue, resultBytes, runEffect } from './effect.ts';
-export { type JobReport, runJob } from './job.ts';
-export { type ChildEnding, mostBytes } from './life/child.ts';
-export { type Holder, shortestLeaseMs } from './life/holder.ts';
-export { isAlive, lifeFolder, lifeProblem, ownerOf, shownOwner } from './life/liveness.ts';
-export { bytesOf } from './output.ts';
-export { pick, picksOf, seedOf, wordsOf } from './slots/pick.ts';
-export { fieldOf, recentWork } from './slots/recent.ts';
+export { currentRun, type RunContext } from './context.ts';
+export { commandField, resultBytes, runEffect } from './effect.ts';
+export type { GuardOptions, Report, StoredValue } from './guarded-command.ts';
+export { runJob } from './job.ts';
+export { type ChildEnding, maxOutputBytes } from './liveness/child.ts';
+export { type Holder, minLeaseMs } from './liveness/holder.ts';
+export {
+  isOwnerAlive,
+  livenessFolder,
+  livenessProblem,
+  ownerWithPipe,
+  shownOwner,
+} from './liveness/liveness.ts';
+export { toBytes } from './output.ts';
+export { pick, picksOf, seedOf, seedWords } from './slots/pick.ts';
+export { readField, recentWork } from './slots/recent.ts';
 export { contractName, type Ids, isReserved } from './slots/run-id.ts';
 export { type JobSlot, periodNamed, slotOf, units } from './slots/slot.ts';

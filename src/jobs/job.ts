@@ -1,170 +1,187 @@
-// A guarded run: the job's turn (never two at a time, across slots), then its slot (done once), then the command.
+// A guarded run: the job's lock (never two at a time, across slots), then its slot (done once), then the command. The
+// lock's contract is called `turn.<job>`.
 
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../core/clock.ts';
 import { formatDuration } from '../core/contract/duration.ts';
 import { minute } from '../core/contract/period.ts';
-import type { SemelError } from '../core/errors.ts';
 import { sleep } from '../ledger/index.ts';
-import type { OpenAttempt, RecordInfo } from '../semel/index.ts';
-import { type Asked, type Claimed, claim, insideItself } from './claim.ts';
-import { commonEnv, heldAbove, runEnv } from './context.ts';
-import { lastEnding, neverStartedWords, noteEnding, notesWritten, outlived, told } from './ending.ts';
-import { claimingOf, type Guarding, verifying } from './guarding.ts';
-import { type ChildEnding, runChild } from './life/child.ts';
-import { type Holder, holderOf, unlessStale } from './life/holder.ts';
-import { beginLife, type Life, lifeFolder } from './life/liveness.ts';
-import { recordsOf } from './slots/pick.ts';
-import { checkRun, contractName, type Ids } from './slots/run-id.ts';
+import type { OpenAttempt } from '../semel/index.ts';
+import { type Claimed, claim, insideItself, type VerifierStart } from './claim.ts';
+import { idsHeldAbove, runEnv } from './context.ts';
+import { describeEnding, describePrevious, describesNoStart, flushNotes, hasOutlived } from './ending.ts';
+import {
+  claimOptions,
+  type GuardOptions,
+  type Report,
+  replay,
+  runAttempt,
+  verifierTerms,
+} from './guarded-command.ts';
+import type { ChildEnding } from './liveness/child.ts';
+import { findHolder, ignoreStale } from './liveness/holder.ts';
+import { beginLiveness, livenessFolder } from './liveness/liveness.ts';
+import { listRecords } from './slots/pick.ts';
+import { checkedRunText, contractName, type Ids } from './slots/run-id.ts';
 import type { JobSlot } from './slots/slot.ts';
 
-interface JobOptions extends Guarding {
+interface JobOptions extends GuardOptions {
   readonly job: string;
   /** Job, slot and ids, for people. */
   readonly label: string;
   readonly ids: Ids;
   readonly slot: JobSlot;
   readonly again: string | undefined;
-  /** What a failure means: run again, or nobody knows. */
+  /** What a failure means: run the job again, or hold it in doubt. */
   readonly afterFailure: 'rerun' | 'hold';
   readonly retries: number;
   readonly backoffMs: number;
   readonly windowMs: number;
-  /** Said at the job's first run. */
+  /** Printed at the job's first run. */
   readonly hint: string | undefined;
 }
 
-export type JobReport = (
-  | { readonly kind: 'ran'; readonly ending: ChildEnding; readonly attempt: number; readonly key: string }
-  | { readonly kind: 'skipped'; readonly record: RecordInfo; readonly isVerified: boolean }
-  | { readonly kind: 'busy'; readonly holder: Holder }
-  | { readonly kind: 'refused'; readonly error: SemelError }
-) & {
-  /** Of the command, where this call ran it. */
-  readonly ending?: ChildEnding;
-  /** What the command started still lives, and holds the job's turn. */
-  readonly leftBehind?: boolean;
-};
-
-export async function runJob(options: JobOptions): Promise<JobReport> {
-  const { semel, facts, mark, job, ids, slot, again, ifBusy, say } = options;
+export async function runJob(options: JobOptions): Promise<Report> {
+  const { semel, facts, pipeName, job, ids, slot, again, ifBusy, say } = options;
   const { start } = slot;
-  const folder = lifeFolder(facts.kind, facts.location);
+  const folder = livenessFolder(facts.kind, facts.location);
   const args = { job, ...(Object.keys(ids).length === 0 ? {} : { ids }) };
   // A slot is an instant and a length: the name of its zone may be spelt in many ways.
   const slotArgs = { ...args, per: slot.unit, slot: slot.name, ...(start === undefined ? {} : { start }) };
   const slotOptions = { at: slot.span?.startsAt ?? 0, ...(again === undefined ? {} : { again }) };
-  // Whatever is wrong with the names is told before anything is claimed.
-  runOf(options);
-  const turnTool = turnOf(options);
-
-  const asked: Asked = { since: undefined };
-  const slotTool = slotToolOf(options, asked);
-  const { key: slotKey, id: slotId } = await semel.keyOf(slotTool, slotArgs, slotOptions);
+  // Refuses bad names before anything is claimed.
+  runName(options);
+  const lock = lockTool(options);
+  const verifier: VerifierStart = { startedAt: undefined };
+  const slotRun = slotTool(options, verifier);
+  const { key: slotKey, id: slotId } = await semel.keyOf(slotRun, slotArgs, slotOptions);
+  // A slot that is done needs no lock, and a job that is running needs no pipes.
   const known = await semel.records.get(slotKey);
-  // What is done needs no turn, and what is under way no pipes.
-  if (known?.status === 'succeeded' && !known.expired) {
-    const replay = await semel.begin(slotTool, slotArgs, slotOptions);
-    if (!replay.execute) {
-      const { result } = replay;
-      // What it returned may be gone by now; that it was done is not.
-      const isDone = result.ok || result.error.code === 'RESULT_OMITTED';
-      return isDone
-        ? { kind: 'skipped', record: known, isVerified: false }
-        : { kind: 'refused', error: result.error };
-    }
-    await replay.attempt.release();
-  }
-  const { key: turnKey, id: turnId } = await semel.keyOf(turnTool, args);
-  if (heldAbove().includes(turnId)) return { kind: 'refused', error: insideItself(job) };
+  const replayed = await replay(semel, slotRun, slotArgs, slotOptions, known);
+  if (replayed !== undefined) return replayed.kind === 'done' ? { ...replayed, value: undefined } : replayed;
+  const { key: lockKey, id: lockId } = await semel.keyOf(lock, args);
+  if (idsHeldAbove().includes(lockId)) return { kind: 'refused', error: insideItself(job) };
   if (ifBusy !== 'wait') {
-    const { holder } = await holderOf(semel, folder, turnKey);
+    const { holder } = await findHolder(semel, folder, lockKey);
     if (holder !== undefined) return { kind: 'busy', holder };
   }
 
-  const life = await beginLife(folder, mark);
-  const claiming = claimingOf(options, folder);
-  const turn = await claimTurn();
-  if (turn.kind !== 'execute') {
-    life.end();
-    return refusalOf(turn);
+  const liveness = await beginLiveness(folder, pipeName);
+  const claiming = claimOptions(options, folder);
+  const locked = await claimLock();
+  if (locked.kind !== 'execute') {
+    liveness.end();
+    return locked;
   }
-  if (options.hint !== undefined && turn.before === undefined) say(options.hint);
-  const report = await begin(turn.attempt).catch(async (error) => {
-    await turn.attempt.release();
-    life.end();
+  if (options.hint !== undefined && locked.before === undefined) say(options.hint);
+  const report = await runLocked(locked.attempt).catch(async (error) => {
+    await locked.attempt.release();
+    liveness.end();
     throw error;
   });
-  // The turn stays with what the command left behind: nobody else begins until that is gone.
-  if (report.ending?.descendants.lives()) return { ...report, leftBehind: true };
-  // What was noted of the attempt goes to the disk with it.
-  const [given] = await Promise.all([turn.attempt.release(), notesWritten(semel, slotKey)]);
-  const isTold = given.ok || given.error.code === 'NOT_LANDED';
-  // Where the ledger could not be told, the next one learns from the pipe that nobody is left.
-  if (isTold && !(report.kind === 'refused' && report.error.code === 'UNRECORDED')) life.end();
+  // Processes that the command left behind keep the lock: no other run starts until they are gone.
+  if (report.ending?.descendants.areAlive()) return { ...report, leftBehind: true };
+  // In parallel, so that the notes share the release's commit.
+  const [released] = await Promise.all([locked.attempt.release(), flushNotes(semel, slotKey)]);
+  const isRecorded = released.ok || released.error.code === 'NOT_LANDED';
+  // If the ledger could not be told, the pipe shows the next run that no process is left.
+  if (isRecorded && !(report.kind === 'refused' && report.error.code === 'UNRECORDED')) liveness.end();
   return report;
 
-  async function begin(held: OpenAttempt): Promise<JobReport> {
+  async function runLocked(held: OpenAttempt): Promise<Report> {
     if (slot.unit === 'none') await closeCrashed(options, folder);
-    return inTurn(held);
-  }
-
-  async function inTurn(held: OpenAttempt): Promise<JobReport> {
-    let last: (JobReport & { readonly ending: ChildEnding }) | undefined;
+    let last: (Report & { readonly ending: ChildEnding }) | undefined;
     for (let tries = 1; ; tries += 1) {
-      const mayRun = tries === 1 || (tries <= options.retries + 1 && !(await stillLives(last?.ending)));
+      const mayRun = tries === 1 || (tries <= options.retries + 1 && !(await isStillAlive(last?.ending)));
       if (last !== undefined && mayRun) await backOff(last.ending, tries - 1);
       try {
         const claimed = await claimSlot(last !== undefined && mayRun);
-        // What the last try left behind is asked about, however this one ends.
+        // Carry the last ending along: its descendants decide whether the lock can be released.
         if (claimed.kind !== 'execute')
-          return last === undefined ? refusalOf(claimed) : { ending: last.ending, ...refusalOf(claimed) };
+          return last === undefined ? claimed : { ending: last.ending, ...claimed };
         if (last !== undefined && !mayRun) {
           // The verifier says that it is not done, and that was the last try.
-          await claimed.attempt.release(new Error(told(last.ending, options.timeoutMs)));
-          return { kind: 'ran', ending: last.ending, attempt: claimed.attempt.attempt, key: slotKey };
+          await claimed.attempt.release(new Error(describeEnding(last.ending, options.timeoutMs)));
+          return { kind: 'ran', ending: last.ending, attempt: claimed.attempt.attempt };
         }
-        const report = await attemptOnce(options, life, claimed, held, {
-          key: slotKey,
-          held: [turnId, slotId],
-        });
+        const report = await runOnce(claimed, held);
         const ending = failureIn(report);
         const isLast = tries > options.retries && options.verify === undefined;
         if (ending === undefined || isLast) return report;
         last = { ...report, ending };
       } catch (error) {
         if (last === undefined) throw error;
-        // A command has run, and the ledger knows: that it cannot be tried again now does not make it undone.
+        // The command has run and the ledger knows how it ended: failing to retry does not undo that.
         say(`${options.label} is not tried again: ${(error as Error).message}`);
         return last;
       }
     }
   }
 
+  async function runOnce(
+    { attempt, before }: Extract<Claimed, { kind: 'execute' }>,
+    held: OpenAttempt,
+  ): Promise<Report> {
+    const { timeoutMs, verify, afterFailure, label } = options;
+    if (attempt.attempt > 1) {
+      const repeats = describesNoStart(before?.error?.message)
+        ? ''
+        : '; effects not under `semel once` may repeat';
+      const previous = await describePrevious(semel, before);
+      say(`attempt ${attempt.attempt} of ${label}; attempt ${attempt.attempt - 1} ${previous}${repeats}`);
+    }
+    const isHeld = ({ neverStarted }: ChildEnding) =>
+      !neverStarted && (verify !== undefined || afterFailure === 'hold');
+    const { ending, result } = await runAttempt(options, attempt, {
+      key: slotKey,
+      held: [lockId, slotId],
+      env: runEnv(semel, runName(options), slot, ids),
+      liveness,
+      keep: 'tail',
+      signals: [attempt.signal, held.signal],
+      async settle(ending) {
+        if (ending.exit === 0) return attempt.succeed({ exit: 0, tookMs: Math.round(ending.tookMs) });
+        const words = describeEnding(ending, timeoutMs);
+        return isHeld(ending)
+          ? attempt.unknown(new Error(`${words}${heldSuffix}`))
+          : attempt.release(new Error(words));
+      },
+    });
+    // An earlier attempt that died leaves its doubt; where runs are repeated, that is not worth a question.
+    const isExpected =
+      result === undefined ||
+      result.ok ||
+      result.error.code === 'NOT_LANDED' ||
+      (!isHeld(ending) && result.error.code === 'IN_DOUBT');
+    if (isExpected) return { kind: 'ran', ending, attempt: attempt.attempt };
+    return { kind: 'refused', error: result.error, ending };
+  }
+
   async function backOff(failed: ChildEnding, times: number): Promise<void> {
-    const pauseMs = Math.min(longestBackoffMs, options.backoffMs * 2 ** (times - 1));
-    const again = `it is tried again in ${formatDuration(pauseMs)}`;
-    say(`${options.label} ${told(failed, options.timeoutMs)}; ${again}`);
+    const pauseMs = Math.min(maxBackoffMs, options.backoffMs * 2 ** (times - 1));
+    say(
+      `${options.label} ${describeEnding(failed, options.timeoutMs)}; trying again in ${formatDuration(pauseMs)}`,
+    );
     await sleep(systemClock, pauseMs);
   }
 
-  async function stillLives(failed: ChildEnding | undefined): Promise<boolean> {
-    if (failed === undefined || !(await outlived(failed, options.graceMs))) return false;
-    say(`${options.label}: what the command started still runs`);
+  async function isStillAlive(failed: ChildEnding | undefined): Promise<boolean> {
+    if (failed === undefined || !(await hasOutlived(failed, options.graceMs))) return false;
+    say(`${options.label}: processes that the command started are still running`);
     return true;
   }
 
-  /** A turn means nothing once it is over: whoever settled it, by hand or by an import, does not stop the job. */
-  async function claimTurn(): Promise<Claimed> {
+  /** A lock is never done: if a person or an import settled its record, clear that and claim again. */
+  async function claimLock(): Promise<Claimed> {
     for (;;) {
-      const claimed = await claim({ ...claiming, tool: turnTool, args, options: {} });
+      const claimed = await claim({ ...claiming, tool: lock, args, options: {} });
       const record =
-        claimed.kind === 'done' || claimed.kind === 'refused' ? await semel.records.get(turnKey) : undefined;
+        claimed.kind === 'done' || claimed.kind === 'refused' ? await semel.records.get(lockKey) : undefined;
       if (record === undefined) return claimed;
       const by = { by: 'semel run', note: 'a turn is never done' };
       const isSettled = record.status === 'succeeded' || record.status === 'failed';
       if (!record.inDoubt && !isSettled) return claimed;
-      await unlessStale(
+      await ignoreStale(
         isSettled
           ? semel.records.forget(record.ref, by)
           : semel.doubts.resolve(record.ref, 'notLanded', { ...by, force: true }),
@@ -172,139 +189,76 @@ export async function runJob(options: JobOptions): Promise<JobReport> {
     }
   }
 
-  /** Asks the verifier, where there is one and something to ask; `isPatient` waits until "not done" can be believed. */
+  /** Asks the verifier if the slot is in doubt; `isPatient` waits until its "not done" can be trusted. */
   async function claimSlot(isPatient: boolean): Promise<Claimed> {
     for (;;) {
       const claimed = await claim({
         ...claiming,
-        asked,
-        tool: slotTool,
+        verifier,
+        tool: slotRun,
         args: slotArgs,
         options: slotOptions,
       });
       if (claimed.kind !== 'refused' || claimed.error.code !== 'IN_DOUBT') return claimed;
-      if (await runsAgain(options, slotKey)) continue;
+      if (await allowRerun(options, slotKey)) continue;
       const { retryAfterMs } = claimed.error;
       if (!isPatient || retryAfterMs === undefined) return claimed;
-      say(`${options.label}: whether it is done can be told in ${formatDuration(retryAfterMs)}`);
+      say(`${options.label}: the verifier can decide in ${formatDuration(retryAfterMs)}`);
       await sleep(systemClock, retryAfterMs);
     }
   }
 }
 
-/** A command that ran and failed, and that nobody interrupted. */
-function failureIn(report: JobReport): ChildEnding | undefined {
+/** The ending of a command that failed without being interrupted. */
+function failureIn(report: Report): ChildEnding | undefined {
   if (report.kind !== 'ran' && report.kind !== 'refused') return undefined;
   if (report.kind === 'refused' && report.error.code !== 'IN_DOUBT') return undefined;
   const { ending } = report;
   return ending === undefined || ending.exit === 0 || ending.interruptedBy !== undefined ? undefined : ending;
 }
 
-const longestBackoffMs = 3_600_000;
+const maxBackoffMs = 3_600_000;
 
-async function attemptOnce(
-  options: JobOptions,
-  life: Life,
-  { attempt, before }: Extract<Claimed, { kind: 'execute' }>,
-  turn: OpenAttempt,
-  { key, held }: { readonly key: string; readonly held: readonly string[] },
-): Promise<JobReport> {
-  const { semel, facts, ids, slot, command, timeoutMs, graceMs, verify, afterFailure, say } = options;
-  if (attempt.attempt > 1) {
-    const repeats = neverStartedWords.includes(before?.error?.message ?? '')
-      ? ''
-      : '; effects not under `semel once` may repeat';
-    const ended = await lastEnding(semel, before);
-    say(`attempt ${attempt.attempt} of ${options.label}; attempt ${attempt.attempt - 1} ${ended}${repeats}`);
-  }
-  const ending = await runChild({
-    command,
-    env: {
-      ...commonEnv(semel, facts, attempt, options.isNamespaceChosen, held),
-      ...runEnv(semel, runOf(options), slot, ids),
-    },
-    life,
-    keep: 'tail',
-    timeoutMs,
-    graceMs,
-    signals: [attempt.signal, turn.signal],
-    say,
-  }).catch(async (error) => {
-    // It was not started, so nobody is left in doubt about it.
-    await attempt.release(error);
-    throw error;
-  });
-  const isOpen = !ending.neverStarted && (verify !== undefined || afterFailure === 'hold');
-  const failure = () => new Error(`${told(ending, timeoutMs)}${isOpen ? heldWord : ''}`);
-  const result =
-    ending.exit === 0
-      ? await attempt.succeed({ exit: 0, tookMs: Math.round(ending.tookMs) })
-      : await (isOpen ? attempt.unknown(failure()) : attempt.release(failure()));
-  await noteEnding(semel, key, attempt.attempt, ending);
-  await ending.recorded();
-  // An earlier attempt that died leaves its doubt; where runs are repeated, that is no reason to ask anybody.
-  const isExpected =
-    result.ok || result.error.code === 'NOT_LANDED' || (!isOpen && result.error.code === 'IN_DOUBT');
-  if (isExpected) return { kind: 'ran', ending, attempt: attempt.attempt, key };
-  return { kind: 'refused', error: result.error, ending };
-}
-
-function runOf({ job, slot, ids, again }: JobOptions): string {
-  return checkRun({
-    job,
-    slot: slot.name,
-    startsAt: slot.span?.startsAt,
-    ids,
-    again,
-    start: slot.start,
-  });
+function runName({ job, slot, ids, again }: JobOptions): string {
+  const { name, span, start } = slot;
+  return checkedRunText({ job, slot: name, startsAt: span?.startsAt, ids, again, start });
 }
 
 /**
- * No later start has the key of a run without a slot: whoever holds the job's turn next closes the one that crashed, or
- * it would be in doubt for good. A failure that somebody wanted to be asked about stays open.
+ * A run without a slot has a key that no later start has. If it crashed, the next run that gets the lock closes it, or it
+ * would be in doubt for good. A failure that was held on purpose stays open.
  */
 async function closeCrashed({ semel, job, ids }: JobOptions, folder: string): Promise<void> {
   const contract = contractName('run', job);
   for (const status of ['running', 'unknown'] as const) {
-    for await (const { key, args } of recordsOf(semel, { contract, status })) {
+    for await (const { key, args } of listRecords(semel, { contract, status })) {
       const run = args as { per?: unknown; ids?: Ids } | undefined;
       if (run?.per !== 'none' || !isDeepStrictEqual(run.ids ?? {}, ids)) continue;
-      const { holder, record } = await holderOf(semel, folder, key);
-      const isCrashed = record?.inDoubt && (record.error ?? died).code === died.code;
+      const { holder, record } = await findHolder(semel, folder, key);
+      const isCrashed = record?.inDoubt && (record.error?.code ?? 'DIED') === 'DIED';
       if (holder !== undefined || !isCrashed) continue;
       const by = { by: 'semel run', note: 'the next run has the turn' };
-      await unlessStale(semel.doubts.resolve(record.ref, { abandon: 'its processes are gone' }, by));
+      await ignoreStale(semel.doubts.resolve(record.ref, { abandon: 'its processes are gone' }, by));
     }
   }
 }
 
-const died = { code: 'DIED' };
+/** Part of the stored error, so that a later start without `--after-failure hold` does not run it again. */
+const heldSuffix = '; held';
 
-function refusalOf(claimed: Exclude<Claimed, { kind: 'execute' }>): JobReport {
-  if (claimed.kind === 'done') {
-    const isVerified = (claimed.value as { verified?: unknown } | undefined)?.verified === true;
-    return { kind: 'skipped', record: claimed.record, isVerified };
-  }
-  return claimed;
-}
-
-/** In the words of the record: whoever starts the job without the option later does not run it again by that. */
-const heldWord = '; held';
-
-/** What died is run again, as what failed is; not what somebody wanted to be held, or to be asked about. */
-async function runsAgain({ semel, afterFailure, verify }: JobOptions, key: string): Promise<boolean> {
+/** A run that died may run again, as one that failed may; not one that was held or has a verifier. */
+async function allowRerun({ semel, afterFailure, verify }: JobOptions, key: string): Promise<boolean> {
   const record = await semel.records.get(key);
   if (record === undefined || afterFailure === 'hold' || verify !== undefined) return false;
-  if (!record.inDoubt || record.error?.message.endsWith(heldWord)) return false;
-  await unlessStale(
+  if (!record.inDoubt || record.error?.message.endsWith(heldSuffix)) return false;
+  await ignoreStale(
     semel.doubts.resolve(record.ref, 'runAgain', { by: 'semel run', note: 'a run may be repeated' }),
   );
   return true;
 }
 
-/** Mutual exclusion only: nothing of it is ever dispatched, so a turn that is over, or whose holder is gone, is free. */
-function turnOf({ semel, job, leaseMs }: JobOptions) {
+/** Mutual exclusion only: it never dispatches anything, so it is free once released or once its holder is gone. */
+function lockTool({ semel, job, leaseMs }: JobOptions) {
   return semel.tool({
     name: contractName('turn', job),
     effect: 'write-non-idempotent',
@@ -319,9 +273,9 @@ function turnOf({ semel, job, leaseMs }: JobOptions) {
   });
 }
 
-function slotToolOf(options: JobOptions, asked: Asked) {
+function slotTool(options: JobOptions, verifier: VerifierStart) {
   const { semel, job, slot, ids, leaseMs, windowMs } = options;
-  // Counted from the end of the slot, which the key does not know.
+  // The window counts from the end of the slot, which the key does not hold.
   const lengthMs = slot.span === undefined ? 0 : slot.span.endsAt - slot.span.startsAt;
   return semel.tool({
     name: contractName('run', job),
@@ -329,14 +283,14 @@ function slotToolOf(options: JobOptions, asked: Asked) {
     per: slot.span === undefined ? 'ever' : minute('UTC'),
     lease: leaseMs,
     window: windowMs + lengthMs,
-    // A job that failed at night is still known in the morning, and its attempts go on being counted.
+    // A failure at night is still there in the morning, and its attempts keep counting.
     failureWindow: windowMs + lengthMs,
     timeout: 'none',
     ifBusy: 'fail',
-    // Its name is for people.
+    // For people only.
     content: ['slot'],
     share: true,
     run: (_: { slot: string }) => undefined as unknown,
-    ...verifying(options, () => runEnv(semel, runOf(options), slot, ids), asked),
+    ...verifierTerms(options, () => runEnv(semel, runName(options), slot, ids), verifier),
   });
 }

@@ -59,7 +59,7 @@ describe('what the command left behind', () => {
       '(while [ ! -e go ]; do sleep 0.05; done; echo late >> effects) & echo started',
     );
     expect([first.code, first.stdout]).toEqual([0, 'started\n']);
-    expect(first.stderr).toContain('still runs');
+    expect(first.stderr).toContain('still running');
     const second = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', 'echo second >> effects');
     expect(second.stderr).toContain('job has been running since');
     writeFileSync(at.path('go'), '');
@@ -72,7 +72,7 @@ describe('what the command left behind', () => {
     const at = place();
     const script = 'setsid sh -c "while [ ! -e go ]; do sleep 0.05; done; echo late >> effects" & exit 4';
     const first = await at.semel('run', 'job', ...daily, '--verify', 'exit 5', '--', 'sh', '-c', script);
-    expect([first.code, first.stderr]).toEqual([76, expect.stringContaining('still runs')]);
+    expect([first.code, first.stderr]).toEqual([76, expect.stringContaining('still running')]);
     const again = [
       'run',
       'job',
@@ -124,7 +124,7 @@ describe('what the command left behind', () => {
     const send = (...more: string[]) =>
       at.semel('once', 'pay', '--id', 'o=1', '--grace', '100ms', ...more, '--', 'sh', '-c', script);
     const first = await send();
-    expect([first.code, first.stderr]).toEqual([76, expect.stringContaining('still runs')]);
+    expect([first.code, first.stderr]).toEqual([76, expect.stringContaining('still running')]);
     expect((await send('--if-busy', 'fail')).code).toBe(75);
     writeFileSync(at.path('go'), '');
     await eventually(() => at.lines('effects').length === 1);

@@ -33,7 +33,7 @@ function seen(over: Partial<Seen> = {}): Seen {
     refused: undefined,
     damage: [],
     files,
-    lifeProblem: undefined,
+    livenessProblem: undefined,
     records: [],
     contracts: [],
     other: undefined,

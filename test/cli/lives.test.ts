@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { freeDescriptors } from '../../src/jobs/life/descriptors.ts';
+import { freeDescriptors } from '../../src/jobs/liveness/descriptors.ts';
 import { closing, eventually, kernel, main, place, type Started, until } from './place.ts';
 
 const job = (...script: readonly string[]) => ['run', 'job', '-q', '--', 'bash', '-c', ...script];
@@ -31,7 +31,7 @@ test('a command that lets go of its life is noticed, and its end is not conclude
   const at = place();
   const script = `echo $$ >> pids; ${closing('*-live/*')}; ${until('go')}; echo first >> effects`;
   const first = at.start(...['run', 'job', '--', 'bash', '-c', script]);
-  await eventually(() => first.stderrBytes().includes('by which semel sees that it lives'));
+  await eventually(() => first.stderrBytes().includes('which shows semel that it is alive'));
   await killGuard(first);
   const rival = await at.semel(next);
   expect(rival.stderr).toContain('job has been running since');

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';
 import { writeFile } from '../../src/cli/render/file-output.ts';
-import { isAlive } from '../../src/jobs/index.ts';
+import { isOwnerAlive } from '../../src/jobs/index.ts';
 import {
   findOtherWriters,
   folderProblem,
@@ -51,7 +51,7 @@ describe.runIf(isRoot)('of another user', () => {
     const mark = '0123456789abcdef0123';
     fifo(`${live}/${kernel}/${mark}`);
     chownSync(live, other, other);
-    expect(isAlive(live, `host:1#${mark}`)).toBeUndefined();
+    expect(isOwnerAlive(live, `host:1#${mark}`)).toBeUndefined();
     const said = await at.semel('run', 'job', '--', 'touch', 'ran');
     expect([said.code, said.stderr]).toEqual([69, expect.stringContaining('belongs to another user')]);
     expect(existsSync(at.path('ran'))).toBe(false);

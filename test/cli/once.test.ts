@@ -302,9 +302,9 @@ describe('the output', () => {
 test.each([
   [['once'], 'it takes the name of one effect'],
   [['once', 'mail', '--id', 'a=1'], 'there is no command'],
-  [['once', 'mail', '--', 'true'], 'nothing says what the effect is about'],
+  [['once', 'mail', '--', 'true'], 'nothing identifies the effect'],
   [['once', 'mail', '--per', 'run', '--id', 'a=1', '--', 'true'], '--per run needs a run'],
-  [['once', 'run.mail', '--id', 'a=1', '--', 'true'], 'belong to jobs'],
+  [['once', 'run.mail', '--id', 'a=1', '--', 'true'], 'reserved for jobs'],
   [['once', 'mail', '--id-json', 'nowhere.json', '--', 'true'], 'there is no file nowhere.json'],
   [['once', 'mail', '--id', 'a=1', '--not-landed-exit', '6;7', '--', 'true'], 'is no exit code'],
   [
@@ -313,9 +313,9 @@ test.each([
   ],
   [['once', 'mail', '--id', 'a=1', '--skip-code', '300', '--', 'touch', 'ran'], 'from 0 to 255'],
   [['once', 'mail', '--id', 'a=1', '--grace', '60d', '--', 'touch', 'ran'], '--grace is at most 24d'],
-  [['step', 'plan', '--', 'true'], 'it belongs to a run'],
-  [['pick', 'topic', '--from', 'a,b'], 'it belongs to a run'],
-  [['seed'], 'it belongs to a run'],
+  [['step', 'plan', '--', 'true'], 'it only works inside a run'],
+  [['pick', 'topic', '--from', 'a,b'], 'it only works inside a run'],
+  [['seed'], 'it only works inside a run'],
 ])('%j is told as wrong usage', async (args, sentence) => {
   const at = place();
   writeFileSync(at.path('ids.json'), '{"a":2}');

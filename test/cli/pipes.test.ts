@@ -23,7 +23,9 @@ test('where pipes cannot be made, nothing is run, and it says so', async () => {
   const at = place();
   const said = await at.with({ env: { PATH: at.folder } }).semel(job('/bin/echo', 'ran'));
   expect(said).toMatchObject({ code: 69, stdout: '' });
-  expect(said.stderr).toMatch(/No pipe could be made in \S+-live\/\w+ \(.*mkfifo.*\)\. Nothing was run\./);
+  expect(said.stderr).toMatch(
+    /Could not make a named pipe in \S+-live\/\w+ \(.*mkfifo.*\)\. Nothing was run\./,
+  );
 });
 
 test('what writes on after its run is not heard in the next one', async () => {

@@ -257,7 +257,7 @@ describe('a slot', () => {
       ...['run', 'job', daily, '--retries', '1', '--backoff', '1ms', '--verify', verify],
       ...['--verify-after', '60d', '--', 'false'],
     );
-    await eventually(() => stderrBytes().includes('can be told in'));
+    await eventually(() => stderrBytes().includes('the verifier can decide in'));
     const asked = at.lines('asked').length;
     await at.semel('ls');
     expect(at.lines('asked')).toHaveLength(asked);
@@ -462,7 +462,10 @@ describe('wrong usage', () => {
     [['run', 'blog', 'more', '--', 'true'], 'it takes the name of one job'],
     [['run', 'blog', '--per', 'fortnight', '--', 'true'], '--per is one of'],
     [['run', 'blog', '--cron', '* * *', '--', 'true'], 'is no cron expression'],
-    [['run', 'blog', '--cron', '* * * * *', '--per', 'day', '--', 'true'], 'both say what a slot is'],
+    [
+      ['run', 'blog', '--cron', '* * * * *', '--per', 'day', '--', 'true'],
+      '--per and --cron cannot be combined',
+    ],
     [['run', 'blog', '--tz', 'Mars/Olympus', '--', 'true'], 'is not a time zone'],
     [['run', 'blog', '--at', 'tomorrow', '--', 'true'], 'is no instant'],
     [['run', 'blog', '--lease', '1s', '--', 'true'], '--lease is at least 10s'],

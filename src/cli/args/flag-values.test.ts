@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { flagReader, longestTimerMs } from './flag-values.ts';
+import { flagReader, maxTimerMs } from './flag-values.ts';
 
 const read = (x: string | readonly string[] | undefined) => flagReader('ls', { x });
 
@@ -43,7 +43,7 @@ describe('a duration', () => {
 
   test('has its limits', () => {
     expect(() => read('1s').duration('x', 0, { from: 10_000 })).toThrow('--x is at least 10s');
-    expect(() => read('25d').duration('x', 0, { to: longestTimerMs })).toThrow('--x is at most 24d');
+    expect(() => read('25d').duration('x', 0, { to: maxTimerMs })).toThrow('--x is at most 24d');
   });
 });
 

@@ -8,7 +8,7 @@ import { usageError } from '../usage.ts';
 import { writtenInstant } from './instant.ts';
 
 /** Node.js fires a longer timer at once. */
-export const longestTimerMs = 24 * 86_400_000;
+export const maxTimerMs = 24 * 86_400_000;
 
 export interface Range {
   readonly from?: number;

@@ -21,7 +21,7 @@ import {
   unknownNames,
 } from '../../mcp/index.ts';
 import type { Ambient } from '../../semel/index.ts';
-import { flagReader, longestTimerMs } from '../args/flag-values.ts';
+import { flagReader, maxTimerMs } from '../args/flag-values.ts';
 import { policiesIn } from '../args/policy-file.ts';
 import { command, type ValuesOf } from '../command.ts';
 import { text, texts, toggle } from '../flags.ts';
@@ -73,7 +73,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     if ((program === undefined) === (values.http === undefined))
       throw usageError('mcp', 'Name the server: a command after `--`, or a URL by --http');
     const identity = identityOf(values);
-    const graceMs = flagReader('mcp', values).duration('grace', 30_000, { to: longestTimerMs });
+    const graceMs = flagReader('mcp', values).duration('grace', 30_000, { to: maxTimerMs });
     if (values.name !== undefined && isReserved(`${values.name}.`))
       throw usageError(
         'mcp',

@@ -6,9 +6,9 @@ import { flagReader } from '../args/flag-values.ts';
 import { smallText } from '../args/input.ts';
 import { command } from '../command.ts';
 import { text } from '../flags.ts';
-import { mustBeInside } from '../inside.ts';
 import { ledgerFor } from '../ledger.ts';
 import { printJson } from '../render/print.ts';
+import { requireRun } from '../run-context.ts';
 import { usageError } from '../usage.ts';
 
 export default command({
@@ -25,13 +25,13 @@ attempt of the slot gets it, even if the list changed. Recent are the choices of
     const [name] = positionals;
     if (name === undefined || isBlank(name) || positionals.length > 1)
       throw usageError('pick', 'it takes the name of one choice');
-    const inside = mustBeInside('pick');
+    const run = requireRun('pick');
     const from = listOf(values.from);
     if (from.length === 0) throw usageError('pick', 'there is nothing to choose from', 'Write --from a,b,c.');
     const notRecent = flagReader('pick', values).whole('not-recent', 0, { to: 9_999 });
     await using semel = ledgerFor(values, { make: true });
-    const choice = await pick(semel, inside, name, from, notRecent);
-    if (values.json) printJson({ name, choice, slot: inside.run.slot });
+    const choice = await pick(semel, run, name, from, notRecent);
+    if (values.json) printJson({ name, choice, slot: run.id.slot });
     // What a script reads, as it was given.
     else process.stdout.write(`${choice}\n`);
     return 0;

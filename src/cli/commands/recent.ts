@@ -1,7 +1,7 @@
 // `semel recent`: what was done lately, a line each, for a prompt.
 
 import { isBlank } from '../../core/plain.ts';
-import { fieldOf, recentWork } from '../../jobs/index.ts';
+import { readField, recentWork } from '../../jobs/index.ts';
 import { flagReader } from '../args/flag-values.ts';
 import { command } from '../command.ts';
 import { text } from '../flags.ts';
@@ -27,12 +27,12 @@ export default command({
     const done = await recentWork(semel, name, most);
     const { field } = values;
     const shown =
-      field === undefined ? done : done.map((each) => ({ ...each, [field]: fieldOf(each, field) }));
+      field === undefined ? done : done.map((each) => ({ ...each, [field]: readField(each, field) }));
     if (values.json) printJson(shown);
     else
       print(
         ...done
-          .map((each) => (field === undefined ? (each.result ?? each.args) : fieldOf(each, field)))
+          .map((each) => (field === undefined ? (each.result ?? each.args) : readField(each, field)))
           .filter((each) => each !== undefined && each !== '')
           .map((each) => printable(oneLine(each, 1_000))),
       );

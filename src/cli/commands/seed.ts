@@ -1,13 +1,13 @@
 // `semel seed`: all that a shell agent can start from and get again in every attempt of its slot.
 
 import { shellWord } from '../../core/visible.ts';
-import { picksOf, recentWork, seedOf, wordsOf } from '../../jobs/index.ts';
+import { picksOf, recentWork, seedOf, seedWords } from '../../jobs/index.ts';
 import { command } from '../command.ts';
 import { texts } from '../flags.ts';
-import { mustBeInside } from '../inside.ts';
 import { ledgerFor } from '../ledger.ts';
 import { jsonText } from '../render/json-text.ts';
 import { print, printable, printJson } from '../render/print.ts';
+import { requireRun } from '../run-context.ts';
 import { usageError } from '../usage.ts';
 
 export default command({
@@ -26,27 +26,25 @@ names that are asked for. The same in every attempt of the slot: what the run ha
         'it takes options only',
         `Write: semel seed --recent ${shellWord(positionals[0] ?? '')}`,
       );
-    const inside = mustBeInside('seed');
+    const run = requireRun('seed');
     await using semel = ledgerFor(values);
-    const { job, slot, ids } = inside.run;
-    const weekday = new Date(`${inside.date}T00:00:00Z`).toLocaleDateString('en-GB', {
+    const { job, slot, ids } = run.id;
+    const weekday = new Date(`${run.date}T00:00:00Z`).toLocaleDateString('en-GB', {
       weekday: 'long',
       timeZone: 'UTC',
     });
     const recent: Record<string, unknown> = {};
     for (const name of values.recent ?? [])
-      recent[name] = (await recentWork(semel, name, 10, inside.text)).map(
-        ({ result, args }) => result ?? args,
-      );
+      recent[name] = (await recentWork(semel, name, 10, run.text)).map(({ result, args }) => result ?? args);
     const seed = {
       job,
       slot,
       ids,
-      date: inside.date,
+      date: run.date,
       weekday,
-      zone: inside.zone,
-      seed: seedOf(...wordsOf(inside), 'seed'),
-      picks: await picksOf(semel, inside),
+      zone: run.zone,
+      seed: seedOf(...seedWords(run), 'seed'),
+      picks: await picksOf(semel, run),
       recent,
     };
     if (values.json) printJson(seed);

@@ -17,14 +17,14 @@ import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, parse, resolve, sep } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SemelError } from '../../core/errors.ts';
-import { bytesOf, type EffectValue } from '../../jobs/index.ts';
+import { type StoredValue, toBytes } from '../../jobs/index.ts';
 import { openRegular } from '../../store/files.ts';
 
 const { O_WRONLY, O_APPEND, O_NONBLOCK, O_NOFOLLOW, O_DIRECTORY } = constants;
 
-export function outputOf(value: EffectValue): Uint8Array | undefined {
+export function outputOf(value: StoredValue): Uint8Array | undefined {
   const stdout = typeof value === 'string' ? value : value?.stdout;
-  return stdout === undefined ? undefined : bytesOf(stdout);
+  return stdout === undefined ? undefined : toBytes(stdout);
 }
 
 export async function writeFile(named: string, bytes: Uint8Array): Promise<void> {

@@ -1,5 +1,4 @@
-// What whoever typed a guarded command is told when nobody knows whether it landed: what happened, what settles it, and
-// the flag that would have decided it.
+// The message for a guarded command that is in doubt: what happened, what settles it, and the flag that would have.
 
 import type { SemelError } from '../../core/errors.ts';
 import type { ChildEnding } from '../../jobs/index.ts';
@@ -9,19 +8,19 @@ import { isAgent, personDecides } from '../caller.ts';
 import { verdictToChoose } from '../commands/resolve/verdict.ts';
 import { complain } from './print.ts';
 
-export interface Doubtful {
+export interface Doubt {
   readonly label: string;
   readonly namespace: string;
   readonly facts: StoreFacts;
   readonly hasVerify: boolean;
-  /** Of this very call, where it ran. */
+  /** Set if this call ran the command. */
   readonly ending: ChildEnding | undefined;
-  /** What could be typed, so that it need not be asked. */
+  /** The flags that would decide it without a person. */
   readonly flags: string;
 }
 
-export function tellDoubt(error: SemelError, told: Doubtful): void {
-  const { label, namespace, facts, hasVerify, ending, flags } = told;
+export function explainDoubt(error: SemelError, doubt: Doubt): void {
+  const { label, namespace, facts, hasVerify, ending, flags } = doubt;
   const { record, error: first } = error.evidence ?? {};
   const why =
     first === undefined ? 'the process that ran it exited without reporting a result' : String(first);
@@ -29,7 +28,7 @@ export function tellDoubt(error: SemelError, told: Doubtful): void {
     `${label} may have landed: ${why.replace(/\.$/, '')}.${ending === undefined ? ' It was not run again.' : ''}`,
   );
   if (isAgent()) {
-    complain(`${personDecides} It is the record ${record}.`);
+    complain(`${personDecides} The record is ${record}.`);
     return;
   }
   const earliest =
@@ -37,7 +36,7 @@ export function tellDoubt(error: SemelError, told: Doubtful): void {
       ? ''
       : ` ("not landed" in ${Math.ceil(error.retryAfterMs / 1000)} s at the earliest)`;
   complain(
-    `look whether it is there, then: semel resolve ${record} ${verdictToChoose} ${commandOptions(namespace, facts) ?? ''}${earliest}`,
+    `check whether it landed, then: semel resolve ${record} ${verdictToChoose} ${commandOptions(namespace, facts) ?? ''}${earliest}`,
   );
-  complain(hasVerify ? 'the verifier could not decide it yet; it is asked again at the next call' : flags);
+  complain(hasVerify ? 'the verifier could not decide yet; the next call asks it again' : flags);
 }

@@ -1,14 +1,14 @@
 // What a remembered command printed, printed again byte for byte.
 
 import { once } from 'node:events';
-import { bytesOf, type EffectValue } from '../../jobs/index.ts';
+import { type StoredValue, toBytes } from '../../jobs/index.ts';
 import { jsonText } from './json-text.ts';
 import { complain } from './print.ts';
 
-export async function writeResult(value: EffectValue): Promise<void> {
+export async function writeResult(value: StoredValue): Promise<void> {
   if (value === undefined || value === null) return;
   const stdout = typeof value === 'string' ? value : printedIn(value);
-  if (stdout !== undefined) await write(bytesOf(stdout));
+  if (stdout !== undefined) await write(toBytes(stdout));
   else if (typeof value === 'object' && value.bytes !== undefined)
     complain(`it printed ${value.bytes} bytes, which is more than is kept: there is no output to repeat`);
   // What somebody said that it returned: not ours to shape.

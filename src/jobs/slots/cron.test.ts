@@ -54,15 +54,15 @@ describe('the latest instant', () => {
 
 test.each([
   ['* * * *', 'it has 4 fields, not five'],
-  ['60 * * * *', '"60" is no minute'],
-  ['* 24 * * *', '"24" is no hour'],
-  ['* * 0 * *', '"0" is no day of month'],
-  ['* * * foo *', '"foo" is no month'],
-  ['* * * * 8', '"8" is no day of week'],
-  ['5-1 * * * *', '"5-1" is no range'],
-  ['*/0 * * * *', '"*/0" is no step'],
-  ['1,,2 * * * *', '"" is no minute'],
-  ['-5 * * * *', '"" is no minute'],
+  ['60 * * * *', '"60" is not a valid minute'],
+  ['* 24 * * *', '"24" is not a valid hour'],
+  ['* * 0 * *', '"0" is not a valid day of month'],
+  ['* * * foo *', '"foo" is not a valid month'],
+  ['* * * * 8', '"8" is not a valid day of week'],
+  ['5-1 * * * *', '"5-1" is not a valid range'],
+  ['*/0 * * * *', '"*/0" is not a valid step'],
+  ['1,,2 * * * *', '"" is not a valid minute'],
+  ['-5 * * * *', '"" is not a valid minute'],
   ['', 'it has 1 fields'],
 ])('%j is refused: %s', (expression, why) => {
   expect(() => parseCron(expression)).toThrow(why);

@@ -6,7 +6,7 @@ import { SemelError } from '../../core/errors.ts';
 
 export interface Cron {
   readonly expression: string;
-  /** The latest scheduled instant that is not after this one; undefined: there is none within eight years. */
+  /** The latest scheduled instant up to `at`; undefined: none within eight years. */
   latest(zone: string, at: number): number | undefined;
 }
 
@@ -40,15 +40,15 @@ const words: Readonly<Record<string, string>> = {
 };
 
 const minuteMs = 60_000;
-/** Longer than clocks are ever put forward or back. */
-const changeMs = 180 * minuteMs;
+/** Longer than any clock change. */
+const clockChangeMs = 180 * minuteMs;
 const dayMs = 24 * 60 * minuteMs;
 /** A 29 February can be eight years away. */
 const farthestDays = 8 * 366 + 1;
 
 export function parseCron(expression: string): Cron {
-  const spelt = words[expression.trim().toLowerCase()] ?? expression;
-  const parts = spelt.trim().split(/\s+/);
+  const expanded = words[expression.trim().toLowerCase()] ?? expression;
+  const parts = expanded.trim().split(/\s+/);
   if (parts.length !== fields.length) {
     throw refusal(
       expression,
@@ -57,13 +57,13 @@ export function parseCron(expression: string): Cron {
     );
   }
   const [minutes, hours, monthDays, monthNumbers, weekDays] = parts.map((part, at) =>
-    numbersOf(part, fields[at] as Field, expression),
+    parseField(part, fields[at] as Field, expression),
   ) as [Set<number>, Set<number>, Set<number>, Set<number>, Set<number>];
   const [, hourPart = '', monthDayPart = '', , weekDayPart = ''] = parts;
   const times = [...hours]
     .flatMap((hour) => [...minutes].map((minute) => (hour * 60 + minute) * minuteMs))
     .sort((a, b) => b - a);
-  // What is due every hour follows elapsed time: the hour that repeats has slots of its own.
+  // An hourly schedule follows elapsed time: the hour that repeats has its own slots.
   const isByElapsed = isEvery(hourPart);
 
   function isDay(wall: number): boolean {
@@ -90,13 +90,13 @@ export function parseCron(expression: string): Cron {
     },
   };
 
-  /** Times of a day are in the order of their instants, but for a few hours around a change of the clocks. */
+  /** Times of a day are in the order of their instants, except around a clock change. */
   function latestOn(day: number, zone: string, at: number, now: number): number | undefined {
     let best: { readonly instant: number; readonly wall: number } | undefined;
     for (const time of times) {
       const wall = day + time;
-      if (wall > now + changeMs) continue;
-      if (best !== undefined && wall < best.wall - changeMs) break;
+      if (wall > now + clockChangeMs) continue;
+      if (best !== undefined && wall < best.wall - clockChangeMs) break;
       const instants = isByElapsed ? listInstants(zone, wall) : [firstInstantAt(zone, wall)];
       for (const instant of instants)
         if (instant <= at && instant > (best?.instant ?? Number.NEGATIVE_INFINITY))
@@ -106,50 +106,50 @@ export function parseCron(expression: string): Cron {
   }
 }
 
-/** `*` and `*` with a step leave the choice to the other day field, as cron itself does. */
+/** `*`, also with a step, leaves the choice to the other day field, as cron does. */
 function isEvery(part: string): boolean {
   return part === '?' || part.startsWith('*');
 }
 
-function numbersOf(part: string, field: Field, expression: string): Set<number> {
+function parseField(part: string, field: Field, expression: string): Set<number> {
   const numbers = new Set<number>();
   for (const item of part.split(',')) {
     const [range = '', step, ...more] = item.split('/');
     const by = step === undefined ? 1 : Number(step);
     if (more.length > 0 || !Number.isInteger(by) || by < 1)
-      throw refusal(expression, `${JSON.stringify(item)} is no step`, 'A step is like */15');
-    const [from, to] = boundsOf(range, step !== undefined, field, expression);
+      throw refusal(expression, `${JSON.stringify(item)} is not a valid step`, 'Write it like */15');
+    const [from, to] = parseRange(range, step !== undefined, field, expression);
     for (let number = from; number <= to; number += by) numbers.add(number);
   }
   return numbers;
 }
 
-function boundsOf(range: string, hasStep: boolean, field: Field, expression: string): [number, number] {
+function parseRange(range: string, hasStep: boolean, field: Field, expression: string): [number, number] {
   if (range === '*' || range === '?') return [field.from, field.to];
   const [first = '', last, ...more] = range.split('-');
-  const from = numberOf(first, field, expression);
-  const to = last === undefined ? (hasStep ? field.to : from) : numberOf(last, field, expression);
+  const from = parseNumber(first, field, expression);
+  const to = last === undefined ? (hasStep ? field.to : from) : parseNumber(last, field, expression);
   if (more.length > 0 || to < from)
     throw refusal(
       expression,
-      `${JSON.stringify(range)} is no range of the ${field.name}`,
+      `${JSON.stringify(range)} is not a valid range for the ${field.name}`,
       'Write it like 1-5',
     );
   return [from, to];
 }
 
-function numberOf(text: string, { name, from, to, names }: Field, expression: string): number {
+function parseNumber(text: string, { name, from, to, names }: Field, expression: string): number {
   const named = names?.indexOf(text.toLowerCase()) ?? -1;
   const number =
     named >= 0 ? named + (name === 'month' ? 1 : 0) : /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= from && number <= to) return number;
   const allowed =
     names === undefined ? `${from} to ${to}` : `${from} to ${to}, or ${names[0]} to ${names.at(-1)}`;
-  throw refusal(expression, `${JSON.stringify(text)} is no ${name}`, `It is ${allowed}`);
+  throw refusal(expression, `${JSON.stringify(text)} is not a valid ${name}`, `Allowed: ${allowed}`);
 }
 
 function refusal(expression: string, why: string, next: string): SemelError {
-  return new SemelError('INVALID_ARGS', `${JSON.stringify(expression)} is no cron expression: ${why}.`, {
+  return new SemelError('INVALID_ARGS', `${JSON.stringify(expression)} is not a cron expression: ${why}.`, {
     path: 'cron',
     next: `${next}.`,
   });

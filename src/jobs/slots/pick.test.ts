@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { draw, seedOf } from './pick.ts';
-import { contractName, readRun, runText } from './run-id.ts';
+import { contractName, parseRun, runText } from './run-id.ts';
 
 const topics = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 
@@ -31,8 +31,8 @@ test('a run reads back as it was written, whatever its names hold', () => {
   for (const job of ['blog', 'a b@c?d!', '../../etc', '🎉 "quotes"\nnewline'])
     for (const ids of [{}, { customer: '42' }, { 'a.b': '=&?@!', c: '' }]) {
       const run = { job, slot: '2026-06-19T09:00+02:00', ids };
-      expect(readRun(runText(run))).toEqual(run);
-      expect(readRun(runText({ ...run, again: 'why?' }))).toEqual(run);
+      expect(parseRun(runText(run))).toEqual(run);
+      expect(parseRun(runText({ ...run, again: 'why?' }))).toEqual(run);
       expect(runText({ ...run, again: 'why?' })).not.toBe(runText(run));
     }
 });

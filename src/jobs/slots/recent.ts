@@ -1,18 +1,18 @@
-// What the ledger knows was done lately under a name: for a prompt, so that an agent does not do it again in other words.
+// Recent work under a name, for a prompt: so that an agent does not do the same again in other words.
 
 import type { RecordInfo, Semel } from '../../semel/index.ts';
-import { bytesOf } from '../output.ts';
-import { recordsOf } from './pick.ts';
+import { toBytes } from '../output.ts';
+import { listRecords } from './pick.ts';
 import { contractName, isReserved } from './run-id.ts';
 
-export interface Done {
+interface Done {
   readonly at: Date;
   readonly args: unknown;
-  /** What it returned: parsed where it printed JSON. */
+  /** Parsed if it printed JSON. */
   readonly result: unknown;
 }
 
-/** Newest first. A name of an effect, of a step or of a pick; without what a run has done itself. */
+/** Newest first. The name is that of an effect, a step or a pick; `exceptRun` leaves a run's own work out. */
 export async function recentWork(
   semel: Semel,
   name: string,
@@ -24,31 +24,31 @@ export async function recentWork(
     : [contractName(undefined, name), contractName('step', name), contractName('pick', name)];
   const newest: RecordInfo[] = [];
   for (const contract of contracts) {
-    for await (const record of recordsOf(semel, { contract })) {
+    for await (const record of listRecords(semel, { contract })) {
       if (exceptRun !== undefined && record.run === exceptRun) continue;
       newest.push(record);
-      // Kept short: a year of work is not held in memory.
-      if (newest.length > most + 1_000) cutTo(newest, most);
+      // Bounded: a year of work must not fill the memory.
+      if (newest.length > most + 1_000) keepNewest(newest, most);
     }
   }
-  cutTo(newest, most);
+  keepNewest(newest, most);
   return newest.map(({ settledAt, createdAt, args, value }) => ({
     at: settledAt ?? createdAt,
     args,
-    result: resultOf(value),
+    result: parseResult(value),
   }));
 }
 
-function cutTo(records: RecordInfo[], most: number): void {
+function keepNewest(records: RecordInfo[], most: number): void {
   records.sort((a, b) => (b.settledAt ?? b.createdAt).getTime() - (a.settledAt ?? a.createdAt).getTime());
   records.splice(most);
 }
 
-function resultOf(value: unknown): unknown {
+function parseResult(value: unknown): unknown {
   const { stdout, choice } = (value ?? {}) as { stdout?: string | Uint8Array; choice?: string };
   if (choice !== undefined) return choice;
   if (stdout === undefined) return value;
-  const text = Buffer.from(bytesOf(stdout)).toString('utf8').trim();
+  const text = Buffer.from(toBytes(stdout)).toString('utf8').trim();
   try {
     return JSON.parse(text);
   } catch {
@@ -56,12 +56,12 @@ function resultOf(value: unknown): unknown {
   }
 }
 
-/** A field by its dotted path, of the result or else of the args. */
-export function fieldOf({ result, args }: Done, path: string): unknown {
-  return at(result, path) ?? at(args, path);
+/** A field by its dotted path, from the result, otherwise from the args. */
+export function readField({ result, args }: Done, path: string): unknown {
+  return valueAt(result, path) ?? valueAt(args, path);
 }
 
-function at(value: unknown, path: string): unknown {
+function valueAt(value: unknown, path: string): unknown {
   let here = value;
   for (const step of path.split('.')) {
     if (typeof here !== 'object' || here === null || !Object.hasOwn(here, step)) return undefined;

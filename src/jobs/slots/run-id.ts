@@ -1,5 +1,5 @@
-// The name of one run of a job: job, slot and ids, in a text that the library takes for `run` and that the commands
-// inside the run read back.
+// The name of one run of a job: job, slot and ids in one text. The library takes it as `run`; commands inside the run
+// parse it.
 
 import { SemelError } from '../../core/errors.ts';
 import { shortDigest } from '../../core/key/key.ts';
@@ -9,20 +9,20 @@ export type Ids = Readonly<Record<string, string>>;
 export interface RunId {
   readonly job: string;
   readonly slot: string;
-  /** Where two zones have a slot of the same name, this tells them apart. */
+  /** Distinguishes slots of the same name in two zones. */
   readonly startsAt?: number | undefined;
   readonly ids: Ids;
-  /** Why the slot is run once more: a run of its own, with effects and steps of its own. */
+  /** Why the slot is run once more: a separate run, with its own effects and steps. */
   readonly again?: string | undefined;
-  /** Tells apart runs whose slot has the same name and instant. */
+  /** Distinguishes runs whose slots have the same name and instant. */
   readonly start?: string | undefined;
 }
 
-/** What the library takes for the name of a run. */
-const longest = 500;
+/** The library's limit for the name of a run. */
+const maxLength = 500;
 
 export function runText({ job, slot, startsAt, ids, again, start }: RunId): string {
-  // In one order, whatever the order in which they were typed: it is the same run.
+  // Sorted: the order in which ids are typed means nothing.
   const sorted = Object.entries(ids).sort(([a], [b]) => (a < b ? -1 : 1));
   const query = new URLSearchParams(sorted).toString();
   const from = startsAt === undefined ? '' : `~${startsAt.toString(36)}`;
@@ -31,7 +31,7 @@ export function runText({ job, slot, startsAt, ids, again, start }: RunId): stri
   return `${encodeURIComponent(job)}@${slot}${from}${own}${repeat}${query === '' ? '' : `?${query}`}`;
 }
 
-export function readRun(text: string): RunId | undefined {
+export function parseRun(text: string): RunId | undefined {
   const match = /^([^@]+)@([^?!~]+)(?:~([0-9a-z]+))?(?:![^?]*)?(?:\?(.*))?$/.exec(text);
   if (match === null) return undefined;
   const [, job = '', slot = '', from, query = ''] = match;
@@ -40,21 +40,21 @@ export function readRun(text: string): RunId | undefined {
   try {
     return { job: decodeURIComponent(job), slot, ids, ...(startsAt === undefined ? {} : { startsAt }) };
   } catch {
-    // Not written by us.
+    // Not written by semel.
     return undefined;
   }
 }
 
-export function checkRun(run: RunId): string {
+export function checkedRunText(run: RunId): string {
   const text = runText(run);
-  if (text.length <= longest) return text;
-  throw new SemelError('INVALID_ARGS', 'The name of the job and its ids are too long together.', {
+  if (text.length <= maxLength) return text;
+  throw new SemelError('INVALID_ARGS', 'The job name and its ids are too long together.', {
     path: 'id',
-    next: `They have ${text.length} characters as a text; ${longest} is the most. Use a digest as the id.`,
+    next: `They take ${text.length} characters; the maximum is ${maxLength}. Use a digest as the id.`,
   });
 }
 
-/** Names of contracts that jobs have for themselves. After a crash they are run again by design. */
+/** Contract names that belong to jobs. After a crash these run again by design. */
 export function isReserved(name: string): boolean {
   return /^(run|turn|step|pick)\./.test(name);
 }
@@ -62,8 +62,8 @@ export function isReserved(name: string): boolean {
 const legal = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 /**
- * The contract of a name that a person chose, whatever is in it: readable, and never the same for two names. Where the name
- * is changed, a digest of it stands after two dots, which no unchanged name has.
+ * The contract for any name that a person chose: readable, and unique per name. A name that has to be changed gets a
+ * digest after two dots, which no unchanged name contains.
  */
 export function contractName(kind: 'run' | 'turn' | 'step' | 'pick' | undefined, name: string): string {
   const prefix = kind === undefined ? '' : `${kind}.`;

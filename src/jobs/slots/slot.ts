@@ -20,7 +20,7 @@ type SlotUnit = (typeof units)[number];
 export interface Schedule {
   readonly per: SlotUnit | undefined;
   readonly cron: string | undefined;
-  /** The scheduled instant, where the scheduler tells it. */
+  /** The scheduled instant, if the scheduler says. */
   readonly at: number | undefined;
   readonly zone: string;
 }
@@ -28,33 +28,33 @@ export interface Schedule {
 export interface JobSlot {
   /** `cron` for the instants of a schedule. */
   readonly unit: SlotUnit | 'cron';
-  /** From when to when; undefined where it has no end. */
+  /** Undefined if it has no end. */
   readonly span: { readonly startsAt: number; readonly endsAt: number } | undefined;
-  /** The instant that it stands for. */
+  /** Its scheduled instant. */
   readonly at: number;
   /**
-   * The instant that calendar periods inside the run are taken from; undefined: the run stands for none, so that each call
-   * has its own, and a service that runs for days has every day.
+   * The instant for calendar periods inside the run; undefined: each call uses its own time, so that a service that runs
+   * for days gets every day.
    */
   readonly periodsAt: number | undefined;
-  /** As people read it, and as `SEMEL_SLOT`: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`. */
+  /** For people, and as `SEMEL_SLOT`: `2026-06-19`, `2026-06-19T09:00+02:00`, `ever`. */
   readonly name: string;
   /** The local date of the instant: `SEMEL_DATE`. */
   readonly date: string;
   readonly zone: string;
-  /** Tells apart runs that have no slot, and instants within one minute. */
+  /** Distinguishes runs without a slot, and instants within one minute. */
   readonly start: string | undefined;
   /**
-   * An unscheduled calendar period that has just begun, or is about to end: a late start of the slot before, or an early
-   * one of the slot after, would look the same.
+   * Set if there is no schedule and the period has just begun or is about to end: a late start of the previous slot, or an
+   * early start of the next one, would look the same.
    */
   readonly near: 'begin' | 'end' | undefined;
 }
 
-/** How early a timer may fire and still mean the next instant of its schedule; less where instants are close together. */
+/** How early a timer may fire and still mean the next instant; less if instants are close together. */
 const earlyMs = 5_000;
 const earlyShare = 0.02;
-/** A start this close after a boundary may be a late one of the slot before. */
+/** A start this close after a boundary may be a late start of the previous slot. */
 const lateShare = 0.02;
 
 const periods: Readonly<Record<Exclude<SlotUnit, 'ever' | 'none'>, (zone: string) => CalendarPeriod>> = {
@@ -69,17 +69,17 @@ export function periodNamed(unit: keyof typeof periods, zone: string): CalendarP
   return periods[unit](zone);
 }
 
-/** `mark` names this start: two starts without a slot are two runs, also within one millisecond. */
+/** `mark` is unique: two starts without a slot are two runs, even within one millisecond. */
 export function slotOf({ per, cron, at, zone }: Schedule, now: number, mark: string): JobSlot {
-  const scheduled = at ?? (cron === undefined ? undefined : dueOf(cron, zone, now));
+  const scheduled = at ?? (cron === undefined ? undefined : dueInstant(cron, zone, now));
   const instant = scheduled ?? now;
   const date = calendarSlot(day(zone), instant).slot;
   const common = { date, zone, start: undefined, near: undefined };
-  if (cron !== undefined) return { ...common, ...named('cron', minute(zone), instant) };
-  if (per === undefined && at !== undefined) return { ...common, ...exactly(at, zone) };
+  if (cron !== undefined) return { ...common, ...calendarPart('cron', minute(zone), instant) };
+  if (per === undefined && at !== undefined) return { ...common, ...slotAt(at, zone) };
   if (per === 'ever')
     return { ...common, unit: per, span: undefined, at: instant, periodsAt: scheduled, name: 'ever' };
-  // Nobody named a period: every start is a run of its own, and only overlap is prevented.
+  // Without a period every start is its own run, and only overlap is prevented.
   if (per === undefined || per === 'none') {
     const name = new Date(wallAt(zone, instant)).toISOString().slice(0, -1);
     const span = { startsAt: instant, endsAt: instant };
@@ -93,32 +93,32 @@ export function slotOf({ per, cron, at, zone }: Schedule, now: number, mark: str
       start: `${name} ${mark}`,
     };
   }
-  // The period that holds the start, however close its end is: tomorrow's slot belongs to tomorrow's run.
-  const slot = named(per, periods[per](zone), instant);
-  return { ...common, ...slot, near: scheduled === undefined ? nearOf(slot.span, now) : undefined };
+  // The current period, however close its end is: tomorrow's slot belongs to tomorrow's run.
+  const slot = calendarPart(per, periods[per](zone), instant);
+  return { ...common, ...slot, near: scheduled === undefined ? nearBoundary(slot.span, now) : undefined };
 }
 
-function nearOf({ startsAt, endsAt }: NonNullable<JobSlot['span']>, now: number): JobSlot['near'] {
+function nearBoundary({ startsAt, endsAt }: NonNullable<JobSlot['span']>, now: number): JobSlot['near'] {
   const lengthMs = endsAt - startsAt;
   if (now - startsAt < earlyMs + lengthMs * lateShare) return 'begin';
   return endsAt - now <= earlyMs ? 'end' : undefined;
 }
 
-/** The slot of an instant that a scheduler gave: that of `--cron` where it is a whole minute. */
-function exactly(at: number, zone: string) {
-  const slot = named('cron', minute(zone), at);
+/** The slot of a scheduler's instant; on a whole minute the same as with `--cron`. */
+function slotAt(at: number, zone: string) {
+  const slot = calendarPart('cron', minute(zone), at);
   if (at === slot.span.startsAt) return slot;
   const start = new Date(at).toISOString();
   return { ...slot, name: `${slot.name.slice(0, 16)}${start.slice(16, -1)}${slot.name.slice(16)}`, start };
 }
 
-function named(unit: JobSlot['unit'], period: CalendarPeriod, at: number) {
+function calendarPart(unit: JobSlot['unit'], period: CalendarPeriod, at: number) {
   const { slot: name, startsAt, endsAt } = calendarSlot(period, at);
   return { unit, span: { startsAt, endsAt }, at, periodsAt: at, name };
 }
 
-/** The latest instant of the schedule, or the next one where a timer for it has fired a little early. */
-function dueOf(expression: string, zone: string, now: number): number {
+/** The latest instant of the schedule, or the next one if its timer fired slightly early. */
+function dueInstant(expression: string, zone: string, now: number): number {
   const schedule = parseCron(expression);
   const last = schedule.latest(zone, now);
   const next = schedule.latest(zone, now + earlyMs);
@@ -131,9 +131,6 @@ function neverDue(expression: string): SemelError {
   return new SemelError(
     'INVALID_ARGS',
     `${JSON.stringify(expression)} was never due in the last eight years.`,
-    {
-      path: 'cron',
-      next: 'Is the day in that month?',
-    },
+    { path: 'cron', next: 'Check that the month has that day.' },
   );
 }

@@ -3,7 +3,7 @@
 
 import { existsSync, realpathSync } from 'node:fs';
 import { SemelError } from '../../../core/errors.ts';
-import { lifeFolder, lifeProblem } from '../../../jobs/index.ts';
+import { livenessFolder, livenessProblem } from '../../../jobs/index.ts';
 import { commandOptions, type RecordInfo, rootsIn, rootsKnown, type Semel } from '../../../semel/index.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { defaultPath } from '../../../stores/sqlite/index.ts';
@@ -37,7 +37,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
   const files = path === undefined || !existsSync(path) ? undefined : filesAt(path);
   const opened = await opening(ledger);
   const nothing = {
-    lifeProblem: undefined,
+    livenessProblem: undefined,
     damage: [],
     records: [],
     contracts: [],
@@ -87,7 +87,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     refused: undefined,
     damage: await damageIn(choice),
     files,
-    lifeProblem: lifeProblemOf(facts),
+    livenessProblem: livenessProblemOf(facts),
     records,
     contracts,
     other: await otherLedger(facts),
@@ -98,9 +98,9 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
   };
 }
 
-function lifeProblemOf({ kind, location }: StoreFacts): string | undefined {
-  const folder = lifeFolder(kind, location);
-  const problem = lifeProblem(folder);
+function livenessProblemOf({ kind, location }: StoreFacts): string | undefined {
+  const folder = livenessFolder(kind, location);
+  const problem = livenessProblem(folder);
   return problem === undefined ? undefined : `${folder} ${problem}.`;
 }
 

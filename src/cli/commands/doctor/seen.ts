@@ -59,7 +59,7 @@ export interface Seen {
   /** What the store found wrong with what it keeps. */
   readonly damage: readonly string[];
   /** Why the pipes that tell which runs are alive are not believed. */
-  readonly lifeProblem: string | undefined;
+  readonly livenessProblem: string | undefined;
   readonly records: readonly RecordSeen[];
   /** Which contracts have records where, also in namespaces whose records were not looked at. */
   readonly contracts: readonly ContractsIn[];

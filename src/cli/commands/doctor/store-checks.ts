@@ -83,16 +83,16 @@ export const clock: Check<'CLOCK'> = {
 
 export const permissions: Check<'PERMISSIONS'> = {
   id: 'PERMISSIONS',
-  finds({ facts, lifeProblem }) {
+  finds({ facts, livenessProblem }) {
     const found = [];
     if (facts?.warning !== undefined)
       found.push({
         found: facts.warning,
         next: 'Records hold args and results: let only their user read them.',
       });
-    if (lifeProblem !== undefined)
+    if (livenessProblem !== undefined)
       found.push({
-        found: lifeProblem,
+        found: livenessProblem,
         next: 'Its pipes say which runs are alive: remove it, and keep the ledger in a folder that only its user can write.',
       });
     return found;

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Status } from '../../../core/contract/words.ts';
 import type { ExportQuery } from '../../../semel/index.ts';
 import type { StoredRecord } from '../../../store/store.ts';
-import { flagReader, longestTimerMs } from '../../args/flag-values.ts';
+import { flagReader, maxTimerMs } from '../../args/flag-values.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
 import { command } from '../../command.ts';
 import { choice, text, toggle } from '../../flags.ts';
@@ -36,7 +36,7 @@ ledger: what JSON cannot hold (dates, sets, undefined) is tagged by "$semel". \`
     if (values.every !== undefined && !values.follow) throw usageError('export', '--every needs --follow');
     const given = flagReader('export', values);
     const sinceMs = given.duration('since', undefined);
-    const everyMs = given.duration('every', 1_000, { to: longestTimerMs });
+    const everyMs = given.duration('every', 1_000, { to: maxTimerMs });
     const query: ExportQuery = {
       ...(values.tool === undefined ? {} : { contract: values.tool }),
       ...statusOf(values.status),

@@ -1,7 +1,7 @@
 // `semel resolve`: a person's verdict about a record in doubt, about a group of them, or about all that an export has.
 
 import { SemelError } from '../../../core/errors.ts';
-import { isAlive, lifeFolder } from '../../../jobs/index.ts';
+import { isOwnerAlive, livenessFolder } from '../../../jobs/index.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import { actFlags, actOptions, checkWords } from '../../act.ts';
 import { findRecord } from '../../args/named.ts';
@@ -132,7 +132,7 @@ function refuseExportFlags(values: Values): void {
 /** On this machine the kernel knows better. */
 async function refuseLiving(ledger: Namespaces, record: RecordInfo): Promise<void> {
   const { kind, location } = await ledger.open();
-  if (isAlive(lifeFolder(kind, location), record.owner) !== true) return;
+  if (isOwnerAlive(livenessFolder(kind, location), record.owner) !== true) return;
   throw new SemelError(
     'RESOLVE_STALE',
     `What runs ${record.contract} has not died: its processes are there.`,

@@ -1,7 +1,7 @@
-// Whether the processes of a run live, told by the kernel. Each guard makes a named pipe beside the ledger and keeps it
-// open for reading; its command inherits the descriptor. Whoever can open the pipe for writing knows that one of them
-// still lives; ENXIO says that all are gone, for good. No process id, start time or host name is trusted. A pipe is known
-// to one kernel, while its name may be seen by others (a shared disk): each boot of a machine has a folder of its own.
+// Whether the processes of a run are alive, as the kernel knows. Each guard makes a named pipe next to the ledger and
+// keeps it open for reading; its command inherits the descriptor. If the pipe can be opened for writing, one of them is
+// alive; ENXIO means that all are gone, for good. No process id, start time or host name is trusted. A pipe belongs to one
+// kernel, while other machines may see its name (a shared disk): each boot of a machine has its own folder.
 
 import {
   closeSync,
@@ -40,38 +40,36 @@ export interface Pipes {
 
 /** The command and all that it started, without its guard. */
 export interface Descendants {
-  /** To be inherited by the command only. */
+  /** Inherited by the command only. */
   readonly descriptor: number;
-  /** The command has it: the guard lets go. */
-  started(): void;
-  /** Something of it lives. */
-  lives(): boolean;
+  /** Closes the guard's own end, once the command has it. */
+  release(): void;
+  areAlive(): boolean;
 }
 
-export interface Life {
-  /** To be inherited by the command, at `at`. */
+export interface Liveness {
+  /** Inherited by the command, as number `at`. */
   readonly descriptor: number;
   readonly at: number;
-  /** For the output of one command. True pipes: a script may open /dev/stdout. */
+  /** For the output of one command. Named pipes, since a script may open /dev/stdout. */
   pipes(): Promise<Pipes>;
-  /** The command let go of its descriptor: that nobody holds the pipe says nothing any more, so it is removed. */
+  /** The command closed its descriptor, so the pipe shows nothing any more: removes it. */
   hide(): void;
-  /** The record says how it ended: nobody needs to ask any more. */
+  /** The record says how the command ended: the pipe is not needed any more. */
   end(): void;
 }
 
-/** Beside the ledger's file; for a ledger that is elsewhere, in the state of this user. */
-export function lifeFolder(kind: string, location: string): string {
+/** Next to the ledger's file; for a ledger on a server, in the user's state folder. */
+export function livenessFolder(kind: string, location: string): string {
   return kind === 'sqlite' ? `${location}-live` : join(dirname(defaultPath()), 'live');
 }
 
-/** Who holds the claims, with the name of the pipe: `web1:4242#9f3a…`. */
-export function ownerOf(mark: string): string {
-  return `${hostname()}:${process.pid}#${mark}`;
+/** The owner of this guard's claims, with the name of its pipe: `web1:4242#9f3a…`. */
+export function ownerWithPipe(pipeName: string): string {
+  return `${hostname()}:${process.pid}#${pipeName}`;
 }
 
-/** Of whoever holds a claim: the pipe's name, where it has one. */
-function markOf(owner: string): string | undefined {
+function pipeOf(owner: string): string | undefined {
   return /#([0-9a-f]{20})$/.exec(owner)?.[1];
 }
 
@@ -80,8 +78,8 @@ export function shownOwner(owner: string): string {
   return owner.replace(/#[0-9a-f]{20}$/, '');
 }
 
-export async function beginLife(folder: string, mark: string): Promise<Life> {
-  refuseForeignHome(folder);
+export async function beginLiveness(folder: string, pipeName: string): Promise<Liveness> {
+  refuseOtherUsersHome(folder);
   makeFolder(folder);
   const here = join(folder, kernel());
   makeFolder(here);
@@ -90,12 +88,12 @@ export async function beginLife(folder: string, mark: string): Promise<Life> {
     if (problem !== undefined) throw notOurs(each, problem);
   }
   const at = freeDescriptors();
-  const path = join(here, mark);
-  const set = await takePipes(here, mark);
+  const path = join(here, pipeName);
+  const set = await takePipes(here, pipeName);
   sweepPipes(here, keptMs);
   sweepKernels(folder);
   const descriptor = openSync(set.life, O_RDONLY | O_NONBLOCK);
-  // Under its name from now on, and alive before anybody can know that name.
+  // Opened before it gets its name: no process can see the name while the pipe looks dead.
   renameSync(set.life, path);
   let isFirst = true;
   return {
@@ -114,42 +112,43 @@ export async function beginLife(folder: string, mark: string): Promise<Life> {
       try {
         renameSync(path, set.life);
       } catch {
-        // Somebody removed it; then the set is not whole, and nobody will use it.
+        // The pipe was removed; an incomplete set is not reused.
       }
       leavePipes(set);
     },
   };
 }
 
-/** `sudo` may keep HOME: what root would make there locks its owner out. */
-function refuseForeignHome(folder: string): void {
+/** `sudo` may keep HOME: files that root makes there lock its owner out. */
+function refuseOtherUsersHome(folder: string): void {
   if (dirname(folder) !== dirname(defaultPath())) return;
   const home = nearestExisting(dirname(dirname(folder)));
   const { uid } = statSync(home);
   if (uid !== 0 && uid !== process.geteuid?.()) throw notOurs(home, `belongs to another user (${uid})`);
 }
 
-/** True: one of its processes lives. False: all are gone. Undefined: it cannot be told from here. */
-export function isAlive(folder: string, owner: string): boolean | undefined {
-  const mark = markOf(owner);
-  // In a folder of somebody else, "all are gone" would be a lie that starts a second run.
+/** True: one of its processes is alive. False: all are gone. Undefined: unknown from here. */
+export function isOwnerAlive(folder: string, owner: string): boolean | undefined {
+  const pipeName = pipeOf(owner);
+  // In another user's folder "all are gone" could be forged, and would start a second run.
   const here = join(folder, kernel());
-  if (mark === undefined || (lifeProblem(folder) ?? lifeProblem(here)) !== undefined) return undefined;
-  const isHeld = hasReader(join(here, mark));
+  if (pipeName === undefined || (livenessProblem(folder) ?? livenessProblem(here)) !== undefined)
+    return undefined;
+  const isHeld = hasReader(join(here, pipeName));
   return isHeld === false && kernel() === unknownKernel ? undefined : isHeld;
 }
 
-/** True: this process is part of what the owner started, and would wait for itself. */
+/** Whether the owner started this process, which would then wait for itself. */
 export function isPartOf(folder: string, owner: string): boolean {
-  const mark = markOf(owner);
-  return mark !== undefined && isHeldAbove(join(folder, kernel(), mark));
+  const pipeName = pipeOf(owner);
+  return pipeName !== undefined && isHeldAbove(join(folder, kernel(), pipeName));
 }
 
-/** Where the system has no name for it, another machine may be at work in the same folder. */
+/** Without a boot id, another machine may use the same folder. */
 const unknownKernel = 'unknown';
 let thisKernel: string | undefined;
 
-/** This boot of this machine: what is asked of its pipes, it alone knows. */
+/** This boot of this machine: only its kernel knows its pipes. */
 function kernel(): string {
   if (thisKernel === undefined) {
     const id = bootId();
@@ -158,19 +157,19 @@ function kernel(): string {
   return thisKernel;
 }
 
-/** Why a folder of pipes is not believed; undefined also where there is none yet. */
-export function lifeProblem(folder: string): string | undefined {
+/** Why a folder of pipes cannot be trusted; undefined also if there is none yet. */
+export function livenessProblem(folder: string): string | undefined {
   return existsSync(folder) ? folderProblem(folder) : undefined;
 }
 
 function notOurs(folder: string, problem: string): SemelError {
   return new SemelError('STORE_UNSAFE', `${folder} ${problem}.`, {
-    next: 'Nothing was run: pipes there say which runs are alive. Let them lie in a folder that only this user can write: name the ledger by --store, or set HOME or XDG_STATE_HOME.',
+    next: 'Nothing was run: pipes in this folder show which runs are alive, so only this user may write to it. Name another ledger with --store, or set HOME or XDG_STATE_HOME.',
     evidence: { path: folder },
   });
 }
 
-/** Long after every lease, a name of nothing tells nobody anything. */
+/** Far longer than any lease. */
 const keptMs = 30 * 86_400_000;
 
 function pipesOf({ out, err, descendants }: PipeSet): Pipes {
@@ -179,14 +178,14 @@ function pipesOf({ out, err, descendants }: PipeSet): Pipes {
 
 function descendantsOf(path: string): Descendants {
   const descriptor = openSync(path, O_RDONLY | O_NONBLOCK);
-  const asking = openSync(path, O_WRONLY | O_NONBLOCK);
+  const probe = openSync(path, O_WRONLY | O_NONBLOCK);
   return {
     descriptor,
-    started: () => closeSync(descriptor),
-    lives() {
+    release: () => closeSync(descriptor),
+    areAlive() {
       try {
-        // Nobody reads it. Where nobody could, there is nobody.
-        writeSync(asking, '.');
+        // Fails if no process has the pipe open for reading.
+        writeSync(probe, '.');
         return true;
       } catch (error) {
         return (error as NodeJS.ErrnoException).code === 'EAGAIN';
@@ -195,7 +194,7 @@ function descendantsOf(path: string): Descendants {
   };
 }
 
-/** What other boots have left. Another machine may be at work in its own, so only what nobody has touched for long. */
+/** Removes folders of other boots. One may belong to another machine, so only after a long time without a change. */
 function sweepKernels(folder: string): void {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);

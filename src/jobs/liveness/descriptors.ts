@@ -1,21 +1,21 @@
-// Which descriptors a guard gives to its command. The numbers are high, so that no script uses them by its own choice:
-// scripts count from 3 or pick 9, 99, 100 or 200, shells keep theirs at 10 and at 255.
+// Which descriptors a guard passes to its command. The numbers are high, so that no script uses them itself: scripts
+// count from 3 or pick 9, 99, 100 or 200, shells keep theirs at 10 and at 255.
 
 import { fstatSync, readFileSync } from 'node:fs';
 import { SemelError } from '../../core/errors.ts';
 
-/** High enough, and no higher: a spawn goes through all that lie below. */
+/** Not higher than needed: spawning visits every number below. */
 const highest = 448;
-/** A spawn moves what it hands on above all that it hands on, and needs room for that. */
+/** Spawning moves passed descriptors above the highest one first, and needs room for that. */
 const roomAbove = 16;
 const farFromTheTop = 64;
 /**
- * A spawn makes a pipe on the lowest free descriptors, by which it hears that the command could not be executed. Were
- * ours put in its place, that would look like a command that ran and ended with 127.
+ * Spawning opens a pipe on the lowest free descriptors, which reports that the command could not be executed. If ours
+ * took its place, that would look like a command that ran and exited with 127.
  */
 const enoughBelow = 24;
 
-/** The lower one of two. A guard inside a guard takes others, so that what it starts holds the lives of both. */
+/** The lower of two free numbers. A guard inside a guard takes others, so that its command holds both guards' pipes. */
 export function freeDescriptors(limit = openFiles()): number {
   const top = Math.min(limit, highest);
   const first = top - (top > 4 * farFromTheTop ? farFromTheTop : roomAbove);
@@ -35,7 +35,7 @@ function hasEnoughBelow(at: number): boolean {
   return free >= enoughBelow;
 }
 
-/** How many this process may have; what every system grants where it does not tell. */
+/** The limit of this process; 256, which every system grants, if it is unknown. */
 function openFiles(): number {
   try {
     const [, soft] =

@@ -1,100 +1,101 @@
-// One guarded command: started with its three streams passed through, watched until it ends, and ended when its time is
-// over. Keeps a tail of what it printed, or all of its stdout. Decides nothing about the ledger.
+// One guarded command: starts it with its three streams passed through, watches it until it exits, and stops it on
+// timeout. Keeps a tail of its output, or all of its stdout. Knows nothing of the ledger.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import { systemClock } from '../../core/clock.ts';
-import { firstBytes, lastBytes, type Passing, passOn } from '../passing.ts';
-import type { Descendants, Life } from './liveness.ts';
-import { forwarded, isEnding } from './signals.ts';
+import { firstBytes, lastBytes, type Passing, passOn } from '../output.ts';
+import type { Descendants, Liveness } from './liveness.ts';
 
-interface ChildOptions {
+/** Passed on to the command. SIGUSR1 too: otherwise Node.js would open its debugger. */
+const forwarded: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
+
+export interface ChildOptions {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly life: Life;
-  /** `all`: stdout is what the command is for, and is kept whole up to `mostBytes`. */
+  readonly liveness: Liveness;
+  /** `all`: stdout is the result, and is kept whole up to `maxOutputBytes`. */
   readonly keep: 'tail' | 'all';
-  /** False: stdout is kept, and not passed on. */
+  /** False: stdout is only kept. */
   readonly passOn?: boolean;
   readonly timeoutMs: number;
   /** From TERM to KILL. */
   readonly graceMs: number;
-  /** The command may not go on once one of them aborts. */
+  /** Any of them stops the command. */
   readonly signals: readonly AbortSignal[];
   readonly say: (message: string) => void;
 }
 
 export interface ChildEnding {
-  /** As a shell would tell it: its code, 128 and the signal, 126 or 127. Never 0 where it was ended by us. */
+  /** As a shell reports it: its code, 128 plus the signal, 126 or 127. Never 0 if we stopped it. */
   readonly exit: number;
   readonly signal: NodeJS.Signals | undefined;
-  /** It was never executed. (A script that ends with 127 did run: a command inside it was not found.) */
+  /** It was never executed. (A script that exits with 127 did run: a command inside it was not found.) */
   readonly neverStarted: boolean;
-  /** Why it was not executed, in the system's word: EACCES, EMFILE. */
+  /** The system's code for why it was not executed: EACCES, EMFILE. */
   readonly failure: string | undefined;
   readonly timedOut: boolean;
-  /** Somebody wanted this process to end, and the command was told. */
+  /** The signal that this guard got and passed on. */
   readonly interruptedBy: NodeJS.Signals | undefined;
-  /** It was told to end, by us or by its terminal: the code that it ended with says nothing of what it did. */
+  /** It was told to end, by us or by its terminal, so its exit code says nothing about the effect. */
   readonly wasToldToEnd: boolean;
   readonly tookMs: number;
-  /** Both streams as they came, the end of them. */
+  /** The end of both streams, in the order they came. */
   readonly tail: Buffer;
-  /** All of stdout; undefined where it was not kept or was too long. */
+  /** All of stdout; undefined if it was not kept or was too long. */
   readonly stdout: Buffer | undefined;
   readonly stdoutBytes: number;
-  /** What it printed could not be passed on: a full disk, a reader that is gone. */
+  /** Its output could not be passed on: a full disk, a reader that has gone. */
   readonly lostOutput: boolean;
-  /** What it started and left behind. */
   readonly descendants: Descendants;
   /**
-   * The ledger knows. Until then no signal ends this guard: what the command did would be lost. Passes on what is left
-   * of the output.
+   * Call once the ledger has the ending. Until then signals do not end this guard, or the ending would be lost. Passes on
+   * the rest of the output.
    */
   recorded(): Promise<void>;
 }
 
 const tailBytes = 65_536;
-export const mostBytes = 16 * 1024 * 1024;
+export const maxOutputBytes = 16 * 1024 * 1024;
 
-/** How often a guard looks whether its command still holds its life. */
-const holdMs = 500;
+/** How often a guard checks that its command still holds the pipe. */
+const holdCheckMs = 500;
 
-/** As GNU timeout says it. */
+/** As GNU timeout exits. */
 const timeoutExit = 124;
 
 export async function runChild(options: ChildOptions): Promise<ChildEnding> {
-  const { command, env, life, keep, timeoutMs, graceMs, signals } = options;
+  const { command, env, liveness, keep, timeoutMs, graceMs, signals } = options;
   const [file = '', ...args] = command;
-  // A command that talks to a person keeps its terminal, and then there is no tail.
-  const isTalk = keep === 'tail' && isatty(1) && isatty(2);
-  // Elsewhere it leads a group of its own, so that it is ended with all that it started.
+  // An interactive command keeps its terminal, and then there is no tail.
+  const isInteractive = keep === 'tail' && isatty(1) && isatty(2);
+  // Without a terminal it leads its own process group, so that it is stopped with everything it started.
   const isGroup = !isatty(0);
   const tail = lastBytes(tailBytes);
-  const kept = firstBytes(mostBytes);
-  const { out, err, descendants } = await life.pipes();
+  const kept = firstBytes(maxOutputBytes);
+  const { out, err, descendants } = await liveness.pipes();
   const startedAt = systemClock.mono();
   let timedOut = false;
   let interruptedBy: NodeJS.Signals | undefined;
-  let isToldByTerminal = false;
+  let isInterruptedByTerminal = false;
   let killer: NodeJS.Timeout | undefined;
   let child: ChildProcess | undefined;
   let streams: readonly Passing[] = [];
 
-  // Before the command starts: a signal that comes as it does is for it, and would end this guard otherwise.
+  // Before the command starts, or a signal in between would end this guard instead.
   for (const name of forwarded) process.on(name, onSignal);
 
-  const { failure, code, by } = await started();
+  const { failure, code, by } = await runToEnd();
   clearTimeout(killer);
   const tookMs = systemClock.mono() - startedAt;
-  const wasEnded = timedOut || interruptedBy !== undefined || isAborted();
-  if (wasEnded) tell('SIGKILL');
-  const own = failure === undefined ? exitOf(code, by) : failure.code === 'ENOENT' ? 127 : 126;
-  // It may say 0 when it is told to end. That is no success.
+  const wasStopped = timedOut || interruptedBy !== undefined || isAborted();
+  if (wasStopped) send('SIGKILL');
+  const own = failure === undefined ? exitCode(code, by) : failure.code === 'ENOENT' ? 127 : 126;
+  // A command may exit with 0 when told to end. That is not a success.
   const exit =
-    own === 0 && wasEnded ? (timedOut ? timeoutExit : exitOf(null, interruptedBy ?? 'SIGTERM')) : own;
+    own === 0 && wasStopped ? (timedOut ? timeoutExit : exitCode(null, interruptedBy ?? 'SIGTERM')) : own;
   await Promise.all(streams.map((stream) => stream.settled(keep === 'all' && exit === 0)));
   return {
     exit,
@@ -103,7 +104,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     failure: failure?.code,
     timedOut,
     interruptedBy,
-    wasToldToEnd: wasEnded || isToldByTerminal,
+    wasToldToEnd: wasStopped || isInterruptedByTerminal,
     tookMs,
     tail: tail.bytes(),
     stdout: keep === 'all' ? kept.bytes() : undefined,
@@ -118,41 +119,44 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     },
   };
 
-  async function started(): Promise<Ended> {
+  async function runToEnd(): Promise<Exit> {
     try {
-      const stdio: (number | 'inherit' | 'ignore')[] = Array.from({ length: life.at + 2 }, () => 'ignore');
+      const stdio: (number | 'inherit' | 'ignore')[] = Array.from(
+        { length: liveness.at + 2 },
+        () => 'ignore',
+      );
       stdio[0] = 'inherit';
-      stdio[1] = isTalk ? 'inherit' : out.writing;
-      stdio[2] = isTalk ? 'inherit' : err.writing;
-      stdio[life.at] = life.descriptor;
-      stdio[life.at + 1] = descendants.descriptor;
+      stdio[1] = isInteractive ? 'inherit' : out.writing;
+      stdio[2] = isInteractive ? 'inherit' : err.writing;
+      stdio[liveness.at] = liveness.descriptor;
+      stdio[liveness.at + 1] = descendants.descriptor;
       child = spawn(file, args, { stdio, env: { ...process.env, ...env }, detached: isGroup });
     } catch (error) {
-      // What cannot even be tried: an argument with a zero in it, a list that is too long.
+      // Not even tried: an argument with a NUL in it, a list that is too long.
       for (const each of [out.reading, err.reading, out.writing, err.writing]) closeSync(each);
-      descendants.started();
+      descendants.release();
       return { failure: error as NodeJS.ErrnoException, code: null, by: null };
     }
     const toStdout = options.passOn === false ? undefined : () => process.stdout;
     streams = [
       passOn(
         out,
-        isTalk ? 'unused' : toStdout,
+        isInteractive ? 'unused' : toStdout,
         (chunk) => {
           tail.add(chunk);
           if (keep === 'all') kept.add(chunk);
         },
-        () => keep === 'all' && kept.count() <= mostBytes,
+        () => keep === 'all' && kept.count() <= maxOutputBytes,
       ),
-      passOn(err, isTalk ? 'unused' : () => process.stderr, tail.add),
+      passOn(err, isInteractive ? 'unused' : () => process.stderr, tail.add),
     ];
-    descendants.started();
-    const watching = watchHold();
+    descendants.release();
+    const watching = watchPipe();
     const timer = Number.isFinite(timeoutMs) ? setTimeout(onTimeout, timeoutMs) : undefined;
     const onAbort = () => stop('SIGTERM');
     for (const signal of signals) signal.addEventListener('abort', onAbort);
     if (isAborted()) onAbort();
-    const ended = await endOf(child);
+    const ended = await exitOf(child);
     clearTimeout(timer);
     clearInterval(watching);
     for (const signal of signals) signal.removeEventListener('abort', onAbort);
@@ -163,18 +167,18 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
     return signals.some(({ aborted }) => aborted);
   }
 
-  /** Twice in a row: a command that has just ended holds nothing either. */
-  function watchHold(): NodeJS.Timeout {
+  /** Two misses in a row: a command that has just exited holds nothing either. */
+  function watchPipe(): NodeJS.Timeout {
     let missed = 0;
     const watching = setInterval(() => {
-      missed = descendants.lives() ? 0 : missed + 1;
+      missed = descendants.areAlive() ? 0 : missed + 1;
       if (missed < 2) return;
       clearInterval(watching);
-      life.hide();
+      liveness.hide();
       options.say(
-        `${file} closed descriptor ${life.at + 1}, by which semel sees that it lives: if semel is killed, only the lease keeps others away`,
+        `${file} closed descriptor ${liveness.at + 1}, which shows semel that it is alive: if semel is killed, only the lease keeps other runs away`,
       );
-    }, holdMs);
+    }, holdCheckMs);
     return watching.unref();
   }
 
@@ -184,13 +188,13 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   }
 
   function onSignal(name: NodeJS.Signals): void {
-    // A terminal has told the command already, and what it makes of it is its own affair.
+    // The terminal has signalled the command already; how it reacts is up to the command.
     if (!isGroup && (name === 'SIGINT' || name === 'SIGQUIT')) {
-      isToldByTerminal = true;
+      isInterruptedByTerminal = true;
       return;
     }
-    if (!isEnding(name)) {
-      tell(name);
+    if (name === 'SIGUSR1' || name === 'SIGUSR2') {
+      send(name);
       return;
     }
     interruptedBy ??= name;
@@ -198,27 +202,27 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
   }
 
   function stop(name: NodeJS.Signals): void {
-    tell(name);
-    killer ??= setTimeout(() => tell('SIGKILL'), graceMs);
+    send(name);
+    killer ??= setTimeout(() => send('SIGKILL'), graceMs);
   }
 
-  function tell(name: NodeJS.Signals): void {
+  function send(name: NodeJS.Signals): void {
     if (child?.pid === undefined) return;
     try {
       process.kill(isGroup ? -child.pid : child.pid, name);
     } catch {
-      // Nobody is left.
+      // No process is left.
     }
   }
 }
 
-interface Ended {
+interface Exit {
   readonly failure: NodeJS.ErrnoException | undefined;
   readonly code: number | null;
   readonly by: NodeJS.Signals | null;
 }
 
-function endOf(child: ChildProcess): Promise<Ended> {
+function exitOf(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve) => {
     child.once('exit', (code, by) => resolve({ failure: undefined, code, by }));
     child.once('error', (failure: NodeJS.ErrnoException) => {
@@ -227,6 +231,6 @@ function endOf(child: ChildProcess): Promise<Ended> {
   });
 }
 
-function exitOf(code: number | null, by: NodeJS.Signals | null): number {
+function exitCode(code: number | null, by: NodeJS.Signals | null): number {
   return code ?? 128 + (by === null ? 0 : constants.signals[by]);
 }

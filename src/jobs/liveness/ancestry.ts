@@ -1,9 +1,8 @@
-// Whether this process runs inside the run that it is about to wait for: then one of the processes above it, or it itself,
-// holds that run's pipe open. SEMEL_HELD says the same, but a command may start others without its environment.
+// Whether this process is part of the run it is about to wait for: then it, or a process above it, has that run's pipe
+// open. SEMEL_HELD says the same, but a command may start others without its environment.
 
 import { fstatSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 
-/** Of the pipe at `path`. */
 export function isHeldAbove(path: string): boolean {
   const pipe = statSync(path, { throwIfNoEntry: false });
   if (pipe === undefined) return false;
@@ -14,7 +13,7 @@ export function isHeldAbove(path: string): boolean {
   return false;
 }
 
-/** None where it is another user's, or gone. */
+/** Empty if the process is another user's, or gone. */
 function descriptorsOf(pid: number): readonly (Stats | undefined)[] {
   try {
     const folder = `/proc/${pid}/fd`;
@@ -26,7 +25,7 @@ function descriptorsOf(pid: number): readonly (Stats | undefined)[] {
 
 function parentOf(pid: number): number | undefined {
   try {
-    // Behind the name, which may hold anything.
+    // After the process name, which may contain anything.
     const [, parent] = /^.*\) \S (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
     return Number(parent) > 0 ? Number(parent) : undefined;
   } catch {
@@ -34,10 +33,10 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-const highest = 1_024;
+const maxDescriptors = 1_024;
 
 function ownDescriptors(): readonly (Stats | undefined)[] {
-  return Array.from({ length: highest }, (_, descriptor) => {
+  return Array.from({ length: maxDescriptors }, (_, descriptor) => {
     try {
       return fstatSync(descriptor);
     } catch {

@@ -1,6 +1,6 @@
-// The named pipes of a guard. To make them is to start a process, and takes longer than to start the command; so who has
-// ended leaves them to the next one. A set is taken by the name of its folder, so by one guard only, and used only where
-// the kernel says that nobody holds an end of any of them: then it is as empty as a new one.
+// The named pipes of a guard. Making them needs a process and takes longer than starting the command, so a guard that is
+// done leaves its set to the next one. A set is taken by renaming its folder, so by one guard only, and reused only if
+// the kernel says that no process has either end of any pipe open: then it is as good as new.
 
 import { spawn } from 'node:child_process';
 import {
@@ -22,46 +22,45 @@ const { O_RDONLY, O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
 
 const names = ['life', 'out', 'err', 'descendants'] as const;
 
-/** Where they are. */
+/** Paths. */
 export type PipeSet = Readonly<Record<(typeof names)[number] | 'folder', string>>;
 
-/** More are not kept. */
-const mostSpare = 16;
+const maxSpareSets = 16;
 
-export async function takePipes(folder: string, mark: string): Promise<PipeSet> {
-  const set = setIn(join(folder, `${mark}.pipes`));
-  for (const name of ownNamesIn(spareFolder(folder))) {
-    if (!isRenamed(join(spareFolder(folder), name), set.folder)) continue;
+export async function takePipes(folder: string, pipeName: string): Promise<PipeSet> {
+  const set = pipesIn(join(folder, `${pipeName}.pipes`));
+  for (const name of trustedNames(spareFolder(folder))) {
+    if (!tryRename(join(spareFolder(folder), name), set.folder)) continue;
     if (isOurs(set) && names.every((each) => isUnused(set[each]))) return set;
     discard(set.folder);
   }
-  await making(set, () => {
+  await reportFailure(set, () => {
     mkdirSync(set.folder, { mode: 0o700 });
     return mkfifo(names.map((name) => set[name]));
   });
   return set;
 }
 
-/** For another command of the same guard. */
+/** New pipes for the next command of the same guard. */
 export async function renewPipes(set: PipeSet): Promise<void> {
   const used = [set.out, set.err, set.descendants];
   for (const path of used) rmSync(path, { force: true });
-  await making(set, () => mkfifo(used));
+  await reportFailure(set, () => mkfifo(used));
 }
 
-/** Whoever takes them looks whether they are in use, so it does not matter that this process has not ended. */
+/** Safe while this process is alive: the next guard checks whether the set is in use. */
 export function leavePipes({ folder }: PipeSet): void {
   try {
     const spare = spareFolder(dirname(folder));
     makeFolder(spare);
-    if (ownNamesIn(spare).length < mostSpare) renameSync(folder, join(spare, basename(folder)));
+    if (trustedNames(spare).length < maxSpareSets) renameSync(folder, join(spare, basename(folder)));
     else rmSync(folder, { recursive: true });
   } catch {
-    // They are swept one day.
+    // sweepPipes removes them later.
   }
 }
 
-/** True: somebody has it open for reading. False: nobody has. Undefined: it cannot be told, or not believed. */
+/** True: a process has it open for reading. False: none has. Undefined: unknown, or not to be trusted. */
 export function hasReader(path: string, user?: number): boolean | undefined {
   try {
     if (!isOurPipe(path, user)) return undefined;
@@ -72,7 +71,7 @@ export function hasReader(path: string, user?: number): boolean | undefined {
   }
 }
 
-/** What guards that were killed have left. */
+/** Removes the pipes of guards that were killed. */
 export function sweepPipes(folder: string, keptMs: number): void {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
@@ -82,7 +81,7 @@ export function sweepPipes(folder: string, keptMs: number): void {
   }
 }
 
-function setIn(folder: string): PipeSet {
+function pipesIn(folder: string): PipeSet {
   const [life, out, err, descendants] = names.map((name) => join(folder, name)) as [
     string,
     string,
@@ -96,8 +95,8 @@ function spareFolder(folder: string): string {
   return join(folder, 'spare');
 }
 
-/** None where others could have put something there: their pipes would tell what they like. */
-function ownNamesIn(folder: string): readonly string[] {
+/** Empty if other users can write to the folder: their pipes could report anything. */
+function trustedNames(folder: string): readonly string[] {
   try {
     if (folderProblem(folder) !== undefined) return [];
     return readdirSync(folder);
@@ -119,17 +118,17 @@ function discard(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true });
   } catch {
-    // Of somebody else: under another name nobody looks for it.
-    isRenamed(folder, `${folder}.strange`);
+    // Another user's. Under another name it does no harm.
+    tryRename(folder, `${folder}.strange`);
   }
 }
 
-function isRenamed(from: string, to: string): boolean {
+function tryRename(from: string, to: string): boolean {
   try {
     renameSync(from, to);
     return true;
   } catch {
-    // Somebody was faster.
+    // Another guard was faster.
     return false;
   }
 }
@@ -138,7 +137,7 @@ function isUnused(path: string): boolean {
   if (hasReader(path) !== false) return false;
   const reading = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   try {
-    // The end, and not "nothing yet": nobody has it open for writing, and nothing is in it.
+    // End of file rather than "nothing yet": it is empty, and no process has it open for writing.
     return readSync(reading, Buffer.alloc(1)) === 0;
   } catch {
     return false;
@@ -147,28 +146,28 @@ function isUnused(path: string): boolean {
   }
 }
 
-async function making({ folder }: PipeSet, make: () => Promise<void>): Promise<void> {
+async function reportFailure({ folder }: PipeSet, make: () => Promise<void>): Promise<void> {
   try {
     await make();
   } catch (error) {
     const why = (error as Error).message;
-    throw new SemelError('STORE_UNAVAILABLE', `No pipe could be made in ${dirname(folder)} (${why}).`, {
-      next: 'Nothing was run. Let this user write there, on a disk that has pipes.',
+    throw new SemelError('STORE_UNAVAILABLE', `Could not make a named pipe in ${dirname(folder)} (${why}).`, {
+      next: 'Nothing was run. This user must be able to write there, and the file system must support named pipes.',
     });
   }
 }
 
-/** Node.js has no call for it. */
+/** Node.js has no function for it. */
 function mkfifo(paths: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn('mkfifo', ['-m', '600', '--', ...paths], { stdio: ['ignore', 'ignore', 'pipe'] });
-    let said = '';
+    let errors = '';
     child.stderr.on('data', (chunk: Buffer) => {
-      said += chunk.toString();
+      errors += chunk.toString();
     });
     child.on('error', reject);
     child.on('close', (code) =>
-      code === 0 ? resolve() : reject(new Error(said.trim() || `mkfifo: exit ${code}`)),
+      code === 0 ? resolve() : reject(new Error(errors.trim() || `mkfifo: exit ${code}`)),
     );
   });
 }
