@@ -105,8 +105,10 @@ export function createSharing(clock: Clock): Sharing {
     },
     lead(call) {
       const flight = new ActiveCall(call, inside.getStore(), true);
-      // A caller's own key with other args has a flight of its own, which ends in a conflict.
-      if (flights.get(call.namespace, call.key) === undefined) flights.set(call.namespace, call.key, flight);
+      const current = flights.get(call.namespace, call.key);
+      // A caller's own key with other args has a flight of its own, which ends in a conflict. Equal writes that come while
+      // one runs share the next one.
+      if (current === undefined || isPast(current)) flights.set(call.namespace, call.key, flight);
       return flight;
     },
     alone: (call) => new ActiveCall(call, inside.getStore(), false),
@@ -144,8 +146,17 @@ function mayShare({ leader, attempt, left }: ActiveCall, call: Call): boolean {
   // Whoever has more time is not refused because the leader did not start in time.
   const mayBeLate = leader.notAfter !== null && attempt === undefined;
   if (mayBeLate && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;
-  // What is written each time anew must be written as this caller wants it.
-  return !isRepeatable(effect) || findDrift(leader.content(), call.content()).length === 0;
+  // What is written each time anew must be written as this caller wants it, and after it was asked for: another write may
+  // have come between. On, off, on is on.
+  return (
+    !isRepeatable(effect) ||
+    (attempt === undefined && findDrift(leader.content(), call.content()).length === 0)
+  );
+}
+
+/** Nobody may join it any more. */
+function isPast({ leader, attempt }: ActiveCall): boolean {
+  return attempt !== undefined && isRepeatable(leader.tool.contract.effect);
 }
 
 /**

@@ -3,7 +3,6 @@
 
 import { formatDuration } from '../core/contract/duration.ts';
 import { isRepeatable } from '../core/contract/words.ts';
-import { findDrift } from '../core/key/identity.ts';
 import { sleep } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
@@ -54,8 +53,8 @@ export async function wait(
   if (contract.ifBusy === 'fail') return answer(refuse(call, first, inFlightError(call, first)));
 
   const { ledger, clock, random, closing, warn } = env;
-  // What is written each time anew is not shared with a caller who wants something else written.
-  const isAnother = isRepeatable(contract.effect) && findDrift(first.content, call.content()).length > 0;
+  // The write under way was sent before this call was made, and another write may have come between: this one is made too.
+  const isAnother = isRepeatable(contract.effect);
   const since = clock.mono();
   const isUnbounded = !Number.isFinite(contract.waitMs) && outerContract !== undefined;
   const until = since + (isUnbounded ? longestNestedMs : contract.waitMs);

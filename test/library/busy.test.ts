@@ -217,6 +217,39 @@ describe('in one process', () => {
   });
 });
 
+test.each(['the same process', 'another process'])(
+  'write-idempotent, from %s: on, off, on is on, also where the first answer is slow',
+  async (place) => {
+    const made = rig();
+    const states: string[] = [];
+    const first = gate<void>();
+    let answers: Promise<void> = first.promise;
+    const definition = {
+      name: 'light.set',
+      effect: 'write-idempotent',
+      run: async ({ to }: { to: string }) => {
+        states.push(to);
+        const answering = answers;
+        answers = Promise.resolve();
+        await answering;
+        return to;
+      },
+    } as const;
+    const here = made.semel.tool(definition);
+    const there = place === 'the same process' ? here : made.another().tool(definition);
+    const slow = here({ to: 'on' });
+    await rest();
+    await made.clock.until(there({ to: 'off' }));
+    // Those that come while it runs share the next one.
+    const last = Promise.all([there({ to: 'on' }), there({ to: 'on' })]);
+    await rest();
+    first.resolve();
+    expect(await made.clock.until(last)).toEqual(['on', 'on']);
+    expect(await slow).toBe('on');
+    expect(states).toEqual(['on', 'off', 'on']);
+  },
+);
+
 describe('giving up', () => {
   test('before anything is claimed: ABORTED, and nothing is claimed', async () => {
     const made = rig();
