@@ -59,15 +59,22 @@ function refuse(what: string, field: string, meant: string | undefined, code: Er
 
 /** The same but for one or two letters. */
 function isNear(a: string, b: string): boolean {
-  if (Math.abs(a.length - b.length) > 2) return false;
-  let row = Array.from({ length: b.length + 1 }, (_, n) => n);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const same = a[i - 1]?.toLowerCase() === b[j - 1]?.toLowerCase();
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (same ? 0 : 1)));
-    }
-    row = next;
+  return Math.abs(a.length - b.length) <= 2 && isWithin(2, a.toLowerCase(), b.toLowerCase());
+}
+
+/** What follows differs in at most so many letters. In linear time: a server may list thousands of names, of any length. */
+function isWithin(most: number, a: string, b: string, aAt = 0, bAt = 0): boolean {
+  let [i, j] = [aAt, bAt];
+  while (i < a.length && a[i] === b[j]) {
+    i += 1;
+    j += 1;
   }
-  return (row[b.length] ?? 0) <= 2;
+  if (i === a.length || j === b.length) return a.length - i + b.length - j <= most;
+  if (most === 0) return false;
+  // Another letter, one too many, or one too few.
+  return (
+    isWithin(most - 1, a, b, i + 1, j + 1) ||
+    isWithin(most - 1, a, b, i + 1, j) ||
+    isWithin(most - 1, a, b, i, j + 1)
+  );
 }
