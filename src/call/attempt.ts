@@ -44,7 +44,7 @@ export class Attempt implements ContextSource, Lease, Timer {
   #endedBy: Error | undefined;
   #isOpen = false;
 
-  constructor(env: Env, { call, token, askedAt }: Claim, record: StoredRecord) {
+  constructor(env: Env, { call, token, sentAt }: Claim, record: StoredRecord) {
     const { timeoutMs } = call.tool.contract;
     this.#env = env;
     this.call = call;
@@ -59,7 +59,7 @@ export class Attempt implements ContextSource, Lease, Timer {
     this.args = mustUseFirstWording(call, record) ? decodeResult(record.args as string) : call.args;
     if (record.prepared !== null && isSameCode(call, record))
       this.#prepared = { output: decodeResult(record.prepared), text: record.prepared };
-    this.#heartbeat = new Heartbeat(env.clock, env.timers, this, askedAt);
+    this.#heartbeat = new Heartbeat(env.clock, env.timers, this, sentAt);
     if (Number.isFinite(timeoutMs)) env.timers.start(timeoutMs, this);
   }
 
@@ -238,8 +238,8 @@ export class Attempt implements ContextSource, Lease, Timer {
     this.remoteRef = String(ref).slice(0, maxRefLength);
   }
 
-  /** No more heartbeats: the attempt is over. */
-  rest(): void {
+  /** The attempt is over. */
+  stopTimers(): void {
     this.#heartbeat.stop();
     this.list?.remove(this);
   }

@@ -1,4 +1,5 @@
-// One claim under one token, and what becomes of it where its caller does not wait for the answer.
+// One claim under one token: why it is made, what it asks for, and how it is released if its caller does not wait for the
+// answer.
 
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { findDrift } from '../core/key/identity.ts';
@@ -12,7 +13,7 @@ import type { Result } from './receipt.ts';
 import { abortedError, closedError } from './refusals.ts';
 import { settleLater } from './settle.ts';
 
-/** What is asked of the ledger next. */
+/** Why the next claim is made. */
 export interface Purpose {
   readonly for: ClaimFor;
   /** Only this generation; null: any. */
@@ -20,14 +21,14 @@ export interface Purpose {
   readonly rerunWithinMs: number | null;
   /** The ways out of the doubt that this call has tried. */
   readonly tried: readonly ClaimFor[];
-  /** The record in doubt that the claim is made for, as it was before. */
+  /** The record in doubt as it was before the claim. */
   readonly doubt?: StoredRecord;
 }
 
-/** Of a call that knows nothing yet. */
+/** For a call that knows nothing yet. */
 export const firstPurpose: Purpose = { for: 'execute', generation: null, rerunWithinMs: null, tried: [] };
 
-/** What to ask about a record in doubt; undefined: all that this call may do about it has been tried. */
+/** How to settle a record in doubt; undefined: this call has tried all that it may. */
 export function chooseWayOut(call: Call, doubt: StoredRecord, tried: Purpose['tried']): Purpose | undefined {
   const way = listWaysOut(call, doubt).find((each) => !tried.includes(each));
   if (way === undefined) return undefined;
@@ -35,94 +36,97 @@ export function chooseWayOut(call: Call, doubt: StoredRecord, tried: Purpose['tr
   return { for: way, generation, rerunWithinMs: rerunWithin(call, doubt), tried: [...tried, way], doubt };
 }
 
-/** A question to the store, for a call whose caller may abandon before it is answered. */
-export class Look<StoreAnswer = Loss | undefined> implements Requester<StoreAnswer> {
-  abandon: Requester<StoreAnswer>['abandon'];
+/** A request to the store, for a call whose caller may leave before the reply. */
+export class PendingRead<Reply = Loss | undefined> implements Requester<Reply> {
+  abandon: Requester<Reply>['abandon'];
   readonly call: Call;
-  /** What its call is answered, where it waits for this. */
+  /** The answer to its call, if that waits for this. */
   result: Promise<Result> | undefined;
-  hasLeft: boolean;
+  isAbandoned: boolean;
 
   constructor(call: Call) {
     this.abandon = undefined;
     this.call = call;
     this.result = undefined;
-    this.hasLeft = false;
+    this.isAbandoned = false;
   }
 
-  /** The caller may give up while the store is asked. */
-  endWith(signal: AbortSignal, answer: Promise<unknown>): void {
-    const giveUp = () => this.leaveBy(abortedError(this.call));
-    const forget = () => signal.removeEventListener('abort', giveUp);
+  /** The same promise; rejects early if the caller gives up. */
+  orAbandon<Answer>(answering: Promise<Answer>): Promise<Answer> {
+    const { signal } = this.call;
+    if (signal === undefined) return answering;
+    const giveUp = () => this.abandonWith(abortedError(this.call));
+    const unlisten = () => signal.removeEventListener('abort', giveUp);
     signal.addEventListener('abort', giveUp);
-    answer.then(forget, forget);
+    answering.then(unlisten, unlisten);
+    return answering;
   }
 
-  /** This process closes. */
+  /** The process is closing. */
   close(): void {
-    this.leaveBy(this.call.signal?.aborted ? abortedError(this.call) : closedError());
+    this.abandonWith(this.call.signal?.aborted ? abortedError(this.call) : closedError());
   }
 
-  /** True: what the store answers is heard later. */
-  protected leaveBy(error: SemelError): boolean {
+  /** True: `onLateReply` or `onFailure` is called later. */
+  protected abandonWith(error: SemelError): boolean {
     if (this.abandon?.(error) !== true) return false;
-    this.hasLeft = true;
+    this.isAbandoned = true;
     return true;
   }
 
-  /** Nothing was changed by looking. */
-  onLateReply(_answer: StoreAnswer): void {}
+  /** A read changed nothing. */
+  onLateReply(_reply: Reply): void {}
 
   onFailure(_error: unknown): void {}
 }
 
-/** One claim. Where its caller has left, or will not hear the answer, what the store made of it is given back. */
-export class Claim extends Look<ClaimAnswer> {
+/** One claim. It is released if its caller has left, or if its reply was lost. */
+export class Claim extends PendingRead<ClaimAnswer> {
   readonly token: string;
-  /** The lease is counted from here. */
-  readonly askedAt: Moment;
+  /** The lease counts from here. */
+  readonly sentAt: Moment;
   readonly #env: Env;
-  readonly #ask: Purpose;
-  /** Its caller has left: closing waits until the store has answered, and what it gave is given back. */
-  #heard: PromiseWithResolvers<void> | undefined;
+  readonly #purpose: Purpose;
+  /** Made when the caller leaves: closing waits for the reply, and for the release of what it won. */
+  #replied: PromiseWithResolvers<void> | undefined;
 
-  constructor(env: Env, call: Call, ask: Purpose) {
+  constructor(env: Env, call: Call, purpose: Purpose) {
     super(call);
     this.token = env.random.token();
-    this.askedAt = momentOf(env.clock);
+    this.sentAt = momentOf(env.clock);
     this.#env = env;
-    this.#ask = ask;
-    this.#heard = undefined;
+    this.#purpose = purpose;
+    this.#replied = undefined;
   }
 
   request(): ClaimRequest {
-    return createClaimRequest(this.call, this.#ask, this.token, this.#env.owner);
+    return createClaimRequest(this.call, this.#purpose, this.token, this.#env.owner);
   }
 
   override onLateReply({ won, record }: ClaimAnswer): void {
     if (won) this.#release([record.key]);
-    this.#heard?.resolve();
+    this.#replied?.resolve();
   }
 
   override onFailure(error: unknown): void {
     const { key, olderKeys } = this.call;
     if (isSemelError(error, 'STORE_UNAVAILABLE')) this.#release([key, ...olderKeys]);
-    this.#heard?.resolve();
+    this.#replied?.resolve();
   }
 
-  protected override leaveBy(error: SemelError): boolean {
-    if (!super.leaveBy(error)) return false;
-    if (this.#heard === undefined) {
-      this.#heard = Promise.withResolvers();
-      this.#env.inBackground(this.#heard.promise);
+  protected override abandonWith(error: SemelError): boolean {
+    if (!super.abandonWith(error)) return false;
+    if (this.#replied === undefined) {
+      this.#replied = Promise.withResolvers();
+      this.#env.inBackground(this.#replied.promise);
     }
     return true;
   }
 
   #release(keys: readonly string[]): void {
     const { namespace } = this.call;
-    // A record in doubt keeps the error that it has: that is its evidence.
-    const error = this.#ask.for === 'execute' ? neverStarted : null;
+    // A record in doubt keeps its error, which is evidence.
+    const error = this.#purpose.for === 'execute' ? neverStarted : null;
     const nobody = { fence: 0, generation: 0, result: null, error, keyed: false, found: false };
     const release = async (key: string): Promise<void> => {
       const released = { ...nobody, namespace, key, token: this.token, outcome: 'released' as const };
@@ -134,29 +138,29 @@ export class Claim extends Look<ClaimAnswer> {
   }
 }
 
-/** Calls that wait for it go on, as they do where a caller leaves later. */
+/** With this error, calls that wait for the record go on, as they do when a caller leaves later. */
 const neverStarted: RecordError = {
   code: 'ABORTED',
   message: 'the caller was gone before it was started',
   retriable: true,
 };
 
-/** The call is answered by this. */
-export function tell({ ledger, owner }: Env, call: Call, answer: LostAnswer): void {
+/** Reports the answer that the call gets to listeners and to the audit. */
+export function reportAnswer({ ledger, owner }: Env, call: Call, answer: LostAnswer): void {
   if (answer.is === 'replay' && answer.cached !== undefined)
     ledger.reportCached(answer.cached, call.identity, owner, answer.cached.driftFrom(call));
   else ledger.report(answer, { ...call.identity, owner, ...driftFrom(call, answer) });
 }
 
-/** What was asked in other words may have been other work: whoever looks for that later finds it in the history. */
+/** A call in other words may have meant other work: the history shows which fields differ. */
 function driftFrom(call: Call, answer: LostAnswer): { readonly drift?: readonly string[] } {
-  // Content is digested with its key: under an earlier form of the contract it cannot be compared.
+  // The key is part of the content's digest: under an earlier form of the contract it cannot be compared.
   if (answer.is !== 'replay' || answer.record.key !== call.key) return {};
   const drift = findDrift(answer.record.content, call.content());
   return drift.length === 0 ? {} : { drift };
 }
 
-export function createClaimRequest(call: Call, ask: Purpose, token: string, owner: string): ClaimRequest {
+export function createClaimRequest(call: Call, purpose: Purpose, token: string, owner: string): ClaimRequest {
   const { contract } = call.tool;
   const { conversation, turn, toolCallId, run } = call.identity;
   const weakMs = call.identity.weak === true ? contract.weakWindowMs : null;
@@ -167,11 +171,11 @@ export function createClaimRequest(call: Call, ask: Purpose, token: string, owne
     olderKeys: call.olderKeys,
     token,
     fingerprint: call.fingerprint,
-    for: ask.for,
-    generation: ask.generation ?? call.generation,
+    for: purpose.for,
+    generation: purpose.generation ?? call.generation,
     crossing: contract.dispatch === 'claim',
     leaseMs: contract.leaseMs,
-    rerunWithinMs: ask.rerunWithinMs,
+    rerunWithinMs: purpose.rerunWithinMs,
     maxCrashes: contract.maxAttempts,
     inFlightForMs: contract.inFlightForMs,
     networkMs: contract.networkMs,

@@ -1,4 +1,4 @@
-// What every part of the path of a call works with.
+// What every part of the path of a call needs.
 
 import type { Clock, Random } from '../core/clock.ts';
 import type { Ledger, Timers } from '../ledger/index.ts';
@@ -8,7 +8,7 @@ export interface Env {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
-  /** Who holds the claims of this process, as evidence for people. */
+  /** Names this process in its claims, as evidence for people. */
   readonly owner: string;
   readonly maxResultBytes: number;
   /** Repeatable classes may run while the store is away. */

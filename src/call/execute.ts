@@ -1,19 +1,46 @@
-// Runs what a won claim allows: the effect, or first the question whether it landed.
+// Runs an attempt under a won claim: the effect, or first `verify`, which says whether an earlier attempt landed.
 
 import { isRepeatable } from '../core/contract/words.ts';
 import type { SemelError } from '../core/errors.ts';
 import { sleep } from '../ledger/index.ts';
 import { stillRunningMs } from '../rules/endings.ts';
 import type { StoredRecord } from '../store/store.ts';
-import type { Attempt } from './attempt.ts';
+import { Attempt } from './attempt.ts';
+import type { Claim, Purpose } from './claim.ts';
 import type { Env } from './env.ts';
+import type { Result } from './receipt.ts';
 import { abortedError, interruptedError, tooLateError } from './refusals.ts';
 import { type Body, isLate, type Try } from './run-tool.ts';
 import { describeError, settleAttempt } from './settle.ts';
+import type { ActiveCall } from './sharing.ts';
 import { verify } from './verify.ts';
 
-/** The effect, or the end of its time; what it says afterwards is still told to the ledger. */
-export function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
+/** Holds the lease while the attempt runs, and settles it exactly once. */
+export async function runAttempt(
+  env: Env,
+  active: ActiveCall,
+  record: StoredRecord,
+  purpose: Purpose,
+  body: Body,
+): Promise<Result> {
+  const attempt = new Attempt(env, active.claim as Claim, record);
+  active.claim = undefined;
+  active.attempt = attempt;
+  const unlisten = stopWithCaller(attempt);
+  try {
+    const ended =
+      purpose.for === 'verify'
+        ? await verifyFirst(env, attempt, purpose.doubt, body)
+        : await execute(env, attempt, body);
+    return await settleAttempt(env, attempt, ended);
+  } finally {
+    unlisten?.();
+    attempt.stopTimers();
+  }
+}
+
+/** Resolves when the effect or its time is over; an ending after that is still settled. */
+function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
   if (isLate(attempt.call, env.clock)) return Promise.resolve(unstarted(tooLateError(attempt.call)));
   if (env.closing.aborted) return Promise.resolve(unstarted(interruptedError()));
   const effect = body(attempt);
@@ -31,8 +58,8 @@ export function execute(env: Env, attempt: Attempt, body: Body): Promise<Try> {
 }
 
 /**
- * While it ignores that its time is over it may send, so "not landed" must not be believed meanwhile. One that hangs
- * for good is not waited for without end: then nothing would ever decide it.
+ * An effect that ignores its timeout may still send, so "not landed" must not be believed meanwhile. One that hangs for good
+ * is reported for a bounded time only: otherwise nothing would ever decide it.
  */
 async function waitForOverrun(
   { clock, closing, ledger }: Env,
@@ -45,7 +72,7 @@ async function waitForOverrun(
   const end = () => ended.abort();
   effect.then(end, end);
   const signals = [ended.signal, closing];
-  // The first one comes before what is waited for anyway is over.
+  // The first report must come before `networkMs` is over, which is waited for anyway.
   for (
     let pauseMs = Math.max(firstBeatMs, networkMs / 3);
     ;
@@ -53,17 +80,17 @@ async function waitForOverrun(
   ) {
     await sleep(clock, pauseMs, signals, 'background');
     if (signals.some((signal) => signal.aborted) || clock.mono() > until) return;
-    // A store that does not answer now may answer the next time.
+    // A store that does not answer now may answer next time.
     if (!(await ledger.reportOverrun(held).catch(() => true))) return;
   }
 }
 
 const firstBeatMs = 100;
-/** Longer than the usual clients wait for an answer. */
+/** Longer than usual clients wait for a response. */
 const longestOverrunMs = 5 * 60_000;
 
-/** Under a claim for verify: asks first, and executes only what did not land. */
-export async function verifyFirst(
+/** Asks `verify` first, and executes only if nothing landed. */
+async function verifyFirst(
   env: Env,
   attempt: Attempt,
   doubt: StoredRecord | undefined,
@@ -80,14 +107,14 @@ export async function verifyFirst(
     if (refusal === 'early') return undecided('it says "not landed", but a request may still be on its way');
     if (refusal !== undefined) return undecided(`the claim was ${refusal}`);
   } catch (thrown) {
-    // Its time was over, or its lease, before it could be told: the question stays open.
+    // Its time or its lease was over before the verdict was stored: the doubt stays.
     return { ...undecided(describeError(thrown)), thrown };
   }
   return execute(env, attempt, body);
 }
 
-/** Before the line nothing is lost by ending it. After it, the effect is told to stop and heard out. */
-export function stopWithCaller(attempt: Attempt): (() => void) | undefined {
+/** Before the dispatch, ending the attempt loses nothing. After it, the effect is asked to stop and waited for. */
+function stopWithCaller(attempt: Attempt): (() => void) | undefined {
   const { call } = attempt;
   const { signal } = call;
   if (signal === undefined) return undefined;

@@ -1,17 +1,17 @@
-// Whether a tool is mostly asked for something new or for something done. What is new is claimed at once: to look first would
-// cost a read for nothing. What is done is read, without the lock of a claim that would lose.
+// Whether the calls of a tool are mostly new or mostly repeats. A new call is claimed at once: a read first would be wasted.
+// A repeat is read first, without the lock of a claim that would lose.
 
 import type { Contract } from '../core/contract/contract.ts';
 
 export interface Habit {
-  /** Mostly asked again. The first call of all looks too: a process that makes one call may be a repeated one. */
+  /** Its calls are mostly repeats, or unknown: the only call of a process may be a repeat. */
   peeksFirst(contract: Contract): boolean;
-  /** The same where a look has to be waited for: then a guess is not enough. */
+  /** The same where the read has to be awaited: then a guess is not enough. */
   readsFirst(contract: Contract): boolean;
   learn(contract: Contract, wasDone: boolean): void;
 }
 
-/** So many of the other kind change the habit. */
+/** This many calls of the other kind change the habit. */
 const memory = 8;
 const firstGuess = 1;
 

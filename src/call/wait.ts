@@ -7,7 +7,9 @@ import { sleep } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { firstPurpose, type Purpose } from './claim.ts';
+import { isHarmless } from './doubt.ts';
 import type { Env } from './env.ts';
+import { runWithoutClaim } from './modes/without-claim.ts';
 import { createReceipt, errorFromRecord, type Result, refuse } from './receipt.ts';
 import {
   abortedError,
@@ -20,23 +22,23 @@ import {
 } from './refusals.ts';
 import { replay } from './replay.ts';
 
-/** The end of the wait: an answer for the caller, what to ask next, or a doubt to be settled. */
+/** What to do after the wait: answer the caller, claim again, or settle a doubt. */
 export type NextStep =
   | { readonly result: Result | Promise<Result> }
-  | { readonly ask: Purpose }
+  | { readonly purpose: Purpose }
   | { readonly doubt: StoredRecord; readonly tried?: Purpose['tried'] };
 
-/** It is over, and this call is one of its own: claim whatever is there. */
-const startAnew: NextStep = { ask: firstPurpose };
+/** The other execution is over, and this call is a separate one: claim whatever is there. */
+const startAnew: NextStep = { purpose: firstPurpose };
 
 /** The record is free: claim it, in its generation only. */
-const goOn = ({ generation }: StoredRecord): NextStep => ({ ask: { ...firstPurpose, generation } });
+const claimFree = ({ generation }: StoredRecord): NextStep => ({ purpose: { ...firstPurpose, generation } });
 
 const firstPauseMs = 10;
 const longestPauseMs = 1_000;
-/** From here on somebody may think that the program hangs. */
+/** A person may think by now that the program hangs. */
 const longMs = 5_000;
-/** What waits inside another run keeps that one waiting too, and the other side may wait for it. */
+/** A nested call keeps its outer run waiting too, and the other side may be waiting for that. */
 const longestNestedMs = 10 * 60_000;
 
 /** `outerContract`: the contract from whose run the call is made. */
@@ -53,8 +55,8 @@ export async function wait(
   if (contract.ifBusy === 'fail') return answer(refuse(call, first, inFlightError(call, first)));
 
   const { ledger, clock, random, closing, warn } = env;
-  // The write under way was sent before this call was made, and another write may have come between: this one is made too.
-  const isAnother = isRepeatable(contract.effect);
+  // The running write was sent before this call was made, and another write may have come between: this one is made too.
+  const isSeparate = isRepeatable(contract.effect);
   const since = clock.mono();
   const isUnbounded = !Number.isFinite(contract.waitMs) && outerContract !== undefined;
   const until = since + (isUnbounded ? longestNestedMs : contract.waitMs);
@@ -68,35 +70,47 @@ export async function wait(
 
     const { namespace, fingerprint, caller, share } = call;
     const { generation } = first;
-    const asked = { namespace, key: running.key, fingerprint, generation, caller, share };
-    const now = await ledger.readAnswer(asked);
+    const query = { namespace, key: running.key, fingerprint, generation, caller, share };
+    const now = await ledger.readAnswer(query);
     const isOver = now.is === 'gone' || now.is === 'replay' || now.record.status === 'released';
-    if (isAnother && isOver) return startAnew;
+    if (isSeparate && isOver) return startAnew;
     if (now.is === 'foreign') return answer(refuse(call, undefined, foreignError(call, now.record)));
     if (now.is === 'gone') return answer(refuse(call, undefined, goneError(call)));
     if (now.is === 'replay') return answer(replay(call, now.record));
     if (now.is === 'in doubt') return { doubt: now.record };
-    if (now.is === 'conflict') return goOn(now.record);
+    if (now.is === 'conflict') return claimFree(now.record);
     if (now.record.status === 'released') {
-      // The winner used up its tries: N waiters do not make N attempts of it. A verdict took the next fence,
-      // and whoever gave it wants the call to go on; so do those who wait for a winner that gave up by itself.
+      // The winner used up its tries: N waiters must not make N more attempts. But after a verdict, which took the next
+      // fence, or after a winner that gave up by itself, the call goes on.
       const isSpent = now.record.fence === running.fence && !gaveUp(now.record);
-      return isSpent ? answer(refuse(call, now.record, errorFromRecord(now.record))) : goOn(now.record);
+      return isSpent ? answer(refuse(call, now.record, errorFromRecord(now.record))) : claimFree(now.record);
     }
-    if (now.record.lapsed) return goOn(now.record);
+    if (now.record.lapsed) return claimFree(now.record);
     running = now.record;
     if (clock.mono() - since >= longMs) warn(longWait(contract, running, outerContract));
   }
 }
 
-/**
- * What another caller is writing is not shared. What is harmless to repeat is not refused for that either: it is written
- * when the other one has ended.
- */
-export async function waitBehind(env: Env, call: Call, first: StoredRecord): Promise<NextStep> {
+/** Another caller's result is not shared. A call that is harmless to repeat runs all the same: after the other one, or without a record. */
+export async function waitForOtherCaller(
+  env: Env,
+  call: Call,
+  record: StoredRecord,
+  isToolBody: boolean,
+): Promise<NextStep> {
+  const isRunning = record.status === 'running' && !record.lapsed;
+  if (isHarmless(call, record)) {
+    if (isRunning && call.tool.contract.ifBusy === 'wait') return waitUntilOver(env, call, record);
+    // The other caller's open doubt stays as it is.
+    if (!isRunning && env.mayRunUnguarded && isToolBody) return { result: runWithoutClaim(env, call) };
+  }
+  return { result: refuse(call, undefined, foreignError(call, record)) };
+}
+
+async function waitUntilOver(env: Env, call: Call, first: StoredRecord): Promise<NextStep> {
   const { ledger, clock, random, closing } = env;
   const { namespace, fingerprint, caller, share, tool } = call;
-  const asked = { namespace, key: first.key, fingerprint, generation: first.generation, caller, share };
+  const query = { namespace, key: first.key, fingerprint, generation: first.generation, caller, share };
   const until = clock.mono() + tool.contract.waitMs;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     const left = until - clock.mono();
@@ -104,7 +118,7 @@ export async function waitBehind(env: Env, call: Call, first: StoredRecord): Pro
     await sleep(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
     if (call.signal?.aborted) return { result: refuse(call, undefined, abortedError(call)) };
     if (closing.aborted) return { result: refuse(call, undefined, closedError()) };
-    const now = await ledger.readAnswer(asked);
+    const now = await ledger.readAnswer(query);
     const isRunning = now.is === 'foreign' && now.record.status === 'running';
     if (!isRunning || now.record.lapsed) return startAnew;
   }
@@ -122,7 +136,7 @@ function longWait(
   );
 }
 
-/** Its caller left, its time was over, or its process closed: reasons of its own, none of the effect's. */
+/** Its caller left, its time was over, or its process closed: the effect itself was not refused. */
 function gaveUp({ error }: StoredRecord): boolean {
   return error?.code === 'ABORTED' || error?.code === 'EXPIRED';
 }

@@ -1,21 +1,39 @@
-// A framework may dispatch one call of its model once more in another turn: an approval that is sent twice, a state that
-// is resumed by two jobs. Such a call belongs to the turn in which it was first made, and has that turn's key. Its
-// tool_call_id tells, together with what it asks for, so that an id that a provider uses twice is no mistake of ours.
+// A framework may dispatch one call of its model again in another turn: an approval is sent twice, two jobs resume one
+// state. Such a call belongs to the turn in which it was first made, and has that turn's key. It is recognised by its
+// tool_call_id together with its identity args, so that an id that a provider uses twice does no harm.
 
 import type { Contract } from '../../core/contract/contract.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
+import { isSemelError } from '../../core/errors.ts';
 import type { Call } from '../call.ts';
 import { createClaimRequest, firstPurpose } from '../claim.ts';
 import type { Env } from '../env.ts';
+import { type Result, refuse } from '../receipt.ts';
 
-/** The call as it belongs to its original turn; undefined: nobody can tell, and it stands as it is. */
+/** The call in its original turn; undefined: its id does not identify it, so it stands as it is. */
 export function findOriginalTurn({ ledger, random, owner }: Env, call: Call): Promise<Call> | undefined {
   const { inTurn, identity } = call;
   const { toolCallId, turn } = identity;
   if (toolCallId === undefined || inTurn === undefined || !isTraceable(call, toolCallId)) return undefined;
   return ledger
-    .markFirst(createClaimRequest(markOf(call, inTurn(toolCallId)), firstPurpose, random.token(), owner))
+    .markFirst(createClaimRequest(createMark(call, inTurn(toolCallId)), firstPurpose, random.token(), owner))
     .then((made) => (made.turn === null || made.turn === turn ? call : inTurn(made.turn)));
+}
+
+/** A call whose original turn cannot be read is not run: it may be done already. */
+export async function runInOriginalTurn(
+  call: Call,
+  finding: Promise<Call>,
+  run: (call: Call) => Result | Promise<Result>,
+): Promise<Result> {
+  let found: Call;
+  try {
+    found = await finding;
+  } catch (error) {
+    if (!isSemelError(error)) throw error;
+    return refuse(call, undefined, error);
+  }
+  return run(found.with({ inTurn: undefined }));
 }
 
 function isTraceable({ tool, identity, fingerprint }: Call, id: string): boolean {
@@ -24,32 +42,32 @@ function isTraceable({ tool, identity, fingerprint }: Call, id: string): boolean
   return isBoundByTurn && mode === 'enforce' && !isRepeatable(effect) && isUnique(id, name);
 }
 
-/** Where such marks are kept: beside the records, so that nobody takes them for effects. */
+/** Marks have a namespace of their own, so that they are not taken for effects. */
 const callsIn = (namespace: string) => `${namespace}${callsSuffix}`;
 export const isCallsNamespace = (namespace: string) => namespace.endsWith(callsSuffix);
 const callsSuffix = ' (calls)';
 
 /**
- * Nothing runs under it: it keeps who made the call first. Its keys, also those of earlier forms of the contract, are the
- * ones that the call would have in a turn of its id.
+ * The mark keeps the turn in which the call was first made; nothing runs under it. Its keys, and those of earlier forms of
+ * the contract, are the ones that the call would have in a turn named after its id.
  */
-function markOf({ tool, namespace, identity }: Call, inTurnOfId: Call): Call {
+function createMark({ tool, namespace, identity }: Call, inTurnOfId: Call): Call {
   const windowMs = tool.contract.windowMs + longerMs;
-  // It does not lapse where its settlement was lost: whoever comes next would take it for their own turn.
+  // It must not lapse if its settlement was lost: the next call would take over the mark for its own turn.
   const contract: Contract = { ...tool.contract, dispatch: 'explicit', windowMs, leaseMs: longerMs };
   return inTurnOfId.asMark({ ...tool, contract }, callsIn(namespace), identity);
 }
 
-/** The record of the call answers from its end on, which may be days later where it was in doubt. Past that a mark does no harm. */
+/** The call's record answers from when it is settled, days later if it was in doubt. A mark that outlives it does no harm. */
 const longerMs = 30 * 24 * 3_600_000;
 
-/** Of an instant or of chance: those of a name are the same for the same wish, and the empty one is everybody's. */
+/** Versions made from time or chance: one made from a name is the same for the same wish, and the nil UUID is everybody's. */
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[1467][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
-/** Letters and digits, and not a word with a number behind it. */
+/** Letters and digits, but not a word followed by a number. */
 const randomEnd = /(?:^|[^a-z0-9])(?=[a-z]*\d)(?=\d*[a-z])(?![a-z]+\d+$)[a-z0-9]{16,}$/i;
 
 /**
- * By the looks of it, of 64 random bits or more. Some models count their calls from the start in every run, others name
+ * Whether the id looks like 64 random bits or more. Some models number their calls from the start in every run, others name
  * them after the tool: the same wish in a later turn would be taken for the first one.
  */
 export function isUnique(toolCallId: string, tool: string): boolean {

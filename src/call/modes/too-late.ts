@@ -1,30 +1,40 @@
-// A call after its `notAfter`: nothing is run any more, but what was done in time, or may have been, is told.
+// A call after its `notAfter`: nothing is run any more, but the call still learns what was done in time, or may have been.
 
+import { isSemelError } from '../../core/errors.ts';
+import type { LostAnswer } from '../../ledger/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Call } from '../call.ts';
 import { createClaimRequest, firstPurpose, type Purpose } from '../claim.ts';
 import type { Env } from '../env.ts';
+import { type Result, refuse } from '../receipt.ts';
 import { tooLateError } from '../refusals.ts';
 import type { Body } from '../run-tool.ts';
 
-export interface LateCall {
-  readonly call: Call;
-  readonly ask: Purpose;
-  readonly body: Body;
-}
+type StartAlone = (
+  call: Call,
+  body: Body,
+  purpose: Purpose,
+  known: LostAnswer | undefined,
+) => Promise<Result>;
 
-/** How to ask for the record that answers for the call; undefined: there is none, or it is free. */
-export async function findInTime({ ledger, random, owner }: Env, call: Call): Promise<LateCall | undefined> {
-  const now = await ledger.findAnswer(createClaimRequest(call, firstPurpose, random.token(), owner));
-  if (now.is === 'gone' || now.record.expired || isFree(now.record)) return undefined;
-  const { generation } = now.record;
-  const thrown = tooLateError(call);
-  return {
-    // Whether it landed may be asked at any time.
-    call: call.with({ notAfter: null, verifyOnly: true }),
-    ask: { ...firstPurpose, generation },
-    body: async () => ({ ending: { outcome: 'released', because: thrown.message }, thrown }),
-  };
+export async function answerLate(env: Env, call: Call, startAlone: StartAlone): Promise<Result> {
+  const { ledger, random, owner } = env;
+  const error = tooLateError(call);
+  try {
+    const now = await ledger.findAnswer(createClaimRequest(call, firstPurpose, random.token(), owner));
+    if (now.is === 'gone' || now.record.expired || isFree(now.record)) return refuse(call, undefined, error);
+    const { generation } = now.record;
+    const body: Body = async () => ({
+      ending: { outcome: 'released', because: error.message },
+      thrown: error,
+    });
+    // `verify` may be asked at any time.
+    const verifying = call.with({ notAfter: null, verifyOnly: true });
+    return await startAlone(verifying, body, { ...firstPurpose, generation }, undefined);
+  } catch (thrown) {
+    if (!isSemelError(thrown)) throw thrown;
+    return refuse(call, undefined, thrown);
+  }
 }
 
 /** A claim would win it. */
