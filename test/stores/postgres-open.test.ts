@@ -335,6 +335,22 @@ test('a ledger without its primary key, as in the middle of a restore, is refuse
   await (await opened({ url: server.url, schema })).close();
 });
 
+test.each(['AFTER UPDATE ON records', 'AFTER INSERT ON records', 'BEFORE UPDATE ON meta'])(
+  'a ledger with a trigger %s is refused while it is enabled',
+  async (when) => {
+    const schema = newSchema();
+    await (await opened({ url: server.url, schema })).close();
+    const [, table] = when.split(' ON ');
+    await pool.query(`CREATE FUNCTION ${schema}.act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+    CREATE TRIGGER "audit it" ${when.replace(' ON ', ` ON ${schema}.`)} FOR EACH ROW EXECUTE FUNCTION ${schema}.act()`);
+    const error = await refusal({ url: server.url, schema });
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+    expect(error.message).toMatch(/has a trigger, "audit it": it can change what semel writes/);
+    await pool.query(`ALTER TABLE ${schema}.${table} DISABLE TRIGGER "audit it"`);
+    await (await opened({ url: server.url, schema })).close();
+  },
+);
+
 test.each(['records', 'meta'])(
   'a ledger whose %s are UNLOGGED is refused, unless the loss is accepted',
   async (table) => {

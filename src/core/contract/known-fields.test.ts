@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { nearIn } from './known-fields.ts';
+import { findSimilar } from './known-fields.ts';
 
-const isNear = (a: string, b: string) => nearIn([a], b) !== undefined;
+const isNear = (a: string, b: string) => findSimilar([a], b) !== undefined;
 
 test.each([
   ['window', 'window'],
@@ -48,8 +48,8 @@ test('near are those of which at most two letters differ, of all short words', (
 
 test('a long name among many long ones is looked for in linear time', () => {
   const names = Array.from({ length: 10_000 }, (_, n) => `${'x'.repeat(1_000)}${n}`.padEnd(1_006, 'y'));
-  expect(nearIn(names, 'x'.repeat(1_006))).toBeUndefined();
-  expect(nearIn(['b'.repeat(1_000_000), 'a'.repeat(1_000_000)], 'a'.repeat(1_000_001))).toBe(
+  expect(findSimilar(names, 'x'.repeat(1_006))).toBeUndefined();
+  expect(findSimilar(['b'.repeat(1_000_000), 'a'.repeat(1_000_000)], 'a'.repeat(1_000_001))).toBe(
     'a'.repeat(1_000_000),
   );
 });

@@ -53,6 +53,11 @@ const isUnlogged = `EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relpersist
 const isWithoutKey = `NOT EXISTS (SELECT FROM pg_catalog.pg_index i
     WHERE i.indrelid OPERATOR(pg_catalog.=) 'semel.records'::regclass::oid AND i.indisprimary AND i.indisvalid)`;
 
+/** A trigger can drop or change what semel writes, after the database has confirmed it. Its own constraints have none. */
+const triggerName = `(SELECT pg_catalog.min(t.tgname) FROM pg_catalog.pg_trigger t WHERE NOT t.tgisinternal
+    AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
+    AND t.tgrelid OPERATOR(pg_catalog.=) ANY (ARRAY['semel.records'::regclass::oid, 'semel.meta'::regclass::oid]))`;
+
 /** Who may make a record and not change it would run the effect and could not say that it is done. */
 const hasHalf = `(pg_catalog.has_table_privilege('semel.records', 'INSERT') AND NOT (
     pg_catalog.has_table_privilege('semel.records', 'SELECT') AND pg_catalog.has_table_privilege('semel.records', 'UPDATE')
@@ -75,13 +80,15 @@ export async function openLedger(query: Connection['query'], options: OpenOption
   const [meta] = await query(
     within(
       options.schema,
-      `SELECT *, ${hides} AS hides, ${isUnlogged} AS unlogged, ${isWithoutKey} AS keyless, ${hasHalf} AS half FROM semel.meta`,
+      `SELECT *, ${hides} AS hides, ${isUnlogged} AS unlogged, ${isWithoutKey} AS keyless, ${hasHalf} AS half,
+        ${triggerName} AS trigger_name FROM semel.meta`,
     ),
   );
   if (meta === undefined) throw lost(options);
   if (isTrue(meta.hides)) throw hidden(options);
   if (isTrue(meta.half)) throw halfAllowed(options);
   if (isTrue(meta.keyless)) throw keyless(options);
+  if (meta.trigger_name != null) throw hasTrigger(options, String(meta.trigger_name));
   if (isTrue(meta.unlogged) && !options.acceptLoss) throw unlogged(options);
   if (Number(meta.min_writer) > schemaVersion) throw isNewer(options.where);
   const refused = options.who === 'users' ? refusalOf(standingOf(meta), options.where) : undefined;
@@ -174,6 +181,16 @@ function keyless({ where }: OpenOptions): SemelError {
     'STORE_UNSAFE',
     `The table of the ledger at ${where} has no primary key: a restore is not over, or it has failed. A key could be taken twice.`,
     { next: 'Nothing was run. Finish the restore, or restore the backup again; then start this program.' },
+  );
+}
+
+function hasTrigger({ where }: OpenOptions, name: string): SemelError {
+  return new SemelError(
+    'STORE_UNSAFE',
+    `The ledger at ${where} has a trigger, ${JSON.stringify(name)}: it can change what semel writes, and an effect could be repeated.`,
+    {
+      next: 'Nothing was run. Drop or disable it. To watch a ledger, use logical replication or `semel export`.',
+    },
   );
 }
 
