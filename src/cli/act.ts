@@ -1,4 +1,4 @@
-// An act on records that were named one by one: each under the ref that was looked at, and one refusal stops no other.
+// A decision about records named one by one: each under the ref that was read, and a refusal does not stop the others.
 
 import { isSemelError } from '../core/errors.ts';
 import type { ActOptions, RecordInfo } from '../semel/index.ts';
@@ -12,55 +12,55 @@ import { complain, print, printable, printJson } from './render/print.ts';
 import { usageError } from './usage.ts';
 
 export const actFlags = {
-  note: text('<text>', 'kept in the history', 'm'),
-  by: text('<name>', 'who decides (default: the login name)'),
+  note: text('<text>', 'a note, kept in the history', 'm'),
+  by: text('<name>', 'who decides (default: your login name)'),
 } as const satisfies Flags;
 
-interface Given {
+interface Reason {
   readonly note: string | undefined;
   readonly by: string | undefined;
 }
 
-/** A decision that an operator lets an agent make names both. */
-export function actOptions({ note, by: given }: Given): ActOptions {
+/** If an operator lets an agent decide, the history names both. */
+export function actOptions({ note, by: name }: Reason): ActOptions {
   const { agent, operator } = caller();
-  const by = agent === undefined ? given : `${given ?? operator} through ${agent}`;
+  const by = agent === undefined ? name : `${name ?? operator} through ${agent}`;
   return { ...(by === undefined ? {} : { by }), ...(note === undefined ? {} : { note }) };
 }
 
-/** They are kept for as long as the record, and shown on terminals. */
-const longest = 4_096;
+/** Kept as long as the record, and shown on terminals. */
+const maxLength = 4_096;
 
-export function checkWords(command: string, { note, by }: Given): void {
+export function checkReason(command: string, { note, by }: Reason): void {
   for (const [flag, text] of Object.entries({ '-m': note, '--by': by })) {
-    if (text !== undefined && text.length > longest)
-      throw usageError(command, `${flag} has ${text.length} characters`, `Write at most ${longest}.`);
+    if (text !== undefined && text.length > maxLength)
+      throw usageError(command, `${flag} has ${text.length} characters`, `Write at most ${maxLength}.`);
   }
 }
 
 interface Decision {
   act(record: RecordInfo): Promise<RecordInfo>;
-  said(record: RecordInfo): string;
+  describe(record: RecordInfo): string;
 }
 
-/** The exit code: that of the last refusal, if there was one. */
+/** Answers the exit code of the last refusal, or 0. */
 export async function actOnEach(
   command: string,
   ledger: Namespaces,
   names: readonly string[],
-  values: Given & { readonly json: boolean | undefined },
-  { act, said }: Decision,
+  values: Reason & { readonly json: boolean | undefined },
+  { act, describe }: Decision,
 ): Promise<number> {
-  checkWords(command, values);
+  checkReason(command, values);
   const done: RecordInfo[] = [];
   let code = 0;
   for (const named of new Set(names)) {
     try {
       const record = await act(await namedRecord(command, ledger, named));
       done.push(record);
-      if (!values.json) print(printable(`${record.ref}  ${record.contract}  ${said(record)}`));
+      if (!values.json) print(printable(`${record.ref}  ${record.contract}  ${describe(record)}`));
     } catch (error) {
-      // Alone it is the command's own error; among others it is one line of many.
+      // With a single record it is the command's own error; otherwise one line of many.
       if (!isSemelError(error) || names.length === 1) throw error;
       complain(error.message);
       code = exitCodeOf(error);

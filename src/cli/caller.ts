@@ -1,12 +1,12 @@
-// Who calls the command: an operator, or an agent (or guarded command) that must not judge its own effects. This is a guard
-// rail and not a wall: a process with its operator's rights can hide what it is, or write the ledger's file itself.
+// Who runs the command: an operator, or an agent (or guarded command) that must not judge its own effects. A guard rail,
+// not a wall: a process with its operator's rights can hide what it is, or write the ledger's file itself.
 
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { type ErrorValue, isSemelError, SemelError } from '../core/errors.ts';
 import { errorForModel } from '../guard/index.ts';
 import type { CommandName } from './commands/summaries.ts';
 
-/** Variables that an agent, or a guard of semel, sets for every command that it starts. */
+/** Variables that agents, and semel's own guards, set for every command they start. */
 const marks: Readonly<Record<string, string>> = {
   SEMEL_RUN: 'a command of `semel run`',
   SEMEL_HELD: 'a guarded command',
@@ -32,25 +32,25 @@ const marks: Readonly<Record<string, string>> = {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Caller {
-  /** What the caller is, where it is not an operator. */
+  /** The agent's name; undefined for an operator. */
   readonly agent: string | undefined;
-  /** Who lets this agent decide. */
+  /** The operator who lets this agent decide. */
   readonly operator: string | undefined;
 }
 
-let ofProcess: Caller | undefined;
+let cachedCaller: Caller | undefined;
 
-/** Of this process. Asked for first when the ledger is opened: before this process is a guard itself, with pipes of its own. */
+/** The caller of this process. First called when the ledger is opened, before this process has pipes of its own. */
 export function caller(): Caller {
-  ofProcess ??= callerOf(process.env, environmentsAbove, environmentsInSession, isInsideRun);
-  return ofProcess;
+  cachedCaller ??= callerOf(process.env, environmentsAbove, environmentsInSession, isInsideRun);
+  return cachedCaller;
 }
 
 type Above = () => Iterable<Environment | undefined> | undefined;
 
 /**
- * `above` gives the environments of the processes above this one, nearest first; undefined where one cannot be read.
- * `inSession` gives those of this process's own session only. `isInside` tells what a guard's pipes say, whatever the environment.
+ * `above` lists the environments of the processes above this one, nearest first; undefined for one that cannot be read.
+ * `inSession` lists only those of this process's session. `isInside` goes by a guard's pipes instead of the environment.
  */
 export function callerOf(
   env: Environment,
@@ -67,7 +67,7 @@ export function callerOf(
   };
 }
 
-/** Marks that semel sets itself. Programs that start others without their environment drop those of agents by the way. */
+/** Marks that semel sets itself. Agents' marks may be missing for innocent reasons, so only these count when hidden. */
 const ownMarks: readonly string[] = ['SEMEL_RUN', 'SEMEL_HELD', 'SEMEL_AGENT'];
 
 function hasOwnMark(env: Environment): boolean {
@@ -75,8 +75,8 @@ function hasOwnMark(env: Environment): boolean {
 }
 
 /**
- * A mark that was taken off on the way (`env -u SEMEL_RUN semel resolve …`): a process above still has it. Only in one session:
- * a login, a cron daemon or a terminal of its own that runs below a guard begins another one, and is an operator's.
+ * A mark that was removed on the way (`env -u SEMEL_RUN semel resolve …`): a process above still has it. Only within one
+ * session: a login, a cron daemon or a terminal started below a guard begins another one, and belongs to an operator.
  */
 function hiddenIn(inSession: Above): string | undefined {
   for (const each of inSession() ?? []) {
@@ -86,26 +86,26 @@ function hiddenIn(inSession: Above): string | undefined {
   return undefined;
 }
 
-/** True where commands that decide, and the place of the ledger, are not for the reader's eyes. */
+/** Whether to hide the ledger's location and commands that decide. */
 export function isAgent({ agent, operator }: Caller = caller()): boolean {
   return agent !== undefined && operator === undefined;
 }
 
-/** Refuses an agent. The sentence does not say how to get around it: an agent reads it. */
+/** Refuses an agent. The message must not say how to get around it: the agent reads it. */
 export function mustBeOperator(command: CommandName, act: string): void {
   if (!isAgent()) return;
   throw new SemelError(
     'NOT_PERMITTED',
-    `${act} is for the operator, and ${caller().agent} runs \`semel ${command}\`.`,
+    `${act} is up to the operator, but ${caller().agent} ran \`semel ${command}\`.`,
     {
-      next: 'Nothing was changed. Do not try another way: tell the user what has to be decided, with the id of the record.',
+      next: 'Nothing was changed. Do not try another way: tell the user what has to be decided, and the id of the record.',
     },
   );
 }
 
-export const personDecides = 'A person has to look whether it landed, and decide. Do not repeat it.';
+export const personDecides = 'A person has to check whether it landed, and decide. Do not repeat it.';
 
-/** An error as the caller may read it: an agent gets neither commands that decide nor the place of the ledger. */
+/** An error as the caller may read it: an agent sees neither commands that decide nor the ledger's location. */
 export function shownError(error: SemelError): SemelError | ErrorValue {
   return isAgent() ? errorForModel(error) : error;
 }
@@ -116,7 +116,7 @@ export function shownMessage(error: SemelError): string {
   return `${message} ${correctiveAction}`;
 }
 
-/** Of what ended a command. What is wrong with the ledger of a guarded effect is for its operator. */
+/** The message of an error that ended a command. Problems with a guarded effect's ledger are for the operator only. */
 export function thrownMessage(command: string, error: unknown): string {
   const isGuarded = command === 'once' || command === 'run' || command === 'step';
   if (isGuarded && isSemelError(error) && error.code.startsWith('STORE_')) return shownMessage(error);
@@ -133,19 +133,19 @@ function isSet(value: string | undefined): boolean {
 }
 
 /**
- * The operator's word is SEMEL_OPERATOR in the environment that the agent itself was started from. What the agent types
- * before its own commands does not count: the process above all that carry its marks has to have it too.
+ * The operator grants with SEMEL_OPERATOR in the environment that started the agent. What the agent sets for its own
+ * commands does not count: the process above all marked ones must have it too.
  */
 function grantIn(env: Environment, found: readonly string[], above: Above): string | undefined {
   const operator = env.SEMEL_OPERATOR || undefined;
   const outside = operator === undefined ? undefined : above();
-  // Where the system does not tell, the variable alone has to do.
+  // Without /proc only the variable itself can be checked.
   if (outside === undefined) return operator;
   let last: Environment | undefined;
   let isOutside = false;
   for (const each of outside) {
     if (isOutside) {
-      // A guard further up: the marks were taken off on the way, a grant put on, and other marks after it.
+      // A guard further up: the marks were removed on the way, a grant was added, and other marks after it.
       if (each !== undefined && hasOwnMark(each))
         return grantAbove(above) === operator ? operator : undefined;
       continue;
@@ -157,7 +157,7 @@ function grantIn(env: Environment, found: readonly string[], above: Above): stri
   return last?.SEMEL_OPERATOR === operator ? operator : undefined;
 }
 
-/** Where the marks were taken off, a grant may have been put on: only what stands above the outermost guard counts. */
+/** If the marks were removed, a grant may have been added: only one above the outermost guard counts. */
 function grantAbove(above: Above): string | undefined {
   let outside: Environment | undefined;
   let isBelow = true;
@@ -172,7 +172,7 @@ function grantAbove(above: Above): string | undefined {
 }
 
 function environmentsAbove(): Iterable<Environment | undefined> | undefined {
-  return hasProc() ? readAbove(process.ppid, { isTold: true }) : undefined;
+  return hasProc() ? readAbove(process.ppid, { markBelowGuard: true }) : undefined;
 }
 
 function environmentsInSession(): Iterable<Environment | undefined> | undefined {
@@ -183,8 +183,8 @@ function environmentsInSession(): Iterable<Environment | undefined> | undefined 
 const runPipe = /live\/[^/]+\/[0-9a-f]{20}(\.pipes\/\w+)?( \(deleted\))?$/;
 
 /**
- * What a guard starts inherits its pipes, in a session of its own too (`setsid`); and where nothing stands between this process
- * and its guard (`semel run job -- env -u SEMEL_RUN semel resolve …`), no environment above has a mark, but the guard has the pipes.
+ * Everything a guard starts inherits its pipes, even in another session (`setsid`). If no process stands between this one
+ * and its guard (`semel run job -- env -u SEMEL_RUN semel resolve …`), no environment above has a mark, but the guard has pipes.
  */
 function isInsideRun(): boolean {
   if (!hasProc()) return false;
@@ -193,7 +193,7 @@ function isInsideRun(): boolean {
     try {
       const above = statOf(parent);
       if (holdsRunPipe(parent)) return true;
-      // A guard may begin a session for what it starts: the process above a session's first one was looked at too.
+      // A guard may begin a session for its command, so the process above a session's first one was checked too.
       if (above.session !== session) return false;
       parent = above.parent;
     } catch {
@@ -209,14 +209,14 @@ function holdsRunPipe(pid: number | 'self'): boolean {
     try {
       return runPipe.test(readlinkSync(`${folder}/${name}`));
     } catch {
-      // Closed meanwhile.
+      // Closed in the meantime.
       return false;
     }
   };
   try {
     return readdirSync(folder).some(isRunPipe);
   } catch {
-    // Of another user, or gone.
+    // Another user's process, or gone.
     return false;
   }
 }
@@ -227,13 +227,13 @@ function hasProc(): boolean {
 
 interface Reading {
   readonly onlySession?: number;
-  /** A process directly below a guard counts as marked, by what the kernel says: an `exec` may have dropped its marks. */
-  readonly isTold?: boolean;
+  /** A process directly below a guard counts as marked, since an `exec` may have dropped its marks. */
+  readonly markBelowGuard?: boolean;
 }
 
 function* readAbove(
   first: number,
-  { onlySession, isTold = false }: Reading,
+  { onlySession, markBelowGuard = false }: Reading,
 ): Generator<Environment | undefined> {
   for (let pid = first; pid > 0; ) {
     try {
@@ -243,7 +243,7 @@ function* readAbove(
       const env = Object.fromEntries(
         entries.map((entry) => [entry.split('=', 1)[0], entry.slice(entry.indexOf('=') + 1)]),
       );
-      yield isTold && holdsRunPipe(parent) ? { ...env, SEMEL_RUN: 'by its guard' } : env;
+      yield markBelowGuard && holdsRunPipe(parent) ? { ...env, SEMEL_RUN: 'by its guard' } : env;
       pid = parent;
     } catch {
       yield undefined;
@@ -254,7 +254,7 @@ function* readAbove(
 
 function statOf(pid: number | 'self'): { readonly parent: number; readonly session: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // Behind the name, which may hold anything.
+  // After the process name, which may contain anything.
   const [, parent, session] = /^.*\) \S (\d+) \d+ (\d+)/s.exec(stat) ?? [];
   return { parent: Number(parent ?? 0), session: Number(session ?? 0) };
 }

@@ -1,5 +1,5 @@
-// Keeps compiled code from one start to the next. Node.js has such a cache, but fills it before the code has run: what is
-// compiled when it is first called, which is most of it, would be compiled again by every start.
+// Keeps compiled code from one start to the next. Node.js has such a cache, but fills it before the code has run: most
+// functions are compiled at their first call, so every start would compile them again.
 
 import {
   closeSync,
@@ -18,17 +18,17 @@ import type { Script } from 'node:vm';
 import { isOwnedByUser, makeFolder, nearestExisting, openRegular } from '../store/files.ts';
 
 interface CodeCache {
-  /** What was kept of this file; its name tells what is in it. Undefined: nothing, or nothing to be trusted. */
+  /** The compiled code of this file, whose name identifies its content. Undefined: none that can be trusted. */
   find(file: string): Buffer | undefined;
-  /** It is in use; `cached` is what it was made of. */
+  /** Registers a script in use, and the cached data that it was made from. */
   note(file: string, script: Script, cached: Buffer | undefined): void;
-  /** At the end, when it is known which functions are called. */
+  /** Writes the cache at the end, when all called functions are compiled. */
   keep(): void;
 }
 
-/** Nobody notices, after so long, that it is looked whether more was compiled than is kept. */
+/** After a command this long, checking for more compiled code is not noticeable. */
 const longSeconds = 2;
-/** Less is not worth writing. */
+/** Less growth is not worth writing. */
 const grownBy = 1.05;
 
 export function codeCache(): CodeCache {
@@ -46,7 +46,7 @@ export function codeCache(): CodeCache {
       }
     },
     note(file, script, cached) {
-      // V8 rejects what another version or other flags have made.
+      // V8 rejects data made by another version or with other flags.
       const size = script.cachedDataRejected ? 0 : (cached?.length ?? 0);
       used.push({ file, script, size });
     },
@@ -59,7 +59,7 @@ export function codeCache(): CodeCache {
           const data = script.createCachedData();
           if (data.length > size * grownBy) replace(pathOf(file), data);
         } catch {
-          // A disk that is full or read-only: it starts as slowly as without.
+          // A full or read-only disk: the next start is slow again.
           return;
         }
       }
@@ -73,7 +73,7 @@ export function codeCache(): CodeCache {
     try {
       try {
         writeFileSync(written, data);
-        // V8 believes what it reads: after a power cut it must be there whole, or not at all.
+        // V8 trusts the data: after a power cut it must be there whole, or not at all.
         fsyncSync(written);
       } finally {
         closeSync(written);
@@ -97,7 +97,7 @@ function cacheFolder(): string | undefined {
     const isOurs = statSync(nearestExisting(home)).uid === (process.geteuid?.() ?? 0);
     return isOurs ? join(home, ...(caches ? [] : ['.cache']), 'semel') : undefined;
   } catch {
-    // A user without a home: not every container has one.
+    // No home directory, as in some containers.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-// How a command is written down: what it is called, takes and does. Help, completion and parsing read the same words.
+// How a command is defined: its name, arguments, options and action. Help, completion and parsing use one definition.
 
 import { parseArgs } from 'node:util';
 import { findSimilar } from '../core/contract/known-fields.ts';
@@ -10,7 +10,7 @@ export interface Flag {
   readonly type: 'string' | 'boolean';
   readonly short?: string;
   readonly multiple?: true;
-  /** How the value is called in the help: `<url>`. */
+  /** The value's name in the help: `<url>`. */
   readonly value?: string;
   readonly choices?: readonly string[];
   readonly help: string;
@@ -30,23 +30,26 @@ export type ValuesOf<All extends Flags> = {
     | undefined;
 };
 
-/** The options that every command has: which ledger, which application, for whom to print. */
+/** Options of every command. */
 export const everywhere = {
-  store: text('<url>', 'the ledger: sqlite:path, postgres://… (default: SEMEL_STORE, else that of the user)'),
+  store: text(
+    '<url>',
+    'the ledger: sqlite:path, postgres://… (default: SEMEL_STORE, otherwise your default ledger)',
+  ),
   namespace: text(
     '<name>',
-    'the application (default: SEMEL_NAMESPACE; else "default", or all for ls, doubt and their like)',
+    'the application (default: SEMEL_NAMESPACE, otherwise "default"; commands that list records use all)',
   ),
-  json: toggle('print JSON, for programs'),
-  help: toggle('this text', 'h'),
+  json: toggle('print JSON'),
+  help: toggle('show this help', 'h'),
 } as const satisfies Flags;
 
 export interface Input<All extends Flags> {
   readonly values: ValuesOf<All & typeof everywhere>;
   readonly positionals: readonly string[];
-  /** What stands after `--`; undefined where there is no `--`. */
+  /** The words after `--`; undefined if there is no `--`. */
   readonly rest: readonly string[] | undefined;
-  /** All of them, for whoever tells about them: a command does not import its siblings. */
+  /** All commands, since a command must not import its siblings. */
   readonly commands: Commands;
 }
 
@@ -56,7 +59,7 @@ export interface Definition<All extends Flags> {
   readonly name: CommandName;
   /** What follows `semel <name>`. */
   readonly takes: string;
-  /** More than a line, for the help. */
+  /** A paragraph for the help. */
   readonly about?: string;
   readonly flags: All;
   readonly examples: readonly string[];
@@ -80,7 +83,7 @@ export function command<const All extends Flags>(definition: Definition<All>): C
     flags,
     help,
     async run(args, commands) {
-      const input = { ...parsed(definition.name, flags, args), commands };
+      const input = { ...parse(definition.name, flags, args), commands };
       if (input.values.help === true) {
         process.stdout.write(help());
         return 0;
@@ -90,7 +93,7 @@ export function command<const All extends Flags>(definition: Definition<All>): C
   };
 }
 
-function parsed(name: string, flags: Flags, args: readonly string[]) {
+function parse(name: string, flags: Flags, args: readonly string[]) {
   const end = args.indexOf('--');
   const own = end < 0 ? args : args.slice(0, end);
   checkNames(name, flags, own);
@@ -98,7 +101,7 @@ function parsed(name: string, flags: Flags, args: readonly string[]) {
   for (const [flag, { choices }] of Object.entries(flags)) {
     const wrong = [values[flag] ?? []].flat().find((given) => choices?.includes(given as string) === false);
     if (wrong !== undefined)
-      throw usageError(name, `--${flag} is one of ${choices?.join(', ')}, not ${JSON.stringify(wrong)}`);
+      throw usageError(name, `--${flag} must be one of ${choices?.join(', ')}, not ${JSON.stringify(wrong)}`);
   }
   return { values, positionals, rest: end < 0 ? undefined : args.slice(end + 1) };
 }
@@ -113,7 +116,7 @@ function parseOwn(name: string, flags: Flags, args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    // The second sentence of Node's message is about its own library.
+    // The second sentence of Node's message is about its own API.
     const [sentence = ''] = (error as Error).message.split(/\.\s|\n/);
     throw usageError(name, sentence.replace(/\.$/, ''));
   }
@@ -138,7 +141,7 @@ function helpOf({ name, takes, about, flags: own, examples }: Definition<Flags>,
     ...(about === undefined ? [] : ['', about.trim()]),
     ...(Object.keys(own).length === 0 ? [] : ['', ...table(entries.filter(isOwn))]),
     '',
-    'Everywhere:',
+    'Options of every command:',
     ...table(entries.filter((entry) => !isOwn(entry))),
     '',
     examples.length === 1 ? 'Example:' : 'Examples:',

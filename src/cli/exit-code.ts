@@ -1,4 +1,4 @@
-// What an error means to a shell. docs/cli.md lists the codes.
+// The exit code of each error. docs/cli.md lists them.
 
 import { type ErrorCode, isSemelError } from '../core/errors.ts';
 

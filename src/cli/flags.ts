@@ -1,10 +1,10 @@
-// The kinds of options that a command has.
+// The kinds of options.
 
 export function text(value: string, help: string, short?: string) {
   return { type: 'string', value, help, ...shortOf(short) } as const;
 }
 
-/** May be given several times. */
+/** Repeatable. */
 export function texts(value: string, help: string) {
   return { type: 'string', multiple: true, value, help } as const;
 }

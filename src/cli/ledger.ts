@@ -1,4 +1,4 @@
-// Which ledger a command works on: the one that it was told, never by the folder it was started in.
+// Which ledger a command uses: the one named by option or environment, never by the working directory.
 
 import { existsSync } from 'node:fs';
 import { SemelError } from '../core/errors.ts';
@@ -22,8 +22,8 @@ export interface LedgerChoice {
 }
 
 /**
- * To look at a ledger that is not there would make an empty one, and say that all is well: only whoever has something
- * to write makes one. Nor does whoever looks tidy up.
+ * Only commands that write may create a ledger (`make`). A command that only looks would create an empty one and report
+ * that all is well; it does not prune either.
  */
 export function ledgerFor(
   choice: LedgerChoice,
@@ -33,14 +33,14 @@ export function ledgerFor(
   return createSemel({
     store: storeUnder(checkedUrl(choice, make ?? false), make === true ? {} : { migrate: false }),
     namespace: namespaceOf(choice),
-    // Warnings name the place of the ledger.
+    // Warnings name the ledger's location, which agents must not see.
     onWarning: make === true && isAgent() ? () => undefined : complain,
     prune: make ?? false,
     ...rest,
   });
 }
 
-/** The store itself, for what is asked of it and not of its records. */
+/** The store itself, rather than its records. */
 export function storeFor(
   choice: Pick<LedgerChoice, 'store'>,
   { make = false, migrate }: { make?: boolean; migrate?: boolean } = {},
@@ -51,19 +51,19 @@ export function storeFor(
 export function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): string {
   const url = urlOf(choice);
   if (url === 'memory:')
-    throw new SemelError('INVALID_ARGS', 'A ledger in memory is gone when the command ends.', {
-      next: 'Name a file: --store sqlite:<path>.',
+    throw new SemelError('INVALID_ARGS', 'A ledger in memory would be lost when the command ends.', {
+      next: 'Use a file: --store sqlite:<path>.',
     });
   const path = ledgerPath(choice);
   if (!make && path !== undefined && !existsSync(path)) {
     throw new SemelError('STORE_UNAVAILABLE', `There is no ledger at ${path}.`, {
-      next: 'Name it by --store sqlite:<path>, or by SEMEL_STORE. `semel run` and `semel once` make one.',
+      next: 'Set --store sqlite:<path> or SEMEL_STORE. `semel run` and `semel once` create a ledger.',
     });
   }
   return url;
 }
 
-/** Undefined: nobody chose one. */
+/** Undefined if neither the option nor the environment names one. */
 export function chosenNamespace({ namespace }: Pick<LedgerChoice, 'namespace'>): string | undefined {
   return namespace ?? environmentText('SEMEL_NAMESPACE');
 }
@@ -76,10 +76,10 @@ function urlOf({ store }: Pick<LedgerChoice, 'store'>): string {
   return store ?? environmentText('SEMEL_STORE') ?? 'sqlite:';
 }
 
-/** The file that is meant; undefined where the ledger is no file. */
+/** The ledger's file; undefined if it is on a server. */
 export function ledgerPath(choice: Pick<LedgerChoice, 'store'>): string | undefined {
   const url = urlOf(choice);
   const path = url.startsWith('sqlite:') ? url.slice('sqlite:'.length) : undefined;
-  // What was meant for a server is refused when it is opened, without being repeated.
+  // A mistyped server address is refused on opening, without repeating it here.
   return path === undefined || looksLikeServer(path) ? undefined : path || defaultPath();
 }

@@ -1,4 +1,4 @@
-// The `semel` command: finds the command, loads only that one, and turns errors into a sentence and an exit code.
+// The `semel` command: finds the subcommand, loads only that one, and turns errors into a message and an exit code.
 
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ async function main([name, ...rest]: string[]): Promise<number> {
     process.stdout.write(`${version()}\n`);
     return 0;
   }
-  if (isMangled(rest)) return say('semel: an argument is no UTF-8, and would be taken for another one.', 64);
+  if (isMangled(rest)) return say('semel: an argument is not valid UTF-8.', 64);
   await hideSecrets(rest);
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const { overview } = await import('./render/overview.ts');
@@ -21,7 +21,7 @@ async function main([name, ...rest]: string[]): Promise<number> {
   if (!Object.hasOwn(commands, name)) {
     const { findSimilar } = await import('../core/contract/known-fields.ts');
     const near = findSimilar(Object.keys(commands), name);
-    const next = near === undefined ? '`semel --help` lists them.' : `Did you mean \`semel ${near}\`?`;
+    const next = near === undefined ? 'See `semel --help`.' : `Did you mean \`semel ${near}\`?`;
     return complainAbout(`semel: there is no command ${JSON.stringify(name)}. ${next}`, 64);
   }
   try {
@@ -34,21 +34,21 @@ async function main([name, ...rest]: string[]): Promise<number> {
   }
 }
 
-/** Every user of the machine sees the arguments of a process, for as long as it runs. */
+/** Every user of the machine can see the arguments of a running process. */
 async function hideSecrets(args: readonly string[]): Promise<void> {
   if (!args.some((arg) => /[@?=]/.test(arg) && arg.includes(':'))) return;
   const { redactSecrets } = await import('../store/address.ts');
   if (args.some((arg) => redactSecrets(arg) !== arg)) process.title = 'semel';
 }
 
-/** Says what may repeat words of the command line. */
+/** For messages that may repeat the command line: hides secrets. */
 async function complainAbout(sentence: string, code: number): Promise<number> {
   const { printAside } = await import('./render/print.ts');
   printAside(sentence);
   return code;
 }
 
-/** Node.js turns bytes that are no UTF-8 into a mark: two file names would become one. */
+/** Node.js replaces invalid bytes by one character: two file names would become one. */
 function isMangled(args: readonly string[]): boolean {
   if (!args.some((arg) => arg.includes('\uFFFD'))) return false;
   try {
@@ -68,7 +68,7 @@ function say(sentence: string, code: number): number {
   return code;
 }
 
-/** Handles the errors of a stream from its first use on: a guarded command that prints nothing never makes one. */
+/** Handles a stream's errors from its first use on: a guarded command that prints nothing never opens it. */
 function onErrorOf(name: 'stdout' | 'stderr', handle: (error: NodeJS.ErrnoException) => void): void {
   const original = Object.getOwnPropertyDescriptor(process, name) as PropertyDescriptor;
   Object.defineProperty(process, name, {
@@ -80,7 +80,7 @@ function onErrorOf(name: 'stdout' | 'stderr', handle: (error: NodeJS.ErrnoExcept
   });
 }
 
-// The reader may stop reading; and what a full disk did not take was not printed.
+// A reader may go away, which is fine; output that a full disk refused is an error.
 onErrorOf('stdout', (error) => {
   if (error.code === 'EPIPE') process.exit();
   process.exit(say(`semel: the output could not be written (${error.message}).`, 74));

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What `semel` is installed as: loads the rest of the command, with the code that an earlier start compiled.
-// Nothing but this file may load on a Node.js that is too old, so that the sentence about it can be said.
+// The installed `semel`: loads the rest of the command, with code that an earlier start compiled. On a Node.js that is
+// too old only this file may load, so that it can say so.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ function load(file: string): unknown {
   loaded.set(file, module);
   const filename = join(folder, file);
   const cachedData = cache.find(file);
-  // Not by `node:module`, which loads more than it is needed for here.
+  // Not with `node:module`, which loads more than is needed here.
   const code = `(function (exports, require, module, __filename, __dirname) {${readFileSync(filename, 'latin1')}\n})`;
   const script = new Script(code, { filename, cachedData });
   cache.note(file, script, cachedData);

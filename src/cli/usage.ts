@@ -1,10 +1,10 @@
-// What is wrong with a command line.
+// Errors in a command line.
 
 import { SemelError } from '../core/errors.ts';
 
 /** Exit code 64. */
 export function usageError(command: string, happened: string, next?: string): SemelError {
   return new SemelError('INVALID_ARGS', `${happened}.`, {
-    next: next ?? `\`semel ${command} --help\` tells what it takes.`,
+    next: next ?? `See \`semel ${command} --help\`.`,
   });
 }

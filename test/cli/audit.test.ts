@@ -128,9 +128,9 @@ test.each([
     '{"ts":1781859600,"tool":"mail","args":{"lead":1}}\n',
     'no line has all of tool, args.laed, ts. The lines have: ts, tool, args.',
   ],
-  [['audit', '-', '--within', 'soon'], '', '--within "soon" is no duration'],
+  [['audit', '-', '--within', 'soon'], '', '--within "soon" is not a duration'],
   [['audit', '-', '--restart', '('], '', '--restart is no regular expression'],
-  [['audit', '-', '--where', 'done'], '', '--where "done" is no name with its value'],
+  [['audit', '-', '--where', 'done'], '', '--where "done" is not a name with a value'],
   [['audit', '-', '--limit', '0'], '', 'Write a whole number from 1 to 10000'],
 ])('%j with %j is refused: %s', async (args, input, sentence) => {
   const { code, stderr, stdout } = await at.with({ input }).semel(args);

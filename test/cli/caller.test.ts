@@ -26,7 +26,7 @@ describe('an agent', () => {
     }
     for (const words of [['doubt'], ['show', (await inDoubt(at)).split('@')[0] as string]]) {
       const { stdout } = await agent.semel(...words);
-      expect(stdout).toContain('A person has to look');
+      expect(stdout).toContain('A person has to check');
       expect(stdout).not.toMatch(/semel (resolve|forget|retry)|--verify/);
     }
     expect(at.lines('effects')).toEqual(['ran']);
@@ -113,7 +113,7 @@ describe('inside `semel run`', () => {
     const ref = await inDoubt(at);
     const script = `${how} ${at.word} resolve ${ref} run-again; true`;
     const said = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
-    expect(said.stderr).toContain('is for the operator, and a command of `semel run` runs');
+    expect(said.stderr).toContain('is up to the operator, but a command of `semel run` ran');
     expect((await at.json('doubt')) as []).toHaveLength(1);
   });
 
@@ -141,7 +141,7 @@ describe('inside `semel run`', () => {
     ];
     const said = await at.semel('run', 'job', '--per', 'none', '--', ...how, ...resolve);
     expect(said.stderr + at.lines('said').join()).toContain(
-      'is for the operator, and a command of `semel run` runs',
+      'is up to the operator, but a command of `semel run` ran',
     );
     expect((await at.json('doubt')) as []).toHaveLength(1);
   });

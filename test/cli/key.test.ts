@@ -116,9 +116,9 @@ test('two intents: which field makes them two, and what is likely to be wrong', 
 
 test.each([
   [['key'], 'it takes the name of one contract'],
-  [['key', 'mail', '--id', 'lead'], '--id "lead" is no identity'],
+  [['key', 'mail', '--id', 'lead'], '--id "lead" is not a name with a value'],
   [['key', 'mail', '--id', 'a=1', '--id', 'a=2'], '--id a is given twice'],
-  [['key', 'mail', '--and', '{lead}'], '--and is no JSON'],
+  [['key', 'mail', '--and', '{lead}'], '--and is not JSON'],
   [['key', 'mail', '--id-json', 'nowhere.json'], 'there is no file nowhere.json'],
   [['key', 'mail', '--per', 'day', '--tz', 'Mars/Base'], '"Mars/Base" is not a time zone'],
   [['key', 'mail', '--per', 'ever', '--tz', 'UTC'], '--tz means nothing for --per ever'],

@@ -62,7 +62,7 @@ test('what is wrong with the question is said', async () => {
   for (const [flags, message] of [
     [['--status', 'done'], '--status is one of running, '],
     [['-n', '0'], 'Write a whole number from 1 to 10000'],
-    [['--since', 'yesterday'], '--since "yesterday" is no instant'],
+    [['--since', 'yesterday'], '--since "yesterday" is not a time'],
     [['mail.send'], 'semel ls --tool mail.send'],
   ] as const) {
     const { code, stderr } = await desk.semel(['ls', ...flags]);

@@ -55,7 +55,7 @@ test('a record is named by its id alone; a key that two namespaces have is refus
   expect((await at.semel('retry', id)).code).toBe(0);
   const twice = await at.semel('show', 'mail.send/=ann');
   expect(twice.code).toBe(64);
-  expect(twice.stderr).toContain('names a record in each of api and app');
+  expect(twice.stderr).toContain('matches records in api and app');
   expect((await at.semel('show', 'mail.send/=ann', '--namespace', 'api')).code).toBe(0);
   const nothing = await at.semel('show', 'zzzzzz');
   expect(nothing.stderr).toContain('There is no record zzzzzz in api, app and default.');

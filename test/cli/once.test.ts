@@ -306,10 +306,10 @@ test.each([
   [['once', 'mail', '--per', 'run', '--id', 'a=1', '--', 'true'], '--per run needs a run'],
   [['once', 'run.mail', '--id', 'a=1', '--', 'true'], 'reserved for jobs'],
   [['once', 'mail', '--id-json', 'nowhere.json', '--', 'true'], 'there is no file nowhere.json'],
-  [['once', 'mail', '--id', 'a=1', '--not-landed-exit', '6;7', '--', 'true'], 'is no exit code'],
+  [['once', 'mail', '--id', 'a=1', '--not-landed-exit', '6;7', '--', 'true'], 'is not an exit code'],
   [
     ['once', 'mail', '--id', 'a=1', '--id-json', 'ids.json', '--', 'touch', 'ran'],
-    'by --id and by --id-json',
+    'is in --id and in --id-json',
   ],
   [['once', 'mail', '--id', 'a=1', '--skip-code', '300', '--', 'touch', 'ran'], 'from 0 to 255'],
   [['once', 'mail', '--id', 'a=1', '--grace', '60d', '--', 'touch', 'ran'], '--grace is at most 24d'],

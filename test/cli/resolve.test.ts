@@ -47,7 +47,7 @@ describe('a group', () => {
 
     const unasked = await desk.semel([...group, 'landed']);
     expect(unasked.code).toBe(64);
-    expect(unasked.stderr).toContain('there is no terminal to ask on');
+    expect(unasked.stderr).toContain('there is no terminal to ask for confirmation');
     expect(await openIn(desk)).toEqual(['cut-1', 'lost-1', 'lost-2']);
 
     const done = await desk.semel([...group, 'landed', '--result', '{"id":"seen"}', '--yes', '-m', 'outbox']);
@@ -200,7 +200,7 @@ describe('an export', () => {
         'no row has a field "too". Nothing was settled. The rows have: to, n.',
       ],
       [file(desk, 'ok.csv', long), 'to=address', '"address" is no field of a record'],
-      [latin, 'to=args.to', 'is no UTF-8 text'],
+      [latin, 'to=args.to', 'is not UTF-8 text'],
       [join(desk.folder, 'missing.csv'), 'to=args.to', 'there is no file'],
     ] as const) {
       const { code, stderr } = await desk.semel(['resolve', '--from', path, '--match', match, '--yes']);

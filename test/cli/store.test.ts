@@ -179,7 +179,7 @@ test('a seal is taken back only when somebody says so', async () => {
   await semel('store', 'copy', '--from', store, '--to', storeAt('new.db'));
   const asked = await semel('store', 'copy', '--from', store, '--unseal');
   expect(asked.code).toBe(64);
-  expect(asked.stderr).toMatch(/no terminal to ask on/);
+  expect(asked.stderr).toMatch(/no terminal to ask for confirmation/);
   expect((await semel('ls')).code).toBe(69);
   expect((await semel('store', 'copy', '--from', store, '--unseal', '--yes')).code).toBe(0);
   expect((await semel('ls')).code).toBe(0);

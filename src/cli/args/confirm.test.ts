@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { confirmed } from './confirm.ts';
+import { confirm } from './confirm.ts';
 
 function terminal(isTTY = true) {
   const input = Object.assign(new PassThrough(), { isTTY });
@@ -17,7 +17,7 @@ describe('a person is asked', () => {
     ['yesterday\n', false],
   ])('and %j means %j', async (answer, expected) => {
     const asking = terminal();
-    const answered = confirmed('Forget?', asking);
+    const answered = confirm('Forget?', asking);
     asking.input.write(answer);
     expect(await answered).toBe(expected);
     expect(String(asking.output.read())).toContain('Forget? [y/N]');
@@ -25,16 +25,16 @@ describe('a person is asked', () => {
 
   test('and the end of the input is a no', async () => {
     const asking = terminal();
-    const answered = confirmed('Forget?', asking);
+    const answered = confirm('Forget?', asking);
     asking.input.end();
     expect(await answered).toBe(false);
   });
 });
 
 test('whoever has said yes is not asked', async () => {
-  expect(await confirmed('Forget?', { ...terminal(false), yes: true })).toBe(true);
+  expect(await confirm('Forget?', { ...terminal(false), yes: true })).toBe(true);
 });
 
 test('without a terminal nobody can be asked, and nothing is assumed', async () => {
-  await expect(confirmed('Forget?', terminal(false))).rejects.toThrow('--yes');
+  await expect(confirm('Forget?', terminal(false))).rejects.toThrow('--yes');
 });

@@ -1,29 +1,29 @@
 // CSV by RFC 4180: quotes, line ends inside quotes, CRLF or LF; separated by commas, semicolons or tabs. Takes a line at a
-// time and holds one row. Refuses what it would have to guess about, row by row: whether the others count, its user says.
+// time and holds one row. Reports rows that are ambiguous; the caller decides whether the others count.
 
 import type { Line } from './input.ts';
 
 export type CsvRow =
   | { readonly line: number; readonly values: Readonly<Record<string, string>> }
-  /** What is wrong, after "line 3". */
+  /** To follow "line 3". */
   | { readonly line: number; readonly problem: string };
 
 interface CsvReader {
-  /** Those of the first row; undefined: it is not over. */
+  /** From the first row; undefined until it is complete. */
   readonly names: readonly string[] | undefined;
-  /** A row is there when its last line is. Empty lines are left out. */
+  /** Answers a row once its last line is there. Skips empty lines. */
   take(line: Line): CsvRow | undefined;
-  /** What is left when the file ends. */
+  /** The rest, at the end of the file. */
   end(): CsvRow | undefined;
 }
 
 const separators = [',', ';', '\t'] as const;
 const mostFields = 2_000;
 
-interface Begun {
+interface PartialRow {
   readonly line: number;
   readonly cells: string[];
-  /** Of a cell whose quote is not closed yet. */
+  /** A cell whose quote is not closed yet. */
   open: string | undefined;
   size: number;
 }
@@ -31,39 +31,39 @@ interface Begun {
 export function createCsvReader(mostCharacters: number): CsvReader {
   let names: readonly string[] | undefined;
   let separator: string | undefined;
-  /** The lines of the first row, until it is known how its cells are separated. */
+  /** Lines of the first row, until the separator is known. */
   let head: string[] = [];
   let headQuotes = 0;
-  let row: Begun | undefined;
+  let row: PartialRow | undefined;
 
   function take({ number, text }: Line): CsvRow | undefined {
     row ??= { line: number, cells: [], open: undefined, size: 0 };
     row.size += (text?.length ?? mostCharacters) + 1;
     if (text === undefined || row.size > mostCharacters + 1)
-      return refused(`is longer than ${mostCharacters} characters`);
+      return refuse(`is longer than ${mostCharacters} characters`);
     if (separator === undefined) {
-      // Counted line by line: a quote that is never closed would make the row be read anew with each.
+      // Counted per line: re-reading the row at each line would be quadratic.
       head.push(text);
       headQuotes += quotesIn(text);
       if (headQuotes % 2 === 1) return undefined;
       const whole = head.join('\n');
-      if (whole.trim() === '') return empty();
+      if (whole.trim() === '') return reset();
       separator = separatorOf(whole);
-      return added(whole);
+      return add(whole);
     }
-    if (row.open === undefined && (text === '' || text === '\r')) return empty();
-    return added(text);
+    if (row.open === undefined && (text === '' || text === '\r')) return reset();
+    return add(text);
   }
 
-  function added(text: string): CsvRow | undefined {
-    const begun = row as Begun;
-    const problem = addCells(begun, text, separator as string);
-    if (problem !== undefined) return refused(problem);
-    return begun.open === undefined ? ended(begun) : undefined;
+  function add(text: string): CsvRow | undefined {
+    const partial = row as PartialRow;
+    const problem = addCells(partial, text, separator as string);
+    if (problem !== undefined) return refuse(problem);
+    return partial.open === undefined ? finish(partial) : undefined;
   }
 
-  function ended({ line, cells }: Begun): CsvRow | undefined {
-    if (cells.length > mostFields) return refused(`has more than ${mostFields} fields`);
+  function finish({ line, cells }: PartialRow): CsvRow | undefined {
+    if (cells.length > mostFields) return refuse(`has more than ${mostFields} fields`);
     row = undefined;
     if (names === undefined) {
       names = cells.map((name) => name.trim());
@@ -74,13 +74,13 @@ export function createCsvReader(mostCharacters: number): CsvReader {
     return { line, values: Object.fromEntries(names.map((name, at) => [name, cells[at] as string])) };
   }
 
-  function refused(problem: string): CsvRow {
-    const { line } = row as Begun;
-    empty();
+  function refuse(problem: string): CsvRow {
+    const { line } = row as PartialRow;
+    reset();
     return { line, problem };
   }
 
-  function empty(): undefined {
+  function reset(): undefined {
     row = undefined;
     head = [];
     headQuotes = 0;
@@ -91,13 +91,13 @@ export function createCsvReader(mostCharacters: number): CsvReader {
       return names;
     },
     take,
-    end: () => (row === undefined ? undefined : refused('opens a quote that is never closed')),
+    end: () => (row === undefined ? undefined : refuse('opens a quote that is never closed')),
   };
 }
 
-/** The cells of a line, after those of the lines before. Answers what is wrong with them. */
-function addCells(row: Begun, text: string, separator: string): string | undefined {
-  // CRLF: the CR belongs to the line's end, unless it is quoted.
+/** Adds the cells of a line. Answers what is wrong with them. */
+function addCells(row: PartialRow, text: string, separator: string): string | undefined {
+  // CRLF: the CR belongs to the line end, unless it is quoted.
   const length = text.endsWith('\r') ? text.length - 1 : text.length;
   for (let from = 0; ; from += 1) {
     if (row.open !== undefined || text[from] === '"') {
@@ -134,7 +134,7 @@ function quotesIn(text: string): number {
   return text.split('"').length - 1;
 }
 
-/** The one that the first row has most of, outside quotes. */
+/** The most frequent one in the first row, outside quotes. */
 function separatorOf(head: string): string {
   const bare = head.replaceAll(/"[^"]*"/g, '');
   const count = (separator: string) => bare.split(separator).length;

@@ -25,7 +25,7 @@ describe('an instant', () => {
   test.each(['2026-02-30', '19.06.2026', '2026-06-19T25:00', '', '1', 'may 5', 'tomorrow', '9'.repeat(100)])(
     '%j is none',
     (text) => {
-      expect(() => read(text).instant('x')).toThrow('is no instant');
+      expect(() => read(text).instant('x')).toThrow('is not a time');
     },
   );
 });
@@ -38,12 +38,12 @@ describe('a duration', () => {
   });
 
   test.each(['500', 'soon', '-1s', '1 h', '', '200000w'])('%j is none', (text) => {
-    expect(() => read(text).duration('x', 0)).toThrow('is no duration. Write it like 500ms');
+    expect(() => read(text).duration('x', 0)).toThrow('is not a duration. Write it like 500ms');
   });
 
   test('has its limits', () => {
-    expect(() => read('1s').duration('x', 0, { from: 10_000 })).toThrow('--x is at least 10s');
-    expect(() => read('25d').duration('x', 0, { to: maxTimerMs })).toThrow('--x is at most 24d');
+    expect(() => read('1s').duration('x', 0, { from: 10_000 })).toThrow('--x must be at least 10s');
+    expect(() => read('25d').duration('x', 0, { to: maxTimerMs })).toThrow('--x must be at most 24d');
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { parsedJson } from './ids.ts';
+import { parseJson } from './ids.ts';
 
-const read = (text: string) => parsedJson('once', '--id-json -', text);
+const read = (text: string) => parseJson('once', '--id-json -', text);
 
 describe('an identity as JSON', () => {
   test.each([
@@ -15,7 +15,7 @@ describe('an identity as JSON', () => {
     '{"a":1e-400}',
     `{"a":1.${'0'.repeat(500_000)}1}`,
   ])('is refused where a number has more digits than are kept: %.40s', (text) => {
-    expect(() => read(text)).toThrow('write it as a text');
+    expect(() => read(text)).toThrow('write it as a string');
   });
 
   test.each([
@@ -35,7 +35,7 @@ describe('an identity as JSON', () => {
 
   test('is refused where a name stands twice in one object, however it is written', () => {
     for (const text of ['{"a":1,"a":2}', '{"x":[{"b":1,"c":2,"b":1}]}', '{"a":1,"\\u0061":2}'])
-      expect(() => read(text)).toThrow(/"[ab]" is named twice/);
+      expect(() => read(text)).toThrow(/"[ab]" appears twice/);
     expect(read('{"a":{"b":1},"c":{"b":"b"}}')).toEqual({ a: { b: 1 }, c: { b: 'b' } });
   });
 });

@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { limits } from '../../core/limits.ts';
-import { jsonFrom } from './ids.ts';
-import { type Decoding, decoded, linesOf, textOf } from './input.ts';
-import { policiesIn } from './policy-file.ts';
+import { readJson } from './ids.ts';
+import { type Decoding, decoded, linesOf, smallText, textOf } from './input.ts';
 
 async function read(chunks: readonly (string | Buffer)[], maxLength = 1_000, decoding: Decoding = 'strict') {
   async function* source() {
@@ -48,8 +47,8 @@ test('a line without end is not kept in memory, and keeps its number', async () 
 
 test('what is no text is refused', async () => {
   await expect(read([Buffer.from([0x1f, 0x8b, 8])])).rejects.toThrow('it is compressed');
-  await expect(read([Buffer.from('a\0b')])).rejects.toThrow('it is no UTF-8 text');
-  await expect(read(['key ', Buffer.from([0xe9])])).rejects.toThrow('it is no UTF-8 text');
+  await expect(read([Buffer.from('a\0b')])).rejects.toThrow('it is not UTF-8 text');
+  await expect(read(['key ', Buffer.from([0xe9])])).rejects.toThrow('it is not UTF-8 text');
   expect(await read(['log ', Buffer.from([0xe9])], 100, 'lenient')).toEqual([[1, 'log \uFFFD']]);
 });
 
@@ -71,8 +70,8 @@ test('no file is read beyond its limit', async () => {
   write(101);
   await expect(readAll()).rejects.toThrow('the input has more than 100 bytes');
   write(10);
-  expect(jsonFrom('once', path)).toBe('x'.repeat(8));
+  expect(readJson('once', path)).toBe('x'.repeat(8));
   write(11);
-  expect(() => jsonFrom('once', path)).toThrow('has more than 10 bytes');
-  expect(() => policiesIn('mcp', path)).toThrow('has more than 10 bytes');
+  expect(() => readJson('once', path)).toThrow('has more than 10 bytes');
+  expect(() => smallText('mcp', path)).toThrow('has more than 10 bytes');
 });

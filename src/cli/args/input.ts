@@ -1,5 +1,5 @@
-// What a command reads from a file or from standard input (`-`): text, or its lines, numbered from 1, never more of them
-// in memory than one piece of the file. Refuses what is no text.
+// Reads a file or standard input (`-`) as text, or as lines numbered from 1, with one chunk in memory at a time. Refuses
+// anything that is not text.
 
 import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
 import { isSemelError, type SemelError } from '../../core/errors.ts';
@@ -7,7 +7,7 @@ import { limits } from '../../core/limits.ts';
 import { openRegular } from '../../store/files.ts';
 import { usageError } from '../usage.ts';
 
-/** A log may hold anything; of what is believed, no name may turn into another one without a word. */
+/** Lenient for logs, which may hold anything; strict for input that is trusted, where no name may silently change. */
 export type Decoding = 'strict' | 'lenient';
 
 /** UTF-8, with or without a byte order mark. */
@@ -25,17 +25,17 @@ export async function* textOf(
   }
 }
 
-/** True for standard input, and for the pipe that a shell makes of `<(command)`: read once, and never again. */
+/** Standard input, or the pipe of a shell's `<(command)`: can be read only once. */
 export function isStream(path: string): boolean {
   return path === '-' || /^\/(dev|proc\/self)\/(fd\/\d+|stdin)$/.test(path);
 }
 
-/** Every file that a command reads is opened here. Others could be waited for, or read, without end. */
+/** Every input file is opened here. Reading a device or a pipe might never end. */
 function openInput(path: string): number {
   return isStream(path) ? openSync(path, 'r') : openRegular(path);
 }
 
-/** What never ends is not read for ever. */
+/** Refuses input that never ends. */
 export async function* bounded(
   command: string,
   source: AsyncIterable<Uint8Array>,
@@ -65,17 +65,17 @@ export async function* decoded(
     yield decoder.decode();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error;
-    throw noText(command);
+    throw notText(command);
   }
 }
 
 export interface Line {
   readonly number: number;
-  /** With a carriage return at its end, if there is one. Undefined: it is longer than `maxLength`, and was not kept. */
+  /** Includes a trailing carriage return. Undefined: longer than `maxLength`, and not kept. */
   readonly text: string | undefined;
 }
 
-/** In batches, since one promise per line would cost more than the line. */
+/** In batches: one promise per line would cost more than the line. */
 export async function* linesOf(
   chunks: AsyncIterable<string>,
   maxLength: number,
@@ -111,7 +111,7 @@ export async function* linesOf(
   if (rest !== '' || isTooLong) yield [ended(rest)];
 }
 
-/** The whole of a small file, at once: what it is for begins after it. */
+/** A whole small file, synchronously. */
 export function smallText(command: string, path: string): string {
   const mostBytes = limits.smallInputBytes;
   const buffer = Buffer.alloc(mostBytes + 1);
@@ -131,7 +131,7 @@ export function smallText(command: string, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(buffer.subarray(0, size));
   } catch {
-    throw noText(command);
+    throw notText(command);
   }
 }
 
@@ -142,7 +142,7 @@ function unreadable(command: string, path: string, { code, message }: NodeJS.Err
     return usageError(
       command,
       `${path} is not a regular file`,
-      'Name a file; a pipe goes to standard input: -.',
+      'Name a file; for a pipe use standard input: -.',
     );
   if (code === 'EISDIR') return usageError(command, `${path} is a folder`, 'Name a file in it.');
   return usageError(command, `${nameOf(path)} cannot be read (${message})`, next);
@@ -157,11 +157,11 @@ function checkText(command: string, start: Uint8Array): void {
     throw usageError(
       command,
       'it is compressed',
-      'Unpack it on the way: gunzip -c <file> | semel …, with - as the file.',
+      'Unpack it first: gunzip -c <file> | semel …, with - as the file.',
     );
-  if (start.subarray(0, 1_024).includes(0)) throw noText(command);
+  if (start.subarray(0, 1_024).includes(0)) throw notText(command);
 }
 
-function noText(command: string): SemelError {
-  return usageError(command, 'it is no UTF-8 text', 'Convert it: iconv -f <its encoding> -t utf-8.');
+function notText(command: string): SemelError {
+  return usageError(command, 'it is not UTF-8 text', 'Convert it: iconv -f <its encoding> -t utf-8.');
 }

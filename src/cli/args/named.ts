@@ -1,26 +1,26 @@
-// The record that somebody named: by id, by the start of one, by ref, or by key; in every namespace that is meant.
+// Finds a record by id, by the start of an id, by ref or by key, in every selected namespace.
 
 import { SemelError } from '../../core/errors.ts';
 import type { RecordInfo } from '../../semel/index.ts';
 import { usageError } from '../usage.ts';
-import { type Namespaces, namesInWords } from './namespaces.ts';
+import { joinNames, type Namespaces } from './namespaces.ts';
 
-/** As in git: with fewer characters a slip of the finger names something else. */
-const fewest = 4;
+/** As in git: with fewer characters a typo names another record. */
+const minLength = 4;
 
 export async function namedRecord(command: string, ledger: Namespaces, named: string): Promise<RecordInfo> {
   const isKey = named.includes('/');
   const at = named.lastIndexOf('@');
   const name = at > 0 ? named.slice(0, at) : named;
-  if (!isKey && name.length < fewest)
+  if (!isKey && name.length < minLength)
     throw usageError(
       command,
       `${JSON.stringify(named)} is too short to name a record`,
-      `Write at least ${fewest} characters of its id. \`semel ls\` lists them.`,
+      `Write at least ${minLength} characters of its id, as listed by \`semel ls\`.`,
     );
   const record = await findRecord(ledger, name);
   if (at > 0 && record.ref.slice(record.ref.indexOf('@')) !== named.slice(at))
-    throw new SemelError('RESOLVE_STALE', `${record.contract} ${named} has changed since it was looked at.`, {
+    throw new SemelError('RESOLVE_STALE', `${record.contract} ${named} has changed since you looked.`, {
       next: `It is ${record.ref} now: \`semel show ${record.id}\`.`,
     });
   return record;
@@ -36,9 +36,9 @@ export async function findRecord(ledger: Namespaces, name: string): Promise<Reco
   const [record, ...others] = found;
   if (record === undefined) throw await unknownRecord(ledger, name);
   if (others.length === 0) return record;
-  const where = namesInWords(found.map(({ namespace }) => namespace));
-  throw new SemelError('INVALID_ARGS', `${name} names a record in each of ${where}.`, {
-    next: 'Name the namespace by --namespace, or write more of the id.',
+  const where = joinNames(found.map(({ namespace }) => namespace));
+  throw new SemelError('INVALID_ARGS', `${name} matches records in ${where}.`, {
+    next: 'Add --namespace, or write more of the id.',
   });
 }
 
@@ -49,8 +49,8 @@ async function unknownRecord(ledger: Namespaces, name: string): Promise<SemelErr
   const elsewhere =
     others.length === 0
       ? ''
-      : ` Or leave --namespace out to look into all; there are also: ${others.slice(0, 20).join(', ')}.`;
-  return new SemelError('INVALID_ARGS', `There is no record ${name} in ${namesInWords(names)}.`, {
+      : ` Or leave out --namespace to search all; there are also: ${others.slice(0, 20).join(', ')}.`;
+  return new SemelError('INVALID_ARGS', `There is no record ${name} in ${joinNames(names)}.`, {
     next: `\`semel ls\` lists them.${elsewhere}`,
   });
 }

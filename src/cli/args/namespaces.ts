@@ -1,5 +1,5 @@
-// What an operator looks at: the namespace that was named, otherwise every namespace of the ledger. The library writes
-// into the application's own, so a look into one that nobody named would say that all is well.
+// The namespaces that an operator looks at: the chosen one, otherwise every namespace of the ledger. The library writes
+// to the application's own, so looking only at `default` would report that all is well.
 
 import {
   commandOptions,
@@ -14,22 +14,20 @@ import { checkedUrl, chosenNamespace, type LedgerChoice } from '../ledger.ts';
 import { complain } from '../render/print.ts';
 
 export interface Namespaces extends AsyncDisposable {
-  /** Undefined: none was named, and all are meant. */
+  /** Undefined: all namespaces. */
   readonly chosen: string | undefined;
-  /** Those that are meant. */
   names(): Promise<readonly string[]>;
-  /** One after the other. */
   each(): AsyncGenerator<Semel>;
-  /** One of them, for as long as this is open. */
+  /** Stays open as long as this is. */
   in(namespace: string): Semel;
   open(): Promise<StoreFacts>;
-  /** What reaches the records of a namespace, or of all that are meant, after a command. */
+  /** The command-line options that select a namespace, or the ones selected here, in this ledger. */
   optionsFor(namespace?: string): Promise<string>;
 }
 
 type Options = Pick<SemelOptions, 'cache' | 'onWarning'>;
 
-/** `make`: a ledger that is not there yet is made. */
+/** `make` creates a missing ledger. */
 export function namespacesFor(
   choice: LedgerChoice,
   { make = false, ...options }: Options & { readonly make?: boolean } = {},
@@ -38,13 +36,13 @@ export function namespacesFor(
   return namespacesOf(store, chosenNamespace(choice), options);
 }
 
-/** Over one connection, however many namespaces there are. */
+/** All namespaces share one connection. */
 export function namespacesOf(store: Store, chosen: string | undefined, options: Options = {}): Namespaces {
   const shared = playedBy(store, { close: async () => undefined });
   const opened = new Map<string, Semel>();
   const make = (namespace: string, onWarning: (message: string) => void) =>
     createSemel({ store: shared, namespace, prune: false, ...options, onWarning });
-  // What is wrong with the ledger is said once, not once per namespace.
+  // Warnings about the ledger are printed once, not per namespace.
   const first = make(chosen ?? 'default', options.onWarning ?? complain);
 
   async function names(): Promise<readonly string[]> {
@@ -81,8 +79,8 @@ export function namespacesOf(store: Store, chosen: string | undefined, options: 
   };
 }
 
-/** For a sentence: the name of the only one, some of the names, or how many there are. */
-export function namesInWords(names: readonly string[]): string {
+/** For a sentence: up to three names, otherwise how many there are. */
+export function joinNames(names: readonly string[]): string {
   if (names.length > 3) return `${names.length} namespaces`;
   return names.length === 1 ? (names[0] as string) : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }

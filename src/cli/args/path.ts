@@ -1,9 +1,9 @@
-// A field by its dotted path, as people name it: `args.lead`. A name that holds a dot itself goes first.
+// A field by its dotted path: `args.lead`. A field whose own name contains the dot wins.
 
 import { isTooDeep } from '../../core/key/json-shape.ts';
 
 export function valueAt(value: unknown, path: string): unknown {
-  const fields = opened(value);
+  const fields = parseIfJson(value);
   if (typeof fields !== 'object' || fields === null) return undefined;
   if (Object.hasOwn(fields, path)) return (fields as Record<string, unknown>)[path];
   for (let dot = path.indexOf('.'); dot > 0; dot = path.indexOf('.', dot + 1)) {
@@ -14,8 +14,8 @@ export function valueAt(value: unknown, path: string): unknown {
   return undefined;
 }
 
-/** Args and metadata are often kept as the text that somebody wrote: text that is JSON is looked into. */
-export function opened(value: unknown): unknown {
+/** Logs often hold args and metadata as JSON in a string. */
+export function parseIfJson(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[{[]/.test(value) || isTooDeep(value)) return value;
   try {
     return JSON.parse(value);

@@ -1,4 +1,4 @@
-// The time zone of slots: what was said, that of the run around, TZ, else that of the system.
+// The time zone of slots: the option, the surrounding run, TZ, otherwise the system's.
 
 import { readlinkSync } from 'node:fs';
 
@@ -6,7 +6,7 @@ export function zoneOf(given: string | undefined, ofRun?: string): string {
   return given ?? ofRun ?? (zoneIn(process.env.TZ ?? '') || systemZone());
 }
 
-/** POSIX allows a colon in front, a file instead of a name, and a name with its offset. */
+/** POSIX allows a leading colon, a file instead of a name, and a name with an offset. */
 function zoneIn(tz: string): string | undefined {
   const name = tz.replace(/^:/, '');
   if (name === '/etc/localtime') return undefined;
@@ -16,13 +16,13 @@ function zoneIn(tz: string): string | undefined {
 
 const zoneFile = /zoneinfo\/(?:posix\/|right\/)?(.+)$/;
 
-/** Asking Intl takes longer than all else that a command does before it starts. */
+/** Asking Intl takes longer than the rest of a command's start. */
 function systemZone(): string {
   try {
     const [, name] = zoneFile.exec(readlinkSync('/etc/localtime')) ?? [];
     if (name !== undefined) return name;
   } catch {
-    // No link: not every system has one.
+    // Not every system has this link.
   }
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }

@@ -1,7 +1,7 @@
-// `semel forget`: ends the window of settled records, so that the next call executes. Asks first.
+// `semel forget`: expires settled records, so that the next call executes. Asks first.
 
 import { actFlags, actOnEach, actOptions } from '../act.ts';
-import { confirmed } from '../args/confirm.ts';
+import { confirm } from '../args/confirm.ts';
 import { namedRecord } from '../args/named.ts';
 import { namespacesFor } from '../args/namespaces.ts';
 import { mustBeOperator } from '../caller.ts';
@@ -14,9 +14,9 @@ import { usageError } from '../usage.ts';
 export default command({
   name: 'forget',
   takes: '<id>… [-m note] [options]',
-  about: `Ends the window of settled records now. They no longer answer for their keys: the next call of each executes, and what had
-landed lands a second time. What is in doubt cannot be forgotten: semel resolve decides it.`,
-  flags: { ...actFlags, yes: toggle('do not ask', 'y') },
+  about: `Expires settled records now: the next call of each executes, and what had landed lands a second time. Records in doubt
+cannot be forgotten: use semel resolve.`,
+  flags: { ...actFlags, yes: toggle('do not ask for confirmation', 'y') },
   examples: ['semel forget 7f3a0c -m "the customer wants it again"', 'semel forget 7f3a0c 81bd22 --yes'],
   async run({ values, positionals }) {
     mustBeOperator('forget', 'Deciding about a record');
@@ -28,7 +28,7 @@ landed lands a second time. What is in doubt cannot be forgotten: semel resolve 
       );
     await using ledger = namespacesFor(values);
     const records = [];
-    // Found before anybody is asked; what changes while they think is refused by its ref.
+    // Read before asking: a record that changes in the meantime is refused by its ref.
     for (const named of new Set(positionals)) records.push(await namedRecord('forget', ledger, named));
     if (!values.yes) {
       const lines = records.map(
@@ -38,7 +38,7 @@ landed lands a second time. What is in doubt cannot be forgotten: semel resolve 
       complain('the next call of each of these executes, whether it landed before or not:');
       printAside(...lines.map((line) => line.trimEnd()));
     }
-    if (!(await confirmed('Forget?', { command: 'forget', yes: values.yes }))) {
+    if (!(await confirm('Forget?', { command: 'forget', yes: values.yes }))) {
       print('Nothing was changed.');
       return 70;
     }
@@ -49,7 +49,7 @@ landed lands a second time. What is in doubt cannot be forgotten: semel resolve 
       values,
       {
         act: ({ namespace, ref }) => ledger.in(namespace).records.forget(ref, actOptions(values)),
-        said: () => 'forgotten: the next call executes',
+        describe: () => 'forgotten: the next call executes',
       },
     );
   },

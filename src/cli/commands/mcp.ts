@@ -12,6 +12,7 @@ import {
   type PolicyFile,
   proxyHttp,
   proxyStdio,
+  readPolicyFile,
   serverEnv,
   starterFile,
   toolCalls,
@@ -22,7 +23,7 @@ import {
 } from '../../mcp/index.ts';
 import type { Ambient } from '../../semel/index.ts';
 import { flagReader, maxTimerMs } from '../args/flag-values.ts';
-import { policiesIn } from '../args/policy-file.ts';
+import { smallText } from '../args/input.ts';
 import { command, type ValuesOf } from '../command.ts';
 import { text, texts, toggle } from '../flags.ts';
 import { ledgerFor } from '../ledger.ts';
@@ -66,7 +67,10 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
   async run({ values, positionals, rest }) {
     if (positionals.length > 0)
       throw usageError('mcp', `What is ${positionals[0]}? The server's command stands after \`--\``);
-    const policies = values.policy === undefined ? noPolicies : policiesIn('mcp', values.policy);
+    const policies =
+      values.policy === undefined
+        ? noPolicies
+        : readPolicyFile(smallText('mcp', values.policy), values.policy);
     const [program, ...args] = rest ?? [];
     if (values.inspect === true) return inspect(program, args, policies, values);
     if (values.write !== undefined) throw usageError('mcp', '--write needs --inspect');

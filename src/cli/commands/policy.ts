@@ -4,9 +4,9 @@ import { closeSync, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
-import { exportedPolicies } from '../../mcp/index.ts';
+import { exportedPolicies, readPolicyFile } from '../../mcp/index.ts';
 import { openRegular } from '../../store/files.ts';
-import { policiesIn } from '../args/policy-file.ts';
+import { smallText } from '../args/input.ts';
 import { command } from '../command.ts';
 import { complain, print, printJson } from '../render/print.ts';
 import { usageError } from '../usage.ts';
@@ -54,7 +54,7 @@ function exportsOf(path: string): object {
 }
 
 function check(path: string, isJson: boolean): number {
-  const { tools = {} } = policiesIn('policy', path);
+  const { tools = {} } = readPolicyFile(smallText('policy', path), path);
   const names = Object.keys(tools);
   if (isJson) printJson({ tools: names });
   else print(`${path} is in order: ${names.length} ${names.length === 1 ? 'tool' : 'tools'}.`);

@@ -1,4 +1,4 @@
-// `semel retry`: a failure no longer answers for its key, and what was given up is an open question again.
+// `semel retry`: reopens failures, and makes what was abandoned an open question again.
 
 import { commandOptions } from '../../semel/index.ts';
 import { actFlags, actOnEach, actOptions } from '../act.ts';
@@ -11,8 +11,8 @@ import { verdictToChoose } from './resolve/verdict.ts';
 export default command({
   name: 'retry',
   takes: '<id>… [-m note] [options]',
-  about: `Reopens failures: the target refused, or attempts died again and again. The next call executes; nothing runs by itself.
-What a person gave up ("abandon") becomes an open question again, since it may have landed.`,
+  about: `Reopens failures: the target refused, or every attempt crashed. The next call executes; nothing runs by itself. What a
+person abandoned is in doubt again, since it may have landed.`,
   flags: actFlags,
   examples: ['semel retry 7f3a0c -m "the card was renewed"', 'semel ls --status failed --newer 1h'],
   async run({ values, positionals }) {
@@ -27,7 +27,7 @@ What a person gave up ("abandon") becomes an open question again, since it may h
     const facts = await ledger.open();
     return await actOnEach('retry', ledger, positionals, values, {
       act: ({ namespace, ref }) => ledger.in(namespace).records.reopen(ref, actOptions(values)),
-      said: (record) =>
+      describe: (record) =>
         record.inDoubt
           ? `in doubt again. Decide: semel resolve ${record.ref} ${verdictToChoose} ${commandOptions(record.namespace, facts) ?? ''}`
           : 'released: the next call executes. Nothing runs by itself: make the call again',

@@ -1,20 +1,19 @@
-// Somebody who looks into a namespace without records probably means another one: which there are, and what waits there.
+// A user who looks at a namespace without records probably means another one: names the others and their doubts.
 
 import type { Namespaces } from '../args/namespaces.ts';
 import { complain } from './print.ts';
 
 interface Neighbour {
   readonly namespace: string;
-  /** Up to `most`. */
+  /** At most `maxDoubts`. */
   readonly doubts: number;
 }
 
-/** More are named by none: a ledger with so many has its own list of them. */
-const mostNamespaces = 20;
-const most = 100;
+const maxNamespaces = 20;
+const maxDoubts = 100;
 
-/** True where there was something to warn about. */
-export async function warnOfNothing(ledger: Namespaces): Promise<boolean> {
+/** Answers whether it warned. */
+export async function warnIfEmpty(ledger: Namespaces): Promise<boolean> {
   for await (const semel of ledger.each()) {
     const { items } = await semel.records.list({ limit: 1 });
     if (items.length > 0) return false;
@@ -27,8 +26,8 @@ export async function warnOfNothing(ledger: Namespaces): Promise<boolean> {
     return true;
   }
   const found: Neighbour[] = [];
-  for (const namespace of others.slice(0, mostNamespaces)) {
-    const { items } = await ledger.in(namespace).doubts.list({ limit: most });
+  for (const namespace of others.slice(0, maxNamespaces)) {
+    const { items } = await ledger.in(namespace).doubts.list({ limit: maxDoubts });
     found.push({ namespace, doubts: items.filter((item) => item.inDoubt).length });
   }
   complain(sentence(chosen, found, others.length - found.length));
@@ -37,8 +36,8 @@ export async function warnOfNothing(ledger: Namespaces): Promise<boolean> {
 
 function sentence(namespace: string, found: readonly Neighbour[], more: number): string {
   const named = found.map(({ namespace: name, doubts }) =>
-    doubts === 0 ? name : `${name} (${doubts}${doubts === most ? ' or more' : ''} in doubt)`,
+    doubts === 0 ? name : `${name} (${doubts}${doubts === maxDoubts ? ' or more' : ''} in doubt)`,
   );
   const rest = more === 0 ? '' : `, and ${more} more`;
-  return `there are no records in the namespace ${namespace}. This ledger has some in: ${named.join(', ')}${rest}. Name one by --namespace, or none to see all.`;
+  return `there are no records in the namespace ${namespace}. This ledger has some in: ${named.join(', ')}${rest}. Choose one with --namespace, or leave it out to see all.`;
 }

@@ -90,7 +90,7 @@ function words(path: string): readonly string[] {
 
 /** The file as the step left it: kept if it is the same, else restored. Tells what it did. */
 export async function keepFile(path: string, bytes: Uint8Array | undefined): Promise<string> {
-  if (bytes === undefined) return `its output is not in the ledger; ${path} is left as it is`;
+  if (bytes === undefined) return `its output is not in the ledger; ${path} was left as it is`;
   const present = presentAt(path, bytes.length);
   if (present !== undefined && digest(present) === digest(bytes)) return `${path} is as it left it`;
   await writeFile(path, bytes);

@@ -1,4 +1,4 @@
-// What a remembered command printed, printed again byte for byte.
+// Prints a stored result again, byte for byte.
 
 import { once } from 'node:events';
 import { type StoredValue, toBytes } from '../../jobs/index.ts';
@@ -7,16 +7,16 @@ import { complain } from './print.ts';
 
 export async function writeResult(value: StoredValue): Promise<void> {
   if (value === undefined || value === null) return;
-  const stdout = typeof value === 'string' ? value : printedIn(value);
+  const stdout = typeof value === 'string' ? value : stdoutOf(value);
   if (stdout !== undefined) await write(toBytes(stdout));
   else if (typeof value === 'object' && value.bytes !== undefined)
-    complain(`it printed ${value.bytes} bytes, which is more than is kept: there is no output to repeat`);
-  // What somebody said that it returned: not ours to shape.
+    complain(`it printed ${value.bytes} bytes, which is more than is kept: no output to repeat`);
+  // A result that a person gave.
   else await write(Buffer.from(`${jsonText(value)}\n`));
 }
 
-/** Whatever a person said that it returned, only text and bytes are output. */
-function printedIn({ stdout }: { readonly stdout?: unknown }): string | Uint8Array | undefined {
+/** Only text and bytes are output, whatever result a person gave. */
+function stdoutOf({ stdout }: { readonly stdout?: unknown }): string | Uint8Array | undefined {
   return typeof stdout === 'string' || stdout instanceof Uint8Array ? stdout : undefined;
 }
 

@@ -14,10 +14,11 @@ export function overview(): string {
 Usage: semel <command> [options]
 
 ${lines.join('\n')}
-Every command: --store <url>, --namespace <name>, --json, --help with examples.
+Every command has --store <url>, --namespace <name>, --json and --help with examples.
 semel --version prints the version.
 
-Exit codes: 0 done or skipped, 1 a look found something, 64 usage, 69 store unavailable (nothing was run), 70 refused,
-74 done but not recorded, 75 in flight, 76 in doubt, 124 timeout, 126 not executable, 127 not found; else the command's.
+Exit codes: 0 done or skipped, 1 a check found something, 64 usage, 69 store unavailable (nothing was run), 70 refused,
+74 done but not recorded, 75 in flight, 76 in doubt, 124 timeout, 126 not executable, 127 not found; otherwise the
+command's own.
 `;
 }

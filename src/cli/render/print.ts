@@ -1,4 +1,4 @@
-// What people and programs read: tables, times, colours where there is a terminal, and JSON.
+// Output for people and programs: tables, times, colours on a terminal, and JSON.
 
 import { styleText } from 'node:util';
 import { formatDuration } from '../../core/contract/duration.ts';
@@ -6,13 +6,13 @@ import { escapeInvisible } from '../../core/visible.ts';
 import { redactSecrets } from '../../store/address.ts';
 import { jsonText } from './json-text.ts';
 
-/** Text of strangers, for one line. Every line that is printed gets it too; here it is for what is measured or styled. */
+/** Makes untrusted text safe for one line. Every printed line gets it; use it for text that is measured or styled. */
 export const printable: typeof escapeInvisible = escapeInvisible;
 
-/** What `styled` puts into a line. */
+/** The escape sequences of `styled`. */
 const styles = new RegExp(`(${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|36|39)m)`);
 
-/** Lines for people: nothing of them but our own colours speaks to the terminal. */
+/** Only our own colours reach the terminal as control sequences. */
 export function print(...lines: readonly string[]): void {
   for (const line of lines)
     process.stdout.write(
@@ -23,17 +23,16 @@ export function print(...lines: readonly string[]): void {
     );
 }
 
-/** As lines: the only control character that is left is the end of a line. */
 export function printJson(value: unknown): void {
   print(...jsonText(value, 2).split('\n'));
 }
 
-/** One value per line, for long lists and for what is followed. */
+/** One value per line, for streams. */
 export function printJsonLine(value: unknown): void {
   print(jsonText(value));
 }
 
-/** What is said beside the output: on stderr. */
+/** A message on stderr. */
 export function complain(message: string): void {
   printAside(`semel: ${message}`);
 }
@@ -42,7 +41,7 @@ export function printAside(...lines: readonly string[]): void {
   process.stderr.write(lines.map((line) => `${escapeInvisible(withoutTyped(line))}\n`).join(''));
 }
 
-/** Messages repeat what was typed, and a store's address may have been typed in the wrong place. */
+/** Messages repeat the command line, where a store's address may stand in the wrong place. */
 function withoutTyped(text: string): string {
   const words = process.argv.slice(2);
   const addresses = words.flatMap((word, at) => {
@@ -55,12 +54,12 @@ function withoutTyped(text: string): string {
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Colours are for terminals; `styleText` minds NO_COLOR and FORCE_COLOR. */
+/** `styleText` respects NO_COLOR and FORCE_COLOR. */
 export function styled(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout });
 }
 
-/** `3m ago`, `in 2h`; the instant itself is in `--json` and in `show`. */
+/** `3m ago`, `in 2h`. */
 export function relative(at: Date, now = Date.now()): string {
   const ms = now - at.getTime();
   const shown = formatDuration(Math.round(Math.abs(ms) / 1000) * 1000);
@@ -73,7 +72,7 @@ export interface Cell {
   readonly style?: Style;
 }
 
-/** Columns as wide as they need; the last one is cut to the terminal's width. */
+/** The last column is cut to the terminal's width. */
 export function table(
   head: readonly string[],
   rows: readonly (readonly (string | Cell)[])[],
@@ -108,7 +107,7 @@ export function table(
 }
 
 export function cut(text: string, width: number): string {
-  // Not within a character of two halves.
+  // Never inside a surrogate pair.
   return text.length <= width
     ? text
     : `${text.slice(0, Math.max(0, width - 1)).replace(/[\ud800-\udbff]$/, '')}…`;

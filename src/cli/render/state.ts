@@ -1,4 +1,4 @@
-// How a record is named and dated in lists: one word for its state, one name, one instant. Derived, never stored.
+// A record in lists: one word for its state, one name, one instant. Derived, never stored.
 
 import { formatDuration } from '../../core/contract/duration.ts';
 import { contractName } from '../../jobs/index.ts';
@@ -14,17 +14,17 @@ export function stateOf(record: RecordInfo): State {
   return abandoned ? 'abandoned' : status;
 }
 
-/** A job that failed may run again, so its record is released; whoever looks for failures means it too. */
+/** A failed job may run again, so its record is released; in lists it still counts as a failure. */
 function isFailedRun({ contract, status, error }: RecordInfo): boolean {
   return status === 'released' && error !== undefined && contract.startsWith('run.');
 }
 
-/** The turn of a job tells that it runs, and nothing else: nobody has to look at it or decide about it. */
-export function isTurn({ contract }: RecordInfo): boolean {
+/** A job's lock: never needs a decision. */
+export function isJobLock({ contract }: RecordInfo): boolean {
   return contract.startsWith('turn.');
 }
 
-/** A tool, or a job by its own name. */
+/** The contracts that a name may mean: a tool, or a job. */
 export function contractsOf(name: string): readonly string[] {
   return [...new Set([name, contractName('run', name)])];
 }
@@ -44,7 +44,7 @@ export function stateCell(record: RecordInfo): Cell {
   return style === undefined ? { text } : { text, style };
 }
 
-/** A job and its slot, a tool and the caller's own key, or the contract alone: digests tell people nothing. */
+/** A job and its slot, a tool and the caller's own key, or the contract alone; never a digest. */
 export function nameOf({ contract, key, args }: RecordInfo): string {
   const slot = contract.startsWith('run.') ? (args as { slot?: unknown } | undefined)?.slot : undefined;
   if (typeof slot === 'string') return `${contract} ${slot}`;
@@ -61,7 +61,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Since when it is as it is: sent, settled, or given back. Renewals of a lease do not make it younger. */
+/** When it got its state: dispatched, settled or released. Renewing a lease does not count. */
 export function sinceOf(record: RecordInfo): Date {
   if (record.inDoubt) return record.lastDispatchedAt ?? record.updatedAt;
   if (record.lapsed) return record.updatedAt;
@@ -73,12 +73,12 @@ export function ageMs(record: RecordInfo, now = Date.now()): number {
   return Math.max(0, now - sinceOf(record).getTime());
 }
 
-/** In words where there is none: a process that was killed leaves no error. */
+/** A process that was killed leaves no error. */
 export function errorOf({ error }: RecordInfo): string {
   return error?.message ?? 'the process that ran it exited without reporting a result';
 }
 
-/** Follows the state: `running for 4m`, `succeeded 4m ago`. */
+/** To follow the state: `running for 4m`, `succeeded 4m ago`. */
 export function ageText(record: RecordInfo, now = Date.now()): string {
   const isOngoing = record.status === 'running' || record.inDoubt;
   return isOngoing

@@ -2,7 +2,7 @@
 
 import { isFreshName } from '../../args/fresh-names.ts';
 import { instantOf } from '../../args/instant.ts';
-import { opened, valueAt } from '../../args/path.ts';
+import { parseIfJson, valueAt } from '../../args/path.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -41,14 +41,14 @@ export function isFresh(name: string): boolean {
 }
 
 function asFields(value: unknown): Fields | undefined {
-  const found = opened(value);
+  const found = parseIfJson(value);
   return typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Fields) : undefined;
 }
 
 /** What is compared of a call whose args are compared whole. */
 export function withoutFresh(value: unknown): unknown {
   const fields = asFields(value);
-  if (fields === undefined) return opened(value);
+  if (fields === undefined) return parseIfJson(value);
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !isFresh(name)));
 }
 

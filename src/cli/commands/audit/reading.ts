@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../core/key/canonical-json.ts';
 import { instantOf } from '../../args/instant.ts';
-import { opened, valueAt } from '../../args/path.ts';
+import { parseIfJson, valueAt } from '../../args/path.ts';
 import { cut } from '../../render/print.ts';
 import type { Entry } from './entries.ts';
 import { type Chosen, choose, type Fields, type Told, withoutFresh } from './fields.ts';
@@ -86,7 +86,7 @@ export async function readLog(
   function seenIn(fields: Fields, line: number, at: number, by: Chosen): Seen | undefined {
     const values = by.same.map((path) => valueAt(fields, path));
     if (values.includes(undefined)) return undefined;
-    const compared = textOf(values.map(by.guessed.includes('same') ? withoutFresh : opened));
+    const compared = textOf(values.map(by.guessed.includes('same') ? withoutFresh : parseIfJson));
     const name = copyOf(nameOf(fields, by));
     noteFields(name, fields, by);
     const key = by.key === undefined ? undefined : valueAt(fields, by.key);
@@ -108,7 +108,7 @@ export async function readLog(
 
   function noteFields(name: string, fields: Fields, { args }: Chosen): void {
     if (args === undefined || fieldsOf.has(name) || fieldsOf.size >= mostTools) return;
-    const found = opened(valueAt(fields, args));
+    const found = parseIfJson(valueAt(fields, args));
     if (typeof found === 'object' && found !== null && !Array.isArray(found))
       fieldsOf.set(name, Object.keys(found));
   }

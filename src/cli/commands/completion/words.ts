@@ -2,8 +2,8 @@
 // what is completed is run when somebody presses Enter.
 
 import type { Semel } from '../../../semel/index.ts';
-import { contractsIn } from '../../args/contracts.ts';
 import { namespacesFor } from '../../args/namespaces.ts';
+import { listContracts } from '../../args/records.ts';
 import type { LedgerWords } from './spec.ts';
 
 const most = 200;
@@ -21,7 +21,7 @@ export async function wordsFor(kind: LedgerWords, line: string): Promise<readonl
   async function found(semel: Semel): Promise<readonly string[]> {
     switch (kind) {
       case 'contracts':
-        return contractsIn(semel);
+        return listContracts(semel);
       case 'namespaces':
         return semel.records.namespaces();
       case 'records':

@@ -7,9 +7,8 @@ import { livenessFolder, livenessProblem } from '../../../jobs/index.ts';
 import { commandOptions, type RecordInfo, rootsIn, rootsKnown, type Semel } from '../../../semel/index.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { defaultPath } from '../../../stores/sqlite/index.ts';
-import { contractsIn } from '../../args/contracts.ts';
-import { everyRecord } from '../../args/every.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
+import { everyRecord, listContracts } from '../../args/records.ts';
 import { type LedgerChoice, ledgerPath, storeFor } from '../../ledger.ts';
 import { filesAt } from './files.ts';
 import type { ContractsIn, RecordSeen, Refused, Seen } from './seen.ts';
@@ -65,7 +64,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     const semel = ledger.in(namespace);
     contracts.push({
       namespace,
-      contracts: await contractsIn(semel),
+      contracts: await listContracts(semel),
       roots: await rootsKnown(ledger.in(rootsIn(namespace))),
     });
     if (chosen !== undefined && namespace !== chosen) continue;
@@ -176,7 +175,7 @@ async function otherLedger({ kind, location }: StoreFacts): Promise<Seen['other'
     );
     const contracts: ContractsIn[] = [];
     for (const namespace of (await ledger.in('default').records.namespaces()).slice(0, mostNamespaces))
-      contracts.push({ namespace, contracts: await contractsIn(ledger.in(namespace)), roots: [] });
+      contracts.push({ namespace, contracts: await listContracts(ledger.in(namespace)), roots: [] });
     return { path, contracts };
   } catch {
     return undefined;

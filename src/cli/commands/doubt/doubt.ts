@@ -4,15 +4,15 @@ import { formatDuration } from '../../../core/contract/duration.ts';
 import { shellWord } from '../../../core/visible.ts';
 import { commandOptions, type RecordInfo } from '../../../semel/index.ts';
 import type { StoreFacts } from '../../../store/store.ts';
-import { everyDoubt, everyRecord } from '../../args/every.ts';
 import { flagReader } from '../../args/flag-values.ts';
-import { type Namespaces, namesInWords, namespacesFor } from '../../args/namespaces.ts';
+import { joinNames, type Namespaces, namespacesFor } from '../../args/namespaces.ts';
+import { everyDoubt, everyRecord } from '../../args/records.ts';
 import { isAgent, personDecides } from '../../caller.ts';
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
-import { warnOfNothing } from '../../render/elsewhere.ts';
+import { warnIfEmpty } from '../../render/elsewhere.ts';
 import { oneLine, print, printable, printJson } from '../../render/print.ts';
-import { ageMs, isTurn, nameOf } from '../../render/state.ts';
+import { ageMs, isJobLock, nameOf } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { verdictToChoose } from '../resolve/verdict.ts';
 import { contractLine, type Group, groupCommand, groupsOf } from './groups.ts';
@@ -48,16 +48,14 @@ What is running now is counted: if its process was killed, it is in doubt only w
       }
     const groups = groupsOf(items, now);
     // To watch over a namespace that nobody writes to would mean to be told for ever that all is well.
-    if (items.length === 0) await warnOfNothing(ledger);
+    if (items.length === 0) await warnIfEmpty(ledger);
     if (values.json) printJson(items.sort((a, b) => ageMs(b, now) - ageMs(a, now)));
     else {
       const names = await ledger.names();
       const facts = await ledger.open();
       const pageOf = (group: Group) => groupLines(group, names.length === 1, facts, now);
       print(
-        ...(groups.length === 0
-          ? [nothingWords(namesInWords(names), values, younger)]
-          : groups.flatMap(pageOf)),
+        ...(groups.length === 0 ? [nothingWords(joinNames(names), values, younger)] : groups.flatMap(pageOf)),
         ...(await runningNow(ledger, values.tool, now)),
       );
     }
@@ -138,7 +136,7 @@ async function runningNow(
   const query = { status: 'running', ...(contract === undefined ? {} : { contract }) } as const;
   for await (const semel of ledger.each())
     for await (const record of everyRecord(semel, query)) {
-      if (record.lapsed || isTurn(record)) continue;
+      if (record.lapsed || isJobLock(record)) continue;
       count += 1;
       oldest.push(record);
       oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));

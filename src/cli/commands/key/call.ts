@@ -2,7 +2,7 @@
 
 import { day, hour, minute, month, type Per, week } from '../../../core/contract/period.ts';
 import { normalisers } from '../../../core/key/normalise.ts';
-import { idsOf, jsonFrom, parsedJson } from '../../args/ids.ts';
+import { idsOf, parseJson, readJson } from '../../args/ids.ts';
 import { usageError } from '../../usage.ts';
 
 export const periods = [
@@ -58,9 +58,9 @@ interface ArgsGiven {
 export function callsOf({ id = [], 'id-json': files = [], and }: ArgsGiven): readonly unknown[] {
   if (files.filter((file) => file === '-').length > 1)
     throw usageError('key', 'standard input can be read once', 'Write the other call to a file.');
-  const calls = files.map((file) => jsonFrom('key', file));
+  const calls = files.map((file) => readJson('key', file));
   if (id.length > 0) calls.unshift(idsOf('key', id));
-  if (and !== undefined) calls.push(parsedJson('key', '--and', and));
+  if (and !== undefined) calls.push(parseJson('key', '--and', and));
   if (calls.length === 0 || (calls.length === 1 && and !== undefined)) calls.unshift({});
   if (calls.length > 2)
     throw usageError('key', `these are ${calls.length} calls`, 'Give the args of one, or of two to compare.');

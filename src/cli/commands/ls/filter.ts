@@ -4,7 +4,7 @@ import type { Status } from '../../../core/contract/words.ts';
 import type { RecordInfo, RecordQuery } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { jsonText } from '../../render/json-text.ts';
-import { contractsOf, isTurn, sinceOf, stateOf } from '../../render/state.ts';
+import { contractsOf, isJobLock, sinceOf, stateOf } from '../../render/state.ts';
 
 export const statusWords = [
   'running',
@@ -61,7 +61,7 @@ export function filterOf(wanted: Wanted): Filter {
     matches(record, now = Date.now()) {
       const at = sinceOf(record).getTime();
       return (
-        !(hidesTurns && isTurn(record)) &&
+        !(hidesTurns && isJobLock(record)) &&
         (words.length === 0 || words.some((word) => isSo(record, word))) &&
         (wanted.run === undefined || record.run === wanted.run) &&
         (sinceAt === undefined || at >= sinceAt) &&

@@ -2,12 +2,12 @@
 
 import { shellWord } from '../../../core/visible.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
-import { everyRecord } from '../../args/every.ts';
 import { flagReader } from '../../args/flag-values.ts';
-import { type Namespaces, namesInWords, namespacesFor } from '../../args/namespaces.ts';
+import { joinNames, type Namespaces, namespacesFor } from '../../args/namespaces.ts';
+import { everyRecord } from '../../args/records.ts';
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
-import { warnOfNothing } from '../../render/elsewhere.ts';
+import { warnIfEmpty } from '../../render/elsewhere.ts';
 import {
   type Cell,
   oneLine,
@@ -79,7 +79,7 @@ settled, given back. Filters add up; --status can be given several times and mea
     if (values.json) {
       const { items } = await look(ledger, filter, limit, (record) => record);
       printJson(items);
-      if (items.length === 0) await warnOfNothing(ledger);
+      if (items.length === 0) await warnIfEmpty(ledger);
       return 0;
     }
     const { head, rowOf } = await columnsFor(ledger);
@@ -137,8 +137,8 @@ function cellsOf(record: RecordInfo): Row {
 
 async function footer(ledger: Namespaces, shown: number, count: number): Promise<readonly string[]> {
   if (count === 0) {
-    if (await warnOfNothing(ledger)) return [];
-    const where = printable(namesInWords(await ledger.names()));
+    if (await warnIfEmpty(ledger)) return [];
+    const where = printable(joinNames(await ledger.names()));
     return [`No record of ${where} is so. Without filters: semel ls`];
   }
   const options = await ledger.optionsFor();
@@ -153,7 +153,7 @@ async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promis
     const { head, rowOf } = await columnsFor(ledger);
     const { items, count } = await look(ledger, filter, limit, rowOf, signal);
     if (signal.aborted) return;
-    const title = `${printable(namesInWords(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
+    const title = `${printable(joinNames(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
     process.stdout.write(frame([title, '', ...table(head, items)], process.stdout.rows || 24));
   });
 }

@@ -2,10 +2,10 @@
 
 import { basename } from 'node:path';
 import type { ActOptions } from '../../../semel/index.ts';
-import { confirmed } from '../../args/confirm.ts';
-import { everyDoubt } from '../../args/every.ts';
+import { confirm } from '../../args/confirm.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import type { Namespaces } from '../../args/namespaces.ts';
+import { everyDoubt } from '../../args/records.ts';
 import { complain, oneLine, print, printAside, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { errorMatcher } from '../doubt/groups.ts';
@@ -73,7 +73,7 @@ export async function resolveFrom(
     else print('Nothing was changed. Without --dry-run it is settled.');
     return 0;
   }
-  if (!(await confirmed(`Settle ${decisions.length} as landed?`, { command: 'resolve', yes: choice.yes }))) {
+  if (!(await confirm(`Settle ${decisions.length} as landed?`, { command: 'resolve', yes: choice.yes }))) {
     print('Nothing was changed.');
     return 70;
   }

@@ -1,9 +1,9 @@
 // `semel resolve --tool … --error … <verdict>`: one verdict about all that has one cause.
 
 import type { ActOptions, RecordInfo } from '../../../semel/index.ts';
-import { confirmed } from '../../args/confirm.ts';
-import { everyDoubt } from '../../args/every.ts';
+import { confirm } from '../../args/confirm.ts';
 import type { Namespaces } from '../../args/namespaces.ts';
+import { everyDoubt } from '../../args/records.ts';
 import { complain, oneLine, print, printAside, printJson } from '../../render/print.ts';
 import { ageText, nameOf } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
@@ -54,7 +54,7 @@ export async function resolveGroup(
     else print('Nothing was changed. Without --dry-run it is settled.');
     return 0;
   }
-  if (!(await confirmed(`Settle ${found.length}?`, { command: 'resolve', yes: choice.yes }))) {
+  if (!(await confirm(`Settle ${found.length}?`, { command: 'resolve', yes: choice.yes }))) {
     print('Nothing was changed.');
     return 70;
   }

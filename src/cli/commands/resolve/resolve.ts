@@ -3,7 +3,7 @@
 import { SemelError } from '../../../core/errors.ts';
 import { isOwnerAlive, livenessFolder } from '../../../jobs/index.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
-import { actFlags, actOptions, checkWords } from '../../act.ts';
+import { actFlags, actOptions, checkReason } from '../../act.ts';
 import { findRecord } from '../../args/named.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
 import { mustBeOperator } from '../../caller.ts';
@@ -57,7 +57,7 @@ is malformed, nothing is settled. Refusals do not stop the others; the exit code
   ],
   async run({ values, positionals }) {
     if (!values['dry-run']) mustBeOperator('resolve', 'Deciding about a record');
-    checkWords('resolve', values);
+    checkReason('resolve', values);
     const isGroup = values.tool !== undefined || values.error !== undefined;
     if (values.from === undefined && !isGroup) return resolveOne(values, positionals);
     const [verdict, ...others] = positionals;

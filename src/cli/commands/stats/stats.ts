@@ -2,9 +2,9 @@
 
 import { day, hour } from '../../../core/contract/period.ts';
 import { shellWord } from '../../../core/visible.ts';
-import { everyRecord } from '../../args/every.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { namespacesFor } from '../../args/namespaces.ts';
+import { everyRecord } from '../../args/records.ts';
 import { command } from '../../command.ts';
 import { choice, text, toggle } from '../../flags.ts';
 import { print, printJson } from '../../render/print.ts';

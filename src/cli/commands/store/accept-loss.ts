@@ -3,7 +3,7 @@
 import { isSemelError } from '../../../core/errors.ts';
 import { loginName } from '../../../semel/index.ts';
 import type { Store } from '../../../store/store.ts';
-import { confirmed } from '../../args/confirm.ts';
+import { confirm } from '../../args/confirm.ts';
 import { mustBeOperator } from '../../caller.ts';
 import { storeFor } from '../../ledger.ts';
 import { complain, print, printJson } from '../../render/print.ts';
@@ -24,7 +24,7 @@ export async function acceptLoss(values: StoreValues): Promise<number> {
       complain(
         `${loss} What the missing records stood for may be done once more by the next call: look what was done since, and import what you know (\`semel import\`).`,
       );
-    if (!(await confirmed('Use it as it is?', { command: 'store', yes: values.yes }))) {
+    if (!(await confirm('Use it as it is?', { command: 'store', yes: values.yes }))) {
       print('Nothing was changed.');
       return 70;
     }

@@ -6,7 +6,7 @@ import { type Copied, copyLedger, type Progress, plan } from '../../../store/mov
 import { startFilling } from '../../../store/move/ledger-state.ts';
 import type { About, Raw } from '../../../store/move/raw.ts';
 import type { Store } from '../../../store/store.ts';
-import { confirmed } from '../../args/confirm.ts';
+import { confirm } from '../../args/confirm.ts';
 import { mustBeOperator } from '../../caller.ts';
 import { storeFor } from '../../ledger.ts';
 import { complain, print, printAside, printable, printJson } from '../../render/print.ts';
@@ -65,7 +65,7 @@ async function unseal(values: StoreValues, from: string): Promise<number> {
     complain(
       `${there.address} was sealed for ${there.movedTo}. If that one was opened, programs may have used it: what they did there is not known here, and would be done once more.`,
     );
-    if (!(await confirmed('Use the old ledger again?', { command: 'store', yes: values.yes }))) {
+    if (!(await confirm('Use the old ledger again?', { command: 'store', yes: values.yes }))) {
       print('Nothing was changed.');
       return 70;
     }

@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { shellWord } from '../../../core/visible.ts';
 import { loginName } from '../../../semel/index.ts';
 import { type Restoring, restoreLedger, sqliteStore } from '../../../stores/sqlite/index.ts';
-import { confirmed } from '../../args/confirm.ts';
+import { confirm } from '../../args/confirm.ts';
 import { mustBeOperator } from '../../caller.ts';
 import { complain, print, printable, printJson } from '../../render/print.ts';
 import { ledgerFile } from './ledger-file.ts';
@@ -22,7 +22,7 @@ export async function restore(values: StoreValues, file: string): Promise<number
     }
     if (!values.yes)
       complain(printable(`${aboutText(restoring, file)} Stop all programs that use the ledger first.`));
-    if (!(await confirmed(`Put it in place of ${path}?`, { command: 'store', yes: values.yes }))) {
+    if (!(await confirm(`Put it in place of ${path}?`, { command: 'store', yes: values.yes }))) {
       print('Nothing was changed.');
       return 70;
     }
