@@ -195,6 +195,11 @@ describe('an export', () => {
       [file(desk, 'short.csv', `${long}oops\n`), 'to=args.to', 'line 50003 has 1 fields'],
       [file(desk, 'bad.jsonl', '{"to":"lost-1"}\n{"to":\n'), 'to=args.to', 'line 2 is no JSON'],
       [
+        file(desk, 'two.jsonl', '{"to":"lost-2","to":"lost-1"}\n'),
+        'to=args.to',
+        'line 1 has the name "to" twice',
+      ],
+      [
         file(desk, 'ok.csv', long),
         'too=args.to',
         'no row has a field "too". Nothing was settled. The rows have: to, n.',

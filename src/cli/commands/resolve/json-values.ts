@@ -1,5 +1,6 @@
 // JSON lines, or one JSON array: a value at a time, with the line in which it starts. Holds one value.
 
+import { repeatedName } from '../../../core/key/repeated-name.ts';
 import { linesOf } from '../../args/input.ts';
 import { malformed } from './malformed.ts';
 
@@ -77,8 +78,9 @@ export async function* jsonArray(
 }
 
 function parsed(text: string, line: number, isLine: boolean): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     const next =
       isLine && line === 1
@@ -86,6 +88,10 @@ function parsed(text: string, line: number, isLine: boolean): unknown {
         : undefined;
     throw malformed(line, 'is no JSON', next);
   }
+  // Only the last one would count, and a reader may have seen the first.
+  const twice = repeatedName(text);
+  if (twice !== undefined) throw malformed(line, `has the name ${JSON.stringify(twice)} twice`);
+  return value;
 }
 
 function tooLong(line: number, mostCharacters: number): Error {
