@@ -1,12 +1,12 @@
-// The proxy in front of an MCP server, for the command. `semel/mcp`, for a server of one's own, is handler.ts.
+// The MCP proxy, for the `semel` command. The public module `semel/mcp` is handler.ts.
 
-export { type Exported, exportedPolicies } from './policy/exported.ts';
+export { type Exported, exportPolicies } from './policy/exported.ts';
 export { type FilePolicy, type PolicyFile, readPolicyFile } from './policy/policies.ts';
-export { unknownNames } from './policy/unknown-names.ts';
-export { metaNames } from './proxy/asked.ts';
+export { findUnknownNames } from './policy/unknown-names.ts';
+export { metaNames } from './proxy/call-input.ts';
 export { type HttpProxy, proxyHttp } from './proxy/http.ts';
-export { type Inspected, inspected, starterFile } from './proxy/inspect.ts';
-export { toolsAt, toolsOfCommand, Unauthorized } from './proxy/listing.ts';
-export { serverEnv } from './proxy/server-env.ts';
+export { createStarterFile, type Inspected, inspectTools } from './proxy/inspect.ts';
+export { listCommandTools, listHttpTools, Unauthorized } from './proxy/listing.ts';
+export { createServerEnv } from './proxy/server-env.ts';
 export { proxyStdio } from './proxy/stdio.ts';
-export { toolCalls } from './proxy/tool-calls.ts';
+export { createToolCalls } from './proxy/tool-calls.ts';

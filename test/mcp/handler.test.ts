@@ -286,5 +286,7 @@ test('a meaning of errors that there is not, and a handler that is forgotten, ar
     'send: `errors` is "rejected". Write one of ask, in-doubt, refused, not-landed.',
   );
   const none = undefined as unknown as () => CallResult;
-  expect(() => guard(memory(), 'send', 'write-non-idempotent', none)).toThrow(/^send: there is no handler/);
+  expect(() => guard(memory(), 'send', 'write-non-idempotent', none)).toThrow(
+    /^send: the handler is missing/,
+  );
 });

@@ -49,7 +49,7 @@ export function startV2(shop: Omit<ShopOptions, 'isRaw'>): Promise<string> {
   return listening((request, response) => void node(request as never, response));
 }
 
-export async function bodyOf(request: IncomingMessage): Promise<string> {
+export async function readBody(request: IncomingMessage): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part as Buffer);
   return Buffer.concat(parts).toString();

@@ -6,7 +6,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../cli/place.ts';
 import { httpProxy, messageIn, post } from './http-proxy.ts';
-import { bodyOf, listening } from './http-servers.ts';
+import { listening, readBody } from './http-servers.ts';
 import { errorOf, isKept, proxyPlace, soon } from './proxy.ts';
 import type { Answer } from './raw-client.ts';
 
@@ -25,7 +25,7 @@ async function byHand() {
     release = resolve;
   });
   const url = await listening(async (request, response) => {
-    const body = await bodyOf(request);
+    const body = await readBody(request);
     seen.push({ method: request.method, headers: request.headers, body });
     if (request.method === 'GET')
       return void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': open\n\n');
@@ -127,7 +127,7 @@ describe('what passes', () => {
     let peeked = 0;
     let open = 0;
     const server = await listening(async (request, response) => {
-      const { id, method } = JSON.parse(await bodyOf(request));
+      const { id, method } = JSON.parse(await readBody(request));
       const tools = [{ name: 'peek', annotations: { readOnlyHint: true } }];
       if (method === 'tools/call') peeked += 1;
       open += 1;
@@ -206,7 +206,7 @@ describe('what the server answers', () => {
     const here = proxyPlace();
     const behind = await byHand();
     const server = await listening(async (request, response) => {
-      const { params } = JSON.parse(await bodyOf(request));
+      const { params } = JSON.parse(await readBody(request));
       const status = Number(params?.name ?? 307);
       response.writeHead(status, { location: behind.url }).end();
     });
@@ -226,7 +226,7 @@ describe('what the server answers', () => {
     for (const name of ['307', '308', '307']) expect(errorOf(await called(name))?.code).toBe('NOT_LANDED');
     for (const name of ['302', '303', '302']) expect(errorOf(await called(name))?.code).toBe('IN_DOUBT');
     expect(behind.seen).toEqual([]);
-    await eventually(() => proxy.stderr().includes('is at another address'));
+    await eventually(() => proxy.stderr().includes('The server has moved'));
   });
 
   test('keeps the id of its event where semel adds a line: a client may resume by it', async () => {
@@ -404,7 +404,7 @@ test('a tool that is read-only as it is listed to one caller is not so for anoth
   const here = proxyPlace();
   let ran = 0;
   const upstream = await listening(async (request, response) => {
-    const { id, method } = JSON.parse(await bodyOf(request));
+    const { id, method } = JSON.parse(await readBody(request));
     const annotations = { readOnlyHint: request.headers.authorization === 'Bearer ann' };
     ran += method === 'tools/call' ? 1 : 0;
     const result = method === 'tools/list' ? { tools: [{ name: 'send', annotations }] } : { content: [] };
@@ -454,7 +454,7 @@ test('1 000 calls at once over HTTP are all answered, and each intent lands once
 test('a server that writes each field, and leaves it empty: a result is kept, and an error of the tool is none', async () => {
   let calls = 0;
   const upstream = await listening(async (request, response) => {
-    const { id, params } = JSON.parse(await bodyOf(request));
+    const { id, params } = JSON.parse(await readBody(request));
     calls += 1;
     const content = [{ type: 'text', text: String(calls) }];
     const result = { content, isError: params?.name === 'fail', task: null, resultType: null, _meta: null };
@@ -480,7 +480,7 @@ test.each([
   ['application/json', (message: string) => `\ufeff${message}`],
 ])('an answer as %s is read as every client reads it, and not taken for none', async (type, wrapped) => {
   const upstream = await listening(async (request, response) => {
-    const { id } = JSON.parse(await bodyOf(request));
+    const { id } = JSON.parse(await readBody(request));
     const result = { content: [{ type: 'text', text: 'done' }] };
     response
       .writeHead(200, { 'content-type': type })
@@ -498,7 +498,7 @@ test.each([
 describe('an answer that is compressed though nobody asked for it', () => {
   async function compressing(type: string, body: (id: unknown) => Buffer, coding = 'gzip', status = 200) {
     const upstream = await listening(async (request, response) => {
-      const { id } = JSON.parse(await bodyOf(request));
+      const { id } = JSON.parse(await readBody(request));
       response.writeHead(status, { 'content-type': type, 'content-encoding': coding }).end(body(id));
     });
     const here = proxyPlace();

@@ -11,22 +11,22 @@ import { repeatedName } from '../../src/core/key/repeated-name.ts';
 import { limits } from '../../src/core/limits.ts';
 import { createSemel } from '../../src/index.ts';
 import { contractName } from '../../src/mcp/policy/policies.ts';
-import { eventReader } from '../../src/mcp/protocol/events.ts';
-import { gathering } from '../../src/mcp/protocol/gather.ts';
-import { type Holding, holding } from '../../src/mcp/protocol/held.ts';
-import { lineReader } from '../../src/mcp/protocol/lines.ts';
-import { answerIn, parsedExactly } from '../../src/mcp/protocol/numbers.ts';
-import { exchangeFor } from '../../src/mcp/proxy/exchange.ts';
+import { createByteCollector } from '../../src/mcp/protocol/byte-collector.ts';
+import { createEventReader } from '../../src/mcp/protocol/events.ts';
+import { createLineReader } from '../../src/mcp/protocol/lines.ts';
+import { parseExact, parseReply } from '../../src/mcp/protocol/numbers.ts';
+import { createReservation, type Reservation } from '../../src/mcp/protocol/reservations.ts';
+import { createExchange } from '../../src/mcp/proxy/exchange.ts';
 import { type HttpProxy, proxyHttp } from '../../src/mcp/proxy/http.ts';
-import { toolsOfCommand } from '../../src/mcp/proxy/listing.ts';
+import { listCommandTools } from '../../src/mcp/proxy/listing.ts';
 import { createRunAgain } from '../../src/mcp/proxy/run-again.ts';
 import { proxyStdio } from '../../src/mcp/proxy/stdio.ts';
-import { toolCalls } from '../../src/mcp/proxy/tool-calls.ts';
-import { toolList } from '../../src/mcp/proxy/tool-list.ts';
-import { toolLists } from '../../src/mcp/proxy/tool-lists.ts';
-import { BeyondLimit, bodyOf, send } from '../../src/mcp/proxy/wire.ts';
+import { createToolCalls } from '../../src/mcp/proxy/tool-calls.ts';
+import { createToolList } from '../../src/mcp/proxy/tool-list.ts';
+import { createToolLists } from '../../src/mcp/proxy/tool-lists.ts';
+import { LimitExceeded, readBody, send } from '../../src/mcp/proxy/wire.ts';
 import { atTheEnd, eventually } from '../cli/place.ts';
-import { listening, bodyOf as textOf } from './http-servers.ts';
+import { listening, readBody as textOf } from './http-servers.ts';
 import { proxyPlace } from './proxy.ts';
 import { rawClient } from './raw-client.ts';
 
@@ -42,13 +42,13 @@ async function settled<T>(value: () => T): Promise<T> {
 describe('in time', () => {
   test('a number of millions of digits', () => {
     const long = `1.${'0'.repeat(4_000_000)}1`;
-    expect(parsedExactly(`[${long}]`, (digits) => digits.length)).toEqual([long.length]);
+    expect(parseExact(`[${long}]`, (digits) => digits.length)).toEqual([long.length]);
   });
 
   test('millions of events of three bytes', () => {
     let seen = 0;
     const count = 8_000_000;
-    const reader = eventReader(() => {
+    const reader = createEventReader(() => {
       seen += 1;
     });
     reader.read(Buffer.from(':\n\n'.repeat(count)));
@@ -68,8 +68,8 @@ describe('JSON', () => {
     expect(shapeProblem(Buffer.from(nested(limits.jsonDepth + 1)))).toMatch(/nested deeper than 500/);
     const inText = JSON.stringify({ text: `${'['.repeat(1_000)}"\\${'{'.repeat(1_000)}` });
     expect(shapeProblem(Buffer.from(inText))).toBeUndefined();
-    expect(answerIn(nested(limits.jsonDepth))).toBeDefined();
-    expect(answerIn(nested(40_000_000))).toBeUndefined();
+    expect(parseReply(nested(limits.jsonDepth))).toBeDefined();
+    expect(parseReply(nested(40_000_000))).toBeUndefined();
   });
 
   test('of a client has no more members and elements than it can be read in time', () => {
@@ -108,7 +108,7 @@ describe('JSON', () => {
     expect((await client.call(long)).error?.message).toMatch(/longer than 1000 characters/);
     void client.call('act').catch(() => undefined);
     await client.ended;
-    expect(client.stderr()).toMatch(/nested deeper than 500 levels. The server is ended/);
+    expect(client.stderr()).toMatch(/nested deeper than 500 levels. Stopping the server/);
   });
 });
 
@@ -119,7 +119,9 @@ test('more open calls than anybody has are refused', async () => {
   atTheEnd(() => void client.child.kill('SIGKILL'));
   const call = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"act"}}\n`;
   client.write(Array.from({ length: limits.openCalls + 1 }, (_, id) => call(id)).join(''));
-  expect((await client.answer(limits.openCalls)).error?.message).toMatch(/20000 calls are not answered yet,/);
+  expect((await client.answer(limits.openCalls)).error?.message).toMatch(
+    /20000 calls, or \d+ bytes of calls, are unanswered/,
+  );
 });
 
 const MiB = 1024 * 1024;
@@ -131,7 +133,7 @@ async function proxyTo(upstream: string): Promise<HttpProxy> {
     upstream: new URL(upstream),
     host: '127.0.0.1',
     port: 0,
-    calls: toolCalls({ semel, server: 's', policies }),
+    calls: createToolCalls({ semel, server: 's', policies }),
     identity: {},
     token: undefined,
     verifiedTokens: false,
@@ -154,7 +156,7 @@ const withLimits = (others: Partial<Record<keyof typeof limits, number>>) => Obj
 afterEach(() => void Object.assign(limits, usual));
 
 const isRoomFor = (bytes: number) => {
-  const own = holding();
+  const own = createReservation();
   const isTaken = own.take(bytes);
   own.end();
   return isTaken;
@@ -231,7 +233,7 @@ describe('over HTTP', () => {
 });
 
 describe('memory', () => {
-  const held: Holding[] = [];
+  const held: Reservation[] = [];
   afterEach(() => {
     for (const each of held.splice(0)) each.end();
   });
@@ -239,20 +241,20 @@ describe('memory', () => {
   test('messages that come in part share one budget, which is given back', async () => {
     const refused: unknown[] = [];
     const url = await listening((request, response) => {
-      const own = holding();
-      void bodyOf(request, own)
+      const own = createReservation();
+      void readBody(request, own)
         .catch((error: unknown) => refused.push(error))
         .finally(() => {
           own.end();
           response.end();
         });
     });
-    const most = holding();
+    const most = createReservation();
     held.push(most);
     expect(most.take(limits.unfinishedBytes - 10)).toBe(true);
     await fetch(url, { method: 'POST', body: 'x'.repeat(100) });
     expect(refused).toMatchObject([{ status: 503 }]);
-    expect(refused[0]).toBeInstanceOf(BeyondLimit);
+    expect(refused[0]).toBeInstanceOf(LimitExceeded);
     most.end();
     await fetch(url, { method: 'POST', body: 'x'.repeat(100) });
     expect(refused).toHaveLength(1);
@@ -291,7 +293,7 @@ describe('memory', () => {
 
   test('bytes that come one by one take no more room than others', () => {
     const count = 500_000;
-    const readers = [lineReader(() => undefined), eventReader(() => undefined)];
+    const readers = [createLineReader(() => undefined), createEventReader(() => undefined)];
     const inUse = () => {
       const { heapUsed, arrayBuffers } = process.memoryUsage();
       return heapUsed + arrayBuffers;
@@ -305,7 +307,7 @@ describe('memory', () => {
 
   test('pieces come out as they went in', () => {
     const bytes = Buffer.from(Array.from({ length: 50_000 }, (_, n) => n % 251));
-    const gathered = gathering();
+    const gathered = createByteCollector();
     for (let at = 0, length = 1; at < bytes.length; at += length, length = (length * 7) % 5_003)
       gathered.add(bytes.subarray(at, at + length));
     expect(gathered.size).toBe(bytes.length);
@@ -393,7 +395,7 @@ describe('memory', () => {
         posted({ id, method: 'tools/call', params: { name: 'act', arguments: { id } } }),
       );
       const response = await eventually(() => waiting.shift());
-      const most = holding();
+      const most = createReservation();
       held.push(most);
       for (let bytes = limits.unfinishedBytes; bytes >= 1; bytes /= 2) most.take(bytes);
       return { response, answered: answer.then((each) => each.text()).finally(most.end) };
@@ -493,7 +495,7 @@ describe('memory', () => {
       command: process.execPath,
       args: ['-e', server],
       env: process.env,
-      calls: toolCalls({ semel, server: 's', policies }),
+      calls: createToolCalls({ semel, server: 's', policies }),
       caller: { scope: 'stdio', identity: {} },
       input,
       output,
@@ -510,10 +512,10 @@ describe('memory', () => {
   });
 
   test('events that come in part count too', () => {
-    const most = holding('servers');
+    const most = createReservation('servers');
     held.push(most);
     most.take(limits.unfinishedBytes - 10);
-    const reader = eventReader(() => undefined);
+    const reader = createEventReader(() => undefined);
     expect(() => reader.read(Buffer.from('data: a long one'))).toThrow(/too much/);
     reader.end();
   });
@@ -538,7 +540,7 @@ describe('memory', () => {
         largest = Math.max(largest, response.writableLength);
         return isFree;
       }) as never;
-      const exchange = exchangeFor(1, response, {
+      const exchange = createExchange(1, response, {
         send: () => send(new URL(upstream), { method: 'POST', headers: {} }),
         resume: () => Promise.reject(new Error('not resumed')),
       });
@@ -577,16 +579,16 @@ describe('count', () => {
     [2_000, /more than 10000 tools/],
   ])('a list of tools that does not end, with %i on a page, is refused', async (tools, why) => {
     const server = ['-e', endless(tools)];
-    await expect(toolsOfCommand(process.execPath, server, 60_000)).rejects.toThrow(why);
+    await expect(listCommandTools(process.execPath, server, 60_000)).rejects.toThrow(why);
   });
 
   test('a list that comes by is kept to the limit', async () => {
-    const list = toolList();
+    const list = createToolList();
     const page = (from: number) => ({
       result: { tools: Array.from({ length: 6_000 }, (_, n) => ({ name: `t${from + n}` })) },
     });
-    list.see(page(0));
-    list.see(page(6_000));
+    list.addPage(page(0));
+    list.addPage(page(6_000));
     const unasked = () => Promise.resolve({});
     expect(await list.find('t9999', unasked)).toBeDefined();
     expect(await list.find('t10000', unasked)).toBeUndefined();
@@ -599,28 +601,28 @@ describe('count', () => {
       return { result: { tools: [{ name: `t${asked}` }], nextCursor: 'more' } };
     };
     withLimits({ listPages: 7 });
-    expect(await toolList().find('elsewhere', endless)).toBeUndefined();
+    expect(await createToolList().find('elsewhere', endless)).toBeUndefined();
     expect(asked).toBe(7);
   });
 
   test('a tool whose name is too long to be called is not kept', async () => {
-    const list = toolList();
+    const list = createToolList();
     const [longest, longer] = [limits.nameCharacters, limits.nameCharacters + 1].map((n) => 'x'.repeat(n));
-    list.see({ result: { tools: [{ name: longest }, { name: longer }] } });
+    list.addPage({ result: { tools: [{ name: longest }, { name: longer }] } });
     const found = [longest, longer].map((name) => list.find(name as string, () => Promise.resolve({})));
     expect(await Promise.all(found)).toEqual([expect.objectContaining({ name: longest }), undefined]);
   });
 
   test('of a list that is kept per caller only the hints are kept', async () => {
-    const list = toolList();
+    const list = createToolList();
     const tool = { name: 't', description: 'long', inputSchema: {}, annotations: { readOnlyHint: true } };
-    list.see({ result: { tools: [tool] } });
+    list.addPage({ result: { tools: [tool] } });
     const annotations = { readOnlyHint: true, idempotentHint: false };
     expect(await list.find('t', () => Promise.resolve({}))).toEqual({ name: 't', annotations });
   });
 
   test('lists of long names for many callers do not fill the memory, and the newest are kept', async () => {
-    const lists = toolLists();
+    const lists = createToolLists();
     const asked: number[] = [];
     const find = (caller: number) =>
       lists.find(`caller ${caller}`, 'pay', async () => {
@@ -643,7 +645,7 @@ describe('count', () => {
 
   test('names of tools that a client makes up do not fill the memory, and keep no other tool out', async () => {
     const semel = createSemel({ store: 'memory:', onWarning: () => undefined });
-    const calls = toolCalls({
+    const calls = createToolCalls({
       semel,
       server: 's',
       policies: { version: 1, tools: { named: 'irreversible' } as never },

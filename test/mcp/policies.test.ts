@@ -17,9 +17,9 @@ import {
   readPolicyFile,
   toolFields,
 } from '../../src/mcp/policy/policies.ts';
-import { unknownNames } from '../../src/mcp/policy/unknown-names.ts';
+import { findUnknownNames } from '../../src/mcp/policy/unknown-names.ts';
 import { place } from '../cli/place.ts';
-import { bodyOf, listening, startV1, startV2 } from './http-servers.ts';
+import { listening, readBody, startV1, startV2 } from './http-servers.ts';
 import { fake, proxyPlace } from './proxy.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -123,9 +123,9 @@ describe('the schema agrees with what is read', () => {
   });
 
   test.each([
-    ['nobody', 'there is no row for "nobody"'],
-    ['github', 'github honours no key'],
-    ['smtp', 'there is no row for "smtp"'],
+    ['nobody', '"nobody" is not a known provider'],
+    ['github', 'github does not honour keys'],
+    ['smtp', '"smtp" is not a known provider'],
     ['adyen', 'how long adyen remembers a key is not verified'],
     [{ name: 'stripe', window: '30d' }, 'stripe remembers a key for 1d'],
   ])('what only semel knows: provider %j', (provider, words) => {
@@ -154,7 +154,7 @@ describe('the schema agrees with what is read', () => {
     expect(refusalOf(JSON.stringify(zone)).path).toBe('tools.send.per');
     const twice = one({ effect: 'write-non-idempotent', identity: ['to'], content: ['to'] });
     expect(refusalOf(JSON.stringify(twice)).path).toBe('tools.send.content');
-    expect(refusalOf('{"version":').message).toContain('no JSON');
+    expect(refusalOf('{"version":').message).toContain('not valid JSON');
     // In the words of a file: a program would call a function.
     expect(refusalOf(JSON.stringify(one('irreversible'))).message).toContain('{ "day": "Europe/Paris" }');
   });
@@ -262,7 +262,7 @@ describe('semel mcp --inspect', () => {
     let wanted = 'Bearer s3cret';
     const url = await listening(async (request, response) => {
       if (request.headers.authorization !== wanted) return void response.writeHead(401).end();
-      const { id, method } = JSON.parse(await bodyOf(request));
+      const { id, method } = JSON.parse(await readBody(request));
       const result = method === 'tools/list' ? { tools: [{ name: 'pay' }] } : {};
       response.setHeader('content-type', 'application/json');
       response.end(id === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, result }));
@@ -300,7 +300,7 @@ describe('semel mcp --inspect', () => {
       /^act +irreversible +the policy file +day in Europe\/Paris +held for a person$/m,
     );
     expect(shown.stdout).toMatch(/^put +irreversible +the policy file +ever +held for a person$/m);
-    const sentence = 'the policy file names `atc`, which is no tool of this server. Did you mean `act`?';
+    const sentence = 'the policy file names `atc`, but this server has no such tool. Did you mean `act`?';
     expect(shown).toMatchObject({ code: 1, stderr: expect.stringContaining(sentence) });
     const client = here.client(['--policy', policy]);
     for (const id of ['one', 'two']) {
@@ -315,11 +315,11 @@ describe('semel mcp --inspect', () => {
     const send = { name: 'send', inputSchema: { type: 'object', properties } };
     const policy = { effect: 'write-non-idempotent', content: ['bodi'] } as const;
     const file: PolicyFile = { version: 1, tools: { send: policy } };
-    expect(unknownNames(file, [send])).toEqual([
+    expect(findUnknownNames(file, [send])).toEqual([
       'send: `content` names `bodi`, but its schema has no such field. Did you mean `body`?',
     ]);
     const open = { ...send, inputSchema: { ...send.inputSchema, additionalProperties: true } };
-    expect(unknownNames(file, [open])).toEqual([]);
+    expect(findUnknownNames(file, [open])).toEqual([]);
   });
 
   test('a server that lists fields without end is told of in a sentence', () => {
@@ -329,7 +329,7 @@ describe('semel mcp --inspect', () => {
     const file: PolicyFile = { version: 1, tools: { send: policy } };
     const of = (listed: readonly string[]) => {
       const properties = Object.fromEntries(listed.map((name) => [name, {}]));
-      return unknownNames(file, [{ name: 'send', inputSchema: { type: 'object', properties } }]);
+      return findUnknownNames(file, [{ name: 'send', inputSchema: { type: 'object', properties } }]);
     };
     for (const listed of [names, ['x'.repeat(1_000_000), ...fields]])
       expect(of(listed).join().length).toBeLessThan(1_500);

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { atTheEnd, eventually } from '../cli/place.ts';
 import { httpClient } from './clients.ts';
 import { httpProxy, post } from './http-proxy.ts';
-import { bodyOf, listening, startV1 } from './http-servers.ts';
+import { listening, readBody, startV1 } from './http-servers.ts';
 import { errorOf, proxyPlace, soon } from './proxy.ts';
 
 const terms = { effect: 'write-non-idempotent', window: '24h', ...soon } as const;
@@ -53,7 +53,7 @@ test('without a provider nothing is sent along, and the call is held', async () 
 test('what is sent again under the key is worded as it was first, digits included', async () => {
   const seen: string[] = [];
   const upstream = await listening(async (request, response) => {
-    const body = await bodyOf(request);
+    const body = await readBody(request);
     const { id } = JSON.parse(body);
     seen.push(/"arguments":(\{.*?\})/.exec(body)?.[1] ?? '');
     if (seen.length === 1) return void request.socket.destroy();
@@ -75,7 +75,7 @@ test('what is sent again under the key is worded as it was first, digits include
 test('over HTTP: a reply that is lost is asked for again under the same key', async () => {
   const seen: unknown[] = [];
   const upstream = await listening(async (request, response) => {
-    const { id, params } = JSON.parse(await bodyOf(request));
+    const { id, params } = JSON.parse(await readBody(request));
     seen.push(params?._meta?.['dev.semel/idempotency-key']);
     if (seen.length === 1) return void request.socket.destroy();
     const result = { content: [{ type: 'text', text: 'as before' }] };
@@ -101,7 +101,7 @@ test('a server with `guard` of semel/mcp finds the key: what it has done is not 
   let isCut = false;
   // Between the two: the first answer to a call is lost on its way.
   const cutting = await listening(async (request, response) => {
-    const body = await bodyOf(request);
+    const body = await readBody(request);
     const { host: _, connection: _c, 'content-length': _l, ...headers } = request.headers;
     const answer = await fetch(shop, { method: 'POST', headers: headers as never, body });
     const text = await answer.text();

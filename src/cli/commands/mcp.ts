@@ -8,18 +8,18 @@ import { shortDigest } from '../../core/key/key.ts';
 import { limits } from '../../core/limits.ts';
 import { isReserved } from '../../jobs/index.ts';
 import {
-  inspected,
+  createServerEnv,
+  createStarterFile,
+  createToolCalls,
+  findUnknownNames,
+  inspectTools,
+  listCommandTools,
+  listHttpTools,
   type PolicyFile,
   proxyHttp,
   proxyStdio,
   readPolicyFile,
-  serverEnv,
-  starterFile,
-  toolCalls,
-  toolsAt,
-  toolsOfCommand,
   Unauthorized,
-  unknownNames,
 } from '../../mcp/index.ts';
 import type { Ambient } from '../../semel/index.ts';
 import { flagReader, maxTimerMs } from '../args/flag-values.ts';
@@ -95,7 +95,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     try {
       // A hand-off in the environment that cannot be read is told now, not with every call.
       semel.within({}, () => undefined);
-      const calls = toolCalls({ semel, server, policies, onUnknownName: complain });
+      const calls = createToolCalls({ semel, server, policies, onUnknownName: complain });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
       // What a server starts for a model must not decide what that model did.
       process.env.SEMEL_AGENT ||= 'mcp';
@@ -134,7 +134,7 @@ type Values = ValuesOf<typeof flags> & {
 async function serveHttp(
   values: Values,
   identity: Ambient,
-  calls: ReturnType<typeof toolCalls>,
+  calls: ReturnType<typeof createToolCalls>,
   graceMs: number,
 ): Promise<number> {
   const { listen } = values;
@@ -164,7 +164,7 @@ async function serveHttp(
 /** The ledger's address and its password are not for the server. */
 function envFor({ env: passed = [], store }: Values): NodeJS.ProcessEnv {
   const isPostgres = /^postgres(ql)?:/i.test(store ?? process.env.SEMEL_STORE ?? '');
-  return serverEnv(process.env, { isPostgres, passed });
+  return createServerEnv(process.env, { isPostgres, passed });
 }
 
 /** A caller is answered from the ledger too, without the server being asked who it is; and with the operator's credentials. */
@@ -193,8 +193,8 @@ async function inspect(
   const { SEMEL_MCP_AUTHORIZATION: authorization } = process.env;
   const asking =
     program === undefined
-      ? toolsAt(urlOf(values), authorization, patienceMs)
-      : toolsOfCommand(program, args, patienceMs, envFor(values));
+      ? listHttpTools(urlOf(values), authorization, patienceMs)
+      : listCommandTools(program, args, patienceMs, envFor(values));
   const tools = await asking.catch((error: Error) => {
     throw new SemelError('FAILED', `${program ?? placeOf(values)} could not be asked: ${error.message}`, {
       next:
@@ -205,7 +205,7 @@ async function inspect(
             : 'Start it by hand to see what is wrong with it.',
     });
   });
-  const rows = inspected(tools, policies);
+  const rows = inspectTools(tools, policies);
   if (json === true)
     printJson(rows.map(({ tool, policy, errors, source }) => ({ tool: tool.name, policy, errors, source })));
   else {
@@ -230,11 +230,11 @@ async function inspect(
         'semel_run_again, which semel adds.',
     );
   }
-  const strangers = unknownNames(policies, tools);
+  const strangers = findUnknownNames(policies, tools);
   for (const sentence of strangers) complain(sentence);
   if (write === undefined) return strangers.length === 0 ? 0 : 1;
   // Names are the server's: none of them may look like another one to the person who reads the file.
-  const lines = JSON.stringify(starterFile(tools), null, 2).split('\n').map(printable);
+  const lines = JSON.stringify(createStarterFile(tools), null, 2).split('\n').map(printable);
   const text = `${lines.join('\n')}\n`;
   try {
     writeFileSync(write, text, { flag: 'wx' });

@@ -4,7 +4,7 @@ import { closeSync, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
-import { exportedPolicies, readPolicyFile } from '../../mcp/index.ts';
+import { exportPolicies, readPolicyFile } from '../../mcp/index.ts';
 import { openRegular } from '../../store/files.ts';
 import { smallText } from '../args/input.ts';
 import { command } from '../command.ts';
@@ -29,7 +29,7 @@ check   reads a policy file as \`semel mcp\` does, and names the first mistake. 
 });
 
 function exportFrom(path: string): number {
-  const { file, leftOut } = exportedPolicies(exportsOf(path), path);
+  const { file, leftOut } = exportPolicies(exportsOf(path), path);
   printJson(file);
   for (const field of leftOut) complain(`${field} is left out: a file cannot hold it`);
   // What the module opened is not ours to wait for.

@@ -1,28 +1,28 @@
-// The policy file for tools that a program has: of what `semel.tool` made, and of policies as `guard` takes them. What a
-// file cannot say (functions) is named, so that nobody believes it is there.
+// Writes the policy file for a program's tools: those that `semel.tool` made, and policies as `guard` takes them. Reports
+// what a file cannot hold, such as functions.
 
 import { type Contract, defineContract } from '../../core/contract/contract.ts';
 import type { Duration } from '../../core/contract/duration.ts';
 import { isCalendarPeriod, type Per } from '../../core/contract/period.ts';
 import { SemelError } from '../../core/errors.ts';
 import { isSemelTool } from '../../guard/index.ts';
-import { fieldsOf } from '../protocol/messages.ts';
+import { asRecord } from '../protocol/messages.ts';
 import { type FilePolicy, type PolicyFile, readPolicyFile, toolFields } from './policies.ts';
 
 export interface Exported {
   readonly file: PolicyFile;
-  /** `send.verify`: what the file cannot hold. */
+  /** What the file cannot hold, as `send.verify`. */
   readonly leftOut: readonly string[];
 }
 
-export function exportedPolicies(exports: object, name: string): Exported {
+export function exportPolicies(exports: object, name: string): Exported {
   const tools: Record<string, string | FilePolicy> = Object.create(null);
   const leftOut: string[] = [];
   const add = (tool: string, policy: string | FilePolicy) => {
     if (Object.hasOwn(tools, tool) && JSON.stringify(tools[tool]) !== JSON.stringify(policy))
       throw new SemelError('CONTRACT_INVALID', `${name}: there are two policies for ${tool}.`, {
         path: tool,
-        next: 'Leave one of them.',
+        next: 'Remove one of them.',
       });
     tools[tool] = policy;
   };
@@ -32,11 +32,11 @@ export function exportedPolicies(exports: object, name: string): Exported {
     add(contract.name, policyOf(contract));
     leftOut.push(...unsaid(contract).map((field) => `${contract.name}.${field}`));
   }
-  for (const [tool, policy] of Object.entries(fieldsOf(fieldsOf(exports).policies))) {
+  for (const [tool, policy] of Object.entries(asRecord(asRecord(exports).policies))) {
     if (isSemelTool(policy)) continue;
     if (typeof policy === 'string') add(tool, policy);
     else {
-      const { per, ...terms } = fieldsOf(policy);
+      const { per, ...terms } = asRecord(policy);
       const known = Object.entries(terms).filter(([field]) => isHeld(field));
       add(tool, {
         ...Object.fromEntries(known),
@@ -54,7 +54,7 @@ export function exportedPolicies(exports: object, name: string): Exported {
   return { file: readPolicyFile(JSON.stringify(file), name), leftOut };
 }
 
-/** A program hands the key to its provider itself; a proxy with the same words would trust a server to do so. */
+/** `provider` is left out: a program passes the key itself, but a proxy would trust the server to do so. */
 function isHeld(field: string): boolean {
   return field !== 'provider' && toolFields.has(field);
 }
@@ -64,7 +64,7 @@ function withParts(value: unknown): readonly unknown[] {
   return typeof value === 'object' && value !== null ? Object.values(value) : [value];
 }
 
-/** Only what is not usual: a file is read by people. */
+/** Leaves defaults out: people read the file. */
 function policyOf(contract: Contract): string | FilePolicy {
   const { name, effect, per, fields, redact, share } = contract;
   if (effect === 'read') return effect;

@@ -1,4 +1,5 @@
-// What each tool of a server may do: as the policy file says, else by the hints of the tool itself, else with care.
+// The policy of each of a server's tools: from the policy file, otherwise from the tool's hints, otherwise a non-idempotent
+// write. Refuses a file with any mistake.
 
 import { defineContract } from '../../core/contract/contract.ts';
 import { type Duration, durationMs } from '../../core/contract/duration.ts';
@@ -10,15 +11,15 @@ import { shortDigest } from '../../core/key/key.ts';
 import { repeatedName } from '../../core/key/repeated-name.ts';
 import { type AnyPolicy, type PolicyTerms, readPolicy } from '../../guard/index.ts';
 import type { ListedTool } from '../protocol/messages.ts';
-import { type FileProvider, fileProvider, providerOf } from './provider.ts';
+import { type FileProvider, readProvider, toProvider } from './provider.ts';
 
-/** What a tool means by a result that is marked as an error. */
+/** What a tool's error result means. */
 export type ErrorMeaning = 'ask' | 'in-doubt' | 'refused' | 'not-landed';
 
 export const errorMeanings: readonly ErrorMeaning[] = ['ask', 'in-doubt', 'refused', 'not-landed'];
 
-/** The model may judge an error of an ordinary tool; one of what cannot be undone, or of money, is for a person. */
-export function usualErrors({ effect, stakes }: Pick<PolicyTerms, 'effect' | 'stakes'>): ErrorMeaning {
+/** The model may judge an ordinary tool's error. A person judges irreversible effects and high stakes. */
+export function defaultErrors({ effect, stakes }: Pick<PolicyTerms, 'effect' | 'stakes'>): ErrorMeaning {
   return effect === 'irreversible' || stakes === 'high' ? 'in-doubt' : 'ask';
 }
 
@@ -44,9 +45,9 @@ export interface FilePolicy
   readonly $comment?: string;
   /** `{ "day": "Europe/Paris" }` is one intent per day there. */
   readonly per?: 'turn' | 'conversation' | 'run' | 'ever' | Readonly<Record<string, string>>;
-  /** @default 'ask'; 'in-doubt' where the effect is irreversible or the stakes are high */
+  /** @default 'ask'; 'in-doubt' for an irreversible effect or high stakes */
   readonly errors?: ErrorMeaning;
-  /** Who honours the key that is sent along: within its window what is in doubt is run again under the same one. */
+  /** Who honours the key. Within its window, a call in doubt runs again under the same key. */
   readonly provider?: string | FileProvider;
 }
 
@@ -55,9 +56,9 @@ export interface PolicyFile {
   /** For people. */
   readonly $comment?: string;
   readonly version: 1;
-  /** How long a call answers for another like it where nobody says which conversation it is of. */
+  /** How long a call answers equal calls if the conversation is unknown. */
   readonly weakWindow?: Duration;
-  /** What the server says of its own tools is not believed. @default 'trust' */
+  /** Whether to trust the server's own hints about its tools. @default 'trust' */
   readonly hints?: 'trust' | 'ignore';
   readonly tools?: Readonly<Record<string, string | FilePolicy>>;
 }
@@ -65,9 +66,9 @@ export interface PolicyFile {
 export interface ToolPolicy {
   readonly policy: AnyPolicy;
   readonly errors: ErrorMeaning;
-  /** Where the server takes the key, if it takes one. */
+  /** Where the server takes the key; undefined if it takes none. */
   readonly key?: KeyPlace;
-  /** Why it is so. */
+  /** Where the policy comes from. */
   readonly source: 'file' | 'readOnlyHint' | 'idempotentHint' | 'default';
 }
 
@@ -76,13 +77,13 @@ export interface KeyPlace {
   readonly argument: string | undefined;
 }
 
-/** A call that nobody can place answers for its like so long. */
-export const usualWeakWindow: Duration = '10m';
+/** How long a call of an unknown conversation answers equal calls. */
+export const defaultWeakWindow: Duration = '10m';
 
-/** A tool may take long; its claim is renewed meanwhile. */
+/** A tool may take long; its lease is renewed meanwhile. */
 const usualTimeout: Duration = '1h';
 
-/** A client gives up after a minute, mostly: whoever asks again after a crash is answered before that. */
+/** Most clients give up after a minute: after a crash, a retry must be answered before that. */
 const usualLease: Duration = '20s';
 
 export const fileFields: ReadonlySet<string> = knownFields<PolicyFile>({
@@ -113,18 +114,19 @@ export const toolFields: ReadonlySet<string> = knownFields<FilePolicy>({
   provider: true,
 });
 
-/** Every mistake is found now, and told with its place: a policy that is not understood guards nothing. */
+/** Reports every mistake with its place: a policy that is not understood guards nothing. */
 export function readPolicyFile(text: string, name: string): PolicyFile {
   let file: unknown;
   try {
     file = JSON.parse(text);
   } catch (cause) {
-    throw refusal(name, '', `is no JSON: ${(cause as Error).message}`, 'Correct it.');
+    throw refusal(name, '', `is not valid JSON: ${(cause as Error).message}`, 'Correct it.');
   }
-  if (!isObject(file)) throw refusal(name, '', 'is no object', 'Write { "version": 1, "tools": { … } }.');
+  if (!isObject(file)) throw refusal(name, '', 'is not an object', 'Write { "version": 1, "tools": { … } }.');
   const twice = repeatedName(text);
   // Only the last would count, and the first may be the one that guards.
-  if (twice !== undefined) throw refusal(name, twice, 'is there twice in one place', 'Leave one of the two.');
+  if (twice !== undefined)
+    throw refusal(name, twice, 'is there twice in one place', 'Remove one of the two.');
   const at = (path: string, check: () => void) => checkAt(name, path, check);
   at('', () => checkKnown(name, file, fileFields));
   const { $schema, $comment, version, hints, weakWindow, tools = {} } = file as unknown as PolicyFile;
@@ -136,33 +138,33 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
   oneOf('version', version, [1]);
   if (hints !== undefined) oneOf('hints', hints, ['trust', 'ignore']);
   if ($schema !== undefined && typeof $schema !== 'string')
-    throw refusal(name, '$schema', 'is no string', 'Write the place of the schema, or leave it out.');
-  const comment = (path: string, said: unknown) => {
-    if (said !== undefined && typeof said !== 'string')
-      throw refusal(name, path, 'is not a text', 'Write a text, or leave it out.');
+    throw refusal(name, '$schema', 'is not a string', "Write the schema's path or URL, or leave it out.");
+  const comment = (path: string, text: unknown) => {
+    if (text !== undefined && typeof text !== 'string')
+      throw refusal(name, path, 'is not a string', 'Write a string, or leave it out.');
   };
   comment('$comment', $comment);
   if (weakWindow !== undefined) at('weakWindow', () => durationMs(weakWindow, 'weakWindow'));
-  if (!isObject(tools)) throw refusal(name, 'tools', 'is no object', 'Name each tool: { "send": "…" }.');
+  if (!isObject(tools)) throw refusal(name, 'tools', 'is not an object', 'Name each tool: { "send": "…" }.');
   for (const [tool, policy] of Object.entries(tools)) {
     const path = `tools.${tool}`;
-    const said = typeof policy === 'string' ? { effect: policy } : (policy as unknown);
-    if (!isObject(said)) throw refusal(name, path, 'is no policy', 'Write "read", or { "effect": "…" }.');
-    at(path, () => checkKnown(tool, said, toolFields));
-    for (const [field, value] of Object.entries(said))
+    const terms = typeof policy === 'string' ? { effect: policy } : (policy as unknown);
+    if (!isObject(terms)) throw refusal(name, path, 'is not a policy', 'Write "read", or { "effect": "…" }.');
+    at(path, () => checkKnown(tool, terms, toolFields));
+    for (const [field, value] of Object.entries(terms))
       if (value === null)
-        throw refusal(name, `${path}.${field}`, 'is null', 'Leave it out, or write what it is.');
-    const { effect, errors, stakes, repeat, per, provider } = said as Partial<FilePolicy>;
+        throw refusal(name, `${path}.${field}`, 'is null', 'Leave it out, or give it a value.');
+    const { effect, errors, stakes, repeat, per, provider, $comment: note } = terms as Partial<FilePolicy>;
     oneOf(typeof policy === 'string' ? path : `${path}.effect`, effect, effects);
-    comment(`${path}.$comment`, (said as Partial<FilePolicy>).$comment);
+    comment(`${path}.$comment`, note);
     if (errors !== undefined) oneOf(`${path}.errors`, errors, errorMeanings);
     if (stakes !== undefined) oneOf(`${path}.stakes`, stakes, ['normal', 'high']);
     if (repeat !== undefined) oneOf(`${path}.repeat`, repeat, ['by-call']);
     if (per !== undefined) at(`${path}.per`, () => perOf(per));
-    if (provider !== undefined) at(`${path}.provider`, () => void providerOf(fileProvider(provider)));
+    if (provider !== undefined) at(`${path}.provider`, () => void toProvider(readProvider(provider)));
     at(path, () => {
-      const terms = policyFor({ name: tool }, file as unknown as PolicyFile).policy;
-      defineContract(readPolicy(anyTool, terms).definition, { hasVerify: false, hasPrepare: false });
+      const complete = policyFor({ name: tool }, file as unknown as PolicyFile).policy;
+      defineContract(readPolicy(anyTool, complete).definition, { hasVerify: false, hasPrepare: false });
     });
   }
   return file as unknown as PolicyFile;
@@ -170,14 +172,14 @@ export function readPolicyFile(text: string, name: string): PolicyFile {
 
 const anyTool = 'the-tool-of-a-file';
 
-/** A program could call a function, or add one. */
-function inFile(next: string): string {
+/** Rewrites advice that only a program can follow. */
+function adviceForFile(next: string): string {
   if (next.startsWith('Add `per`'))
     return 'Add "per": "ever", "conversation", "turn", or { "day": "Europe/Paris" }.';
   return next.replace('Add `verify`, or shorten `window`.', 'Shorten `window`.');
 }
 
-/** Whoever finds a mistake knows its field; where that is in the file is known here. */
+/** Adds the place in the file: a check knows only its own field. */
 function checkAt(name: string, path: string, check: () => void): void {
   try {
     check();
@@ -188,7 +190,7 @@ function checkAt(name: string, path: string, check: () => void): void {
     const inside = field === last || field.startsWith(`${last}.`) ? '' : field;
     const place = [path, inside].filter((part) => part !== '').join('.');
     const happened = error.happened.replace(/^[^:]*: /, '').replace(/\.$/, '');
-    const next = inFile(error.correctiveAction);
+    const next = adviceForFile(error.correctiveAction);
     throw refusal(name, place, `is wrong: ${happened}`, next);
   }
 }
@@ -197,7 +199,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What holds for a tool; the file first, and its own hints where they are believed. */
+/** The file wins over the tool's hints. */
 export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
   const said =
     file.tools !== undefined && Object.hasOwn(file.tools, tool.name) ? file.tools[tool.name] : undefined;
@@ -210,42 +212,43 @@ export function policyFor(tool: ListedTool, file: PolicyFile): ToolPolicy {
       ...terms
     }: FilePolicy = typeof said === 'string' ? { effect: said as FilePolicy['effect'] } : said;
     const policy = { ...terms, ...(per === undefined ? {} : { per: perOf(per) }) };
-    const told = {
-      policy: withUsual(policy, file),
-      errors: errors ?? usualErrors(policy),
+    const complete = withDefaults(policy, file);
+    return {
+      policy: complete,
+      errors: errors ?? defaultErrors(policy),
       source: 'file',
-    } as const;
-    return provider === undefined ? told : { ...told, ...withProvider(told.policy, fileProvider(provider)) };
+      ...(provider === undefined ? {} : withProvider(complete, readProvider(provider))),
+    };
   }
   const { readOnlyHint, idempotentHint } = tool.annotations ?? {};
   const isTrusted = file.hints !== 'ignore';
   if (isTrusted && readOnlyHint === true) return { policy: 'read', errors: 'ask', source: 'readOnlyHint' };
   if (isTrusted && idempotentHint === true)
     return {
-      policy: withUsual({ effect: 'write-idempotent' }, file),
+      policy: withDefaults({ effect: 'write-idempotent' }, file),
       errors: 'ask',
       source: 'idempotentHint',
     };
   return {
-    policy: withUsual({ effect: 'write-non-idempotent' }, file),
+    policy: withDefaults({ effect: 'write-non-idempotent' }, file),
     errors: 'ask',
     source: 'default',
   };
 }
 
-/** What the model says of the key means nothing: ours is put in its place. */
-function withProvider(policy: PolicyTerms, said: FileProvider): Pick<ToolPolicy, 'policy' | 'key'> {
-  const { argument } = said;
+/** Our key replaces whatever the model puts into the argument, so the argument is volatile. */
+function withProvider(policy: PolicyTerms, provider: FileProvider): Pick<ToolPolicy, 'policy' | 'key'> {
+  const { argument } = provider;
   const volatile = argument === undefined ? policy.volatile : [...(policy.volatile ?? []), argument];
   return {
-    policy: { ...policy, provider: providerOf(said), ...(volatile === undefined ? {} : { volatile }) },
+    policy: { ...policy, provider: toProvider(provider), ...(volatile === undefined ? {} : { volatile }) },
     key: { argument },
   };
 }
 
-function withUsual(policy: PolicyTerms, file: PolicyFile): PolicyTerms {
+function withDefaults(policy: PolicyTerms, file: PolicyFile): PolicyTerms {
   return {
-    weakWindow: file.weakWindow ?? usualWeakWindow,
+    weakWindow: file.weakWindow ?? defaultWeakWindow,
     timeout: usualTimeout,
     lease: usualLease,
     ...policy,
@@ -259,15 +262,15 @@ function perOf(per: NonNullable<FilePolicy['per']>): Per {
   if (typeof per === 'string' && periods.includes(per)) return per;
   const [[unit, zone] = ['', ''], ...more] = isObject(per) ? Object.entries(per) : [];
   if (more.length > 0 || !Object.hasOwn(calendar, unit) || typeof zone !== 'string')
-    throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(per)} is no period.`, {
+    throw new SemelError('CONTRACT_INVALID', `${JSON.stringify(per)} is not a period.`, {
       next: `Write ${periods.map((each) => JSON.stringify(each)).join(', ')}, or { "day": "Europe/Paris" }.`,
     });
   return calendar[unit as keyof typeof calendar](zone);
 }
 
 /**
- * Tools of two servers may have one name. A server's dot would move the border between the two, and what a contract cannot
- * be called is replaced: both are told apart by a digest, after two dots, which no other name has.
+ * Includes the server: two servers may have tools of the same name. A name that is ambiguous (a dot in the server's name) or
+ * not valid for a contract gets a digest after two dots, which no other name has.
  */
 export function contractName(server: string, tool: string): string {
   const name = `${server}.${tool}`;

@@ -1,5 +1,5 @@
-// Who honours the key of a call, named in the policy file: the server itself, or a service that the server hands the key
-// to. The proxy cannot see either, so it takes the file's word for it, and the registry's for how long a key is remembered.
+// The provider named in a policy file: the server itself, or a service that the server passes the key to. The proxy can
+// verify neither, so it trusts the file for the provider and the registry for how long keys are remembered.
 
 import { type Duration, durationMs, formatDuration } from '../../core/contract/duration.ts';
 import { checkKnown, fieldNames as knownFields } from '../../core/contract/known-fields.ts';
@@ -9,11 +9,11 @@ import { isBlank } from '../../core/plain.ts';
 import { type ProviderRow, providers } from '../../providers/index.ts';
 
 export interface FileProvider {
-  /** A row of `semel/providers`, or a name of one's own with a `window`. */
+  /** A row of `semel/providers`, or your own name with a `window`. */
   readonly name: string;
-  /** How long it remembers a key, at the least. @default what the row says */
+  /** How long it remembers a key at least. @default the row's window */
   readonly window?: Duration;
-  /** The argument of the tool that takes the key. @default `_meta["dev.semel/idempotency-key"]` */
+  /** The tool's argument for the key. @default `_meta["dev.semel/idempotency-key"]` */
   readonly argument?: string;
 }
 
@@ -23,8 +23,8 @@ const providerFields: ReadonlySet<string> = knownFields<FileProvider>({
   argument: true,
 });
 
-/** As the file has it, in its long form. */
-export function fileProvider(said: string | FileProvider): FileProvider {
+/** Checks it and returns its long form. */
+export function readProvider(said: string | FileProvider): FileProvider {
   const provider = typeof said === 'string' ? { name: said } : said;
   if (
     typeof provider !== 'object' ||
@@ -39,21 +39,24 @@ export function fileProvider(said: string | FileProvider): FileProvider {
   checkKnown('provider', provider, providerFields);
   const { argument } = provider;
   if (argument !== undefined && (typeof argument !== 'string' || !/^[\w-]{1,100}$/.test(argument)))
-    throw refusal('`argument` is no name of an argument.', 'Write "idempotency_key", for example.');
+    throw refusal('`argument` is not a valid argument name.', 'Write "idempotency_key", for example.');
   return provider;
 }
 
-export function providerOf({ name, window }: FileProvider): Provider {
+export function toProvider({ name, window }: FileProvider): Provider {
   const row = providers.find((each) => each.name === name && !isOfOneDomain(each));
   if (row?.key === 'none')
-    throw refusal(`${name} honours no key.`, 'Leave `provider` out: what is in doubt is then held.');
+    throw refusal(
+      `${name} does not honour keys.`,
+      'Leave `provider` out: calls in doubt are then held for a person.',
+    );
   const stated = window ?? (row?.verified === true ? row.window : undefined);
   if (stated === undefined)
     throw refusal(
       row === undefined
-        ? `there is no row for ${JSON.stringify(name)}.`
+        ? `${JSON.stringify(name)} is not a known provider.`
         : `how long ${name} remembers a key is not verified.`,
-      `Name a row of docs/providers.md that is trusted; or, if you have read it yourself, add "window": "24h".`,
+      `Name a verified row of docs/providers.md, or add a window that you have verified, such as "window": "24h".`,
     );
   const statedMs = durationMs(stated, 'window');
   if (row?.verified === true && row.window !== undefined && statedMs > durationMs(row.window, 'window'))
@@ -70,7 +73,7 @@ export function providerOf({ name, window }: FileProvider): Provider {
   };
 }
 
-/** Its key names a domain that only a program can know. */
+/** Its key contains a domain that only a program can know. */
 function isOfOneDomain({ name }: ProviderRow): boolean {
   return name === 'smtp';
 }

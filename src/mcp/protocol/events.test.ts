@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { eventReader } from './events.ts';
+import { createEventReader } from './events.ts';
 
 test.each(['\n', '\r\n', '\r'])(
   'events are found wherever the stream is cut, with lines that end in %j',
@@ -8,7 +8,7 @@ test.each(['\n', '\r\n', '\r'])(
     const stream = Buffer.from(events.join(''));
     for (let size = 1; size <= stream.length; size += 1) {
       const seen: string[] = [];
-      const reader = eventReader((event) => seen.push(event.toString()));
+      const reader = createEventReader((event) => seen.push(event.toString()));
       for (let at = 0; at < stream.length; at += size) reader.read(stream.subarray(at, at + size));
       expect(seen).toEqual(events);
     }
@@ -27,7 +27,7 @@ test.each<[string, object]>([
   ['retry: 1234567\nidx: 1\ndata : x\nid:\n\n', { id: '' }],
 ])('%j says what it says', (text, fields) => {
   const seen: object[] = [];
-  eventReader((_, each) => seen.push(each)).read(Buffer.from(text));
+  createEventReader((_, each) => seen.push(each)).read(Buffer.from(text));
   const nothing = { data: undefined, id: undefined, retryMs: undefined, event: undefined };
   expect(seen).toEqual([{ ...nothing, ...fields }]);
 });
@@ -38,7 +38,7 @@ test.each(['a\n', 'data:\n', 'id:x\r\n'])(
     const bytes = Buffer.from(`${line.repeat((24 * 1024 * 1024) / line.length)}\n`);
     let seen = 0;
     const before = process.memoryUsage().heapUsed;
-    eventReader(() => {
+    createEventReader(() => {
       seen = process.memoryUsage().heapUsed - before;
     }).read(bytes);
     expect(seen).not.toBe(0);
@@ -50,7 +50,7 @@ test('a mark at the beginning of the stream is no part of its first event, where
   const stream = Buffer.from('\ufeffdata: a\n\n\ufeffdata: b\n\n');
   for (let size = 1; size <= stream.length; size += 1) {
     const seen: unknown[] = [];
-    const reader = eventReader((event, { data }) => seen.push([event.toString(), data]));
+    const reader = createEventReader((event, { data }) => seen.push([event.toString(), data]));
     for (let at = 0; at < stream.length; at += size) reader.read(stream.subarray(at, at + size));
     expect(seen).toEqual([
       ['data: a\n\n', 'a'],

@@ -1,15 +1,15 @@
-// A stream of server-sent events, each as it came and with what it says.
+// Splits a stream of server-sent events, keeping each event's bytes.
 
 import { limits } from '../../core/limits.ts';
-import { gathering } from './gather.ts';
-import { holding } from './held.ts';
+import { createByteCollector } from './byte-collector.ts';
+import { createReservation } from './reservations.ts';
 
-/** What is in an event, where it has it. */
+/** An event's fields. */
 export interface EventFields {
   readonly data: string | undefined;
-  /** From here the stream can be taken up again. */
+  /** The stream can be resumed after it. */
   readonly id: string | undefined;
-  /** How long to wait before that. */
+  /** How long to wait before resuming. */
   readonly retryMs: number | undefined;
   /** Its name; without one it is a message. */
   readonly event: string | undefined;
@@ -23,17 +23,17 @@ export class TooLong extends Error {
 }
 
 /**
- * Calls `see` with the bytes of each whole event, and what it says. Each byte is looked at once, however the stream is cut:
- * a long event comes in thousands of chunks, and a chunk may hold thousands of events.
+ * Calls `see` with each complete event. Reads each byte once, however the stream is cut: a long event comes in thousands
+ * of chunks, and a chunk may hold thousands of events.
  */
-export function eventReader(see: (event: Buffer, fields: EventFields) => void): {
+export function createEventReader(see: (event: Buffer, fields: EventFields) => void): {
   read(chunk: Buffer): void;
-  /** Nothing more comes: what is left is dropped. */
+  /** Drops an incomplete event. */
   end(): void;
 } {
-  const begun = gathering();
+  const begun = createByteCollector();
   const line = lineState();
-  const held = holding('servers');
+  const held = createReservation('servers');
   let isFirst = true;
 
   function drop(): void {
@@ -79,12 +79,12 @@ const byteOrderMark = Buffer.from('\ufeff');
 const LF = 10;
 const CR = 13;
 
-/** Tells where an event ends: after an empty line, however lines end. */
+/** Finds the end of an event: an empty line, with any line ending. */
 function lineState(): { next(byte: number): 'here' | 'before' | undefined } {
   let isEmpty = true;
-  /** The last line ended in CR, and what follows may be the LF that belongs to it. */
+  /** The last line ended in CR; an LF that follows belongs to it. */
   let isAfterCr = false;
-  /** An empty line ended in CR, and its LF may follow. */
+  /** An empty line ended in CR; its LF may follow. */
   let isEnding = false;
 
   return {
@@ -102,7 +102,7 @@ function lineState(): { next(byte: number): 'here' | 'before' | undefined } {
         return isEnd ? 'here' : undefined;
       }
       if (byte === CR && isEmpty) {
-        // Two in a row: lines end in CR alone.
+        // Two in a row: this stream uses CR alone.
         if (isAfterCr) {
           isAfterCr = false;
           return 'here';
@@ -131,7 +131,7 @@ const [dataStart, idStart, retryStart, eventStart] = ['data:', 'id:', 'retry:', 
 /** Where a value begins and ends. */
 type Place = readonly [from: number, end: number];
 
-/** In one pass and without an object per line: an event may have tens of millions of them. */
+/** One pass and no object per line: an event may have tens of millions of lines. */
 function fieldsIn(event: Buffer): EventFields {
   if (event.length < shortest) return nothing;
   const data = Buffer.allocUnsafe(event.length);
@@ -166,7 +166,7 @@ function fieldsIn(event: Buffer): EventFields {
   };
 }
 
-/** Where the value of a line begins that starts so; -1: it does not. */
+/** Where the value of a line with this field begins; -1 for another field. */
 function valueAt(event: Buffer, from: number, end: number, start: Buffer): number {
   const at = from + start.length;
   if (at > end) return -1;

@@ -1,27 +1,26 @@
-// A stream of bytes as lines, each as it came: what is only passed on must not change by a byte.
+// Splits a byte stream into lines, keeping every byte.
 
 import { limits } from '../../core/limits.ts';
-import { gathering } from './gather.ts';
+import { createByteCollector } from './byte-collector.ts';
 
-/** The last line may lack its end; a server would wait for it. */
+/** The last line may lack its newline, and a server would wait for it. */
 export function withEnd(line: Buffer): Buffer {
   return line.at(-1) === 10 ? line : Buffer.concat([line, Buffer.from('\n')]);
 }
 
-/** Some servers read a line for each carriage return: what stands between two would be a message of its own. */
+/** Some servers also end a line at a carriage return: the text between two would be a message of its own. */
 export function isOneLine(line: Buffer): boolean {
   const at = line.indexOf(13);
   return at < 0 || at >= line.length - 2;
 }
 
-/** Nothing but white space: it can be no message. */
 export function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 32 || (byte >= 9 && byte <= 13));
 }
 
-/** Calls `see` with each whole line, its end included; `end` gives what is left without one. */
-export function lineReader(see: (line: Buffer) => void): { read(chunk: Buffer): void; end(): void } {
-  const begun = gathering();
+/** Calls `see` with each line including its newline; `end` passes the rest. */
+export function createLineReader(see: (line: Buffer) => void): { read(chunk: Buffer): void; end(): void } {
+  const begun = createByteCollector();
   const flush = (last?: Buffer) => {
     const line = begun.take(last);
     if (line.length > 0) see(line);

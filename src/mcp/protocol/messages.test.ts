@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { read, type ToolCall } from './messages.ts';
+import { readMessage, type ToolCall } from './messages.ts';
 
 function argsOf(args: string): unknown {
   const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":${args}}}`;
-  return (read(Buffer.from(text)) as { message: ToolCall }).message.params.arguments;
+  return (readMessage(Buffer.from(text)) as { message: ToolCall }).message.params.arguments;
 }
 
 test('a number that would be rounded is told from every text', () => {

@@ -1,10 +1,10 @@
-// JSON-RPC as MCP speaks it, as far as the proxy reads it.
+// The parts of JSON-RPC and MCP that the proxy reads. Refuses what two readers could understand differently.
 
 import { isUtf8 } from 'node:buffer';
 import { isTooDeep, shapeProblem } from '../../core/key/json-shape.ts';
 import { repeatedName } from '../../core/key/repeated-name.ts';
 import { limits } from '../../core/limits.ts';
-import { markedNumbers } from './numbers.ts';
+import { parseMarked } from './numbers.ts';
 
 export type Id = string | number;
 
@@ -12,11 +12,11 @@ export interface ToolCallParams {
   readonly name: string;
   readonly arguments?: unknown;
   readonly _meta?: Readonly<Record<string, unknown>>;
-  /** Of a proposal that was not taken up (SEP-3182); some clients send it. */
+  /** From a proposal that was not accepted (SEP-3182); some clients send it. */
   readonly idempotencyKey?: unknown;
-  /** The caller wants a task for it, and asks for its result later. */
+  /** The caller wants a task and polls for its result. */
   readonly task?: unknown;
-  /** A further round of a call that asked its caller something. */
+  /** A further round of a call that asked its caller for input. */
   readonly inputResponses?: unknown;
   readonly requestState?: unknown;
 }
@@ -55,8 +55,8 @@ export interface ListedTool {
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
-/** Undefined: it is not JSON, or nested too deep to be read. */
-export function parsed(text: string): unknown {
+/** Undefined if it is not JSON or nested too deeply. */
+export function parseJson(text: string): unknown {
   if (isTooDeep(text)) return undefined;
   try {
     return JSON.parse(text);
@@ -65,24 +65,24 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** What a client sent, or why it is not passed on: it cannot be read, or not in one way, so that it might be a call. */
-export type Read = { readonly message: unknown } | { readonly refused: string };
+/** A client's message, or why it is refused: unreadable or ambiguous, so it might be a call. */
+export type ReadResult = { readonly message: unknown } | { readonly refused: string };
 
-export function read(bytes: Buffer): Read {
+export function readMessage(bytes: Buffer): ReadResult {
   if (!isUtf8(bytes)) return { refused: 'It is not UTF-8.' };
   const problem = shapeProblem(bytes);
   if (problem !== undefined) return { refused: problem };
   const text = bytes.toString();
-  const message = parsed(text);
+  const message = parseJson(text);
   if (message === undefined) return { refused: 'It is not JSON.' };
   if (!isMessage(message)) return { refused: 'It is not a message of JSON-RPC.' };
   const near = nearName(message);
   if (near !== undefined)
     return { refused: `${near} is not a name of the protocol, but some readers take it for one.` };
-  const isAsking = Array.isArray(message) || 'method' in fieldsOf(message);
+  const isAsking = Array.isArray(message) || 'method' in asRecord(message);
   const twice = isAsking && mayBeCall(text) ? repeatedName(text) : undefined;
   if (twice !== undefined) return { refused: 'A name is there twice in one object.' };
-  const exact = isToolCall(message) ? (markedNumbers(text) as ToolCall | undefined) : undefined;
+  const exact = isToolCall(message) ? (parseMarked(text) as ToolCall | undefined) : undefined;
   if (!isToolCall(message) || exact === undefined) return { message };
   const { arguments: args, inputResponses, requestState } = exact.params;
   return {
@@ -90,16 +90,16 @@ export function read(bytes: Buffer): Read {
   };
 }
 
-/** A list in a batch, or a method that is not a text: some readers would find a call in it. */
+/** Some readers would find a call in a nested batch, or behind a method that is not a string. */
 function isMessage(message: unknown): boolean {
   if (Array.isArray(message)) return message.every((each) => !Array.isArray(each) && isMessage(each));
-  const { method = '' } = fieldsOf(message);
+  const { method = '' } = asRecord(message);
   return method === null || typeof method === 'string';
 }
 
 type Names = ReadonlyMap<string, string>;
 
-/** By what they look like to a reader that is not exact. */
+/** By their folded form. */
 const named = (...names: readonly string[]): Names => new Map(names.map((name) => [foldCase(name), name]));
 
 const messageNames = named('jsonrpc', 'id', 'method', 'params', 'result', 'error');
@@ -115,7 +115,7 @@ const callNames = named(
 );
 const cancelNames = named('requestId');
 
-/** Readers in some languages take names for the same that differ in case, or in letters like ſ. Then it is another message. */
+/** Some JSON readers ignore case, or equate letters such as ſ and s. They would read a different message. */
 function nearName(message: unknown): string | undefined {
   if (Array.isArray(message)) {
     for (const each of message) {
@@ -124,12 +124,12 @@ function nearName(message: unknown): string | undefined {
     }
     return undefined;
   }
-  const { method, params } = fieldsOf(message);
+  const { method, params } = asRecord(message);
   return (
-    nearIn(Object.keys(fieldsOf(message)), messageNames) ??
+    nearIn(Object.keys(asRecord(message)), messageNames) ??
     (typeof method === 'string' ? nearIn([method], methodNames) : undefined) ??
-    (method === 'tools/call' ? nearIn(Object.keys(fieldsOf(params)), callNames) : undefined) ??
-    (method === 'notifications/cancelled' ? nearIn(Object.keys(fieldsOf(params)), cancelNames) : undefined)
+    (method === 'tools/call' ? nearIn(Object.keys(asRecord(params)), callNames) : undefined) ??
+    (method === 'notifications/cancelled' ? nearIn(Object.keys(asRecord(params)), cancelNames) : undefined)
   );
 }
 
@@ -138,7 +138,7 @@ function nearIn(names: readonly string[], known: Names): string | undefined {
   return near && JSON.stringify(near);
 }
 
-/** ſ and the Kelvin sign become s and k, ı and İ become i, as some servers read them; invisible characters, and space around it, are left out. */
+/** As lenient servers read it: ſ and the Kelvin sign become s and k, ı and İ become i; invisible characters and outer spaces are dropped. */
 export function foldCase(name: string): string {
   return name
     .normalize('NFKC')
@@ -149,63 +149,63 @@ export function foldCase(name: string): string {
     .toLowerCase();
 }
 
-/** To some reader: the words are there, or something is written in another way. */
+/** It contains the method, perhaps behind an escape. */
 function mayBeCall(text: string): boolean {
   return text.includes('tools/call') || text.includes('\\');
 }
 
 export function isToolCall(message: unknown): message is ToolCall {
-  const { method, id, params } = fieldsOf(message);
-  return method === 'tools/call' && isId(id) && typeof fieldsOf(params).name === 'string';
+  const { method, id, params } = asRecord(message);
+  return method === 'tools/call' && isId(id) && typeof asRecord(params).name === 'string';
 }
 
 export function isListRequest(message: unknown): message is { readonly id: Id } {
-  const { method, id } = fieldsOf(message);
+  const { method, id } = asRecord(message);
   return method === 'tools/list' && isId(id);
 }
 
-/** Some servers write both, and leave one of them empty. */
-export function errorIn(reply: Reply): RpcError | undefined {
+/** Some servers write both fields and set one to null. */
+export function rpcErrorIn(reply: Reply): RpcError | undefined {
   return 'error' in reply && reply.error !== null ? reply.error : undefined;
 }
 
-/** A reply that says how a call ended: by a result, or by an error, each an object. */
+/** Whether the result or the error is an object. */
 export function isAnswer(reply: Reply): boolean {
   const { result, error } = reply as Partial<Record<'result' | 'error', unknown>>;
-  const said = error ?? result;
-  return typeof said === 'object' && said !== null && !Array.isArray(said);
+  const outcome = error ?? result;
+  return typeof outcome === 'object' && outcome !== null && !Array.isArray(outcome);
 }
 
 export function isReply(message: unknown): message is Reply {
-  const { id, method, result, error } = fieldsOf(message);
+  const { id, method, result, error } = asRecord(message);
   return isId(id) && method === undefined && (result !== undefined || error !== undefined);
 }
 
-/** The request that is no longer wanted, if this says so. */
-export function cancelledBy(message: unknown): Id | undefined {
-  const { method, params } = fieldsOf(message);
-  const { requestId } = fieldsOf(params);
+/** The id of the request that this message cancels. */
+export function cancelledId(message: unknown): Id | undefined {
+  const { method, params } = asRecord(message);
+  const { requestId } = asRecord(params);
   return method === 'notifications/cancelled' && isId(requestId) ? requestId : undefined;
 }
 
-export function toolsIn(message: unknown): { tools: readonly ListedTool[]; next: string | undefined } {
-  const { tools, nextCursor } = fieldsOf(fieldsOf(message).result);
+export function readToolPage(message: unknown): { tools: readonly ListedTool[]; next: string | undefined } {
+  const { tools, nextCursor } = asRecord(asRecord(message).result);
   return {
     tools: Array.isArray(tools) ? tools.filter(isListed) : [],
     next: typeof nextCursor === 'string' ? nextCursor : undefined,
   };
 }
 
-/** 1 and "1" are two ids. */
+/** Keeps 1 and "1" apart. */
 export function idKey(id: Id): string {
   return JSON.stringify(id);
 }
 
-export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-/** One that would be rounded names another request. */
+/** Refuses integers that JavaScript rounds: they would name another request. */
 export function isId(id: unknown): id is Id {
   return (
     typeof id === 'string' ||
@@ -213,44 +213,44 @@ export function isId(id: unknown): id is Id {
   );
 }
 
-/** One whose name is too long to be called is not kept. */
+/** Drops tools whose names are too long to be called. */
 function isListed(tool: unknown): tool is ListedTool {
-  const { name } = fieldsOf(tool);
+  const { name } = asRecord(tool);
   return typeof name === 'string' && name.length <= limits.nameCharacters;
 }
 
-/** A tools/call whose answer could not be told from others, or that names no tool, would run without a guard. */
+/** Refuses a tools/call without a usable id or tool name: it would run unguarded. */
 export function refusedCall(message: unknown): Reply | undefined {
-  const { method, id } = fieldsOf(message);
+  const { method, id } = asRecord(message);
   if (method !== 'tools/call') return undefined;
   if (isToolCall(message)) {
     const isTooLong = message.params.name.length > limits.nameCharacters;
-    const why = `The name of the tool is longer than ${limits.nameCharacters} characters.`;
-    return isTooLong ? refusal(message.id, -32602, why) : undefined;
+    const why = `The tool's name is longer than ${limits.nameCharacters} characters.`;
+    return isTooLong ? errorReply(message.id, -32602, why) : undefined;
   }
   return isId(id)
-    ? refusal(id, -32602, 'A tools/call that names no tool is not passed on.')
-    : refusal(null, -32600, 'A tools/call without an id that can be answered is not passed on.');
+    ? errorReply(id, -32602, 'The proxy does not pass on a tools/call without a tool name.')
+    : errorReply(null, -32600, 'The proxy does not pass on a tools/call without a valid id.');
 }
 
-/** What one version of the protocol had: what is guarded is guarded one by one. Undefined: there is no call in it. */
+/** One protocol version had batches; calls are guarded one by one. Undefined if the batch has no call. */
 export function refusedBatch(message: unknown): readonly Reply[] | undefined {
   if (!Array.isArray(message)) return undefined;
-  if (!message.some((each) => fieldsOf(each).method === 'tools/call')) return undefined;
-  const requests = message.filter((each) => isId(fieldsOf(each).id) && fieldsOf(each).method !== undefined);
-  const why = 'A batch with a tools/call in it is not passed on: nothing was run. Send its calls one by one.';
-  return requests.map(({ id }) => refusal(id, -32600, why));
+  if (!message.some((each) => asRecord(each).method === 'tools/call')) return undefined;
+  const requests = message.filter((each) => isId(asRecord(each).id) && asRecord(each).method !== undefined);
+  const why = 'The proxy does not pass on a batch with a tools/call. Nothing ran: send its calls one by one.';
+  return requests.map(({ id }) => errorReply(id, -32600, why));
 }
 
-export function refusal(id: Id | null, code: number, message: string): Reply {
+export function errorReply(id: Id | null, code: number, message: string): Reply {
   return { jsonrpc: '2.0', id: id as Id, error: { code, message } };
 }
 
-export function unreadable(why: string): Reply {
-  return refusal(null, -32700, `The message was not passed on, because it might be a call. ${why}`);
+export function unreadableReply(why: string): Reply {
+  return errorReply(null, -32700, `The message was not passed on, because it might be a call. ${why}`);
 }
 
-export function broken(id: Id, cause: unknown): Reply {
+export function brokenReply(id: Id, cause: unknown): Reply {
   const why = cause instanceof Error ? cause.message : String(cause);
-  return refusal(id, -32603, `The proxy could not answer: ${why}`);
+  return errorReply(id, -32603, `The proxy could not answer: ${why}`);
 }

@@ -1,47 +1,47 @@
-// Numbers that JavaScript would round. In the args of a call they are told apart by their digits: two ids must not become
-// one call. In an answer they keep their digits, so that a replay names the same ids as the first answer did.
+// Keeps the digits of numbers that JavaScript would round: in args, so that two ids do not become one call; in answers, so
+// that a replay has the same ids as the first answer.
 
 import { isTooDeep } from '../../core/key/json-shape.ts';
 
-/** Few texts have a number that is worth a closer look. */
+/** Few texts contain a number that might be rounded. */
 const worthALook = /[\d.eE]{16}|\d[eE]/;
 
 export function mayRound(text: string): boolean {
   return worthALook.test(text);
 }
 
-/** What `JSON.parse` gives, with `kept` of their digits in the place of such numbers, and `told` of each text. */
-export function parsedExactly(
+/** Like `JSON.parse`, with such numbers replaced by `replaceNumber(digits)` and strings by `replaceText(text)`. */
+export function parseExact(
   text: string,
-  kept: (digits: string) => unknown,
-  told: (text: string) => unknown = (same) => same,
+  replaceNumber: (digits: string) => unknown,
+  replaceText: (text: string) => unknown = (same) => same,
 ): unknown {
   const exact = (_name: string, value: unknown, { source = '' }: { readonly source?: string } = {}) => {
-    if (typeof value === 'string') return told(value);
-    return typeof value !== 'number' || isExact(value, source) ? value : kept(source);
+    if (typeof value === 'string') return replaceText(value);
+    return typeof value !== 'number' || isExact(value, source) ? value : replaceNumber(source);
   };
   return JSON.parse(text, exact);
 }
 
-/** However it is written in JSON. */
+/** As a character or an escape. */
 const mark = /«|\\u00ab/i;
 
-/** With each number that would be rounded as a text of its digits; a text that looks like one gets a second pair of marks. */
-export function markedNumbers(text: string): unknown {
+/** Writes such numbers as marked strings. A string that already looks marked gets another pair of marks. */
+export function parseMarked(text: string): unknown {
   if (!mayRound(text) && !mark.test(text)) return undefined;
   const marked = (inner: string) => `«${inner}»`;
-  return parsedExactly(text, marked, (said) => (/^«+[-+.\deE]+»+$/.test(said) ? marked(said) : said));
+  return parseExact(text, marked, (each) => (/^«+[-+.\deE]+»+$/.test(each) ? marked(each) : each));
 }
 
-/** Of what `markedNumbers` gave, to be written: the numbers and texts that it was made of. */
-export function unmarked(value: unknown): unknown {
+/** Reverses `parseMarked`, for writing. */
+export function unmark(value: unknown): unknown {
   if (typeof value === 'string') return /^«+[-+.\deE]+»+$/.test(value) ? withoutMarks(value) : value;
-  if (Array.isArray(value)) return value.map(unmarked);
+  if (Array.isArray(value)) return value.map(unmark);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, unmarked(member)]));
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, unmark(member)]));
 }
 
-/** Only a number has one pair. */
+/** One pair of marks is a number. */
 function withoutMarks(text: string): unknown {
   const inner = text.slice(1, -1);
   return inner.startsWith('«') ? inner : rawNumber(inner);
@@ -52,11 +52,11 @@ function isExact(value: number, source: string): boolean {
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) return false;
   const digits = significantDigits(source);
   if (digits === 0 || String(value) === source) return true;
-  // So many digits fit into a double, but for the smallest.
+  // A double holds 15 digits, except for the smallest numbers.
   return digits <= 15 && Number.isFinite(value) && Math.abs(value) > 1e-300;
 }
 
-/** How many there are from the first digit that is not 0 to the last one; in one pass, since a stranger chose the length. */
+/** Counts from the first nonzero digit to the last, in one pass: a stranger chose the length. */
 function significantDigits(source: string): number {
   let [digits, first, last] = [0, 0, 0];
   for (const sign of source) {
@@ -70,11 +70,11 @@ function significantDigits(source: string): number {
   return first === 0 ? 0 : last - first + 1;
 }
 
-/** An answer. Such a number is an object of its digits there, which the ledger keeps as it is. */
-export function answerIn(text: string): unknown {
+/** Parses a server's message. Such a number becomes an object that holds its digits, which the ledger stores. */
+export function parseReply(text: string): unknown {
   if (isTooDeep(text)) return undefined;
   try {
-    return mayRound(text) ? parsedExactly(text, numberOf) : JSON.parse(text);
+    return mayRound(text) ? parseExact(text, numberOf) : JSON.parse(text);
   } catch {
     return undefined;
   }
@@ -86,10 +86,10 @@ function numberOf(digits: string): object {
 
 const digitsOf = 'dev.semel/digits';
 
-/** As it is written. Newer than the compiler's own list of what JSON can do. */
+/** `JSON.rawJSON`, which TypeScript does not know yet. */
 export const { rawJSON: rawNumber } = JSON as unknown as { rawJSON(digits: string): unknown };
 
-/** The same, to be written: its numbers as they came. */
+/** Turns such objects back into numbers, for writing. */
 export function writable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(writable);
   if (typeof value !== 'object' || value === null) return value;

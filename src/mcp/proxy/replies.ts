@@ -1,68 +1,88 @@
-// What the caller of a guarded tool gets: the server's own answer, the kept one, or what is known instead.
+// Builds the reply to a guarded call: the server's own reply, the stored result, or an error with advice for the model.
 
 import type { ErrorValue } from '../../core/errors.ts';
 import type { Receipt } from '../../core/receipt.ts';
 import type { Answer } from '../../guard/index.ts';
 import type { ErrorMeaning } from '../policy/policies.ts';
-import { errorIn, type Reply, type RpcError, type ToolCall, type ToolResult } from '../protocol/messages.ts';
-import { metaNames } from './asked.ts';
-import { badParams, endedWords, type Finished, hasEnded, isTask, isTurnedAway, textOf } from './outcome.ts';
+import {
+  type Reply,
+  type RpcError,
+  rpcErrorIn,
+  type ToolCall,
+  type ToolResult,
+} from '../protocol/messages.ts';
+import { metaNames } from './call-input.ts';
+import {
+  badParams,
+  isInputRejection,
+  isTask,
+  isToolFailure,
+  type ResultReply,
+  resultText,
+  toolErrorPrefix,
+} from './outcome.ts';
 
 export interface ReplyTerms {
   readonly errors: ErrorMeaning;
-  /** What the model does to have this very call run once more. */
+  /** Tells the model how to run this call again. */
   readonly howToRepeat: (receipt: Receipt) => string;
 }
 
-/** The server's own answer, unchanged, where this call ran it and it landed; otherwise what is known. */
-export function told(call: ToolCall, answer: Answer, said: Reply | undefined, terms: ReplyTerms): Reply {
+/** Returns the server's reply unchanged if this call ran and landed. */
+export function buildReply(
+  call: ToolCall,
+  answer: Answer,
+  serverReply: Reply | undefined,
+  terms: ReplyTerms,
+): Reply {
   const { id, params } = call;
   if (answer.ok) {
-    if (answer.note === undefined && said !== undefined) return said;
+    if (answer.note === undefined && serverReply !== undefined) return serverReply;
     const result = answer.value as ToolResult;
-    const isReplayed = said === undefined;
-    // Whoever knows of tasks asks for this one's end, and reads nothing else.
+    const isReplayed = serverReply === undefined;
+    // A client that knows tasks polls this one and reads nothing else.
     const isHandle = isTask(result) && (params.task !== undefined || result.resultType === 'task');
     return { jsonrpc: '2.0', id, result: withNote(result, isHandle ? undefined : answer.note, isReplayed) };
   }
-  const own = said === undefined ? undefined : errorIn(said);
+  const own = serverReply === undefined ? undefined : rpcErrorIn(serverReply);
   const error = {
     ...answer.error,
-    ...adviceOn(call, said, answer, terms),
+    ...adviceFor(call, serverReply, answer, terms),
   };
-  if (own !== undefined) return { jsonrpc: '2.0', id, error: withData(own, error) };
-  if (said !== undefined)
+  if (own !== undefined) return { jsonrpc: '2.0', id, error: withErrorData(own, error) };
+  if (serverReply !== undefined)
     return {
       jsonrpc: '2.0',
       id,
-      result: marked(
-        (said as Finished).result,
+      result: withError(
+        (serverReply as ResultReply).result,
         error,
         error.code === 'IN_DOUBT' ? inDoubtNote(error) : undefined,
       ),
     };
-  if (error.code === 'KEY_CONFLICT') return { jsonrpc: '2.0', id, error: conflict(error) };
+  if (error.code === 'KEY_CONFLICT') return { jsonrpc: '2.0', id, error: keyConflict(error) };
   const text = JSON.stringify(error);
   return {
     jsonrpc: '2.0',
     id,
-    result: marked({ content: [{ type: 'text', text }], isError: true, resultType: 'complete' }, error),
+    result: withError({ content: [{ type: 'text', text }], isError: true, resultType: 'complete' }, error),
   };
 }
 
-const ofArgs = { correctiveAction: 'Nothing was done. Correct the arguments.' };
+const argsAdvice = { correctiveAction: 'Nothing was done. Correct the arguments.' };
 
-/** What the caller of this very call can do, where that is more than the ledger knows. */
-function adviceOn(
+/** Advice that depends on this server reply, which the ledger does not know. */
+function adviceFor(
   call: ToolCall,
-  said: Reply | undefined,
+  serverReply: Reply | undefined,
   { error, receipt }: Extract<Answer, { readonly ok: false }>,
   { errors, howToRepeat }: ReplyTerms,
 ): Pick<ErrorValue, 'correctiveAction'> | undefined {
-  if (said !== undefined && isOfArgs(call, said)) return ofArgs;
+  if (serverReply !== undefined && isArgsError(call, serverReply)) return argsAdvice;
   const { code, correctiveAction, message } = error;
-  // A call that shared the execution has no answer of the server, but the record has its words.
-  const isEnded = said === undefined ? message.includes(`(${endedWords}`) : hasEnded(said);
+  // A call that shared the execution has no reply of its own; the record holds the error message.
+  const isEnded =
+    serverReply === undefined ? message.includes(`(${toolErrorPrefix}`) : isToolFailure(serverReply);
   if (code !== 'IN_DOUBT' || errors !== 'ask' || !isEnded || receipt === undefined) return undefined;
   return {
     correctiveAction:
@@ -71,11 +91,11 @@ function adviceOn(
   };
 }
 
-/** The server did not take the args: the same call would be turned away again. */
-function isOfArgs({ params }: ToolCall, said: Reply): boolean {
-  const error = errorIn(said);
+/** The server rejected the args and would reject the same call again. */
+function isArgsError({ params }: ToolCall, serverReply: Reply): boolean {
+  const error = rpcErrorIn(serverReply);
   return error === undefined
-    ? isTurnedAway(params.name, textOf((said as Finished).result))
+    ? isInputRejection(params.name, resultText((serverReply as ResultReply).result))
     : error.code === badParams;
 }
 
@@ -87,7 +107,7 @@ function withNote(result: ToolResult, note: string | undefined, isReplayed: bool
   };
 }
 
-function marked(result: ToolResult, error: ErrorValue, note?: string): ToolResult {
+function withError(result: ToolResult, error: ErrorValue, note?: string): ToolResult {
   return {
     ...result,
     content: note === undefined ? (result.content ?? []) : contentWith(result, note),
@@ -95,7 +115,7 @@ function marked(result: ToolResult, error: ErrorValue, note?: string): ToolResul
   };
 }
 
-/** Content that is not a list stays as it is: nobody could tell the note from it. */
+/** Content that is not a list stays unchanged: a note could not be told apart from it. */
 function contentWith({ content }: ToolResult, note: string): readonly unknown[] {
   const blocks = content ?? [];
   return Array.isArray(blocks) ? [...blocks, { type: 'text', text: note }] : blocks;
@@ -105,13 +125,13 @@ function inDoubtNote({ correctiveAction }: ErrorValue): string {
   return `It may have had an effect before it failed, so the same call is not run again. ${correctiveAction}`;
 }
 
-function withData(rpc: RpcError, error: ErrorValue): RpcError {
+function withErrorData(rpc: RpcError, error: ErrorValue): RpcError {
   const data = rpc.data === undefined ? {} : typeof rpc.data === 'object' ? rpc.data : { detail: rpc.data };
   return { ...rpc, data: { ...data, [metaNames.error]: error } };
 }
 
-/** As SEP-3182 has it. */
-function conflict(error: ErrorValue): RpcError {
+/** As in SEP-3182. */
+function keyConflict(error: ErrorValue): RpcError {
   return {
     code: -32602,
     message: error.message,

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Reply } from '../protocol/messages.ts';
-import { answerIn } from '../protocol/numbers.ts';
-import { runAgainName, withRunAgain } from './run-again.ts';
+import { parseReply } from '../protocol/numbers.ts';
+import { addRunAgainTool, runAgainName } from './run-again.ts';
 
-const listOf = (text: string) => answerIn(`{"jsonrpc":"2.0","id":1,"result":${text}}`) as Reply;
+const listOf = (text: string) => parseReply(`{"jsonrpc":"2.0","id":1,"result":${text}}`) as Reply;
 const first = { method: 'tools/list' };
 const second = { method: 'tools/list', params: { cursor: 'c' } };
 const names = (reply: Reply) =>
@@ -13,7 +13,7 @@ const names = (reply: Reply) =>
 
 test('the tool stands at the end of the list, which keeps its digits', () => {
   const list = listOf('{"tools":[{"name":"a","max":12345678901234567890}],"ttlMs":1.0}');
-  const text = JSON.stringify(withRunAgain(first, list, () => true));
+  const text = JSON.stringify(addRunAgainTool(first, list, () => true));
   expect(text).toContain('"max":12345678901234567890');
   expect(text).toMatch(/"a".*"semel_run_again".*"ttlMs":1/);
 });
@@ -27,15 +27,15 @@ test.each([
   ['a tool that is none', first, '{"tools":[null,7,{"title":"a"}]}'],
 ])('nothing is added to a list with %s', (_name, request, text) => {
   const list = listOf(text);
-  expect(withRunAgain(request, list, ({ name }) => name === 'a')).toBe(list);
+  expect(addRunAgainTool(request, list, ({ name }) => name === 'a')).toBe(list);
 });
 
 test('the last page has it whatever stands there: the pages before are not known', () => {
-  expect(names(withRunAgain(second, listOf('{"tools":[{"name":"free"}]}'), () => false))).toEqual([
+  expect(names(addRunAgainTool(second, listOf('{"tools":[{"name":"free"}]}'), () => false))).toEqual([
     'free',
     runAgainName,
   ]);
-  expect(names(withRunAgain(second, listOf('{"tools":[],"nextCursor":null}'), () => false))).toEqual([
+  expect(names(addRunAgainTool(second, listOf('{"tools":[],"nextCursor":null}'), () => false))).toEqual([
     runAgainName,
   ]);
 });

@@ -1,14 +1,14 @@
-// The environment of a server that the proxy starts: that of the proxy, without what is a secret of semel alone. What the
-// server needs of it all the same is passed by name.
+// The environment of a server that the proxy starts: the proxy's own, without semel's secrets. Names in `passed` are
+// passed anyway.
 
 export interface ServerEnvOptions {
-  /** The ledger is in Postgres, so that the variables of its client are semel's own. */
+  /** The ledger is in Postgres, so the Postgres client's variables are semel's. */
   readonly isPostgres: boolean;
-  /** Names to pass on all the same. */
+  /** Variables to pass anyway. */
   readonly passed: readonly string[];
 }
 
-/** They open the ledger, speak to others in the operator's name, or grant what only the operator may. */
+/** They open the ledger, act in the operator's name, or grant the operator's rights. */
 const ownSecrets = [
   'SEMEL_STORE',
   'SEMEL_MCP_TOKEN',
@@ -25,10 +25,12 @@ const postgresSecrets = [
   'PGSSLPASSWORD',
 ];
 
-export function serverEnv(
+export function createServerEnv(
   env: Readonly<Record<string, string | undefined>>,
   { isPostgres, passed }: ServerEnvOptions,
 ): Record<string, string | undefined> {
-  const kept = new Set([...ownSecrets, ...(isPostgres ? postgresSecrets : [])]);
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !kept.has(name) || passed.includes(name)));
+  const withheld = new Set([...ownSecrets, ...(isPostgres ? postgresSecrets : [])]);
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !withheld.has(name) || passed.includes(name)),
+  );
 }

@@ -1,5 +1,5 @@
-// The proxy between a client and a server that talk over standard input and output. A tools/call goes through the
-// ledger; everything else is passed on byte for byte. A client that leaves does not end what it has begun.
+// The proxy between a client and a server over standard input and output. A tools/call goes through the ledger; everything
+// else passes byte for byte. A client that leaves does not cancel its calls.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -9,12 +9,12 @@ import { isTooDeep } from '../../core/key/json-shape.ts';
 import { limits } from '../../core/limits.ts';
 import { NotLanded } from '../../core/signals.ts';
 import { escapeInvisible } from '../../core/visible.ts';
-import { holding } from '../protocol/held.ts';
-import { isBlank, isOneLine, lineReader, withEnd } from '../protocol/lines.ts';
+import { createLineReader, isBlank, isOneLine, withEnd } from '../protocol/lines.ts';
 import {
-  broken,
-  cancelledBy,
-  fieldsOf,
+  asRecord,
+  brokenReply,
+  cancelledId,
+  errorReply,
   type Id,
   idKey,
   isId,
@@ -23,18 +23,18 @@ import {
   isToolCall,
   type ListedTool,
   type Reply,
-  read,
-  refusal,
+  readMessage,
   refusedBatch,
   refusedCall,
   type ToolCall,
-  unreadable,
+  unreadableReply,
 } from '../protocol/messages.ts';
-import { answerIn } from '../protocol/numbers.ts';
-import { type Caller, metaNames } from './asked.ts';
+import { parseReply } from '../protocol/numbers.ts';
+import { createReservation } from '../protocol/reservations.ts';
+import { type Caller, metaNames } from './call-input.ts';
 import { withKey } from './sent-key.ts';
 import type { ToolCalls } from './tool-calls.ts';
-import { toolList } from './tool-list.ts';
+import { createToolList } from './tool-list.ts';
 
 export interface StdioOptions {
   readonly command: string;
@@ -44,135 +44,135 @@ export interface StdioOptions {
   readonly caller: Caller;
   readonly input: Readable;
   readonly output: Writable;
-  /** How long begun calls are waited for after the client has left, and then how long the server may take to end. */
+  /** After the client has left: how long to wait for calls that have begun, and then for the server to exit. */
   readonly graceMs: number;
 }
 
 type Server = ChildProcess & { readonly stdin: Writable; readonly stdout: Readable };
 
-/** Two requests under one id: nobody could tell which of them an answer is for. */
-const unanswered = 'A request with this id is not answered yet. Nothing was run.';
+/** With two requests under one id, an answer could belong to either. */
+const duplicateId = 'A request with this id is still unanswered. Nothing ran: use another id.';
 
 const forwardedSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
-/** Runs until the server has ended; answers its exit code. Throws where it cannot be started. */
+/** Runs until the server exits and returns its exit code. Throws if the server cannot be started. */
 export async function proxyStdio(options: StdioOptions): Promise<number> {
   const { command, args, env } = options;
   const server = spawn(command, [...args], { env, stdio: ['pipe', 'pipe', 'inherit'] }) as Server;
-  const signals = forwardedSignals.map((signal) => {
+  const stopForwarding = forwardedSignals.map((signal) => {
     const pass = () => void server.kill(signal);
     process.on(signal, pass);
     return () => process.off(signal, pass);
   });
   try {
-    return await conversation(server, options);
+    return await runProxy(server, options);
   } finally {
-    for (const stop of signals) stop();
+    for (const stop of stopForwarding) stop();
   }
 }
 
-async function conversation(
+async function runProxy(
   server: Server,
   { calls, caller, input, output, graceMs }: StdioOptions,
 ): Promise<number> {
-  const tools = toolList(calls.check);
-  /** Asked of the server by us, or for a call that is claimed. */
-  const awaited = new Map<string, { tell(reply: Reply): void; lose(error: Error): void }>();
-  /** The client's requests for the list of tools. */
-  const listing = new Map<string, unknown>();
-  /** Requests that were passed on as they are and are not answered yet: their answer must not be taken for that of a call. */
-  const passedOn = new Set<string>();
-  /** The calls that are not answered yet, whether or not they have reached the server. */
-  const inHand = new Map<string, { isUnwanted: boolean }>();
-  const answering = new Set<Promise<void>>();
-  /** Answers as they came: what is not changed is passed on byte for byte. */
-  const asTheyCame = new WeakMap<Reply, Buffer>();
+  const tools = createToolList(calls.check);
+  /** Our own requests, and calls that are claimed. */
+  const pendingRequests = new Map<string, { resolve(reply: Reply): void; reject(error: Error): void }>();
+  /** The client's tools/list requests. */
+  const pendingLists = new Map<string, unknown>();
+  /** Unanswered requests that passed through: their answer must not be taken for a call's. */
+  const passedRequests = new Set<string>();
+  /** Unanswered calls, sent to the server or not. */
+  const activeCalls = new Map<string, { isCancelled: boolean }>();
+  const pendingAnswers = new Set<Promise<void>>();
+  /** An unchanged answer is passed on byte for byte. */
+  const receivedBytes = new WeakMap<Reply, Buffer>();
   const ownIds = `semel-${randomUUID()}`;
-  let asked = 0;
-  let isOver = false;
-  let isLeft = false;
+  let requestCount = 0;
+  let hasServerEnded = false;
+  let hasClientLeft = false;
 
-  const loseAll = (error: Error) => {
-    for (const { lose } of awaited.values()) lose(error);
-    awaited.clear();
+  const rejectAll = (error: Error) => {
+    for (const { reject } of pendingRequests.values()) reject(error);
+    pendingRequests.clear();
   };
   const ended = new Promise<number>((resolve, reject) => {
     server.once('error', reject);
     server.once('close', (code, signal) => {
-      isOver = true;
-      loseAll(new Error('The server ended before it answered.'));
+      hasServerEnded = true;
+      rejectAll(new Error('The server ended before it answered.'));
       resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
     });
   });
-  server.stdin.on('error', loseAll);
-  output.on('error', () => void leave());
+  server.stdin.on('error', rejectAll);
+  output.on('error', () => void onClientGone());
 
-  const fromServer = lineReader((line) => {
+  const fromServer = createLineReader((line) => {
     if (line.includes('list_changed')) tools.forget();
-    const isAwaiting = awaited.size > 0 || listing.size > 0;
-    if (!isAwaiting && passedOn.size === 0) return passTo(output, server.stdout, line);
-    // It may be the answer that is waited for, and would be waited for without end.
+    const isAwaiting = pendingRequests.size > 0 || pendingLists.size > 0;
+    if (!isAwaiting && passedRequests.size === 0) return write(output, server.stdout, line);
+    // It may be the answer to a pending request, which would then wait forever.
     if (isAwaiting && isTooDeep(line))
       throw new Error(`A message is nested deeper than ${limits.jsonDepth} levels.`);
-    const message = answerIn(line.toString());
-    if (!isReply(message)) return passTo(output, server.stdout, line);
+    const message = parseReply(line.toString());
+    if (!isReply(message)) return write(output, server.stdout, line);
     const key = idKey(message.id);
-    passedOn.delete(key);
-    const request = listing.get(key);
+    passedRequests.delete(key);
+    const request = pendingLists.get(key);
     if (request !== undefined) {
-      listing.delete(key);
-      tools.see(message);
+      pendingLists.delete(key);
+      tools.addPage(message);
       const reply = calls.listed(request, message);
-      if (reply !== message) return passTo(output, server.stdout, `${JSON.stringify(reply)}\n`);
+      if (reply !== message) return write(output, server.stdout, `${JSON.stringify(reply)}\n`);
     }
-    const waiting = awaited.get(key);
-    if (waiting === undefined) return passTo(output, server.stdout, line);
-    awaited.delete(key);
-    asTheyCame.set(message, line);
-    waiting.tell(message);
+    const waiting = pendingRequests.get(key);
+    if (waiting === undefined) return write(output, server.stdout, line);
+    pendingRequests.delete(key);
+    receivedBytes.set(message, line);
+    waiting.resolve(message);
   });
-  const fromClient = lineReader((bytes) => {
+  const fromClient = createLineReader((bytes) => {
     const line = withEnd(bytes);
-    if (isBlank(line)) return passTo(server.stdin, input, line);
-    const taken = isOneLine(line) ? read(line) : { refused: 'It has more than one line.' };
-    if ('refused' in taken) return say(unreadable(taken.refused));
-    const { message } = taken;
+    if (isBlank(line)) return write(server.stdin, input, line);
+    const parsed = isOneLine(line) ? readMessage(line) : { refused: 'It has more than one line.' };
+    if ('refused' in parsed) return sendReply(unreadableReply(parsed.refused));
+    const { message } = parsed;
     const batch = refusedBatch(message);
-    if (batch !== undefined) return passTo(output, input, Buffer.from(`${JSON.stringify(batch)}\n`));
+    if (batch !== undefined) return write(output, input, Buffer.from(`${JSON.stringify(batch)}\n`));
     const refused = refusedCall(message);
-    if (refused !== undefined) return say(refused);
+    if (refused !== undefined) return sendReply(refused);
     if (isToolCall(message)) return track(answer(message, line));
-    const { method, id } = fieldsOf(message);
+    const { method, id } = asRecord(message);
     if (method !== undefined && isId(id)) {
-      if (inHand.has(idKey(id))) return say(refusal(id, -32600, unanswered));
-      notePassed(idKey(id));
+      if (activeCalls.has(idKey(id))) return sendReply(errorReply(id, -32600, duplicateId));
+      trackPassed(idKey(id));
     }
-    if (isListRequest(message)) listing.set(idKey(message.id), message);
-    if (listing.size > limits.openCalls) listing.delete(listing.keys().next().value as string);
-    const cancelled = cancelledBy(message);
-    const call = cancelled === undefined ? undefined : inHand.get(idKey(cancelled));
-    if (call === undefined) return passTo(server.stdin, input, line);
-    // What may have been sent is not unsent by losing interest: it goes on, and its end is recorded.
-    call.isUnwanted = true;
+    if (isListRequest(message)) pendingLists.set(idKey(message.id), message);
+    if (pendingLists.size > limits.openCalls) pendingLists.delete(pendingLists.keys().next().value as string);
+    const cancelled = cancelledId(message);
+    const call = cancelled === undefined ? undefined : activeCalls.get(idKey(cancelled));
+    if (call === undefined) return write(server.stdin, input, line);
+    // The call may have been sent already: it goes on, and its outcome is recorded.
+    call.isCancelled = true;
   });
-  server.stdout.on('data', guarded(fromServer.read, output));
+  server.stdout.on('data', readSafely(fromServer.read, output));
   server.stdout.once('end', fromServer.end);
-  input.on('data', guarded(fromClient.read, server.stdin));
-  input.once('end', () => void leave());
-  input.once('error', () => void leave());
+  input.on('data', readSafely(fromClient.read, server.stdin));
+  input.once('end', () => void onClientGone());
+  input.once('error', () => void onClientGone());
 
   const code = await ended;
-  await Promise.allSettled(answering);
+  await Promise.allSettled(pendingAnswers);
   return code;
 
-  /** A message without end cannot be judged, and what follows it neither. What came at once is passed on at once. */
-  function guarded(see: (chunk: Buffer) => void, sink: Writable): (chunk: Buffer) => void {
+  /** After a message that is too long nothing can be read, so the server is stopped. One chunk in is one write out. */
+  function readSafely(read: (chunk: Buffer) => void, sink: Writable): (chunk: Buffer) => void {
     return (chunk) => {
       sink.cork();
       try {
-        see(chunk);
+        read(chunk);
       } catch (error) {
-        process.stderr.write(`semel: ${escapeInvisible((error as Error).message)} The server is ended.\n`);
+        process.stderr.write(`semel: ${escapeInvisible((error as Error).message)} Stopping the server.\n`);
         server.kill();
       } finally {
         sink.uncork();
@@ -181,80 +181,81 @@ async function conversation(
   }
 
   function track(work: Promise<void>): void {
-    answering.add(work);
-    void work.finally(() => answering.delete(work));
+    pendingAnswers.add(work);
+    void work.finally(() => pendingAnswers.delete(work));
   }
 
   async function answer(call: ToolCall, line: Buffer): Promise<void> {
     const key = idKey(call.id);
-    if (inHand.has(key)) return say(refusal(call.id, -32600, unanswered));
-    const held = holding();
-    if (inHand.size >= limits.openCalls || !held.take(line.length)) {
-      const most = `${limits.openCalls} calls are not answered yet, or ${limits.unfinishedBytes} bytes of them`;
-      return say(refusal(call.id, -32600, `${most}. Nothing was run.`));
+    if (activeCalls.has(key)) return sendReply(errorReply(call.id, -32600, duplicateId));
+    const held = createReservation();
+    if (activeCalls.size >= limits.openCalls || !held.take(line.length)) {
+      const full = `${limits.openCalls} calls, or ${limits.unfinishedBytes} bytes of calls, are unanswered`;
+      return sendReply(errorReply(call.id, -32600, `${full}. Nothing ran: try again later.`));
     }
-    const hand = { isUnwanted: false };
-    inHand.set(key, hand);
+    const active = { isCancelled: false };
+    activeCalls.set(key, active);
     try {
-      const guard = await calls.guardFor(call.params.name, () => listed(call));
+      const guard = await calls.guardFor(call.params.name, () => findTool(call));
       if (guard === undefined) {
-        if (hand.isUnwanted) return;
-        notePassed(key);
-        return passTo(server.stdin, input, line);
+        if (active.isCancelled) return;
+        trackPassed(key);
+        return write(server.stdin, input, line);
       }
-      if (passedOn.has(key)) return say(refusal(call.id, -32600, unanswered));
+      if (passedRequests.has(key)) return sendReply(errorReply(call.id, -32600, duplicateId));
       const reply = await guard.answer(call, caller, async (key) => {
-        if (hand.isUnwanted) throw new NotLanded('It was cancelled before it was sent.');
+        if (active.isCancelled) throw new NotLanded('It was cancelled before it was sent.');
         return ask(call.id, key === undefined ? line : withKey(line, key, metaNames.key));
       });
-      if (!hand.isUnwanted) say(reply);
+      if (!active.isCancelled) sendReply(reply);
     } catch (error) {
-      say(broken(call.id, error));
+      sendReply(brokenReply(call.id, error));
     } finally {
-      inHand.delete(key);
+      activeCalls.delete(key);
       held.end();
     }
   }
 
-  function notePassed(key: string): void {
-    passedOn.add(key);
-    if (passedOn.size > limits.openCalls) passedOn.delete(passedOn.keys().next().value as string);
+  function trackPassed(key: string): void {
+    passedRequests.add(key);
+    if (passedRequests.size > limits.openCalls)
+      passedRequests.delete(passedRequests.keys().next().value as string);
   }
 
-  function say(reply: Reply): void {
-    // A client that does not read is not asked for more, and the answers to what it has asked already wait at the server.
-    passTo(output, input, asTheyCame.get(reply) ?? `${JSON.stringify(reply)}\n`);
-    if (output.writableNeedDrain) pauseFor(output, server.stdout);
+  function sendReply(reply: Reply): void {
+    // If the client does not read, pause its requests, and leave further answers at the server.
+    write(output, input, receivedBytes.get(reply) ?? `${JSON.stringify(reply)}\n`);
+    if (output.writableNeedDrain) pauseUntilDrained(output, server.stdout);
   }
 
   function ask(id: Id, line: Buffer | string): Promise<Reply> {
-    return new Promise((tell, lose) => {
-      if (isOver || server.stdin.destroyed) return lose(new NotLanded('The server has ended.'));
-      awaited.set(idKey(id), { tell, lose });
-      passTo(server.stdin, input, line);
+    return new Promise((resolve, reject) => {
+      if (hasServerEnded || server.stdin.destroyed) return reject(new NotLanded('The server has ended.'));
+      pendingRequests.set(idKey(id), { resolve, reject });
+      write(server.stdin, input, line);
     });
   }
 
-  /** As the server lists it: a client that knows the list from before does not ask for it again. */
-  function listed({ params }: ToolCall): Promise<ListedTool | undefined> {
-    const { progressToken: _, ...meta } = fieldsOf(params._meta);
+  /** Asks the server if needed: a client that already knows the list does not request it again. */
+  function findTool({ params }: ToolCall): Promise<ListedTool | undefined> {
+    const { progressToken: _, ...meta } = asRecord(params._meta);
     return tools.find(params.name, (page) => {
-      asked += 1;
-      const id = `${ownIds}-${asked}`;
+      requestCount += 1;
+      const id = `${ownIds}-${requestCount}`;
       const body = { ...page, ...(params._meta === undefined ? {} : { _meta: meta }) };
       return ask(id, `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list', params: body })}\n`);
     });
   }
 
-  /** The client is gone. What it has begun is heard out, then the server is told; one that stays is ended. */
-  async function leave(): Promise<void> {
-    if (isLeft) return;
-    isLeft = true;
+  /** Waits for calls that have begun, then closes the server's input, and kills a server that does not exit. */
+  async function onClientGone(): Promise<void> {
+    if (hasClientLeft) return;
+    hasClientLeft = true;
     fromClient.end();
     const later = (work: () => void) => void setTimeout(work, graceMs).unref();
     const { promise: patience, resolve } = Promise.withResolvers<void>();
     later(resolve);
-    await Promise.race([Promise.allSettled(answering), patience]);
+    await Promise.race([Promise.allSettled(pendingAnswers), patience]);
     server.stdin.end();
     later(() => {
       server.kill('SIGTERM');
@@ -263,12 +264,12 @@ async function conversation(
   }
 }
 
-/** A peer that reads slowly is waited for, so that nothing piles up here. */
-function passTo(sink: Writable, source: Readable, line: Buffer | string): void {
-  if (!sink.destroyed && !sink.write(line)) pauseFor(sink, source);
+/** Applies backpressure: nothing piles up here for a slow reader. */
+function write(sink: Writable, source: Readable, line: Buffer | string): void {
+  if (!sink.destroyed && !sink.write(line)) pauseUntilDrained(sink, source);
 }
 
-function pauseFor(sink: Writable, source: Readable): void {
+function pauseUntilDrained(sink: Writable, source: Readable): void {
   if (source.isPaused()) return;
   source.pause();
   const go = () => {

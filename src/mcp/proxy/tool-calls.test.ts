@@ -4,7 +4,7 @@ import { createGuard, type Guard } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { isUnfinished } from './outcome.ts';
 import { createRunAgain } from './run-again.ts';
-import { toolGuard } from './tool-calls.ts';
+import { createToolGuard } from './tool-calls.ts';
 
 test.each([
   ['its time is over', 11 * 60_000, 'advance'],
@@ -23,7 +23,7 @@ test.each([
       }),
   };
   const runAgain = createRunAgain(made.semel);
-  const { answer } = toolGuard(made.semel, slow, { errors: 'in-doubt', runAgain });
+  const { answer } = createToolGuard(made.semel, slow, { errors: 'in-doubt', runAgain });
   const sent: unknown[] = [];
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'act', arguments: { n: 1 } } };
   const reply = answer(call as never, { scope: 'me', identity: {} }, async (key) => {
@@ -50,9 +50,9 @@ test('a call that waits for another process has its answer; one that comes later
   const running = gate();
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'act', arguments: { n: 1 } } };
   let sent = 0;
-  const answerIn = (semel: Semel) => {
+  const parseReply = (semel: Semel) => {
     const guard = createGuard(semel, 'shop.act', policy, { isControlFlow: isUnfinished }) as Guard;
-    const { answer } = toolGuard(semel, guard, { errors: 'ask', runAgain: createRunAgain(semel) });
+    const { answer } = createToolGuard(semel, guard, { errors: 'ask', runAgain: createRunAgain(semel) });
     return () =>
       answer(call as never, { scope: 'me', identity: {} }, async () => {
         sent += 1;
@@ -60,7 +60,7 @@ test('a call that waits for another process has its answer; one that comes later
         return { jsonrpc: '2.0', id: 1, result: { content: [] } };
       });
   };
-  const [one, two] = [answerIn(made.semel), answerIn(other)];
+  const [one, two] = [parseReply(made.semel), parseReply(other)];
   const first = one();
   await rest();
   const beside = two();

@@ -1,5 +1,5 @@
-// One tools/call through the ledger. The server runs it at most once for its intent; what it answered is kept, and told
-// again to whoever asks for the same.
+// Sends a tools/call through the ledger. The server runs each intent at most once; equal calls get the stored answer, or a
+// question if the repeat may be a new action.
 
 import { describeThrown } from '../../core/contract/classify.ts';
 import { isSemelError } from '../../core/errors.ts';
@@ -15,7 +15,6 @@ import {
   isUniqueCallId,
 } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
-import { nearArguments } from '../policy/near-arguments.ts';
 import {
   contractName,
   type ErrorMeaning,
@@ -24,77 +23,78 @@ import {
   policyFor,
   type ToolPolicy,
 } from '../policy/policies.ts';
-import { unknownNames } from '../policy/unknown-names.ts';
-import { isAnswer, type ListedTool, type Reply, refusal, type ToolCall } from '../protocol/messages.ts';
+import { createSimilarArgumentFinder } from '../policy/similar-arguments.ts';
+import { findUnknownNames } from '../policy/unknown-names.ts';
+import { errorReply, isAnswer, type ListedTool, type Reply, type ToolCall } from '../protocol/messages.ts';
 import { writable } from '../protocol/numbers.ts';
-import { type Caller, identityOf, readCall, withoutRound } from './asked.ts';
-import { endedWords, isUnfinished, resultOf } from './outcome.ts';
-import { told } from './replies.ts';
+import { type Caller, originalArgs, readCall, readIdentity } from './call-input.ts';
+import { isUnfinished, readResult, toolErrorPrefix } from './outcome.ts';
+import { buildReply } from './replies.ts';
 import {
+  addRunAgainTool,
   createRunAgain,
   type Held,
   type Question,
   type RunAgain,
   runAgainName,
-  unknownRef,
-  withRunAgain,
+  unknownRefResult,
 } from './run-again.ts';
 import type { SentKey } from './sent-key.ts';
 
 export interface ToolCallsOptions {
   readonly semel: Semel;
-  /** Which server this is: tools of two servers may have one name. */
+  /** The server's name: two servers may have tools of the same name. */
   readonly server: string;
   readonly policies: PolicyFile;
-  /** Is told, once each, what the policy file names and the server does not have. */
+  /** Called once for each name in the policy file that the server does not have. */
   readonly onUnknownName?: (sentence: string) => void;
 }
 
 export interface ToolCalls {
   /**
-   * Undefined: it changes nothing, and is passed on as it is. `listed` is asked only where the policy file does not name
-   * the tool; one that is not listed is treated with care.
+   * Undefined if the tool may be repeated: its calls pass through. `listed` is called only if the policy file does not name
+   * the tool. An unlisted tool counts as a non-idempotent write.
    */
   guardFor(name: string, listed: () => Promise<ListedTool | undefined>): Promise<ToolGuard | undefined>;
-  /** The server's answer to a `tools/list`, with the tool that semel adds where it is needed. */
+  /** Adds semel's own tool to the server's answer to a `tools/list`, if needed. */
   listed(request: unknown, reply: Reply): Reply;
-  /** The server has listed all its tools. */
+  /** Compares the server's complete tool list with the policy file. */
   check(tools: readonly ListedTool[]): void;
 }
 
 export interface ToolGuard {
-  /** `forward` hands the call to the server and brings its answer; it is called at most once. */
+  /** Calls `forward` at most once. */
   answer(call: ToolCall, caller: Caller, forward: Forward): Promise<Reply>;
 }
 
 /**
- * With the key, where the server takes one. Nobody waits for the answer any more when `signal` aborts. `firstArgs`: what may
- * have landed was asked for in these words, and is sent again in them.
+ * Sends the call to the server, with the key if the server takes one, and returns its answer. After `signal` aborts nobody
+ * waits for it. `firstArgs`: what may have landed was sent with these args and is sent again with them.
  */
 export type Forward = (key: SentKey | undefined, signal: AbortSignal, firstArgs?: unknown) => Promise<Reply>;
 
-export function toolCalls({ semel, server, policies, onUnknownName }: ToolCallsOptions): ToolCalls {
-  /** The one that was used last is the last. */
+export function createToolCalls({ semel, server, policies, onUnknownName }: ToolCallsOptions): ToolCalls {
+  /** Least recently used first. */
   const guards = new Map<string, ToolGuard & Pick<Guard, 'forget'>>();
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const runAgain = createRunAgain(semel);
   return {
     listed: (request, reply) =>
-      withRunAgain(request, reply, (tool) => isRemembered(policyFor(tool, policies).policy)),
+      addRunAgainTool(request, reply, (tool) => isRemembered(policyFor(tool, policies).policy)),
     check(tools) {
-      for (const sentence of unknownNames(policies, tools)) {
-        // A server that lists other fields each time is told of for a while.
-        if (told.has(sentence) || told.size >= limits.kept) continue;
-        told.add(sentence);
+      for (const sentence of findUnknownNames(policies, tools)) {
+        // A server may list different fields every time.
+        if (reported.has(sentence) || reported.size >= limits.kept) continue;
+        reported.add(sentence);
         onUnknownName?.(sentence);
       }
     },
     async guardFor(name, listed) {
-      if (name === runAgainName) return answering(runAgain, listed);
+      if (name === runAgainName) return runAgainGuard(runAgain, listed);
       const isNamed = policies.tools !== undefined && Object.hasOwn(policies.tools, name);
       const tool = isNamed ? { name } : await listed();
       const { policy, errors, key } = policyFor(tool ?? { name }, policies);
-      // A hint of the server can change while we run.
+      // Checked on every call: the server's hints can change.
       if (!isRemembered(policy)) return undefined;
       const known = guards.get(name);
       if (known !== undefined) {
@@ -105,16 +105,16 @@ export function toolCalls({ semel, server, policies, onUnknownName }: ToolCallsO
       const guarding = createGuard(semel, contractName(server, name), policy, {
         isControlFlow: isUnfinished,
       }) as Guard;
-      const { answer } = toolGuard(semel, guarding, { errors, place: key, runAgain });
-      const nearIn = nearArguments(policy);
+      const { answer } = createToolGuard(semel, guarding, { errors, keyPlace: key, runAgain });
+      const findSimilar = createSimilarArgumentFinder(policy);
       const guard = {
         forget: guarding.forget,
         async answer(call: ToolCall, caller: Caller, forward: Forward) {
-          const near = nearIn(call.params.arguments);
-          if (near === undefined) return answer(call, caller, forward);
-          const [given, meant] = near.map((each) => JSON.stringify(each));
-          const why = `${given} is not ${meant}, but some servers take it for that. Nothing was run: write ${meant}.`;
-          return refusal(call.id, -32602, why);
+          const similar = findSimilar(call.params.arguments);
+          if (similar === undefined) return answer(call, caller, forward);
+          const [found, meant] = similar.map((each) => JSON.stringify(each));
+          const why = `${found} is not ${meant}, but some servers read it as ${meant}. Nothing ran: write ${meant}.`;
+          return errorReply(call.id, -32602, why);
         },
       };
       guards.set(name, guard);
@@ -123,7 +123,7 @@ export function toolCalls({ semel, server, policies, onUnknownName }: ToolCallsO
     },
   };
 
-  /** Its calls go on. Names that a client makes up must not fill the memory. */
+  /** A client could fill the memory with made-up names. Calls that have begun go on. */
   function forgetOldest(): void {
     const [name, { forget }] = guards.entries().next().value as [string, Pick<Guard, 'forget'>];
     guards.delete(name);
@@ -131,72 +131,80 @@ export function toolCalls({ semel, server, policies, onUnknownName }: ToolCallsO
   }
 }
 
-/** All others may be repeated, and pass. */
+/** Calls of other tools may be repeated and pass through. */
 function isRemembered(policy: ToolPolicy['policy']): boolean {
   const effect = typeof policy === 'string' ? policy : policy.effect;
   return effect !== 'read' && effect !== 'write-idempotent';
 }
 
-/** The tool that semel adds. A ref that is not ours may be that of another proxy behind this one. */
-function answering(runAgain: RunAgain, listed: () => Promise<ListedTool | undefined>): ToolGuard {
+/** Answers calls of the tool that semel adds. An unknown ref may belong to another proxy behind this one. */
+function runAgainGuard(runAgain: RunAgain, listed: () => Promise<ListedTool | undefined>): ToolGuard {
   return {
     async answer({ id, params }, { scope }, forward) {
       const result = await runAgain.allow(scope, params.arguments);
       if (result === undefined && (await listed()) !== undefined)
         return forward(undefined, new AbortController().signal);
-      return { jsonrpc: '2.0', id, result: result ?? unknownRef() };
+      return { jsonrpc: '2.0', id, result: result ?? unknownRefResult() };
     },
   };
 }
 
 export interface GuardTerms {
   readonly errors: ErrorMeaning;
-  readonly place?: KeyPlace | undefined;
+  readonly keyPlace?: KeyPlace | undefined;
   readonly runAgain: RunAgain;
 }
 
-export function toolGuard(semel: Semel, guard: Guard, { errors, place, runAgain }: GuardTerms): ToolGuard {
+export function createToolGuard(
+  semel: Semel,
+  guard: Guard,
+  { errors, keyPlace, runAgain }: GuardTerms,
+): ToolGuard {
   return {
     async answer(call, caller, forward) {
       const { scope } = caller;
       const { name } = call.params;
-      const asked = readCall(call, caller);
-      /** What the server said to this very call. */
-      let said: Reply | undefined;
+      const input = readCall(call, caller);
+      /** Set if this call itself reached the server. */
+      let serverReply: Reply | undefined;
 
-      async function answered(): Promise<Reply> {
-        // A call that can have no key is refused below.
-        const key = await guard.keyOf(asked).catch(() => undefined);
+      async function answerCall(): Promise<Reply> {
+        // A call that cannot have a key is refused below.
+        const key = await guard.keyOf(input).catch(() => undefined);
         const before = key === undefined ? undefined : await semel.records.get(key);
         const execute: Execute = async (args, ctx) => {
-          // The ledger may have been slow: then its time, or its lease, is over.
-          if (guard.dispatchesAtClaim) await ctx.dispatch().catch(notSent);
+          // If the ledger was slow, the call's time or lease may be over.
+          if (guard.dispatchesAtClaim) await ctx.dispatch().catch(throwNotSent);
           const { key: sentKey, signal } = ctx;
-          const firstArgs = args === asked.args ? undefined : withoutRound(args);
-          const reply = await forward(place && { ...place, key: sentKey, firstArgs }, signal, firstArgs);
+          const firstArgs = args === input.args ? undefined : originalArgs(args);
+          const reply = await forward(
+            keyPlace && { ...keyPlace, key: sentKey, firstArgs },
+            signal,
+            firstArgs,
+          );
           if (!isAnswer(reply)) throw new MaybeLanded('The server answered with no result and no error.');
-          said = reply;
-          return resultOf(call, reply, errors);
+          serverReply = reply;
+          return readResult(call, reply, errors);
         };
-        const answer = await guard.call(asked, execute);
-        const held = said === undefined ? await heldBack(answer, asked) : undefined;
-        // It was let go between the two looks: then it runs.
-        if (held === 'gone') return answered();
-        // What ended only after this call had come is its answer: the caller cannot have known it, and means the same.
-        if (held === undefined || held.record.ref !== before?.ref) return spoken(answer);
-        return writable(questionTo(call, runAgain.ask(scope, held))) as Reply;
+        const answer = await guard.call(input, execute);
+        const held = serverReply === undefined ? await findHeld(answer, input) : undefined;
+        // The record was released or expired in between: run the call.
+        if (held === 'gone') return answerCall();
+        // An execution that ended after this call came is its answer: the caller cannot have seen that result before.
+        if (held === undefined || held.record.ref !== before?.ref) return toReply(answer);
+        return writable(questionReply(call, runAgain.ask(scope, held))) as Reply;
       }
 
-      function spoken(answer: Answer): Reply {
-        const reply = told(call, answer, said, {
+      function toReply(answer: Answer): Reply {
+        const reply = buildReply(call, answer, serverReply, {
           errors,
           howToRepeat: ({ key, id, fence }) => runAgain.offer(scope, name, { key, ref: `${id}@${fence}` }),
         });
-        return reply === said ? reply : (writable(reply) as Reply);
+        return reply === serverReply ? reply : (writable(reply) as Reply);
       }
 
-      /** What may not stand for this call without a question, though it is the same call by all that is known. */
-      async function heldBack(
+      /** The record that must not answer this call without asking the model. */
+      async function findHeld(
         answer: Answer,
         { key: ownKey, toolCallId }: FrameworkCall,
       ): Promise<Held | 'gone' | undefined> {
@@ -204,40 +212,40 @@ export function toolGuard(semel: Semel, guard: Guard, { errors, place, runAgain 
         if (receipt === undefined) return undefined;
         const held = { tool: name, drift: receipt.drift, error: answer.ok ? undefined : answer.error };
         if (answer.ok || answer.error.code === 'RESULT_OMITTED') {
-          // A key of the client's own is its word that this is the same call.
+          // With its own key the client says that this is the same call.
           if (!receipt.replayed || !receipt.weak || ownKey !== undefined) return undefined;
           const record = await semel.records.get(receipt.key);
           if (record === undefined || record.expired) return 'gone';
-          // So is the id that the model's call had the first time.
+          // So does the tool call id of the first call.
           const isSameCall = toolCallId !== undefined && toolCallId === record.toolCallId;
           return isSameCall && isUniqueCallId(toolCallId, name) ? undefined : { ...held, record };
         }
         if (answer.error.code !== 'IN_DOUBT' || errors !== 'ask') return undefined;
         const record = await semel.records.get(receipt.key);
-        const hasEnded =
-          record?.status === 'unknown' && record.error?.message.startsWith(endedWords) === true;
-        return hasEnded ? { ...held, record } : undefined;
+        const hasToolError =
+          record?.status === 'unknown' && record.error?.message.startsWith(toolErrorPrefix) === true;
+        return hasToolError ? { ...held, record } : undefined;
       }
 
       try {
-        const whose = caller.caller === undefined ? {} : { caller: caller.caller };
-        return await semel.within(whose, () => semel.within(identityOf(call, caller), answered));
+        const owner = caller.caller === undefined ? {} : { caller: caller.caller };
+        return await semel.within(owner, () => semel.within(readIdentity(call, caller), answerCall));
       } catch (error) {
         if (isUnfinished(error)) return error.reply;
-        if (isSemelError(error)) return spoken({ ok: false, error: errorForModel(error) });
+        if (isSemelError(error)) return toReply({ ok: false, error: errorForModel(error) });
         throw error;
       }
     },
   };
 }
 
-/** A client that wants a task cannot read another result. */
-function questionTo({ id, params }: ToolCall, question: Question): Reply {
+/** A client that requested a task can only read a task or an error. */
+function questionReply({ id, params }: ToolCall, question: Question): Reply {
   if (params.task === undefined) return { jsonrpc: '2.0', id, result: question };
   const { content, _meta } = question;
   return { jsonrpc: '2.0', id, error: { code: -32600, message: content[0].text, data: _meta } };
 }
 
-function notSent(error: unknown): never {
+function throwNotSent(error: unknown): never {
   throw new NotLanded(`It was not sent: ${describeThrown(error)}`);
 }

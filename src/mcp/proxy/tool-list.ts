@@ -1,49 +1,49 @@
-// The tools of a server as it lists them: asked for once, however many calls wait for the answer.
+// A server's tools as it lists them. Concurrent calls share one request for the list.
 
 import { limits } from '../../core/limits.ts';
-import { type ListedTool, toolsIn } from '../protocol/messages.ts';
+import { type ListedTool, readToolPage } from '../protocol/messages.ts';
 
 export interface ToolList {
-  /** How much is kept of it, in characters. */
+  /** How many characters of it are kept. */
   readonly size: number;
-  /** A page of the list that came by. */
-  see(message: unknown): void;
-  /** The server says that its list has changed. */
+  /** Adds a page of the list that passed through the proxy. */
+  addPage(message: unknown): void;
+  /** The server's list has changed. */
   forget(): void;
-  /** Undefined: it is not listed, or the list could not be had. `ask` sends a tools/list with these params. */
+  /** Undefined if the tool is not listed or the list is unavailable. `ask` sends a tools/list with these params. */
   find(name: string, ask: (params: object) => Promise<unknown>): Promise<ListedTool | undefined>;
 }
 
-/** A server that does not list its tools by then is asked without its list. */
-const patienceMs = 10_000;
+/** After this, the call goes on without the list. */
+const listTimeoutMs = 10_000;
 
-/** What a tool takes besides its name, where only its hints are kept. */
-const besideItsName = 100;
+/** What a tool takes besides its name if only its hints are kept. */
+const hintCharacters = 100;
 
-/** `onWhole` is shown the list whenever its last page has come. Without it only what a policy depends on is kept. */
-export function toolList(onWhole?: (tools: readonly ListedTool[]) => void): ToolList {
+/** `onComplete` gets the list whenever its last page has arrived. Without it, only the hints are kept. */
+export function createToolList(onComplete?: (tools: readonly ListedTool[]) => void): ToolList {
   const tools = new Map<string, ListedTool>();
   let listing: Promise<void> | undefined;
   let characters = 0;
 
-  function keep(tool: ListedTool): void {
+  function add(tool: ListedTool): void {
     if (tools.size >= limits.listEntries) return;
-    if (!tools.has(tool.name)) characters += tool.name.length + besideItsName;
-    tools.set(tool.name, onWhole === undefined ? hintsOf(tool) : tool);
+    if (!tools.has(tool.name)) characters += tool.name.length + hintCharacters;
+    tools.set(tool.name, onComplete === undefined ? pickHints(tool) : tool);
   }
 
-  function see(message: unknown): string | undefined {
-    const { tools: some, next } = toolsIn(message);
-    for (const tool of some) keep(tool);
-    // Without a tool it may be no list, but an error.
-    if (next === undefined && some.length > 0) onWhole?.([...tools.values()]);
+  function addPage(message: unknown): string | undefined {
+    const { tools: some, next } = readToolPage(message);
+    for (const tool of some) add(tool);
+    // A message without tools may be an error.
+    if (next === undefined && some.length > 0) onComplete?.([...tools.values()]);
     return next;
   }
 
   async function list(ask: (params: object) => Promise<unknown>): Promise<void> {
     let cursor: string | undefined;
     for (let page = 0; page < limits.listPages; page += 1) {
-      cursor = see(await ask(cursor === undefined ? {} : { cursor }));
+      cursor = addPage(await ask(cursor === undefined ? {} : { cursor }));
       if (cursor === undefined) return;
     }
   }
@@ -52,14 +52,14 @@ export function toolList(onWhole?: (tools: readonly ListedTool[]) => void): Tool
     get size() {
       return characters;
     },
-    see: (message) => void see(message),
+    addPage: (message) => void addPage(message),
     forget() {
       tools.clear();
       characters = 0;
     },
     async find(name, ask) {
       if (!tools.has(name)) {
-        listing ??= inTime(list(ask)).finally(() => {
+        listing ??= withTimeout(list(ask)).finally(() => {
           listing = undefined;
         });
         await listing;
@@ -69,8 +69,8 @@ export function toolList(onWhole?: (tools: readonly ListedTool[]) => void): Tool
   };
 }
 
-/** A list is kept per caller, and anybody can be a thousand callers: schemas and descriptions would fill the memory. */
-function hintsOf({ name, annotations }: ListedTool): ListedTool {
+/** Lists are kept per caller, and anybody can pose as a thousand callers: schemas and descriptions would fill the memory. */
+function pickHints({ name, annotations }: ListedTool): ListedTool {
   const { readOnlyHint, idempotentHint } = annotations ?? {};
   return {
     name,
@@ -78,9 +78,9 @@ function hintsOf({ name, annotations }: ListedTool): ListedTool {
   };
 }
 
-function inTime(work: Promise<void>): Promise<void> {
+function withTimeout(work: Promise<void>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, patienceMs);
+  const timer = setTimeout(resolve, listTimeoutMs);
   work.then(resolve, () => resolve());
   return promise.finally(() => clearTimeout(timer));
 }

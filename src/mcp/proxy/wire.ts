@@ -1,4 +1,4 @@
-// HTTP between the proxy and both sides: which headers pass, how bodies are read, who may call at all.
+// HTTP on both sides of the proxy: which headers pass, how bodies are read, who may call.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
@@ -11,8 +11,10 @@ import { request as tlsRequest } from 'node:https';
 import { pipeline, type Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { limits } from '../../core/limits.ts';
-import { gathering } from '../protocol/gather.ts';
-import type { Holding } from '../protocol/held.ts';
+import { createByteCollector } from '../protocol/byte-collector.ts';
+import { createEventReader } from '../protocol/events.ts';
+import { isReply, parseJson } from '../protocol/messages.ts';
+import { createReservation, type Reservation } from '../protocol/reservations.ts';
 
 export type Headers = IncomingMessage['headers'];
 
@@ -23,11 +25,11 @@ export interface Sending {
   readonly signal?: AbortSignal;
 }
 
-/** Answers as soon as the headers are there. */
+/** Resolves when the response headers have arrived. */
 export function send(target: URL, { method, headers, body, signal }: Sending): Promise<IncomingMessage> {
   const start = target.protocol === 'https:' ? tlsRequest : plainRequest;
   const sent: Headers = { ...headers };
-  for (const name of [...hopByHop, 'host', 'content-length', tokenHeader]) delete sent[name];
+  for (const name of [...hopByHopHeaders, 'host', 'content-length', tokenHeader]) delete sent[name];
   if (body !== undefined) sent['content-length'] = String(body.length);
   for (const name of Object.keys(sent)) if (sent[name] === undefined) delete sent[name];
   const options: RequestOptions = { headers: sent, ...(method === undefined ? {} : { method }) };
@@ -38,9 +40,9 @@ export function send(target: URL, { method, headers, body, signal }: Sending): P
   });
 }
 
-/** Of the proxy's own request, whose answer it has to read. */
-export function readable(headers: Headers, over: Headers = {}): Headers {
-  return { ...headers, 'accept-encoding': 'identity', ...over };
+/** Request headers for an answer that the proxy has to read. */
+export function withoutCompression(headers: Headers, more: Headers = {}): Headers {
+  return { ...headers, 'accept-encoding': 'identity', ...more };
 }
 
 const unpackers: Readonly<Record<string, () => Transform>> = {
@@ -50,15 +52,15 @@ const unpackers: Readonly<Record<string, () => Transform>> = {
   br: createBrotliDecompress,
 };
 
-/** An answer that is compressed though nobody asked for it, as clients read it: unpacked piece by piece, each counted. */
-export function unpacked(answer: IncomingMessage): IncomingMessage {
+/** Some servers compress unasked. Decompresses chunk by chunk, so that limits count the real size. */
+export function decompress(answer: IncomingMessage): IncomingMessage {
   const { 'content-encoding': coding = '', 'content-length': _, ...headers } = answer.headers;
   const unpack = unpackers[coding.trim().toLowerCase()];
   if (unpack === undefined) return answer;
   const { statusCode } = answer;
-  // Who destroys the one ends the other.
+  // Destroying either stream ends both.
   const plain = pipeline(answer, unpack(), () => undefined);
-  // One that nobody reads to its end may be broken all the same.
+  // It may fail when nobody reads it any more.
   plain.on('error', () => undefined);
   return Object.assign(plain, { headers, statusCode }) as unknown as IncomingMessage;
 }
@@ -67,27 +69,27 @@ export function isEventStream({ 'content-type': type = '' }: Headers): boolean {
   return /^text\/event-stream\b/i.test(type.trim());
 }
 
-/** Of an answer: clients leave a mark at its beginning out, and JSON has none. */
-export function textIn(body: Buffer): string {
+/** Drops a byte order mark, as clients do: JSON has none. */
+export function decodeBody(body: Buffer): string {
   return body.toString().replace(/^\ufeff/, '');
 }
 
-/** Where the server wants to be asked instead, if it says so; without what only it may know. */
-export function elsewhere({ statusCode = 0, headers }: IncomingMessage, asked: URL): string | undefined {
+/** Where a redirect leads, without its query, which may hold secrets. */
+export function redirectTarget({ statusCode = 0, headers }: IncomingMessage, from: URL): string | undefined {
   const { location } = headers;
   if (statusCode < 300 || statusCode > 399 || location === undefined) return undefined;
-  if (!URL.canParse(location, asked.href)) return 'an address that cannot be read';
-  const { origin, pathname } = new URL(location, asked);
+  if (!URL.canParse(location, from.href)) return 'an address that cannot be read';
+  const { origin, pathname } = new URL(location, from);
   return `${origin}${pathname}`;
 }
 
 /** A compressed body could hide a call. */
-export function isPlain(headers: Headers): boolean {
+export function isUncompressed(headers: Headers): boolean {
   const coding = headers['content-encoding'];
   return coding === undefined || coding === 'identity';
 }
 
-/** A server might read other bytes than these in another character set, or in no JSON at all. */
+/** With another media type or character set, the server might read a different message. */
 export function isJsonInUtf8({ 'content-type': type = '' }: Headers): boolean {
   const [media = '', ...parameters] = type.toLowerCase().split(';');
   if (!/^application\/([\w.-]+\+)?json$/.test(media.trim())) return false;
@@ -95,37 +97,37 @@ export function isJsonInUtf8({ 'content-type': type = '' }: Headers): boolean {
   return charsets.every((charset) => /^"?utf-?8"?$/.test(charset.trim()));
 }
 
-/** What a caller shows to the proxy; the server is not shown it. */
+/** Authenticates a caller to the proxy. Never forwarded to the server. */
 export const tokenHeader = 'semel-token';
 
-/** In a time that tells nothing of how much of it is right. */
-export function isKnown({ headers }: IncomingMessage, token: string): boolean {
+/** Compares in constant time. */
+export function hasToken({ headers }: IncomingMessage, token: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   const shown = headers[tokenHeader];
   return typeof shown === 'string' && timingSafeEqual(digest(shown), digest(token));
 }
 
-/** A page in a browser must not reach what is meant for this machine: neither as itself nor under a borrowed name. */
-export function isWelcome({ headers, socket }: IncomingMessage, origins: readonly string[]): boolean {
+/** Refuses web pages of other origins, and host names that were rebound to this machine. */
+export function isAllowed({ headers, socket }: IncomingMessage, origins: readonly string[]): boolean {
   const { origin, host = '', 'sec-fetch-site': site } = headers;
-  if (isLocal(socket.localAddress) && !isLocalHost(host)) return false;
-  // A page that asks for an image or a script sends no origin; its browser says all the same that it is a page.
+  if (isLocalAddress(socket.localAddress) && !isLocalHost(host)) return false;
+  // For an image or a script a browser sends no Origin, but it does send Sec-Fetch-Site.
   if (origin === undefined) return site === undefined || site === 'same-origin' || site === 'none';
   if (origins.includes(origin)) return true;
   const [, scheme, place = ''] = /^(https?):\/\/(.*)$/.exec(origin) ?? [];
   return scheme !== undefined && isLocalHost(place);
 }
 
-/** As it is written: a parser would also find it behind a user name, or in other digits. */
+/** Compared as text: a URL parser would also accept it behind a user name or in other digits. */
 function isLocalHost(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i.test(host);
 }
 
-function isLocal(host: string | undefined): boolean {
+function isLocalAddress(host: string | undefined): boolean {
   return host !== undefined && /^(localhost|127(\.\d+){3}|(::ffff:)?127(\.\d+){3}|\[?::1\]?)$/.test(host);
 }
 
-const hopByHop: readonly string[] = [
+const hopByHopHeaders: readonly string[] = [
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -136,20 +138,20 @@ const hopByHop: readonly string[] = [
   'upgrade',
 ];
 
-/** Of an answer that is passed on. */
-export function passed(headers: Headers): Record<string, string | string[]> {
-  const others = Object.entries(headers).filter(([name]) => !hopByHop.includes(name));
+/** For an answer that passes through. */
+export function forwardedHeaders(headers: Headers): Record<string, string | string[]> {
+  const others = Object.entries(headers).filter(([name]) => !hopByHopHeaders.includes(name));
   return Object.fromEntries(others) as Record<string, string | string[]>;
 }
 
-/** Of an answer whose body is written anew. */
-export function kept(headers: Headers): Record<string, string | string[]> {
-  const { 'content-length': _l, 'content-encoding': _e, etag: _t, ...others } = passed(headers);
+/** For an answer whose body the proxy writes. */
+export function rewrittenHeaders(headers: Headers): Record<string, string | string[]> {
+  const { 'content-length': _l, 'content-encoding': _e, etag: _t, ...others } = forwardedHeaders(headers);
   return others;
 }
 
-/** Beyond a limit: it is not read on. `status` is what HTTP calls it. */
-export class BeyondLimit extends Error {
+/** A message exceeds a limit, so the rest is not read. `status` is the HTTP status. */
+export class LimitExceeded extends Error {
   readonly status: 413 | 503;
   constructor(status: 413 | 503) {
     super(
@@ -161,17 +163,17 @@ export class BeyondLimit extends Error {
   }
 }
 
-/** Throws BeyondLimit. What it holds counts against the whole process until `held` is ended. */
-export async function bodyOf(message: IncomingMessage, held: Holding): Promise<Buffer> {
-  if (Number(message.headers['content-length'] ?? 0) > limits.messageBytes) throw new BeyondLimit(413);
-  const body = gathering();
+/** Throws LimitExceeded. The bytes count against the process's budget until `held.end()`. */
+export async function readBody(message: IncomingMessage, held: Reservation): Promise<Buffer> {
+  if (Number(message.headers['content-length'] ?? 0) > limits.messageBytes) throw new LimitExceeded(413);
+  const body = createByteCollector();
   let received = () => {};
-  // Not by `for await`: leaving it would cut the connection that the answer has to go out on.
+  // Not `for await`: leaving the loop would destroy the connection that the answer needs.
   const whole = new Promise<Buffer>((resolve, reject) => {
     const stop = (status: 413 | 503) => {
       message.pause();
       body.take();
-      reject(new BeyondLimit(status));
+      reject(new LimitExceeded(status));
     };
     received = held.receive(() => stop(503));
     message.on('data', (part: Buffer) => {
@@ -186,11 +188,37 @@ export async function bodyOf(message: IncomingMessage, held: Holding): Promise<B
   return whole.finally(received);
 }
 
+/** The reply in an HTTP answer, as JSON or among events. Does not wait for the end of the stream: not every server closes it. */
+export async function readReply(answer: IncomingMessage): Promise<unknown> {
+  const held = createReservation('servers');
+  if (!isEventStream(answer.headers))
+    return readBody(answer, held)
+      .then((body) => parseJson(decodeBody(body)))
+      .finally(() => {
+        held.end();
+        answer.destroy();
+      });
+  let found: unknown;
+  const events = createEventReader((_event, { data }) => {
+    const message = data === undefined ? undefined : parseJson(data);
+    if (isReply(message)) found = message;
+  });
+  try {
+    for await (const chunk of answer) {
+      events.read(chunk as Buffer);
+      if (found !== undefined) break;
+    }
+    return found;
+  } finally {
+    events.end();
+  }
+}
+
 export function sendJson(response: ServerResponse, body: unknown, status = 200): void {
   if (response.headersSent) return void response.end();
   response.statusCode = status;
   response.setHeader('content-type', 'application/json');
-  // What is left of a refused body is not read.
+  // The rest of a refused body is not read.
   if (status === 413 || status === 503) response.setHeader('connection', 'close');
   response.end(JSON.stringify(body));
 }

@@ -1,6 +1,6 @@
-// How many bytes of messages this process is receiving or has in hand, over all connections. A peer that sends halves of large messages
-// must not fill the memory. What clients send and what servers answer is counted apart: an answer that could not be received
-// for the halves of others would leave an effect in doubt.
+// Bounds the bytes of messages that this process holds, over all connections: peers that send halves of large messages must
+// not fill the memory. Clients and servers have separate budgets: an answer refused because of other clients' halves would
+// leave an effect in doubt.
 
 import { limits } from '../../core/limits.ts';
 
@@ -8,7 +8,7 @@ export type Budget = 'clients' | 'servers';
 
 const totals: Record<Budget, number> = { clients: 0, servers: 0 };
 
-/** What is still being received, and can be given up for others. */
+/** Messages still being received, which can be given up for others. */
 const unfinished: Record<Budget, Set<Unfinished>> = { clients: new Set(), servers: new Set() };
 
 interface Unfinished {
@@ -16,20 +16,20 @@ interface Unfinished {
   readonly giveUp: () => void;
 }
 
-export interface Holding {
-  /** False: it would be too much. Then nothing more is held. */
+export interface Reservation {
+  /** False if it exceeds the budget; then nothing is added. */
   take(bytes: number): boolean;
-  /** Gives back all that was taken. */
+  /** Returns everything taken. */
   end(): void;
   /**
-   * Until the returned function is called, it is a part of a message, which a shorter one may need the room of: `giveUp` is
-   * called, and what was taken is given back.
+   * Until the returned function is called, the message is incomplete and may be given up for a shorter one: then its bytes are
+   * returned and `giveUp` is called.
    */
   receive(giveUp: () => void): () => void;
 }
 
-/** `from` is who sends it. */
-export function holding(from: Budget = 'clients'): Holding {
+/** `from` is the sender. */
+export function createReservation(from: Budget = 'clients'): Reservation {
   let own = 0;
   const end = () => {
     totals[from] -= own;
@@ -58,7 +58,7 @@ export function holding(from: Budget = 'clients'): Holding {
   };
 }
 
-/** The longest part goes first, so that a few long halves do not keep everybody else out. */
+/** Gives up the longest incomplete message first, so that a few long halves do not block everyone else. */
 function makeRoom(from: Budget, bytes: number, size: number): boolean {
   while (totals[from] + bytes > limits.unfinishedBytes) {
     let longest: Unfinished | undefined;

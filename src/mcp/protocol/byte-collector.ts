@@ -1,20 +1,20 @@
-// Collects bytes that come in pieces. The pieces are copied into blocks: a peer may send one byte at a time, and a buffer of
-// one byte costs hundreds and keeps alive what it was read from.
+// Collects bytes that arrive in pieces. Copies them into blocks: a peer may send one byte at a time, and a one-byte Buffer
+// costs hundreds of bytes and keeps its source alive.
 
 const smallestBlock = 4 * 1024;
 const largestBlock = 1024 * 1024;
 
-export interface Gathering {
+export interface ByteCollector {
   readonly size: number;
   add(part: Buffer): void;
-  /** All that was added, and `last` behind it; it starts empty again. */
+  /** Returns everything added, followed by `last`, and starts empty again. */
   take(last?: Buffer): Buffer;
 }
 
-export function gathering(): Gathering {
+export function createByteCollector(): ByteCollector {
   let full: Buffer[] = [];
   let block = nothing;
-  /** Bytes of the last block that are in use. */
+  /** Bytes used in the last block. */
   let used = 0;
   let size = 0;
   return {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { read, type ToolCall } from '../protocol/messages.ts';
-import { readCall, withoutRound } from './asked.ts';
+import { readMessage, type ToolCall } from '../protocol/messages.ts';
+import { originalArgs, readCall } from './call-input.ts';
 
 function argsOf(params: string): unknown {
   const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay",${params}}}`;
-  const { message } = read(Buffer.from(text)) as { message: ToolCall };
+  const { message } = readMessage(Buffer.from(text)) as { message: ToolCall };
   return readCall(message, { scope: 'me', identity: {} }).args;
 }
 
@@ -47,7 +47,7 @@ test('arguments of other names are as they came', () => {
 test.each(['{"to":"a"}', '{"«round»":1,"««arguments»»":2}', '["a"]', '"a"', 'null'])(
   'a server gets %s as its client sent it, also in a further round',
   (args) => {
-    expect(withoutRound(argsOf(`"arguments":${args}`))).toEqual(JSON.parse(args));
-    expect(withoutRound(argsOf(`"arguments":${args},"requestState":"s"`))).toEqual(JSON.parse(args));
+    expect(originalArgs(argsOf(`"arguments":${args}`))).toEqual(JSON.parse(args));
+    expect(originalArgs(argsOf(`"arguments":${args},"requestState":"s"`))).toEqual(JSON.parse(args));
   },
 );

@@ -1,17 +1,19 @@
-// Arguments that some servers take for others: readers in Go and .NET do not mind case. A policy names `amount`; a call with
-// `Amount` beside it, or instead of it, has one identity here and another one there.
+// Finds arguments that some servers confuse: JSON readers in Go and .NET ignore case. If a policy names `amount`, a call with
+// `Amount` would have one identity here and another one at the server.
 
 import type { AnyPolicy } from '../../guard/index.ts';
 import { foldCase } from '../protocol/messages.ts';
 
-/** Names of one level by what they look like to a reader that is not exact, and what lies below each. */
+/** The names of one level, by their folded form, and the levels below. */
 interface Level {
   readonly names: Map<string, Set<string>>;
   readonly below: Map<string, Level>;
 }
 
-/** Finds an argument that looks like one of the policy and is not: how it is written, and which it looks like. */
-export function nearArguments(policy: AnyPolicy): (args: unknown) => readonly [string, string] | undefined {
+/** Returns an argument's name and the policy field it is confused with. */
+export function createSimilarArgumentFinder(
+  policy: AnyPolicy,
+): (args: unknown) => readonly [string, string] | undefined {
   const {
     identity = [],
     content = [],
@@ -20,7 +22,7 @@ export function nearArguments(policy: AnyPolicy): (args: unknown) => readonly [s
   } = typeof policy === 'string' ? {} : policy;
   const top = emptyLevel();
   for (const path of [identity, content, volatile, redact].flat()) {
-    // A dot leads further down, or is part of the name.
+    // A dot is a path separator, or part of the name.
     add(top, [path]);
     add(top, path.split('.'));
   }
