@@ -1,11 +1,11 @@
-// Who may act on a key. Wins, or changes nothing and tells whom it lost to. Two exceptions: a record whose
-// attempts keep dying before the line is closed as poisoned, so that it stops killing workers; and one whose
-// holder lapsed with another attempt's success on file is settled with it.
+// Decides who may act on a key. A claim wins, or changes nothing and returns the record it lost to. Two losing claims
+// do write: one poisons a record whose attempts keep crashing before dispatch, so that it stops killing workers; the
+// other settles a lapsed record with the late success that another attempt reported.
 
 import { majorVersion } from '../core/contract/contract.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
 import { applyLateSuccess } from './endings.ts';
-import type { News, Row, StoreEvent } from './record.ts';
+import type { DraftRow, News, Row, StoreEvent } from './record.ts';
 import type { Asking, ClaimAnswer, ClaimRequest, Loss } from './requests.ts';
 import {
   canAnswer,
@@ -25,74 +25,74 @@ import {
 } from './state.ts';
 
 /**
- * Which form of the key a claim acts on. Under any earlier form of the contract there may be a live record of
- * the same intent: one that is not free decides; a free one is imported on; else the present form is used.
+ * Chooses the form of the key that a claim acts on. Any earlier form of the contract may have a live record of the same
+ * intent: one that is not free decides; otherwise the first free one continues; otherwise the current form is used.
  */
 export function chooseForm(rows: readonly (Row | undefined)[], time: Time): number {
   const isLive = (row: Row | undefined): row is Row => row !== undefined && !isExpired(row, time);
-  const decided = rows.findIndex((row) => isLive(row) && !isFree(row, time));
-  if (decided >= 0) return decided;
+  const taken = rows.findIndex((row) => isLive(row) && !isFree(row, time));
+  if (taken >= 0) return taken;
   return Math.max(0, rows.findIndex(isLive));
 }
 
-/** `floor` is the highest fence that pruning ever removed. */
+/** `floor` is the highest fence that pruning has removed. */
 export function claim(
   row: Row | undefined,
   request: ClaimRequest,
   time: Time,
   floor: number,
 ): Step<ClaimAnswer> {
-  if (isMeant(row, request) && row.token === request.token) return repeated(row, time);
+  if (isTarget(row, request) && row.token === request.token) return repeatClaim(row, time);
   if (isTaken(row, request, time)) {
-    if (!mayTakeDoubt(row, request, time)) return lose(row, time);
-    return win({ ...next(row, request, time), doubtFence: row.doubtFence ?? row.fence }, time, row, request);
+    if (!canTakeDoubt(row, request, time)) return lose(row, time);
+    const taken = { ...reclaim(row, request, time), doubtFence: row.doubtFence ?? row.fence };
+    return win(taken, time, row, request);
   }
-  if (row === undefined) return win(fresh(request, floor + 1, time), time);
-  if (isExpired(row, time)) return win(fresh(request, Math.max(floor, row.fence) + 1, time), time);
-  if (row.news !== null && isLapsed(row, time)) return landed(row, row.news, time);
-  // What comes from another ledger takes a free record's place; a doubt that is kept here stays with its record.
-  const isElse = !isSameIntent(row, request);
-  if (isElse || (request.imported !== undefined && row.doubtFence === null))
-    return win(fresh(request, row.fence + 1, time), time);
+  if (row === undefined) return win(newRecord(request, floor + 1, time), time);
+  if (isExpired(row, time)) return win(newRecord(request, Math.max(floor, row.fence) + 1, time), time);
+  if (row.news !== null && isLapsed(row, time)) return settleLanded(row, row.news, time);
+  // An imported record replaces a free one, but never one that is still in doubt here.
+  if (!isSameIntent(row, request) || (request.imported !== undefined && row.doubtFence === null))
+    return win(newRecord(request, row.fence + 1, time), time);
   const lapsed = isLapsed(row, time);
   if (lapsed && row.crashes + 1 >= request.maxCrashes) return poison(row, time);
-  // Whatever was dispatched before did not land, or its repetition was accepted: the provider's window starts anew.
+  // Earlier dispatches did not land, or a repeat was accepted: the provider's window restarts.
   const restarted = { ...row, firstDispatchedAt: null, crashes: lapsed ? row.crashes + 1 : 0 };
-  return win(next(restarted, request, time), time, lapsed ? row : undefined, request);
+  return win(reclaim(restarted, request, time), time, lapsed ? row : undefined, request);
 }
 
-/** What whoever comes to execute would lose to, without changing anything; undefined: a claim would change something. */
+/** What a claim to execute would lose to. Undefined: the claim would change something. */
 export function findLoss(row: Row | undefined, asking: Asking, time: Time): Loss | undefined {
   return isTaken(row, asking, time) ? { won: false, record: row && view(row, time) } : undefined;
 }
 
-/** Nobody may execute it now. Whoever came for one generation may act on no other. */
+/** Nobody may execute it now. A waiter may act only on the generation it waited for. */
 function isTaken(row: Row | undefined, asking: Asking, time: Time): boolean {
   const isWaiter = asking.generation !== null;
-  if (!isMeant(row, asking) || isExpired(row, time)) return isWaiter;
+  if (!isTarget(row, asking) || isExpired(row, time)) return isWaiter;
   if (row.news !== null && isLapsed(row, time)) return false;
   if (!isFree(row, time)) return true;
-  // With doubt kept, another intent may not wipe it out; nor may whoever came for this generation start another.
+  // Another intent must not erase a doubt, and a waiter must not start another generation.
   return !isSameIntent(row, asking) && (row.doubtFence !== null || isWaiter);
 }
 
-/** The same wish of the same caller. Another caller is given nothing of it: neither args nor what was prepared. */
+/** Same intent, same caller. Another caller gets nothing of the record: neither its args nor its prepared output. */
 function isSameIntent(row: Row, asking: Asking): boolean {
   return row.fingerprint === asking.fingerprint && canAnswer(row, asking);
 }
 
-function isMeant(row: Row | undefined, { generation }: Asking): row is Row {
+function isTarget(row: Row | undefined, { generation }: Asking): row is Row {
   return row !== undefined && (generation === null || row.generation === generation);
 }
 
-function mayTakeDoubt(row: Row | undefined, request: ClaimRequest, time: Time): row is Row {
-  if (!isMeant(row, request) || !isSameIntent(row, request) || !isInDoubt(row, time)) return false;
+function canTakeDoubt(row: Row | undefined, request: ClaimRequest, time: Time): row is Row {
+  if (!isTarget(row, request) || !isSameIntent(row, request) || !isInDoubt(row, time)) return false;
   if (request.for === 'verify') return true;
   return request.for === 'rerun' && isWithinWindow(row, request.rerunWithinMs, time);
 }
 
-/** A lost reply is asked again and answers "yours"; a token that was closed claims nothing more. */
-function repeated(row: Row, time: Time): Step<ClaimAnswer> {
+/** Repeating a claim after a lost reply wins again; a token whose attempt has ended claims nothing more. */
+function repeatClaim(row: Row, time: Time): Step<ClaimAnswer> {
   if (row.status !== 'running') return lose(row, time);
   return unchanged({ won: true, record: view(row, time), takeover: false });
 }
@@ -114,24 +114,24 @@ function win(row: Row, time: Time, over?: Row, request?: ClaimRequest): Step<Cla
             from: over.owner,
             fence: over.fence,
             dispatched: over.dispatched,
-            // Else it had reported its end: whoever was alive then had not lost its lease.
+            // False: that attempt had reported its end, so it did not lose its lease.
             lapsed: over.status === 'running',
             for: request?.for,
-            ...(request === undefined ? {} : termsOf(held, request)),
+            ...(request === undefined ? {} : takeoverTerms(held, request)),
           }),
         ];
   return { row: held, answer: { won: true, record: view(held, time), takeover: over !== undefined }, events };
 }
 
-/** By which right a doubt was taken, for whoever asks later: only the contract knew, and records do not keep it. */
-function termsOf({ effect }: Row, request: ClaimRequest): StoreEvent['detail'] {
+/** Why the doubt could be taken over. Kept in the history, because only the contract knows it and records do not. */
+function takeoverTerms({ effect }: Row, request: ClaimRequest): StoreEvent['detail'] {
   const { rerunWithinMs, retention } = request;
   if (rerunWithinMs !== null) return { rerunWithinMs, windowMs: retention.windowMs };
   return request.for === 'rerun' && !isRepeatable(effect) ? { accepted: true } : {};
 }
 
-/** Taking over would repeat what is known to have landed. */
-function landed(row: Row, news: News, time: Time): Step<ClaimAnswer> {
+/** Taking over would repeat an effect that is known to have landed. */
+function settleLanded(row: Row, news: News, time: Time): Step<ClaimAnswer> {
   const settled = applyLateSuccess(row, news, time);
   return {
     row: settled,
@@ -167,10 +167,10 @@ function poison(row: Row, time: Time): Step<ClaimAnswer> {
 }
 
 /** A first claim: a new generation, named by its fence. */
-function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
+function newRecord(request: ClaimRequest, lowest: number, time: Time): Row {
   const { imported } = request;
   const fence = Math.max(lowest, (imported?.fence ?? 0) + 1);
-  const row: Draft = {
+  const row: DraftRow = {
     namespace: request.namespace,
     key: request.key,
     generation: fence,
@@ -213,20 +213,20 @@ function fresh(request: ClaimRequest, lowest: number, time: Time): Row {
     caller: request.caller,
     movedTo: null,
   };
-  if (dispatchesAtClaim(request)) cross(row, request.inFlightForMs, time);
+  if (dispatchesAtClaim(request)) setDispatched(row, request.inFlightForMs, time);
   if (imported != null) row.lastDispatchedAt = imported.lastDispatchedAt ?? row.lastDispatchedAt;
   return row;
 }
 
 /** A later claim of the same generation. */
-function next(row: Row, request: ClaimRequest, time: Time): Row {
-  // A target that honours our key compares the request too: what it may have seen must be sent again as it was.
-  // And what was prepared stays with the words from which it was, and a question with what it is about.
-  const isKeptWhole = row.keyed || row.prepared !== null || request.for === 'verify';
-  // Code of another major version sends its own words. Nothing has landed under the key of a free record, so there it gets
-  // a fresh one: under the old one a provider would refuse other words.
+function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
+  // A target that honours our key also compares the request, so what it may have seen is sent again unchanged. Prepared
+  // output stays with the args it was made from, and a verification with the args it is about.
+  const isWordingFixed = row.keyed || row.prepared !== null || request.for === 'verify';
+  // Another major version of the code sends its own args. Nothing landed under the key of a free record, so it gets a
+  // new provider key there: under the old one the provider would refuse different args.
   const isOtherCode = request.for !== 'verify' && majorVersion(row.version) !== majorVersion(request.version);
-  const keepsFirstWording = row.lastDispatchedAt !== null && isKeptWhole && !isOtherCode;
+  const keepsFirstWording = row.lastDispatchedAt !== null && isWordingFixed && !isOtherCode;
   const fence = row.fence + 1;
   return {
     ...row,
@@ -238,11 +238,11 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
     status: 'running',
     dispatched: false,
     attempts: row.attempts + 1,
-    // Of the code whose words are kept.
+    // The version of the code whose args are kept.
     version: keepsFirstWording ? row.version : request.version,
-    // A contract that was loosened meanwhile does not loosen what is open.
+    // A contract that has been loosened since does not loosen an open record.
     effect: stricter(row.effect, request.effect),
-    // A contract that sends a key now does not cover a request that went without one.
+    // A contract that sends a key now does not cover an earlier request without one.
     keyed: request.keyed && (row.keyed || row.firstDispatchedAt === null),
     owner: request.owner,
     leaseBoot: time.boot,
@@ -254,7 +254,7 @@ function next(row: Row, request: ClaimRequest, time: Time): Row {
     settledAt: null,
     expiresAt: null,
     networkMs: request.networkMs,
-    // Whoever only asks may do so later; it does not lift the limit.
+    // Verifying is allowed after the limit, but does not lift it.
     notAfter: request.for === 'verify' ? row.notAfter : request.notAfter,
     conversation: request.conversation,
     turn: request.turn,
@@ -268,17 +268,14 @@ function dispatchesAtClaim(request: ClaimRequest): boolean {
   return request.crossing && request.for !== 'verify';
 }
 
-/** The attempt has crossed the line: from now on its effect may land. */
+/** From now on the attempt's effect may land. */
 export function markDispatched(row: Row, inFlightForMs: number, time: Time): Row {
   const after = { ...row };
-  cross(after, inFlightForMs, time);
+  setDispatched(after, inFlightForMs, time);
   return after;
 }
 
-/** A row that nobody else has seen yet. */
-type Draft = { -readonly [Field in keyof Row]: Row[Field] };
-
-function cross(row: Draft, inFlightForMs: number, time: Time): void {
+function setDispatched(row: DraftRow, inFlightForMs: number, time: Time): void {
   row.dispatched = true;
   row.firstDispatchedAt ??= time.steady ? time.wall : noInstant;
   row.lastDispatchedAt = time.wall;

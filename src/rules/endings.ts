@@ -1,20 +1,17 @@
-// How a row looks once an attempt, a verdict or late news has ended what was under way.
+// How a row looks after an attempt, a verdict or a late success has ended it.
 
-import type { News, Row, StoredResult } from './record.ts';
+import type { DraftRow, News, Row, StoredResult } from './record.ts';
 import type { SettleRequest } from './requests.ts';
 import { computeExpiry, inFlightEnd, type Time } from './state.ts';
 
 export const noValue: StoredResult = { text: null, omitted: 'no value was reported', remoteRef: null };
 
-/**
- * A fenced attempt's success ends it. The token goes with the success, so that the same news asked again is not
- * taken for a second effect.
- */
+/** The row takes over the token of the success, so that a repeated report does not count as a second effect. */
 export function applyLateSuccess(row: Row, news: News, time: Time): Row {
   return { ...succeed(row, news.result, time), token: news.token, news };
 }
 
-/** Most calls end so: the one copy of the row is written in place. */
+/** The usual ending of a call, so it copies the row only once. */
 export function succeed(row: Row, result: StoredResult | null, time: Time): Row {
   const after = closeAttempt(row, time);
   after.status = 'succeeded';
@@ -25,7 +22,7 @@ export function succeed(row: Row, result: StoredResult | null, time: Time): Row 
   after.inFlightUntil = null;
   after.networkMs = 0;
   after.expiresAt = computeExpiry(row, 'success', time);
-  // The windows have become an instant; only whether the key stays for good is still asked.
+  // `expiresAt` has replaced the windows; only `keep` still matters.
   after.retention = row.retention && (row.retention.keep ? keptForGood : keptForNow);
   return after;
 }
@@ -51,41 +48,41 @@ export function release(row: Row, request: Pick<SettleRequest, 'error'>, time: T
   };
 }
 
-/** Nobody knows. Also the ending of an attempt that is sure of itself, where an earlier one is not accounted for. */
+/** Also for an attempt with a definite ending, while an earlier attempt is not accounted for. */
 export function leaveInDoubt(
   row: Row,
   request: Pick<SettleRequest, 'error' | 'result'> & Partial<Pick<SettleRequest, 'outcome' | 'found'>>,
   time: Time,
 ): Row {
-  // One that cannot tell, and did more than ask, may have sent something before it crossed the line.
+  // An attempt that does not know its outcome, and was not just verifying, may have sent something before dispatch.
   const maySend = row.dispatched || (request.outcome === 'unknown' && request.found === false);
   return {
     ...closeAttempt(row, time),
     status: 'unknown',
     doubtFence: row.doubtFence ?? row.fence,
     error: request.error ?? row.error,
-    // What the provider called it helps to find out.
+    // The provider's id helps to find out whether it landed.
     result: request.result ?? row.result,
-    // The attempt has reported its end, so it sends nothing more: what may still be on its way is the tail.
+    // The attempt has ended and sends nothing more: only requests in the network may still arrive.
     inFlightUntil: maySend ? inFlightEnd(row.networkMs, earlierInFlight(row), time) : row.inFlightUntil,
     expiresAt: null,
   };
 }
 
-/** An attempt went on sending until now, and perhaps goes on. */
+/** The attempt kept sending until now, and may still be running. */
 export function extendInFlight(row: Row, { error }: Pick<SettleRequest, 'error'>, time: Time): Row {
   const waitMs = error === null ? Math.max(row.networkMs, stillRunningMs) : row.networkMs;
   return { ...row, inFlightUntil: inFlightEnd(waitMs, row.inFlightUntil, time) };
 }
 
-/** One that still runs says so at a third of this, or of its tail where that is longer. */
+/** An attempt that still runs reports so every third of this, or of `networkMs` where that is longer. */
 export const stillRunningMs = 30_000;
 
-/** With an earlier attempt unaccounted for, its own waiting time stands. */
+/** While an earlier attempt is not accounted for, its in-flight time still counts. */
 function earlierInFlight(row: Row): number | null {
   return row.doubtFence === null ? null : row.inFlightUntil;
 }
 
-function closeAttempt(row: Row, time: Time): { -readonly [Field in keyof Row]: Row[Field] } {
+function closeAttempt(row: Row, time: Time): DraftRow {
   return { ...row, leaseBoot: null, leaseUntil: null, settledAt: time.wall, updatedAt: time.wall };
 }

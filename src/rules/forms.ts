@@ -1,27 +1,27 @@
-// One intent under several forms of its key: while a deployment rolls, some workers have the former contract and some the
-// new one. They meet on one record because a claim first leaves a link under every earlier form of its key. The link is
-// written before the claim, so a worker that dies in between leaves one that leads nowhere, which stops nobody.
+// One intent under several forms of its key: during a rolling deployment some workers have the old contract and some the
+// new one. They meet on one record because a claim first writes a link under every earlier form of its key. A worker that
+// crashes between link and claim leaves a link to nothing, which blocks nobody.
 
 import { chooseForm, findLoss } from './claim.ts';
 import { emptyRow, type Retention, type Row } from './record.ts';
 import type { Asking, ClaimRequest } from './requests.ts';
 import { isExpired, isFree, type Time } from './state.ts';
 
-/** The keys that a claim looks at: its own, newer ones that links led to, and earlier ones, in this order. */
+/** The keys that a claim reads: its own, then newer ones found through links, then earlier ones. */
 interface Forms {
   readonly keys: readonly string[];
   readonly newer: readonly string[];
 }
 
 export type FormStep =
-  /** The rows under these newer keys have to be seen first. */
+  /** Read the rows under these newer keys first. */
   | { readonly kind: 'look'; readonly newer: readonly string[] }
-  /** This earlier form does not lead to the record yet. */
+  /** Link this earlier form to the record first. */
   | { readonly kind: 'link'; readonly form: number; readonly to: string }
-  /** The claim acts on this form; `row` is its record, if it has one. */
+  /** Claim this form; `row` is its record, if it has one. */
   | { readonly kind: 'claim'; readonly form: number; readonly row: Row | undefined };
 
-/** A look has neither token nor retention, and writes no links. */
+/** A read has neither token nor retention, and writes no links. */
 type FormAsking = Asking & Partial<Pick<ClaimRequest, 'token' | 'retention' | 'linksOnly'>>;
 
 export function listForms({ key, olderKeys }: Asking, newer: readonly string[] = []): Forms {
@@ -33,8 +33,8 @@ export function isLink(row: Row | undefined): boolean {
 }
 
 /**
- * Links are followed from the claim's own key only. An earlier form may stand for several intents of the new one: there a
- * link may tell of another intent, and only a record decides.
+ * Follows links only from the claim's own key. An earlier form may cover several intents of the new one, so its link may
+ * belong to another intent; there only a record decides.
  */
 export function nextStep(
   { keys, newer }: Forms,
@@ -44,19 +44,21 @@ export function nextStep(
 ): FormStep {
   const links = rows[0]?.movedTo ?? [];
   if (links.some((key) => !keys.includes(key))) return { kind: 'look', newer: links };
-  // The link that led to a newer key may be gone by now.
-  const isCut = (index: number) =>
+  // The link to a newer key may be gone by now.
+  const isUnlinked = (index: number) =>
     index > 0 && index <= newer.length && !links.includes(keys[index] as string);
-  // What comes from another ledger takes a free record's place.
-  const givesWay = (row: Row | undefined) =>
+  // An imported link replaces a free record.
+  const isReplaceable = (row: Row | undefined) =>
     asking.linksOnly === true && row?.doubtFence === null && row.news === null && isFree(row, time);
-  const records = rows.map((row, index) => (isLink(row) || isCut(index) || givesWay(row) ? undefined : row));
-  // A token claims once: a copy of a claim that comes late meets the record that the claim was about.
+  const records = rows.map((row, index) =>
+    isLink(row) || isUnlinked(index) || isReplaceable(row) ? undefined : row,
+  );
+  // A token claims once: a late copy of a claim must meet the record of that claim.
   const own = asking.token === undefined ? -1 : records.findIndex((row) => row?.token === asking.token);
   const form = own >= 0 ? own : chooseForm(records, time);
   const to = keys[form] as string;
   const step: FormStep = { kind: 'claim', form, row: records[form] };
-  // Losing changes nothing. A claim that is asked again, or for one generation, comes after one that has left its links.
+  // Losing writes no links; and a repeated claim, or one for a known generation, follows a claim that wrote them.
   const isLinked = own >= 0 || asking.generation !== null || findLoss(step.row, asking, time) !== undefined;
   if (isLinked && asking.linksOnly !== true) return step;
   for (let index = 1 + newer.length; index < keys.length; index += 1) {
@@ -68,28 +70,28 @@ export function nextStep(
   return step;
 }
 
-/** The link is there, and will be for as long as the record that is about to be claimed. */
+/** The link exists, and lasts as long as the record that is about to be claimed. */
 function leadsTo(row: Row | undefined, key: string, { retention }: FormAsking, time: Time): boolean {
   if (row?.status !== 'released' || row.movedTo?.includes(key) !== true) return false;
   if (row.expiresAt === null || retention === undefined) return true;
   const neededUntil = linkExpiry(retention, time);
-  return neededUntil !== null && row.expiresAt >= neededUntil - longerMs / 2;
+  return neededUntil !== null && row.expiresAt >= neededUntil - marginMs / 2;
 }
 
-/** By a wrong clock a link might go before the record that it leads to: it then stays. */
+/** A wrong clock could expire a link before its record, so without a trusted clock the link stays. */
 function linkExpiry({ keep, windowMs, periodEndsAt }: Retention, time: Time): number | null {
   if (keep || !time.steady) return null;
-  return Math.max(time.wall, periodEndsAt ?? 0) + windowMs + longerMs;
+  return Math.max(time.wall, periodEndsAt ?? 0) + windowMs + marginMs;
 }
 
-/** An earlier form may stand for many new keys. Those claimed last are kept: any one that stands stops the old worker. */
-const mostLinks = 32;
-/** A link outlives the record that it leads to, which may be in doubt for a while. */
-const longerMs = 30 * 24 * 3_600_000;
+/** An earlier form may cover many new keys. The latest are kept: any one of them stops a worker with the old contract. */
+const maxLinks = 32;
+/** A link outlives its record, which may stay in doubt for a while. */
+const marginMs = 30 * 24 * 3_600_000;
 
 /**
- * It looks like a free record, so that code that lists or prunes records needs to know nothing of links. Rows are born
- * running, as stores expect, and without a lease: the next step closes it.
+ * A link looks like a free record, so that listing and pruning need not know about links. A new one starts as `running`,
+ * as stores expect of an insert, but without a lease; the next step closes it.
  */
 export function makeLink(
   row: Row | undefined,
@@ -119,6 +121,6 @@ export function makeLink(
     error: { code: 'NOT_LANDED', message, retriable: true },
     ...{ createdAt: time.wall, updatedAt: time.wall, settledAt: time.wall },
     expiresAt: linkExpiry(request.retention, time),
-    movedTo: [...(row?.movedTo ?? []).filter((each) => each !== to), to].slice(-mostLinks),
+    movedTo: [...(row?.movedTo ?? []).filter((each) => each !== to), to].slice(-maxLinks),
   };
 }

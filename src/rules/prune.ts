@@ -1,4 +1,4 @@
-// What retention may take. Never what is running or in doubt: semel does not forget an open question.
+// What pruning may remove: never a record that is running or in doubt.
 
 import type { EventType, Row, StoredResult } from './record.ts';
 import { isExpired, isFree, isKept, isLapsed, isOver, isSettled, type Time } from './state.ts';
@@ -6,24 +6,24 @@ import { isExpired, isFree, isKept, isLapsed, isOver, isSettled, type Time } fro
 export function isRemovable(row: Row, time: Time): boolean {
   if (isExpired(row, time)) return true;
   if (!isFree(row, time) || row.doubtFence !== null || row.news !== null) return false;
-  // A worker that died before the line leaves a record that nobody released: it counts as released when it lapsed.
+  // A worker that crashed before dispatch released nothing: its record counts as released when it lapsed.
   const freeSince = isLapsed(row, time)
     ? row.updatedAt + (row.retention?.failureWindowMs ?? 0)
     : row.expiresAt;
   return isOver(freeSince, time);
 }
 
-/** `per: 'ever'`: a large result goes, the key and what is known of it stay. */
+/** `per: 'ever'`: a large result is removed, the key and what is known about it stay. */
 export function isTombstoneDue(row: Row, time: Time): boolean {
   return isSettled(row) && isKept(row) && isOver(row.expiresAt, time);
 }
 
-/** Retention has something to do about it: remove it, or leave a tombstone. */
+/** Pruning would remove it, or reduce it to a tombstone. */
 export function isDue(row: Row, time: Time): boolean {
   return isRemovable(row, time) || isTombstoneDue(row, time);
 }
 
-/** Events that tell who asked, not what became of the record: a tombstone does without them. */
+/** Events about who called, not about what happened to the record: a tombstone drops them. */
 export const usageEvents: readonly EventType[] = ['replayed', 'conflict', 'observed'];
 
 export function makeTombstone(row: Row): Row {
@@ -43,7 +43,7 @@ export function makeTombstone(row: Row): Row {
   };
 }
 
-/** What is no larger than the key itself stays with it: nothing was returned, an id, a flag. */
+/** A result not larger than the key stays with it: an id, a flag, nothing. */
 const smallResult = 100;
 
 function shrinkResult(result: StoredResult): StoredResult {

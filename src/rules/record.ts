@@ -1,14 +1,14 @@
-// The one record: what is kept of a key, how it looks from outside, and the exceptional part of its history.
+// The record: what a store keeps of a key, how each field is shown, and the exceptional part of its history.
 
 import type { Effect, Status } from '../core/contract/words.ts';
 
-/** How long a settled record answers for its key. Fixed at claim, so that settling needs no contract. */
+/** How long a settled record answers for its key. Fixed by the claim, so that settling needs no contract. */
 export interface Retention {
   readonly windowMs: number;
   readonly failureWindowMs: number;
   /** `per: 'ever'`: the result goes after the window, the key stays for good. */
   readonly keep: boolean;
-  /** Where the intent has a calendar period: the window starts at its end. */
+  /** For an intent with a calendar period: the window starts when the period ends. */
   readonly periodEndsAt: number | null;
 }
 
@@ -18,7 +18,7 @@ export interface RecordError {
   readonly retriable: boolean;
 }
 
-/** What an attempt that succeeded leaves behind. */
+/** What a successful attempt leaves behind. */
 export interface StoredResult {
   /** The encoded value, or null where it was omitted. */
   readonly text: string | null;
@@ -28,38 +28,38 @@ export interface StoredResult {
   readonly remoteRef: string | null;
 }
 
-/** A success that was reported by an attempt that no longer held the key. */
+/** A success reported by an attempt that no longer held the claim. */
 export interface News {
   readonly token: string;
   readonly fence: number;
-  /** It was found by a verifier, not done by this attempt. */
+  /** A verifier found it; this attempt did not do it. */
   readonly found: boolean;
   readonly result: StoredResult;
 }
 
-/** Everything a store keeps of one key. Instants are the store's wall clock in milliseconds. */
+/** Everything a store keeps of one key. Instants are milliseconds of the store's wall clock. */
 export interface Row {
   readonly namespace: string;
   readonly key: string;
   readonly generation: number;
   readonly fence: number;
-  /** Names the key that goes to the provider: the generation, until a verdict asks for a fresh one. */
+  /** Goes into the provider's key: the generation, until a verdict requires a new key. */
   readonly providerKeyFence: number;
-  /** Of the claim or act that last changed hands; it closes every token before it. */
+  /** Of the last claim or decision; it invalidates every earlier token. */
   readonly token: string;
   readonly status: Status;
   /** The lowest fence of an attempt that was dispatched and never accounted for; null: no doubt. */
   readonly doubtFence: number | null;
-  /** The attempt at this fence has crossed the line. */
+  /** The effect of the attempt at this fence may land. */
   readonly dispatched: boolean;
   readonly attempts: number;
-  /** Takeovers in a row of attempts that died before the line. */
+  /** Consecutive takeovers of attempts that crashed before dispatch. */
   readonly crashes: number;
   readonly version: string;
   readonly effect: Effect;
-  /** The target honours our key, and every dispatch that is not accounted for carried it: a second is no second effect. */
+  /** The target honours our key and every open dispatch carried it, so that a repeat has no second effect. */
   readonly keyed: boolean;
-  /** Null for derived keys, whose digest already holds the identity. */
+  /** Null for derived keys, whose digest already covers the identity. */
   readonly fingerprint: string | null;
   readonly owner: string;
   readonly leaseBoot: string | null;
@@ -67,7 +67,7 @@ export interface Row {
   readonly retention: Retention | null;
   readonly args: string | null;
   readonly prepared: string | null;
-  /** One short digest per content field of the first dispatched wording. */
+  /** One short digest per content field, as first dispatched. */
   readonly content: string | null;
   readonly result: StoredResult | null;
   readonly error: RecordError | null;
@@ -79,7 +79,7 @@ export interface Row {
   readonly expiresAt: number | null;
   readonly firstDispatchedAt: number | null;
   readonly lastDispatchedAt: number | null;
-  /** From here on "not landed" may be believed of every attempt so far. */
+  /** "Not landed" cannot be trusted before: a request may still be in flight. */
   readonly inFlightUntil: number | null;
   /** The contract's `verifyAfter`: how long after an attempt's end "not landed" has to wait. */
   readonly networkMs: number;
@@ -88,29 +88,32 @@ export interface Row {
   readonly turn: string | null;
   readonly toolCallId: string | null;
   readonly run: string | null;
-  /** Why it was done once more on purpose. */
+  /** The reason for a deliberate repeat. */
   readonly again: string | null;
-  /** A digest of whose call it is: the record answers no other caller. Null: the program named none. */
+  /** Digest of the caller; the record answers no other. Null: the program named none. */
   readonly caller: string | null;
-  /** Not null: not a record, but a link. Workers with a newer form of the contract claimed this intent under these keys. */
+  /** Makes the row a link: workers with a newer form of the contract claimed this intent under these keys. */
   readonly movedTo: readonly string[] | null;
 }
 
+/** A copy of a row that nobody else has seen yet. */
+export type DraftRow = { -readonly [Field in keyof Row]: Row[Field] };
+
 type Kind =
-  /** Shown as it is. */
+  /** Shown unchanged. */
   | 'plain'
-  /** A text about the call, or null. */
+  /** Text about the call, or null. */
   | 'text'
-  /** Milliseconds here, a date outside. */
+  /** Stored as milliseconds, shown as a date. */
   | 'instant'
-  /** JSON text here, its value outside. */
+  /** Stored as JSON text, shown as its value. */
   | 'json'
-  /** Shown in parts or in other words. */
+  /** Shown in part or in another form. */
   | 'other'
-  /** Nobody's business but the rules'. */
+  /** Only the rules use it. */
   | 'hidden';
 
-/** Every field of a row: how it is shown, and its value in a row of which nothing is known. */
+/** Every field of a row: how it is shown, and its value in an empty row. */
 const fields = {
   namespace: ['plain', ''],
   key: ['plain', ''],
@@ -163,7 +166,7 @@ export function fieldsOfKind<Of extends Kind>(kind: Of): readonly FieldOf<Of>[] 
   return Object.entries(fields).flatMap(([name, [each]]) => (each === kind ? [name as FieldOf<Of>] : []));
 }
 
-/** Some fields of a record, each made into what is shown of it. */
+/** Picks fields of a record and converts each for display. */
 export function showFields<Shape, Name extends keyof Shape & string, Value>(
   record: Shape,
   names: readonly Name[],
@@ -176,20 +179,20 @@ export const emptyRow = Object.fromEntries(
   Object.entries(fields).map(([name, [, value]]) => [name, value]),
 ) as { readonly [Name in keyof Row]: Row[Name] };
 
-/** A row as it stood at one moment of the store's clock, without the token. */
+/** A row at one moment of the store's clock, without the token. */
 export interface StoredRecord extends Omit<Row, 'token' | 'leaseBoot' | 'leaseUntil' | 'news'> {
   readonly contract: string;
-  /** By a clock that could be trusted; else 0. */
+  /** 0 if the clock could not be trusted. */
   readonly readAt: number;
   /** Running, lease over. */
   readonly lapsed: boolean;
   /** Unknown, or lapsed with the attempt dispatched or doubt set. */
   readonly inDoubt: boolean;
-  /** How long a holder that is dead now would go on blocking. */
+  /** How much longer the holder blocks others if it has crashed. */
   readonly leaseLeftMs: number;
   /** Its window is over: it no longer answers for its key. */
   readonly expired: boolean;
-  /** How long until "not landed" may be believed; Infinity while the clock cannot be trusted. */
+  /** How long until "not landed" can be trusted; Infinity while the clock cannot. */
   readonly inFlightMs: number;
 }
 

@@ -1,30 +1,30 @@
-// What is asked of a record, and what is answered: claim, renew, dispatch, clear, settle, resolve.
+// The requests that the rules decide, and their answers: claim, renew, dispatch, clear, settle, resolve.
 
 import type { Effect, Outcome } from '../core/contract/words.ts';
 import type { EventType, RecordError, Retention, StoredRecord, StoredResult } from './record.ts';
 
-/** Why a claim may take a record that is in doubt. */
+/** `rerun` and `verify` say why the claim may take over a record in doubt. */
 export type ClaimFor = 'execute' | 'rerun' | 'verify';
 
 export interface ClaimRequest {
   readonly namespace: string;
   readonly key: string;
-  /** The key under earlier forms of the contract, oldest last: a live record of any of them stands for this one. */
+  /** The key under earlier forms of the contract, oldest last: a live record under any of them counts as this one. */
   readonly olderKeys: readonly string[];
   readonly token: string;
   readonly fingerprint: string | null;
   readonly for: ClaimFor;
-  /** A waiter acts only on the generation that it waited for; null: on any. */
+  /** A waiter acts only on the generation it waited for; null: on any. */
   readonly generation: number | null;
-  /** The claim itself is the line. */
+  /** The claim itself marks the attempt dispatched. */
   readonly crossing: boolean;
   readonly leaseMs: number;
-  /** A re-run counts only this long after the first dispatch; null: always. */
+  /** A re-run is allowed only this long after the first dispatch; null: always. */
   readonly rerunWithinMs: number | null;
   readonly maxCrashes: number;
-  /** From a dispatch on: the time in which the attempt can send, and the tail. */
+  /** How long after a dispatch requests may be in flight: as long as the attempt can send, plus `networkMs`. */
   readonly inFlightForMs: number;
-  /** From an attempt's end on. */
+  /** How long after an attempt's end its requests may be in flight. */
   readonly networkMs: number;
   readonly version: string;
   readonly effect: Effect;
@@ -42,15 +42,15 @@ export interface ClaimRequest {
   readonly caller: string | null;
   /** The contract says `share`: a record of any caller answers. */
   readonly share: boolean;
-  /** The record lived in another ledger before. */
+  /** The record comes from another ledger. */
   readonly imported?: Imported;
-  /** Of another ledger's link: it leaves links under the earlier forms, whatever it loses to. */
+  /** For a link from another ledger: writes links under the earlier forms, whatever it loses to. */
   readonly linksOnly?: boolean;
 }
 
-/** What a record brings along from another ledger, because a provider or a verifier out there goes by it. */
+/** What a record keeps from its former ledger, because a provider or a verifier depends on it. */
 export interface Imported {
-  /** Its fence there: it goes on above. */
+  /** Its fence there; here the fence starts above it. */
   readonly fence: number;
   readonly providerKeyFence: number;
   readonly firstDispatchedAt: number | null;
@@ -58,7 +58,7 @@ export interface Imported {
   readonly prepared: string | null;
 }
 
-/** What a claim asks for, before it says what it would store. */
+/** The part of a claim that identifies the record, without what it would store. */
 export type Asking = Pick<
   ClaimRequest,
   'namespace' | 'key' | 'olderKeys' | 'fingerprint' | 'generation' | 'caller' | 'share'
@@ -68,18 +68,18 @@ export type ClaimAnswer =
   | {
       readonly won: true;
       readonly record: StoredRecord;
-      /** The claim took an attempt's place that had lapsed or was in doubt. */
+      /** The claim replaced an attempt that had lapsed or was in doubt. */
       readonly takeover: boolean;
     }
   | Loss;
 
 export interface Loss {
   readonly won: false;
-  /** What it lost to; undefined only for a waiter whose generation is gone. */
+  /** The record it lost to; undefined only for a waiter whose generation is gone. */
   readonly record: StoredRecord | undefined;
 }
 
-/** Names one attempt at one record; `fence` and `generation` are for news from an attempt that was fenced. */
+/** Identifies one attempt. `fence` and `generation` matter once the attempt has been fenced. */
 export interface Held {
   readonly namespace: string;
   readonly key: string;
@@ -90,7 +90,7 @@ export interface Held {
 
 export interface RenewRequest extends Held {
   readonly leaseMs: number;
-  /** An attempt that lapsed and goes on may send for as long as after a dispatch. */
+  /** An attempt that continues after it lapsed may send for as long as after a dispatch. */
   readonly inFlightForMs: number;
 }
 
@@ -100,25 +100,25 @@ export interface RenewAnswer {
 }
 
 export interface DispatchRequest extends Held {
-  /** What is about to be sent carries our key, where the target honours one. */
+  /** The request about to be sent carries a key that the target honours. */
   readonly keyed: boolean;
   readonly prepared: string | null;
   readonly rerunWithinMs: number | null;
   readonly inFlightForMs: number;
 }
 
-/** Verify said "not landed" of everything up to this claim. */
+/** `verify` answered "not landed" for every attempt before this claim. */
 export interface ClearRequest extends Held {
   readonly crossing: boolean;
-  /** The `readAt` of the record that was held when the look began: what was seen then is judged by then. */
+  /** The `readAt` of the record when `verify` started: its answer is judged as of then. */
   readonly seenAt: number;
-  /** The provider would go on replaying a stored error under the old key. */
+  /** The provider would keep replaying a stored error under the old key. */
   readonly freshKey: boolean;
   readonly rerunWithinMs: number | null;
   readonly inFlightForMs: number;
 }
 
-/** Why a line may not be crossed: not the holder · lease over · provider's window over · it landed · too early to say. */
+/** Not the holder · lease over · provider's window over · already landed · too early to say. */
 export type Refusal = 'fenced' | 'lapsed' | 'window' | 'landed' | 'early';
 
 export type CrossAnswer =
@@ -129,26 +129,26 @@ export interface SettleRequest extends Held {
   readonly outcome: Outcome;
   readonly result: StoredResult | null;
   readonly error: RecordError | null;
-  /** For news of a fenced attempt: only at an un-keyed target is a second success a second effect. */
+  /** Only where the target does not honour keys is a second success a second effect. */
   readonly keyed: boolean;
-  /** Found by a verifier: it tells of an effect of some attempt, and is never a second one. */
+  /** A verifier found it: the effect of some attempt, never a second one. */
   readonly found: boolean;
-  /** The attempt was ended by its timeout before, and went on until now; without an error: it still runs. */
+  /** The attempt ran on after its timeout; without an error, it is still running. */
   readonly late?: true;
 }
 
 export interface SettleAnswer {
-  /** The record now says what was asked, by this call or an earlier one with the same token. */
+  /** The record has this outcome, through this call or an earlier one with the same token. */
   readonly settled: boolean;
   /** What the record became; with doubt set, `failed` and `released` become `unknown`. */
   readonly record: StoredRecord | undefined;
-  /** The news came from an attempt that no longer holds the key. */
+  /** The attempt no longer holds the claim. */
   readonly fenced: boolean;
-  /** What history was told, if this was no ordinary ending. */
+  /** The event written to the history, if the ending was exceptional. */
   readonly noted: EventType | undefined;
 }
 
-/** What was looked at when the verdict was made. */
+/** The state of the record that the decision was based on. */
 export interface Seen {
   readonly fence: number;
   readonly dispatchedAt: number | null;
@@ -159,7 +159,7 @@ export type Act =
   | { readonly type: 'notLanded' }
   | { readonly type: 'runAgain' }
   | { readonly type: 'abandon'; readonly reason: string }
-  /** The processes of the running attempt are gone: it ends as its lease would have ended it, but now. */
+  /** The processes of the running attempt are gone: it ends now instead of when its lease is over. */
   | { readonly type: 'died' }
   | { readonly type: 'forget' }
   | { readonly type: 'reopen' };
@@ -168,17 +168,17 @@ export interface ResolveRequest {
   readonly namespace: string;
   readonly key: string;
   readonly seen: Seen;
-  /** The `readAt` of the record when the act was decided: one that arrives late is judged by then. */
+  /** The `readAt` of the record when the decision was made: a late one is judged as of then. */
   readonly decidedAt: number;
   readonly act: Act;
-  /** Random per act, so that an act whose reply was lost can be asked again. */
+  /** Random per decision, so that it can be repeated when the reply was lost. */
   readonly token: string;
-  /** Who decides, as they say. */
+  /** Who decides, by their own account. */
   readonly by: string;
-  /** Whose process it was, as the system says. */
+  /** The owner of the deciding process, according to the system. */
   readonly login?: string;
   readonly note: string | null;
-  /** Also act on an attempt that still holds its lease, and before "not landed" can be known. */
+  /** Also decide about an attempt that still holds its lease, and before "not landed" can be trusted. */
   readonly force: boolean;
 }
 

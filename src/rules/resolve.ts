@@ -1,5 +1,5 @@
-// A person's (or their program's) recorded acts: verdicts about a record in doubt, and the two acts on settled
-// ones. Each compares what was looked at with what is there, takes the next fence, and is in the history.
+// Decisions of a person or their program: verdicts about a record in doubt, and `forget` and `reopen` for settled ones.
+// Each is refused if the record has changed since it was read, takes the next fence, and is written to the history.
 
 import { applyLateSuccess, leaveInDoubt, release, succeed } from './endings.ts';
 import type { Row } from './record.ts';
@@ -21,12 +21,12 @@ import {
 export function resolve(row: Row | undefined, request: ResolveRequest, time: Time): Step<ResolveAnswer> {
   if (row?.token === request.token) return unchanged({ ok: true, record: view(row, time) });
   // A link is not a record.
-  const refusal = row === undefined || row.movedTo !== null ? 'gone' : refusalOf(row, request, time);
+  const refusal = row === undefined || row.movedTo !== null ? 'gone' : findRefusal(row, request, time);
   if (row === undefined || refusal !== undefined) {
     return unchanged({ ok: false, why: refusal ?? 'gone', record: row && view(row, time) });
   }
   if (row.news !== null && row.status === 'running') {
-    // No verdict speaks against a success that is on file, and whoever ran beside it is fenced.
+    // No verdict overrides a success that was reported, and the running attempt is fenced.
     const settled = applyLateSuccess(row, row.news, time);
     return {
       row: settled,
@@ -38,7 +38,7 @@ export function resolve(row: Row | undefined, request: ResolveRequest, time: Tim
     ...act(row, request, time),
     fence: row.fence + 1,
     token: request.token,
-    // Nothing crosses the line at an act's own fence.
+    // Nothing is dispatched at the fence of a decision.
     dispatched: false,
   };
   const detail = {
@@ -62,20 +62,20 @@ export function resolve(row: Row | undefined, request: ResolveRequest, time: Tim
   };
 }
 
-function refusalOf(row: Row, request: ResolveRequest, time: Time): ResolveRefusal | undefined {
+function findRefusal(row: Row, request: ResolveRequest, time: Time): ResolveRefusal | undefined {
   if (row.fence !== request.seen.fence || row.lastDispatchedAt !== request.seen.dispatchedAt) return 'stale';
   const { act, force } = request;
   if (act.type === 'forget') return isSettled(row) ? undefined : 'not settled';
   if (act.type === 'reopen') {
-    // It no longer answers for its key: by now another record may, under another form of the key.
+    // It no longer answers for its key; another record may, under another form of the key.
     if (isExpired(row, time)) return 'gone';
     return row.status === 'failed' ? undefined : 'not failed';
   }
   if (act.type === 'died') return row.status === 'running' ? undefined : 'not running';
-  // Freed to run again, it is still an open question: whoever said so may think better of it.
-  const toRunAgain = row.status === 'released' && row.doubtFence !== null;
-  if (isInDoubt(row, time) || toRunAgain) {
-    // Whoever looked before it was quiet may have missed what landed since, however late the verdict arrives.
+  // Released to run again, it is still an open question, and the decision may be revised.
+  const isReleasedInDoubt = row.status === 'released' && row.doubtFence !== null;
+  if (isInDoubt(row, time) || isReleasedInDoubt) {
+    // A look while requests were still in flight may have missed what landed since, however late the verdict arrives.
     const then = { ...time, wall: Math.min(time.wall, request.decidedAt) };
     return act.type === 'notLanded' && !force && inFlightMs(row, then) > 0 ? 'early' : undefined;
   }
@@ -97,7 +97,7 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
         expiresAt: null,
       };
     case 'abandon':
-      // It may have landed, so it answers for its key as long as a success would.
+      // It may have landed, so it answers for its key as long as a success.
       return {
         ...release(
           row,
@@ -108,7 +108,7 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
         ),
         status: 'failed',
         doubtFence: row.doubtFence ?? row.fence,
-        // Where the key stays for good its words stay too: reopened, it must be sent as it was.
+        // A key that stays for good keeps its args: once reopened, they must be sent unchanged.
         expiresAt: row.retention?.keep === true ? null : computeExpiry(row, 'success', time),
       };
     case 'died': {
@@ -119,14 +119,14 @@ function act(row: Row, { act }: ResolveRequest, time: Time): Row {
     case 'forget':
       return { ...row, updatedAt: time.wall, retention: null, expiresAt: expiredByHand };
     case 'reopen':
-      // What was given up goes back to being an open question. What was refused is free again, under a new key,
-      // since a provider may go on replaying its refusal under the old one.
+      // An abandoned record is in doubt again. A refused one is free again, under a new provider key, because a provider
+      // may keep replaying its refusal under the old one.
       return row.doubtFence === null
         ? {
             ...release(row, { error: row.error }, time),
             providerKeyFence: row.fence + 1,
             crashes: 0,
-            // Under the fresh key nothing was sent yet, so what was refused may be worded anew.
+            // Nothing was sent under the new key yet, so the wording may change.
             lastDispatchedAt: null,
             prepared: null,
           }

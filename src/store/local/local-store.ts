@@ -2,8 +2,8 @@
 // nothing to the rules; it applies them.
 
 import { claim, findLoss } from '../../rules/claim.ts';
-import { clear, dispatch, renew } from '../../rules/cross.ts';
 import { isLink, listForms, makeLink, nextStep } from '../../rules/forms.ts';
+import { clear, dispatch, renew } from '../../rules/holder.ts';
 import { isDue, isRemovable, isTombstoneDue, makeTombstone, usageEvents } from '../../rules/prune.ts';
 import { resolve } from '../../rules/resolve.ts';
 import { settle } from '../../rules/settle.ts';

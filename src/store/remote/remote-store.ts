@@ -6,8 +6,8 @@ import { type Clock, type Random, systemClock, systemRandom } from '../../core/c
 import { SemelError } from '../../core/errors.ts';
 import { type KeyMap, keyMap } from '../../core/key-map.ts';
 import { claim, findLoss } from '../../rules/claim.ts';
-import { clear, dispatch, renew } from '../../rules/cross.ts';
 import { type FormStep, isLink, listForms, makeLink, nextStep } from '../../rules/forms.ts';
+import { clear, dispatch, renew } from '../../rules/holder.ts';
 import { isDue, isRemovable, isTombstoneDue, makeTombstone, usageEvents } from '../../rules/prune.ts';
 import { resolve } from '../../rules/resolve.ts';
 import { settle } from '../../rules/settle.ts';

@@ -1,8 +1,8 @@
 // What can be asked of a store about one key, as data: to be asked of the far store, and decided by the rules alone.
 
 import { claim, findLoss } from '../../../src/rules/claim.ts';
-import { clear, dispatch, renew } from '../../../src/rules/cross.ts';
 import { isLink, listForms, makeLink, nextStep } from '../../../src/rules/forms.ts';
+import { clear, dispatch, renew } from '../../../src/rules/holder.ts';
 import { resolve } from '../../../src/rules/resolve.ts';
 import { settle } from '../../../src/rules/settle.ts';
 import { type Step, type Time, view } from '../../../src/rules/state.ts';
