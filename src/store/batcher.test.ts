@@ -64,8 +64,8 @@ test('what comes while a batch is under way waits for it and goes out together',
   expect(batches).toEqual([['a'], ['b', 'c']]);
 });
 
-test('with several lanes, what does not fit into one batch does not wait for it', async () => {
-  const { queue, batches, commits } = bench({ lanes: 2, cap: 2 });
+test('with parallel batches, what does not fit into one batch does not wait for it', async () => {
+  const { queue, batches, commits } = bench({ parallel: 2, cap: 2 });
   for (const piece of ['a', 'b', 'c', 'd', 'e']) void queue.add('claiming', piece);
   await settled();
   await settled();
@@ -78,8 +78,8 @@ test('with several lanes, what does not fit into one batch does not wait for it'
   expect(batches.at(-1)).toEqual(['e']);
 });
 
-test('several lanes share the work, and few pieces are not divided', async () => {
-  const { queue, batches, commits } = bench({ lanes: 2 });
+test('parallel batches share the work, and few items are not split', async () => {
+  const { queue, batches, commits } = bench({ parallel: 2 });
   for (let n = 0; n < 40; n += 1) void queue.add('claiming', String(n));
   await settled();
   await settled();

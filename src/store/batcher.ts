@@ -1,67 +1,67 @@
-// Group commit: what comes while the store is at work goes out together as the next batch. No timer: when idle, a
-// call goes through at once. A batch is an optimisation, never a unit of fate: every answer is given after the
-// commit, and a batch that fails is halved until the guilty piece stands alone.
+// Group commit: calls that arrive while the store is busy go out together as the next batch. There is no timer: when idle,
+// a call goes through at once. Calls of a batch never fail together: a batch that fails is bisected until the failing
+// call is alone. Every answer is given after the commit.
 
 import type { Urgency } from './local/local-store.ts';
 
-/** The answer to a piece that has to be asked once more: it goes out first with the next batch. */
+/** The answer to an item that must be sent again: it goes out first with the next batch. */
 export const unanswered: unique symbol = Symbol('unanswered');
 
-export interface BatcherOptions<Piece, Answer> {
+export interface BatcherOptions<Item, Answer> {
   /**
-   * Does one batch and answers once it is durable, in the order of the pieces. `take` is called once, when the
-   * store is ready to work, so that what came while it was waiting joins.
+   * Executes one batch and answers in the order of its items once it is durable. Calls `take` once, when the store is
+   * ready, so that items that arrived in the meantime join.
    */
-  readonly flush: (take: () => readonly Piece[]) => Promise<readonly (Answer | typeof unanswered)[]>;
-  /** What the caller is told of a failure, and whether the failure says nothing of a single piece. */
+  readonly flush: (take: () => readonly Item[]) => Promise<readonly (Answer | typeof unanswered)[]>;
+  /** The error for the caller, and whether every item would fail the same way. */
   readonly judge: (error: unknown) => { readonly error: unknown; readonly concernsAll: boolean };
-  /** When to start from idle: late enough for the callers of one tick, and for the ones just answered, to join. */
+  /** Schedules the start from idle: late enough for callers of the same tick, and those just answered, to join. */
   readonly soon?: (run: () => void) => void;
   /** @default 256 */
   readonly cap?: number;
-  /** How many batches may be under way at once, where waiting for one is not work for this process. @default 1 */
-  readonly lanes?: number;
+  /** How many batches may be under way at once, for stores whose work is not done by this process. @default 1 */
+  readonly parallel?: number;
 }
 
-export interface Batcher<Piece, Answer> {
-  add(urgency: Urgency, piece: Piece): Promise<Answer>;
+interface Batcher<Item, Answer> {
+  add(urgency: Urgency, item: Item): Promise<Answer>;
   /** Resolves when nothing is queued or under way. */
   drained(): Promise<void>;
 }
 
-interface Entry<Piece, Answer> {
+interface Entry<Item, Answer> {
   readonly urgency: Urgency;
-  readonly piece: Piece;
+  readonly item: Item;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Too few pieces to be divided among lanes. */
-const leastShare = 16;
+/** Fewer items are not split between parallel batches. */
+const minShare = 16;
 
-/** Taken now: a user's test may fake the timers later, and nobody would turn them. */
+/** Captured now: a user's test may fake the timers later and never advance them. */
 const nextTurn: (run: () => void) => void = setImmediate;
 
-export function batcher<Piece, Answer>({
+export function batcher<Item, Answer>({
   flush,
   judge,
   soon = nextTurn,
   cap = 256,
-  lanes = 1,
-}: BatcherOptions<Piece, Answer>): Batcher<Piece, Answer> {
-  const queues: Record<Urgency, Entry<Piece, Answer>[]> = { holding: [], claiming: [], settling: [] };
-  let waiters: (() => void)[] = [];
+  parallel = 1,
+}: BatcherOptions<Item, Answer>): Batcher<Item, Answer> {
+  const queues: Record<Urgency, Entry<Item, Answer>[]> = { holding: [], claiming: [], settling: [] };
+  const waiters: (() => void)[] = [];
   let active = 0;
-  /** Pieces of batches that are under way. */
+  /** Items of batches that are under way. */
   let underWay = 0;
-  /** A lane that was started and has not taken anything yet: whoever comes now joins it. */
+  /** A worker was started and has not taken its batch yet: new items join it. */
   let isStarting = false;
 
   return {
-    add(urgency, piece) {
+    add(urgency, item) {
       return new Promise((resolve, reject) => {
-        queues[urgency].push({ urgency, piece, resolve, reject });
-        if (!isStarting && active < lanes) openLane();
+        queues[urgency].push({ urgency, item, resolve, reject });
+        if (!isStarting && active < parallel) startWorker();
       });
     },
     async drained() {
@@ -69,7 +69,7 @@ export function batcher<Piece, Answer>({
     },
   };
 
-  function openLane(): void {
+  function startWorker(): void {
     active += 1;
     isStarting = true;
     soon(start);
@@ -77,43 +77,41 @@ export function batcher<Piece, Answer>({
 
   function start(): void {
     void work().then(() => {
-      // The callers just answered have asked for their next step by now: it goes out without further delay.
+      // The callers just answered have queued their next step by now: it goes out without further delay.
       if (waiting() > 0 && !isStarting) {
         isStarting = true;
         return soon(start);
       }
       active -= 1;
       if (active > 0) return;
-      const told = waiters;
-      waiters = [];
-      for (const tell of told) tell();
+      for (const resolve of waiters.splice(0)) resolve();
     });
   }
 
   async function work(): Promise<void> {
-    let batch: Entry<Piece, Answer>[] | undefined;
+    let batch: Entry<Item, Answer>[] | undefined;
     const takeBatch = () => {
       if (batch === undefined) {
-        batch = next();
+        batch = nextBatch();
         underWay += batch.length;
         isStarting = false;
-        if (waiting() > 0 && active < lanes) openLane();
+        if (waiting() > 0 && active < parallel) startWorker();
       }
-      return batch.map(({ piece }) => piece);
+      return batch.map(({ item }) => item);
     };
     try {
       const answers = await flush(takeBatch);
       deliver(batch ?? [], answers);
     } catch (error) {
-      // The store never got as far as taking anything: whoever waits for it is told.
+      // The store failed before it took a batch: everything queued fails.
       if (batch === undefined) isStarting = false;
-      await divide(batch ?? everything(), error);
+      await bisect(batch ?? takeAll(), error);
     } finally {
       underWay -= batch?.length ?? 0;
     }
   }
 
-  async function divide(batch: readonly Entry<Piece, Answer>[], error: unknown): Promise<void> {
+  async function bisect(batch: readonly Entry<Item, Answer>[], error: unknown): Promise<void> {
     const verdict = judge(error);
     if (batch.length === 1 || verdict.concernsAll) {
       for (const { reject } of batch) reject(verdict.error);
@@ -122,20 +120,20 @@ export function batcher<Piece, Answer>({
     const middle = batch.length >> 1;
     for (const half of [batch.slice(0, middle), batch.slice(middle)]) {
       try {
-        deliver(half, await flush(() => half.map(({ piece }) => piece)));
+        deliver(half, await flush(() => half.map(({ item }) => item)));
       } catch (again) {
-        await divide(half, again);
+        await bisect(half, again);
       }
     }
   }
 
   function deliver(
-    batch: readonly Entry<Piece, Answer>[],
+    batch: readonly Entry<Item, Answer>[],
     answers: readonly (Answer | typeof unanswered)[],
   ): void {
-    // From the end, so that those who are asked again keep their order.
+    // From the end, so that items that are sent again keep their order.
     for (let index = batch.length - 1; index >= 0; index -= 1) {
-      const entry = batch[index] as Entry<Piece, Answer>;
+      const entry = batch[index] as Entry<Item, Answer>;
       const answer = answers[index] as Answer | typeof unanswered;
       if (answer === unanswered) queues[entry.urgency].unshift(entry);
     }
@@ -150,21 +148,21 @@ export function batcher<Piece, Answer>({
   }
 
   /**
-   * In the order of urgency; but a flood of claims leaves a quarter of each batch to those who want to settle. All lanes
-   * have the same share of the work, so that one is at the store while another is made ready.
+   * By urgency; but under a flood of claims a quarter of each batch is reserved for settling. Parallel batches share the
+   * work evenly, so that one is prepared while another is at the store.
    */
-  function next(): Entry<Piece, Answer>[] {
+  function nextBatch(): Entry<Item, Answer>[] {
     const { holding, claiming, settling } = queues;
-    const share = Math.max(leastShare, Math.ceil((underWay + waiting()) / lanes));
-    const most = Math.min(cap, share);
-    const batch = holding.splice(0, most);
-    const reserved = Math.min(settling.length, most >> 2);
-    batch.push(...claiming.splice(0, Math.max(0, most - batch.length - reserved)));
-    batch.push(...settling.splice(0, most - batch.length));
+    const share = Math.max(minShare, Math.ceil((underWay + waiting()) / parallel));
+    const size = Math.min(cap, share);
+    const batch = holding.splice(0, size);
+    const reserved = Math.min(settling.length, size >> 2);
+    batch.push(...claiming.splice(0, Math.max(0, size - batch.length - reserved)));
+    batch.push(...settling.splice(0, size - batch.length));
     return batch;
   }
 
-  function everything(): Entry<Piece, Answer>[] {
+  function takeAll(): Entry<Item, Answer>[] {
     const { holding, claiming, settling } = queues;
     return [...holding.splice(0), ...claiming.splice(0), ...settling.splice(0)];
   }

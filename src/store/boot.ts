@@ -1,10 +1,10 @@
-// Names the time since the machine was last started. Leases are counted in it: after another start they have lapsed.
+// Identifies the current boot of the machine. Leases belong to a boot: after a restart they have lapsed.
 
 import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** The kernel's own name for this boot; undefined where it has none. */
+/** The kernel's id of this boot; undefined if it has none. */
 export function bootId(): string | undefined {
   try {
     if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -17,7 +17,7 @@ export function bootId(): string | undefined {
   return undefined;
 }
 
-/** As it is written into each lease: short, and still never the same for two boots of one machine. */
+/** Stored in every lease: short, but still unique among the boots of one machine. */
 export function shortenBootId(id: string): string {
   return hash('sha256', id).slice(0, 12);
 }

@@ -1,10 +1,10 @@
-// The checksum of a record, over its name and all that is stored of it. It notices what was changed behind semel's back, by hand
-// or by a disk; it is no signature.
+// The checksum of a record, over its key and all its columns. It detects changes by hand or by a failing disk; it is not
+// a signature.
 
 import { crc32 } from 'node:zlib';
 import type { Columns } from './columns.ts';
 
-/** Signed: four bytes of a database. */
+/** Signed, so that it fits a 4-byte integer column. */
 export function checksum(namespace: string, key: string, columns: Columns): number {
   const [status, flags, fence, token, version, owner, created, settled, expires] = columns;
   const [, , , , , , , , , args, content, result, asker, more] = columns;
@@ -15,7 +15,7 @@ export function checksum(namespace: string, key: string, columns: Columns): numb
   );
 }
 
-/** None is another text than an empty one. */
+/** Distinguishes null from an empty text. */
 function text(value: string | number | null): string {
   return value === null ? '\u0001' : `\0${value}`;
 }

@@ -62,7 +62,7 @@ test('after another boot, a clock behind what was seen last is not believed', ()
   expect(verdict.steady).toBe(false);
   expect(verdict.anchor).toBe(seen);
   expect(verdict.problem).toBe(
-    'Since the machine was started again, its clock is 10 days behind what the ledger has already seen.',
+    'Since the machine was restarted, its clock is 10 days behind what the ledger has already seen.',
   );
 });
 

@@ -1,7 +1,7 @@
-// Can the wall clock be trusted to end a window? A store without a clock of its own compares it with the machine's
-// uptime, which no step of the wall clock moves. Pure: the store reads the clocks and keeps the anchor.
+// Whether the wall clock can be trusted to end a window. A store without a clock of its own compares it with the machine's
+// uptime, which no change of the wall clock moves. Pure: the store reads the clocks and keeps the anchor.
 
-/** Wall clock and uptime as they stood together once, and the latest wall clock that was believed. */
+/** Wall clock and uptime read together once, and the latest wall clock that was trusted. */
 export interface Anchor {
   readonly boot: string;
   readonly wall: number;
@@ -13,13 +13,13 @@ export interface Reading {
   readonly boot: string;
   /** Wall clock in milliseconds. */
   readonly wall: number;
-  /** Since the machine was started, with the time it slept, in milliseconds. */
+  /** Milliseconds since boot, including sleep. */
   readonly uptime: number;
 }
 
 export interface Judgement {
   readonly steady: boolean;
-  /** What to keep from now on; the same object where nothing is worth writing. */
+  /** What to store from now on; the same object if nothing is worth writing. */
   readonly anchor: Anchor;
   readonly problem?: string;
 }
@@ -28,7 +28,7 @@ export interface Judgement {
 export const toleranceMs: number = 2 * 60_000;
 /** How stale `seen` may get before it is worth a write. */
 const seenEveryMs = 60_000;
-/** Small corrections of the wall clock must not add up over a long uptime. */
+/** How often to re-anchor: small corrections of the wall clock must not add up. */
 const anchorEveryMs = 24 * 3_600_000;
 
 export function judge(anchor: Anchor | undefined, reading: Reading): Judgement {
@@ -40,7 +40,7 @@ export function judge(anchor: Anchor | undefined, reading: Reading): Judgement {
     return {
       steady: false,
       anchor,
-      problem: `Since the machine was started again, its clock is ${duration(behindMs)} behind what the ledger has already seen.`,
+      problem: `Since the machine was restarted, its clock is ${duration(behindMs)} behind what the ledger has already seen.`,
     };
   }
 

@@ -1,4 +1,4 @@
-// Damage of a single record, told apart from damage of the ledger: the others are not affected, and go on.
+// Damage of a single record, as opposed to the whole ledger: other records stay usable.
 
 import { SemelError } from '../core/errors.ts';
 import type { DamagedRecord, StoreEvent } from './store.ts';
@@ -18,7 +18,7 @@ export function isRecordDamage(error: unknown): error is SemelError {
   return typeof error === 'object' && error !== null && known.has(error);
 }
 
-/** What is wrong with one record is part of the answer; anything else is not. */
+/** Returns the damage of one record; any other error is thrown. */
 export function readOrDamage<T>(read: () => T): T | DamagedRecord {
   try {
     return read();
@@ -28,7 +28,6 @@ export function readOrDamage<T>(read: () => T): T | DamagedRecord {
   }
 }
 
-/** In a list, instead of the record. */
 export function readDamage(error: SemelError): DamagedRecord {
   return error.evidence as unknown as DamagedRecord;
 }
@@ -37,7 +36,7 @@ export function isDamaged(row: object): row is DamagedRecord {
   return 'problem' in row;
 }
 
-/** History is told, never decided by: what cannot be read of it is said so. */
+/** No rule depends on the history, so an unreadable detail is only marked. */
 export function parseDetail(text: string): StoreEvent['detail'] {
   try {
     return JSON.parse(text);

@@ -1,5 +1,5 @@
-// Files and folders that others of this machine may have had their hands on. Opens nothing that is not a regular file, and
-// believes only what its owner alone can write.
+// Files and folders that other users of this machine may have touched. Opens regular files only, and trusts only what
+// nobody but their owner can write.
 
 import {
   chmodSync,
@@ -23,8 +23,8 @@ const { O_RDONLY, O_NONBLOCK } = constants;
 const writableByOthers = 0o022;
 
 /**
- * Makes a folder and those above it, for this user only. Folder by folder: Node's own recursive mkdir never ends where a
- * folder is there and takes no entry, as below /proc.
+ * Creates a folder and its parents for this user only. One by one, because Node's recursive mkdir never returns where an
+ * existing folder accepts no entries, as below /proc.
  */
 export function makeFolder(path: string): void {
   const missing: string[] = [];
@@ -33,21 +33,21 @@ export function makeFolder(path: string): void {
     try {
       mkdirSync(folder, { mode: 0o700 });
     } catch (error) {
-      // Somebody else was faster.
+      // Another process was faster.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
   }
   if (!statSync(path).isDirectory()) throw new Error(`ENOTDIR: ${path} is not a folder`);
 }
 
-/** The path itself, or the folder above it that is there already: its owner decides what becomes of the rest. */
+/** The path itself, or its nearest existing parent. */
 export function nearestExisting(path: string): string {
   let at = path;
   while (!existsSync(at) && at !== dirname(at)) at = dirname(at);
   return at;
 }
 
-/** Why a folder proves nothing: others can put into it what they like. Undefined where it is ours alone, or made so. */
+/** Why a folder cannot be trusted. Undefined if only this user can write to it, or if that could be arranged. */
 export function folderProblem(folder: string, user = process.geteuid?.()): string | undefined {
   const found = lstatSync(folder);
   if (!found.isDirectory()) return 'is not a folder';
@@ -57,23 +57,23 @@ export function folderProblem(folder: string, user = process.geteuid?.()): strin
   try {
     chmodSync(folder, 0o700);
   } catch {
-    // Told by what is left.
+    // The check below reports it.
   }
   return (lstatSync(folder).mode & writableByOthers) === 0 ? undefined : 'can be written by other users';
 }
 
-/** Nobody but this user can have made it, or can change it. */
+/** Only this user can have created it or can change it. */
 export function isOwnedByUser({ uid, mode }: Stats, user = process.geteuid?.()): boolean {
   return user === undefined || (uid === user && (mode & writableByOthers) === 0);
 }
 
-/** Which others may write a folder, besides root. Undefined: none. */
+/** Who else, besides root, can write to a folder. */
 export function findOtherWriters({ mode, gid }: Stats): 'every user' | 'its group' | undefined {
   if ((mode & 0o002) !== 0) return 'every user';
   return (mode & 0o020) !== 0 && !isPrivateGroup(gid) ? 'its group' : undefined;
 }
 
-/** Opens a file to be read to its end. A pipe would be waited for without end, and a device need not have one. */
+/** Opens a file to be read to its end. Reading a pipe or a device might never end. */
 export function openRegular(path: string): number {
   const file = openSync(path, O_RDONLY | O_NONBLOCK);
   try {
@@ -87,7 +87,7 @@ export function openRegular(path: string): number {
   }
 }
 
-/** Many systems give each user a group of their own, and let it write what they make: that lets nobody else in. */
+/** Many systems give each user a private group that can write their files; that admits nobody else. */
 function isPrivateGroup(gid: number): boolean {
   if (gid !== process.getegid?.()) return false;
   try {

@@ -1,4 +1,4 @@
-// The seam: what a store promises, and the rules that every store applies.
+// semel/store: the interface of a store, and what an implementation builds on.
 
 export { isDue } from '../rules/prune.ts';
 export { contractOf, type Time } from '../rules/state.ts';
@@ -6,7 +6,6 @@ export { type Backend, localStore, type Transaction, type Urgency } from './loca
 export { matches } from './matching.ts';
 export { type MemoryStoreOptions, memoryStore } from './memory.ts';
 export type { Standing } from './move/ledger-state.ts';
-export type { Migration } from './move/migration.ts';
 export type { About, Name, Raw, RawChange, RawPage, RawQuery, RawRecord } from './move/raw.ts';
 export type { Found, RemoteBackend, Removal, Swap, Swapped, Write } from './remote/backend.ts';
 export { type RemoteStoreOptions, remoteStore } from './remote/remote-store.ts';
@@ -21,6 +20,7 @@ export type {
   EventType,
   Held,
   ListQuery,
+  Migration,
   News,
   Page,
   RecordError,

@@ -1,4 +1,4 @@
-// Which records a query is about, for stores that look through them.
+// Whether a record matches a query, for stores that scan their records.
 
 import { contractOf, isInDoubt, type Time } from '../rules/state.ts';
 import type { ListQuery, Row } from './store.ts';

@@ -1,5 +1,5 @@
-// The reference store: rows in a Map, one step at a time. For tests, the simulator, and programs that accept
-// that a restart forgets.
+// The reference store: rows in a Map, one step at a time. For tests, the simulator, and programs that may forget
+// everything on a restart.
 
 import { type Clock, systemClock } from '../core/clock.ts';
 import { keyMap } from '../core/key-map.ts';
@@ -23,7 +23,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return { ...localStore(backend), raw: localRaw(raw) };
 }
 
-let made = 0;
+let memoryLedgers = 0;
 
 function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptions): {
   backend: Backend;
@@ -33,8 +33,13 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
   let events: StoreEvent[] = [];
   let floor = 0;
   const time = readTime ?? (() => ({ wall: clock.now(), mono: clock.mono(), boot: 'memory', steady: true }));
-  made += 1;
-  let standing: Standing = { incarnation: `memory ${made}`, movedTo: null, cameFrom: null, filling: false };
+  memoryLedgers += 1;
+  let standing: Standing = {
+    incarnation: `memory ${memoryLedgers}`,
+    movedTo: null,
+    cameFrom: null,
+    filling: false,
+  };
 
   const shared: { -readonly [Part in keyof Transaction]: Transaction[Part] } = {
     time: time(),
@@ -71,7 +76,7 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
         location: 'memory',
         address: undefined,
         forgets:
-          'This ledger is in memory: no other process sees it, and it forgets everything when this one ends.',
+          'This ledger is in memory: other processes do not see it, and it is lost when this process ends.',
         clockProblem: undefined,
       };
     },
@@ -120,7 +125,7 @@ function memoryBackend({ clock = systemClock, time: readTime }: MemoryStoreOptio
     if (refused !== undefined) throw refused;
   }
 
-  /** One step at a time, so all of them share one object. */
+  /** Only one step runs at a time, so all steps share one object. */
   function transaction(): Transaction {
     shared.time = time();
     shared.floor = floor;

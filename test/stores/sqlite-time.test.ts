@@ -188,7 +188,7 @@ test('after a boot, a clock that starts in the past ends no window until it is r
   await (await take(world.at(path))).succeed();
   world.restart(-20 * 365 * day);
   const store = world.at(path);
-  expect(await problemOf(store)).toMatch(/^Since the machine was started again, its clock is .* behind/);
+  expect(await problemOf(store)).toMatch(/^Since the machine was restarted, its clock is .* behind/);
   await (await take(store, { key: 'mail.send/=meanwhile' })).succeed();
   await lose(store);
   world.state.wall += 20 * 365 * day + 2 * window;

@@ -1,14 +1,14 @@
-// What a store far away has to be able to do: look, swap rows that are still as they were seen, and forget.
+// What the database behind a remote store must do: read rows, replace rows that have not changed, and prune.
 
 import type { DamagedRecord, EventType, ListQuery, Row, StoreEvent, StoreFacts } from '../store.ts';
 
-/** A row, and the number that its last write gave it. */
+/** A row, and the random number that its last write gave it. */
 export interface Found {
   readonly row: Row;
   readonly revision: number;
 }
 
-/** What is asked of the store about one key; without `write`, only to look. */
+/** A compare-and-set of one key; without `write`, a read. */
 export interface Swap {
   readonly namespace: string;
   readonly key: string;
@@ -16,16 +16,16 @@ export interface Swap {
 }
 
 export interface Write {
-  /** As it was last seen; undefined: there should be none. */
+  /** The expected row; undefined: there must be none. */
   readonly before: Found | undefined;
-  /** Undefined: only the events are written. */
+  /** Undefined: write only the events. */
   readonly row: Row | undefined;
   readonly revision: number;
   readonly events: readonly StoreEvent[];
-  /** The decision counts from here on by the store's clock, and before there. */
+  /** The decision is valid from `at` until before `until`, by the store's clock. */
   readonly at: number;
   readonly until: number;
-  /** Other keys that it depends on, as they were last seen: earlier forms of this one. */
+  /** Other forms of the key that must not have changed either. */
   readonly beside: readonly { readonly key: string; readonly revision: number | undefined }[];
 }
 
@@ -34,46 +34,46 @@ export type Swapped = { readonly done: true } | { readonly done: false; readonly
 export interface RowPage {
   readonly rows: readonly Row[];
   readonly next: string | undefined;
-  /** Between them. */
+  /** Records among the rows that cannot be read. */
   readonly damaged?: readonly DamagedRecord[];
   readonly now: number;
 }
 
-/** What retention does to a row. */
+/** How pruning changes a row. */
 export interface Removal {
   readonly before: Found;
-  /** What stays of it; undefined: nothing. */
+  /** The row that replaces it; undefined: none. */
   readonly row: Row | undefined;
   readonly revision: number;
-  /** Events that go; undefined: all. */
+  /** Types of the events to remove; undefined: all. */
   readonly events: readonly EventType[] | undefined;
 }
 
-/** All answers tell the store's time in milliseconds, by which they were given. */
+/** Every `now` is the store's clock in milliseconds at the time of the answer. */
 export interface RemoteBackend {
   open(): Promise<StoreFacts>;
   now(): Promise<number>;
-  /** One round trip. Each swap stands or falls by itself, and is durable when the answer comes. */
+  /** One round trip. Each swap succeeds or fails on its own, and is durable once answered. */
   exchange(swaps: readonly Swap[]): Promise<{
     readonly now: number;
-    /** The highest fence that was ever removed. */
+    /** The highest fence that pruning has removed. */
     readonly floor: number;
     readonly answers: readonly Swapped[];
   }>;
   list(query: ListQuery): Promise<RowPage>;
-  /** Records that retention might remove, up to a limit. Unreadable ones stay. */
+  /** Records that pruning might remove, up to a limit. Unreadable ones stay. */
   due(limit: number): Promise<{ found: readonly Found[]; now: number }>;
-  /** Those of the removals that found their row as it was, by number. Raises the floor with them. */
+  /** Removes the rows that have not changed, raises the floor with them, and returns how many. */
   remove(removals: readonly Removal[]): Promise<number>;
   append(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void>;
   history(namespace: string, key: string): Promise<readonly StoreEvent[]>;
   namespaces(): Promise<readonly string[]>;
   close(): Promise<void>;
-  /** What the caller is told of a failure, and whether it says nothing of a single piece. */
+  /** The error for the caller, and whether every swap of the batch would fail the same way. */
   judge(error: unknown): {
     readonly error: unknown;
     readonly concernsAll: boolean;
-    /** Nothing was done: one of the rows is held by somebody else's transaction. */
+    /** Nothing was done: another transaction has locked one of the rows. */
     readonly isLocked?: boolean;
   };
 }

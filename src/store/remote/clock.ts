@@ -1,5 +1,5 @@
-// What time it is at a store that has to be asked. Never later than it is there: what has lapsed or expired by this
-// clock has done so by the store's too. Every answer of the store brings its time along.
+// Estimates the clock of a remote store from its answers. Never ahead of it: what has lapsed or expired by this clock has
+// done so by the store's.
 
 import type { Clock } from '../../core/clock.ts';
 import type { Time } from '../../rules/state.ts';
@@ -7,29 +7,29 @@ import { toleranceMs } from '../clock-check.ts';
 
 export interface RemoteClock {
   now(): Time;
-  /** An instant by that clock. */
+  /** An instant of the store's clock. */
   at(wall: number): Time;
-  /** By how much the store's clock may be ahead of this one, in milliseconds. */
+  /** How far the store's clock may be ahead of this one. */
   lagMs(): number;
-  /** The store said so in answer to what was asked then. */
+  /** Takes the time from an answer to a question sent at `askedAt`. */
   learn(storeNow: number, askedAt: number): void;
-  /** The store's clock was before what was thought: what is known of it starts anew. */
+  /** The store's clock was behind the estimate: start over. */
   forget(): void;
-  /** A sentence while the store's clock cannot be trusted. */
+  /** A sentence if the store's clock cannot be trusted. */
   problem(): string | undefined;
 }
 
 /** How fast two good clocks may drift apart. */
 const driftPerMs = 1e-4;
 
-/** The store tells whole milliseconds. */
+/** The store answers in whole milliseconds. */
 const wholeMs = 1;
 
-/** No restart of a database ends an attempt, so all leases are of one boot. */
+/** A restart of the database ends no attempt, so all leases belong to one boot. */
 const boot = 'store';
 
 export function remoteClock(clock: Clock): RemoteClock {
-  /** The store's time is at least that of our monotonic clock and this. */
+  /** The store's clock is at least this far ahead of our monotonic clock. */
   let ahead = Number.NEGATIVE_INFINITY;
   let learntAt = 0;
   let lag = 0;
@@ -45,7 +45,7 @@ export function remoteClock(clock: Clock): RemoteClock {
     learn(storeNow, askedAt) {
       const heardAt = clock.mono();
       const atLeast = storeNow - heardAt;
-      // Even if it was read when it was asked for, it was before what was thought: the store's clock was set back.
+      // Even if the store read its clock when the question was sent, it is behind the estimate: it was set back.
       const atMost = storeNow + wholeMs - askedAt;
       if (atMost < ahead - (heardAt - learntAt) * driftPerMs) ahead = Number.NEGATIVE_INFINITY;
       if (atLeast >= ahead - (heardAt - learntAt) * driftPerMs) {
@@ -61,7 +61,7 @@ export function remoteClock(clock: Clock): RemoteClock {
     problem: () => problem,
   };
 
-  /** A step of the store's clock is told from our own machine's sleep or step by asking both of our clocks. */
+  /** Comparing with both local clocks distinguishes a change of the store's clock from one of our own, or from sleep. */
   function judge(storeNow: number, mono: number): void {
     first ??= { store: storeNow, mono };
     const driftMs = storeNow - first.store - (mono - first.mono);

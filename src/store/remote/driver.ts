@@ -1,5 +1,5 @@
-// Database drivers are optional peers. They are loaded from the folders that semel itself is installed in, or from the one
-// that SEMEL_DRIVERS names. Never from the working folder: a checkout must not decide which code the command runs.
+// Loads database drivers, which are optional peers, from where semel itself is installed or from SEMEL_DRIVERS. Never from
+// the working directory: a checkout must not decide which code the command runs.
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -7,10 +7,10 @@ import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SemelError } from '../../core/errors.ts';
 
-/** By `require`: the command is not an ES module, and bundlers must not ask for an optional package. */
+/** With `require`: the command is not an ES module, and bundlers must not resolve an optional package. */
 export function loadDriver(name: string): unknown {
   const place = listPlaces(ownFile(), process.env.SEMEL_DRIVERS).find((each) => existsSync(join(each, name)));
-  // By its full path: a search by name would go on to the folders above.
+  // By its full path: by name, the search would continue in parent folders.
   if (place !== undefined) return createRequire(ownFile())(join(place, name));
   return process.versions.pnp === undefined ? undefined : fromPlugAndPlay(name);
 }
@@ -27,7 +27,7 @@ export function missingDriver(names: readonly string[]): SemelError {
   });
 }
 
-/** The `node_modules` folders that a driver may come from, nearest first. */
+/** The `node_modules` folders to load a driver from, nearest first. */
 export function listPlaces(file: string, chosen: string | undefined): readonly string[] {
   return [...chosenPlaces(chosen), ...ownPlaces(file)];
 }
@@ -58,12 +58,12 @@ function chosenPlaces(chosen: string | undefined): readonly string[] {
 }
 
 /**
- * An installed semel takes its own dependencies and its siblings; above the outermost `node_modules` begins what somebody
- * else may own. A semel that was bundled into a program, or is a checkout, takes what that program would get.
+ * An installed semel uses its own dependencies and its siblings; folders above the outermost `node_modules` may belong to
+ * somebody else. Bundled into a program, or as a checkout, it uses what that program would get.
  */
 function ownPlaces(file: string): readonly string[] {
   const outermost = outermostModules(file);
-  // Node's global folders ($HOME/.node_modules, NODE_PATH) lie on no way up from here.
+  // Excludes Node's global folders ($HOME/.node_modules, NODE_PATH).
   const upwards = (createRequire(file).resolve.paths('semel') ?? []).filter(
     (place) =>
       basename(place) === 'node_modules' &&
@@ -76,7 +76,7 @@ function outermostModules(file: string): string | undefined {
   return /^.*?[\\/]node_modules(?=[\\/])/.exec(file)?.[0];
 }
 
-/** Yarn's Plug'n'Play has no such folders, and allows only what semel declares. */
+/** Yarn's Plug'n'Play has no node_modules, and allows only what semel declares. */
 function fromPlugAndPlay(name: string): unknown {
   try {
     return createRequire(ownFile())(name);

@@ -1,5 +1,5 @@
-// What this process last saw of an open record at a store far away: a guess that saves the question. A swap that was decided
-// by a wrong guess is not done, so nothing depends on it.
+// Remembers how open records of a remote store last looked, to save a read. Only a guess: a swap based on a stale row is
+// not done, so nothing depends on it.
 
 import { type KeyMap, keyMap } from '../../core/key-map.ts';
 import { isOpen } from '../columns.ts';
@@ -11,8 +11,8 @@ export interface LastSeen {
   forget(namespace: string, key: string): void;
 }
 
-/** Records that are remembered at least; when there are as many more, those that were seen before them go at once. */
-const enough = 5_000;
+/** How many records are always remembered; at twice as many, the older half is dropped. */
+const capacity = 5_000;
 
 export function lastSeen(): LastSeen {
   let recent: KeyMap<Found> = keyMap();
@@ -22,9 +22,9 @@ export function lastSeen(): LastSeen {
     get: (namespace, key) =>
       recent.get(namespace, key) ?? (older.size() === 0 ? undefined : older.get(namespace, key)),
     set(namespace, key, found) {
-      // An ended record is not acted on; the store tells a caller that asks for it.
+      // Settled records do not change; callers read them from the store.
       if (found === undefined || !isOpen(found.row.status)) return forget(namespace, key);
-      if (recent.size() >= enough) {
+      if (recent.size() >= capacity) {
         older = recent;
         recent = keyMap();
       }

@@ -1,5 +1,5 @@
-// What a store far away is asked: a rule decides on the row as this process last saw it, and the write that it makes of it
-// is done only if the row is still that one.
+// Plans the swaps of a remote store: a rule decides on the row as last seen, and its write is done only if the row has not
+// changed since.
 
 import type { Random } from '../../core/clock.ts';
 import type { Step, Time } from '../../rules/state.ts';
@@ -12,7 +12,7 @@ import type { LastSeen } from './last-seen.ts';
 export type Rows = readonly (Row | undefined)[];
 
 export interface Decision<Answer> extends Step<Answer> {
-  /** Which of the keys it is about: 0 its own, from 1 on the others. @default 0 */
+  /** Index of the key that it writes: 0 its own, from 1 the others. @default 0 */
   readonly form?: number;
 }
 
@@ -27,20 +27,20 @@ export class Question {
   readonly rerunWithinMs: number | null;
   /** Other forms of the key. */
   others: readonly string[] = none;
-  /** Takes an answer that was only a step, and adapts the question; false: that was the answer. */
-  goOn: ((answer: unknown) => boolean) | undefined;
-  /** What the store has just said of its keys: good for one decision. */
+  /** Prepares the next step if the answer was only an intermediate one; false: the answer is final. */
+  continue: ((answer: unknown) => boolean) | undefined;
+  /** The store has just answered with these rows: good for one decision. */
   isSeen = false;
   seen: Found | undefined;
   seenOthers: readonly (Found | undefined)[] = none;
-  /** Undefined: only to look. */
+  /** Undefined: only read. */
   write: Write | undefined;
-  /** Which of the keys is written. */
+  /** Index of the key that is written. */
   form = 0;
   state: 'open' | 'answered' | 'failed' | 'locked' = 'open';
   answer: unknown;
   lockedSince: number | undefined;
-  /** Nobody has it locked, and what should be written is not there all the same. */
+  /** Nobody has locked the row, and yet the write had no effect. */
   isSwallowed = false;
   pauses = 0;
 
@@ -61,25 +61,25 @@ export class Question {
 export const none: readonly never[] = [];
 
 export interface Planner {
-  /** Decides by what was last seen: to write, or only to look. */
+  /** Decides on the rows as last seen: to write, or only to read. */
   plan(question: Question): void;
-  /** Decides by what the store has just said, as of then; that nothing changes is an answer now. */
-  decide(question: Question, saidAt: number): void;
-  /** So long after they were made the last decisions reached the store. */
+  /** Decides on the rows that the store returned at `readAt`; if nothing changes, that is the answer. */
+  decide(question: Question, readAt: number): void;
+  /** Reports how long the last decisions took to reach the store. */
   took(ms: number): void;
 }
 
-/** How old a decision may be when it reaches a store that answers as usual, and one that is slow. */
+/** How old a decision may be when it reaches the store, and at most if the store is slow. */
 const staleMs = 2_000;
-const stalestMs = 30_000;
+const maxStaleMs = 30_000;
 
 export function planner({
   memory,
-  far,
+  storeClock,
   random,
 }: {
   readonly memory: LastSeen;
-  readonly far: RemoteClock;
+  readonly storeClock: RemoteClock;
   readonly random: Random;
 }): Planner {
   let patienceMs = staleMs;
@@ -87,37 +87,37 @@ export function planner({
   return {
     plan: (question) => decide(question, undefined),
     decide,
-    // A store that is slow for everybody would otherwise find every decision too old, for ever.
+    // Otherwise every decision would reach a slow store too late, forever.
     took(ms) {
-      patienceMs = Math.min(stalestMs, Math.max(staleMs, 2 * ms));
+      patienceMs = Math.min(maxStaleMs, Math.max(staleMs, 2 * ms));
     },
   };
 
-  function decide(question: Question, saidAt: number | undefined): void {
+  function decide(question: Question, readAt: number | undefined): void {
     const { namespace, key, others: keys, isSeen } = question;
     question.write = undefined;
     const own = isSeen ? question.seen : memory.get(namespace, key);
     const others = isSeen ? question.seenOthers : seenOf(namespace, keys);
-    const time = timeFor(far, own, others, saidAt ?? far.now().wall);
+    const time = timeFor(storeClock, own, others, readAt ?? storeClock.now().wall);
 
     let step: Decision<unknown>;
     try {
       step = question.rule(own?.row, others.length === 0 ? none : others.map((one) => one?.row), time);
     } catch (error) {
-      if (saidAt === undefined) return;
+      if (readAt === undefined) return;
       question.state = 'failed';
       question.answer = error;
       return;
     }
     const { form = 0, row, events, answer } = step;
     if (row === null && events.length === 0) {
-      if (saidAt === undefined) return;
+      if (readAt === undefined) return;
       question.state = 'answered';
       question.answer = answer;
       return;
     }
     const before = form === 0 ? own : others[form - 1];
-    // News about a record that is gone is checked against nothing: that it is gone must be known, not guessed.
+    // Events without a record are not compared with anything: that the record is gone must be known, not guessed.
     if (row === null && before === undefined && !isSeen) return;
     question.answer = answer;
     question.form = form;
@@ -127,8 +127,8 @@ export function planner({
       revision: newRevision(random),
       events,
       at: time.wall,
-      until: turnAfter(time.wall, own, others, question.rerunWithinMs, time.wall + patienceMs),
-      beside: keys.length === 0 ? none : besideOf(question, own, others),
+      until: validUntil(time.wall, own, others, question.rerunWithinMs, time.wall + patienceMs),
+      beside: keys.length === 0 ? none : listUnchanged(question, own, others),
     };
   }
 
@@ -137,9 +137,9 @@ export function planner({
   }
 }
 
-/** Never before what is already written: the store's clock was there, unless it was set back. */
+/** Never before the last write: the store's clock had reached it, unless it was set back. */
 export function timeFor(
-  far: RemoteClock,
+  storeClock: RemoteClock,
   own: Found | undefined,
   others: readonly (Found | undefined)[],
   earliest: number,
@@ -151,15 +151,15 @@ export function timeFor(
   };
   notBefore(own);
   for (const one of others) notBefore(one);
-  return far.at(wall);
+  return storeClock.at(wall);
 }
 
-/** Compared only with other revisions of one key, by one who has just seen it. */
+/** Compared only with other revisions of the same key, shortly after it was read. */
 export function newRevision(random: Random): number {
   return Math.floor(random.fraction() * 2 ** 42);
 }
 
-/** The other keys are looked at along with the one that is written: if it is not done, one of them may be why. */
+/** Reads the other keys along with the write: if it is not done, one of them may be the reason. */
 export function swapsOf({ namespace, key, others, write, form }: Question): readonly Swap[] {
   return [key, ...others].map((each, index) => ({
     namespace,
@@ -168,7 +168,7 @@ export function swapsOf({ namespace, key, others, write, form }: Question): read
   }));
 }
 
-function besideOf(
+function listUnchanged(
   { key, others, form }: Question,
   own: Found | undefined,
   found: readonly (Found | undefined)[],
@@ -178,31 +178,31 @@ function besideOf(
   return all.filter((_, index) => index !== form);
 }
 
-/** The next instant at which a rule might decide otherwise, and none after the last. */
-function turnAfter(
+/** The next instant at which a rule might decide differently, at most `last`. */
+function validUntil(
   wall: number,
   own: Found | undefined,
   others: readonly (Found | undefined)[],
   rerunWithinMs: number | null,
   last: number,
 ): number {
-  let turn = last;
-  const turnsAt = (instant: number | null): void => {
-    if (instant !== null && instant > wall && instant < turn) turn = instant;
+  let until = last;
+  const limitTo = (instant: number | null): void => {
+    if (instant !== null && instant > wall && instant < until) until = instant;
   };
-  const turnsOf = ({ row }: Found): void => {
+  const limitBy = ({ row }: Found): void => {
     const { leaseUntil, expiresAt, inFlightUntil, firstDispatchedAt } = row;
-    turnsAt(leaseUntil);
-    turnsAt(expiresAt);
-    turnsAt(inFlightUntil);
-    if (firstDispatchedAt !== null && rerunWithinMs !== null) turnsAt(firstDispatchedAt + rerunWithinMs);
+    limitTo(leaseUntil);
+    limitTo(expiresAt);
+    limitTo(inFlightUntil);
+    if (firstDispatchedAt !== null && rerunWithinMs !== null) limitTo(firstDispatchedAt + rerunWithinMs);
   };
-  if (own !== undefined) turnsOf(own);
-  for (const one of others) if (one !== undefined) turnsOf(one);
-  return turn;
+  if (own !== undefined) limitBy(own);
+  for (const one of others) if (one !== undefined) limitBy(one);
+  return until;
 }
 
-/** It was decided in time and by what is there, and yet not done: there is no hurry to ask again. */
+/** The decision was in time and the rows have not changed, and yet it was not done: pause before the next try. */
 export function isUnchanged(
   write: Write,
   { key, others, form, seen, seenOthers }: Question,
@@ -211,11 +211,11 @@ export function isUnchanged(
 ): boolean {
   const found = form === 0 ? seen : seenOthers[form - 1];
   if (write.row === undefined || found?.revision !== write.before?.revision) return false;
-  const isUnspoilt = write.beside.every((other) => {
+  const areOthersUnchanged = write.beside.every((other) => {
     const there = other.key === key ? seen : seenOthers[others.indexOf(other.key)];
     return there?.revision === other.revision;
   });
-  // Where the store's clock was set back a little, the row is of a moment that is still to come.
+  // If the store's clock was set back a little, the row was written in its future.
   const isInTime = now < write.until && (write.at <= now || now < (found?.row.updatedAt ?? 0));
-  return isUnspoilt && isInTime && (write.before !== undefined || write.row.fence > floor);
+  return areOthersUnchanged && isInTime && (write.before !== undefined || write.row.fence > floor);
 }

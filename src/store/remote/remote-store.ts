@@ -1,6 +1,5 @@
-// A store that has to be asked over a wire: Postgres, Redis. The rules decide here, on the row as it was last seen;
-// the store swaps the row if it is still that one and the time has not run past the decision. Whoever was too slow
-// is told what is there now, and decides again.
+// A store over a network: Postgres, Redis. The rules decide here, on the row as last seen; the database writes only if the
+// row has not changed and the decision is not too old. Otherwise it returns the current row, and the rule decides again.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
@@ -47,18 +46,18 @@ export interface RemoteStoreOptions {
   readonly soon?: (run: () => void) => void;
 }
 
-/** One key that is only read. */
-interface Look {
+/** A read of one key. */
+interface Read {
   readonly namespace: string;
   readonly key: string;
   readonly write: undefined;
-  /** What its caller is told of what was there, and when by the store's clock. */
-  readonly tell: (row: Row | undefined, time: Time) => unknown;
+  /** Makes the answer from the row, and the store's time of the read. */
+  readonly answer: (row: Row | undefined, time: Time) => unknown;
 }
 
-/** While one batch is at the store the next is made ready. */
-const lanes = 2;
-/** How long a row is waited for that somebody else's transaction holds. */
+/** While one batch is at the store, the next is prepared. */
+const parallel = 2;
+/** How long to wait for a row that another transaction has locked. */
 const lockedMs = 5_000;
 const firstPauseMs = 10;
 const longestPauseMs = 300;
@@ -68,27 +67,27 @@ export function remoteStore(
   backend: RemoteBackend,
   { clock = systemClock, random = systemRandom, soon }: RemoteStoreOptions = {},
 ): Store {
-  const far = remoteClock(clock);
+  const storeClock = remoteClock(clock);
   const memory = lastSeen();
-  const plans = planner({ memory, far, random });
+  const plans = planner({ memory, storeClock, random });
   const batches = { flush, judge: backend.judge, ...(soon === undefined ? {} : { soon }) };
-  const queue = batcher<Question, unknown>({ ...batches, lanes });
-  /** Calls that wait for a locked row have a queue of their own, and so has every other call about it. */
+  const queue = batcher<Question, unknown>({ ...batches, parallel });
+  /** Calls blocked on locked rows get their own queue, together with every other call about those rows. */
   const lockedQueue = batcher<Question, unknown>(batches);
   const parked = new Map<Promise<void>, string>();
-  /** Whatever only reads waits for nothing that is written. */
-  const looks = batcher<Look, unknown>({ ...batches, flush: lookAt, lanes });
+  /** Reads do not wait for writes. */
+  const reads = batcher<Read, unknown>({ ...batches, flush: flushReads, parallel });
   let floor = 0;
   let opening: Promise<StoreFacts> | undefined;
   let isReady = false;
   let closing: Promise<void> | undefined;
 
   return {
-    open: async () => ({ ...(await ready()), clockProblem: far.problem() }),
+    open: async () => ({ ...(await ready()), clockProblem: storeClock.problem() }),
     claim: Object.assign(claimForms, { look }),
     renew: (request) =>
       step('holding', request, (row, time) =>
-        renew(row, { ...request, leaseMs: request.leaseMs + far.lagMs() }, time),
+        renew(row, { ...request, leaseMs: request.leaseMs + storeClock.lagMs() }, time),
       ),
     dispatch: (request) =>
       step('holding', request, (row, time) => dispatch(row, request, time), request.rerunWithinMs),
@@ -97,17 +96,17 @@ export function remoteStore(
     settle: (request) => step('settling', request, (row, time) => settle(row, request, time)),
     resolve: (request) => step('settling', request, (row, time) => resolve(row, request, time)),
 
-    read: (namespace, key) => seen(namespace, key, (row, time) => row && view(row, time)),
+    read: (namespace, key) => readRow(namespace, key, (row, time) => row && view(row, time)),
     async list(query): Promise<Page<StoredRecord>> {
-      const { rows, next, damaged = [], time } = await asked(() => timed(() => backend.list(query)));
+      const { rows, next, damaged = [], time } = await whenOpen(() => timed(() => backend.list(query)));
       const items = rows.map((row) => view(row, time));
       return damaged.length === 0 ? { items, next } : { items, next, damaged };
     },
-    append: (events) => asked(() => backend.append(events)),
-    history: (namespace, key) => asked(() => backend.history(namespace, key)),
-    namespaces: () => asked(() => backend.namespaces()),
-    prune: (limit) => asked(() => prune(limit)),
-    countExpired: () => asked(countExpired),
+    append: (events) => whenOpen(() => backend.append(events)),
+    history: (namespace, key) => whenOpen(() => backend.history(namespace, key)),
+    namespaces: () => whenOpen(() => backend.namespaces()),
+    prune: (limit) => whenOpen(() => prune(limit)),
+    countExpired: () => whenOpen(countExpired),
     close() {
       closing ??= shut();
       return closing;
@@ -119,11 +118,11 @@ export function remoteStore(
     const leased = (key: string): ClaimRequest => ({
       ...request,
       key,
-      leaseMs: request.leaseMs + far.lagMs(),
+      leaseMs: request.leaseMs + storeClock.lagMs(),
     });
     const question = new Question('claiming', request, rule, request.rerunWithinMs);
     question.others = forms.keys.slice(1);
-    question.goOn = goOn;
+    question.continue = planNext;
     return ask(question) as Promise<ClaimAnswer>;
 
     function rule(own: Row | undefined, others: Rows, time: Time): Decision<ClaimAnswer | FormStep> {
@@ -141,49 +140,49 @@ export function remoteStore(
       return { form, ...claim(step.row, leased(key), time, lowest) };
     }
 
-    // One swap writes one key: what else the claim depends on is asked for, or written, before it.
-    function goOn(answer: unknown): boolean {
-      const said = answer as ClaimAnswer | FormStep;
-      if ('won' in said) return false;
-      if (said.kind === 'look') forms = listForms(request, said.newer);
+    // A swap writes one key: the other keys that the claim depends on are read or written before it.
+    function planNext(answer: unknown): boolean {
+      const step = answer as ClaimAnswer | FormStep;
+      if ('won' in step) return false;
+      if (step.kind === 'look') forms = listForms(request, step.newer);
       question.others = forms.keys.slice(1);
       return true;
     }
   }
 
-  /** What a losing claim would be told. Where the key has other forms, or leads elsewhere, only the claim can tell. */
+  /** What a claim would lose to. If the key has other forms or is a link, only a claim can tell. */
   function look(asking: Asking): Promise<Loss | undefined> {
     if (asking.olderKeys.length > 0) return Promise.resolve(undefined);
-    return seen(asking.namespace, asking.key, (row, time) =>
+    return readRow(asking.namespace, asking.key, (row, time) =>
       isLink(row) ? undefined : findLoss(row, asking, time),
     );
   }
 
-  function seen<Told>(
+  function readRow<Answer>(
     namespace: string,
     key: string,
-    tell: (row: Row | undefined, time: Time) => Told,
-  ): Promise<Told> {
-    const asked = { namespace, key, write: undefined, tell };
+    answer: (row: Row | undefined, time: Time) => Answer,
+  ): Promise<Answer> {
+    const read = { namespace, key, write: undefined, answer };
     const isOpen = isReady && closing === undefined;
-    const told = isOpen ? looks.add('claiming', asked) : ready().then(() => looks.add('claiming', asked));
-    return told as Promise<Told>;
+    const answered = isOpen ? reads.add('claiming', read) : ready().then(() => reads.add('claiming', read));
+    return answered as Promise<Answer>;
   }
 
-  async function lookAt(take: () => readonly Look[]): Promise<readonly unknown[]> {
-    const asked = take();
+  async function flushReads(take: () => readonly Read[]): Promise<readonly unknown[]> {
+    const batch = take();
     const askedAt = clock.mono();
-    const { now, floor: lowest, answers } = await backend.exchange(asked);
-    far.learn(now, askedAt);
+    const { now, floor: lowest, answers } = await backend.exchange(batch);
+    storeClock.learn(now, askedAt);
     floor = Math.max(floor, lowest);
     return answers.map((answer, n) => {
       const found = answer.done ? undefined : answer.found;
-      return asked[n]?.tell(found?.row, timeFor(far, found, none, now));
+      return batch[n]?.answer(found?.row, timeFor(storeClock, found, none, now));
     });
   }
 
   function ready(): Promise<StoreFacts> {
-    if (closing !== undefined) return Promise.reject(isClosed());
+    if (closing !== undefined) return Promise.reject(closedError());
     if (opening === undefined) {
       opening = start();
       opening.catch(() => {
@@ -206,37 +205,36 @@ export function remoteStore(
 
   async function readClock(): Promise<void> {
     const askedAt = clock.mono();
-    far.learn(await backend.now(), askedAt);
+    storeClock.learn(await backend.now(), askedAt);
   }
 
   async function shut(): Promise<void> {
     await opening?.catch(() => {});
     for (;;) {
-      await Promise.all([queue.drained(), lockedQueue.drained(), looks.drained()]);
+      await Promise.all([queue.drained(), lockedQueue.drained(), reads.drained()]);
       if (parked.size === 0) break;
       await Promise.all(parked.keys());
     }
     await backend.close();
   }
 
-  /** A question that is no swap. */
-  async function asked<T>(question: () => Promise<T>): Promise<T> {
+  async function whenOpen<T>(request: () => Promise<T>): Promise<T> {
     await ready();
     try {
-      return await question();
+      return await request();
     } catch (error) {
       throw backend.judge(error).error;
     }
   }
 
-  /** An answer, and the store's time at which it was given. */
+  /** Adds the store's time of the answer. */
   async function timed<T extends { readonly now: number }>(
-    question: () => Promise<T>,
+    request: () => Promise<T>,
   ): Promise<T & { time: Time }> {
     const askedAt = clock.mono();
-    const answer = await question();
-    far.learn(answer.now, askedAt);
-    return { ...answer, time: { ...far.now(), wall: answer.now, mono: answer.now } };
+    const answer = await request();
+    storeClock.learn(answer.now, askedAt);
+    return { ...answer, time: { ...storeClock.now(), wall: answer.now, mono: answer.now } };
   }
 
   function step<Answer>(
@@ -259,7 +257,6 @@ export function remoteStore(
   }
 
   async function flush(take: () => readonly Question[]): Promise<readonly unknown[]> {
-    // Also what was asked just before it was closed.
     const questions = take();
     if (questions.length === 0) return [];
     try {
@@ -269,7 +266,7 @@ export function remoteStore(
       }
       await exchange(questions);
     } catch (error) {
-      // A batch with a locked row is divided until that row's question is alone. What can be told by looking is told.
+      // The batcher bisects a batch with a locked row until its question is alone. A read may be enough to answer it.
       const [question] = questions;
       if (question === undefined || questions.length > 1 || !backend.judge(error).isLocked) throw error;
       question.write = undefined;
@@ -285,18 +282,18 @@ export function remoteStore(
       case 'open':
         return unanswered;
       case 'answered':
-        return question.goOn?.(question.answer) ? unanswered : question.answer;
+        return question.continue?.(question.answer) ? unanswered : question.answer;
       case 'failed':
         return Promise.reject(question.answer);
       case 'locked':
-        return askLater(question);
+        return retryLocked(question);
     }
   }
 
-  async function askLater(question: Question): Promise<unknown> {
+  async function retryLocked(question: Question): Promise<unknown> {
     question.lockedSince ??= clock.mono();
     if (clock.mono() - question.lockedSince > lockedMs)
-      throw question.isSwallowed ? isSwallowed() : isLocked();
+      throw question.isSwallowed ? swallowedError() : lockedError();
     const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** question.pauses) * (0.5 + random.fraction());
     question.pauses += 1;
     const pause = new Promise<void>((resolve) => clock.setTimeout(resolve, pauseMs));
@@ -306,7 +303,7 @@ export function remoteStore(
     return lockedQueue.add(question.urgency, question);
   }
 
-  /** A key is written once per exchange: who would write it again waits for the next. */
+  /** An exchange writes a key once: further writes of it wait for the next. */
   async function exchange(questions: readonly Question[]): Promise<void> {
     const asked: Question[] = [];
     const swaps: Swap[] = [];
@@ -327,26 +324,26 @@ export function remoteStore(
     }
     const askedAt = clock.mono();
     const reply = await backend.exchange(swaps).catch((error: unknown) => {
-      // Done or not, nobody knows: what is there is asked again.
+      // Nobody knows whether it was done: read the rows again.
       if (!backend.judge(error).isLocked)
         for (const { namespace, key } of swaps) memory.forget(namespace, key);
       throw error;
     });
-    if (reply.now < latest) far.forget();
-    far.learn(reply.now, askedAt);
+    if (reply.now < latest) storeClock.forget();
+    storeClock.learn(reply.now, askedAt);
     if (latest > 0) plans.took(reply.now - latest);
     floor = Math.max(floor, reply.floor);
 
     let next = 0;
     for (const question of asked) {
       const count = 1 + question.others.length;
-      hear(question, swaps, reply.answers, next, reply.now);
+      takeAnswer(question, swaps, reply.answers, next, reply.now);
       next += count;
     }
   }
 
-  /** What the store said of its keys is what a question that is not done is decided by next: at once, where nothing changes. */
-  function hear(
+  /** A question that is not done is decided again on the rows that came back; if nothing changes, that is its answer. */
+  function takeAnswer(
     question: Question,
     swaps: readonly Swap[],
     answers: readonly Swapped[],
@@ -414,23 +411,23 @@ function nameOf({ namespace, key }: Question): string {
   return `${namespace}\0${key}`;
 }
 
-function isLocked(): SemelError {
-  return new SemelError('IN_FLIGHT', "The record is locked by somebody else's transaction.", {
-    next: 'Nothing was run. Call again; if it goes on, look for a transaction that stays open.',
+function lockedError(): SemelError {
+  return new SemelError('IN_FLIGHT', 'Another transaction has locked the record.', {
+    next: 'Nothing was run. Call again; if it persists, look for a transaction that stays open.',
   });
 }
 
-function isSwallowed(): SemelError {
+function swallowedError(): SemelError {
   return new SemelError(
     'IN_FLIGHT',
-    'The record is not written, though nobody has it locked: a trigger or rule of its table may hold writes back, or its clock was set back.',
+    'The record was not written although it is not locked: a trigger or rule of its table may suppress writes, or the clock of the server was set back.',
     {
-      next: 'Nothing was run. Look at the triggers and rules of the table `records`, and at the clock of the server.',
+      next: 'Nothing was run. Check the triggers and rules of the table `records`, and the clock of the server.',
     },
   );
 }
 
-function isClosed(): SemelError {
+function closedError(): SemelError {
   return new SemelError('STORE_UNAVAILABLE', 'The store is closed.', {
     next: 'Nothing was run. Make a new store.',
     retriable: false,

@@ -2,7 +2,7 @@
 // made by one statement list under one lock, so that many programs may start at once.
 
 import { SemelError } from '../../core/errors.ts';
-import type { Migration } from '../../store/move/migration.ts';
+import type { Migration } from '../../store/store.ts';
 import { type Connection, isTrue } from './client.ts';
 import { lookFunction, ownProcedure, swapFunction, writeFunction } from './exchange-functions.ts';
 import { judge } from './failure.ts';

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import type { Anchor } from '../../store/clock-check.ts';
-import type { Migration } from '../../store/move/migration.ts';
+import type { Migration } from '../../store/store.ts';
 import { isInTransaction, query, type SqliteLike, single } from './client.ts';
 import { storeError } from './failure.ts';
 
