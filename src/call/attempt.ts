@@ -1,5 +1,5 @@
-// One execution under a claim: holds the lease, knows the line, and ends exactly once in the ledger. A class, since every
-// execution makes one: closures instead of its methods would cost more than the claim in memory.
+// One execution under a claim: holds the lease, dispatches the effect, and is settled exactly once. A class, since every
+// execution creates one: closures instead of methods would cost more than the claim in memory.
 
 import { decodeResult, encodeResult } from '../core/codec/codec.ts';
 import type { Provider } from '../core/contract/provider.ts';
@@ -13,7 +13,7 @@ import { isSameCode, mayRepeat, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
 import { Heartbeat, type Lease } from './heartbeat.ts';
 import { timeoutError } from './refusals.ts';
-import { type AttemptContext, type ContextSource, contextFor } from './sending/context.ts';
+import { type AttemptContext, type ContextSource, createContext } from './sending/context.ts';
 import { type Requests, resendError } from './sending/requests.ts';
 import { Stop } from './sending/stop.ts';
 
@@ -39,10 +39,11 @@ export class Attempt implements ContextSource, Lease, Timer {
   readonly #heartbeat: Heartbeat;
   #prepared: Prepared | undefined;
   #issuedKeys: Set<string> | undefined;
-  /** Ends the wait for the effect. */
+  /** Ends `race` before the effect does. */
   #stopWaiting: ((reason: Error) => void) | undefined;
   #endedBy: Error | undefined;
-  #isOpen = false;
+  /** An earlier try ended, and nobody knows how. */
+  #hasOpenTry = false;
 
   constructor(env: Env, { call, token, sentAt }: Claim, record: StoredRecord) {
     const { timeoutMs } = call.tool.contract;
@@ -63,7 +64,7 @@ export class Attempt implements ContextSource, Lease, Timer {
     if (Number.isFinite(timeoutMs)) env.timers.start(timeoutMs, this);
   }
 
-  /** Its timeout is over. */
+  /** The timeout is over. */
   onDue(): void {
     this.end(timeoutError(this.call.tool.contract));
   }
@@ -122,65 +123,67 @@ export class Attempt implements ContextSource, Lease, Timer {
   }
 
   context(): { ctx: AttemptContext; requests: Requests } {
-    return contextFor(this);
+    return createContext(this);
   }
 
-  /** The event loop may have been blocked, or the claim's answer late: then the lease is older than it seems. */
+  /** The event loop may have been blocked, or the claim's reply late: then little of the lease is left. */
   get isLeaseShort(): boolean {
     return this.#heartbeat.leftMs() < this.leaseMs / 2;
   }
 
-  /** Before the effect: makes sure that the lease is held, however long it took to get here. */
-  async ready(): Promise<void> {
+  /** Before the effect: makes sure that the lease is still held. */
+  async ensureLease(): Promise<void> {
     this.stop.throwIfRequested();
     if (!this.isLeaseShort) return;
-    if (!(await this.#heartbeat.renew())) throw this.#leaseLost();
-    // Ended while it asked: nothing is started in its name any more.
+    if (!(await this.#heartbeat.renew())) throw this.#leaseLostError();
+    // The attempt ended during the renewal: nothing may start under it.
     this.stop.throwIfRequested();
-    // So is the provider's memory of the key, which the claim was judged by.
-    if (this.call.tool.contract.rerunWithinMs !== null && this.record.dispatched) await this.#judge(true);
+    // The provider's window for the key, which the claim was judged by, is shorter by now too.
+    if (this.call.tool.contract.rerunWithinMs !== null && this.record.dispatched)
+      await this.#storeDispatch(true);
   }
 
-  /** `unkeyed`: to where a request goes that carries no key of ours; the record must say so before it leaves. */
-  async dispatch(unkeyed?: string): Promise<void> {
-    const losesKey = unkeyed !== undefined && this.record.keyed;
+  /** `unkeyedHost`: gets a request without our key; the record must say so before the request leaves. */
+  async dispatch(unkeyedHost?: string): Promise<void> {
+    const losesKey = unkeyedHost !== undefined && this.record.keyed;
     if (losesKey) {
-      this.#env.warn(foreignKey(this.call.tool.contract.name, unkeyed));
-      // What may have landed under our key must not be sent under another one.
-      const mayHaveLanded = this.#isOpen || this.record.doubtFence !== null;
-      if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw resendError(unkeyed);
+      this.#env.warn(describeForeignKey(this.call.tool.contract.name, unkeyedHost));
+      // An effect that may have landed under our key must not be sent under another one.
+      const mayHaveLanded = this.#hasOpenTry || this.record.doubtFence !== null;
+      if (mayHaveLanded && rerunWithin(this.call, this.record) !== null) throw resendError(unkeyedHost);
     }
     if (this.record.dispatched && !losesKey && !this.#mayOutliveKey) this.stop.throwIfRequested();
-    else await this.#send(!losesKey);
-    if (this.#mayBeTakenOver) await this.ready();
+    else await this.#dispatchAgain(!losesKey);
+    if (this.#mayBeTakenOver) await this.ensureLease();
   }
 
-  /** The process stalled or could not reach the store: another worker may hold the key by now and have sent it. */
+  /** The process stalled or could not reach the store: by now another worker may hold the key and have sent the effect. */
   get #mayBeTakenOver(): boolean {
     return this.#heartbeat.leftMs() <= 0 && !isRepeatable(this.record.effect);
   }
 
-  /** Without a timeout nothing bounds how long after the last judgement a request leaves that may be a repetition. */
+  /** Without a timeout, a repeated request may leave long after the provider's window was last checked. */
   get #mayOutliveKey(): boolean {
-    const isRepetition = this.#isOpen || this.record.doubtFence !== null;
+    const isRepeat = this.#hasOpenTry || this.record.doubtFence !== null;
     const isUnbounded = !Number.isFinite(this.call.tool.contract.timeoutMs);
-    return isRepetition && isUnbounded && rerunWithin(this.call, this.record) !== null;
+    return isRepeat && isUnbounded && rerunWithin(this.call, this.record) !== null;
   }
 
-  /** Before a further try: the provider's window is judged again. */
+  /** Before a further try. */
   async recheckProviderWindow(): Promise<void> {
-    if (this.call.tool.contract.rerunWithinMs !== null && this.record.dispatched) await this.#send(true);
+    if (this.call.tool.contract.rerunWithinMs !== null && this.record.dispatched)
+      await this.#dispatchAgain(true);
   }
 
   /** A try has ended, and nobody knows how. */
-  leaveOpen(): void {
-    this.#isOpen = true;
+  markTryOpen(): void {
+    this.#hasOpenTry = true;
   }
 
-  /** Verify said "not landed" of every earlier attempt. */
+  /** `verify` said "not landed" about every earlier attempt. */
   async clear(): Promise<Refusal | undefined> {
     const { contract } = this.call.tool;
-    await this.ready();
+    await this.ensureLease();
     const answer = await this.#env.ledger.clear({
       ...this.held,
       crossing: contract.dispatch === 'claim',
@@ -194,40 +197,37 @@ export class Attempt implements ContextSource, Lease, Timer {
     return undefined;
   }
 
-  /**
-   * How the effect ended; where the attempt's time is over first, what `overrun` says of that. A later ending is passed to
-   * `late`.
-   */
+  /** How the effect ended, or `onOverrun` if the attempt ends first. A later ending is passed to `onLate`. */
   race<Ended>(
     effect: Promise<Ended>,
-    overrun: (reason: Error) => Ended,
-    late?: (ended: Ended) => void,
+    onOverrun: (reason: Error) => Ended,
+    onLate?: (ended: Ended) => void,
   ): Promise<Ended> {
     return new Promise((resolve, reject) => {
-      this.#stopWaiting = (reason) => resolve(overrun(reason));
+      this.#stopWaiting = (reason) => resolve(onOverrun(reason));
       if (this.#endedBy !== undefined) this.#giveUp(this.#endedBy);
       effect.then((ended) => {
-        if (this.#endedBy !== undefined) return late?.(ended);
+        if (this.#endedBy !== undefined) return onLate?.(ended);
         this.#stopWaiting = undefined;
         resolve(ended);
       }, reject);
     });
   }
 
-  /** Tells the effect to stop; its ending is still waited for. */
+  /** Asks the effect to stop, and still waits for it. */
   cancel(reason: Error): void {
-    this.stop.ask(reason);
+    this.stop.request(reason);
   }
 
-  /** Ends the attempt now, by what is known of it. */
+  /** Ends the attempt now, without waiting for the effect. */
   end(reason: Error): void {
     this.#endedBy ??= reason;
     this.#heartbeat.stop();
-    this.stop.ask(reason);
+    this.stop.request(reason);
     this.#giveUp(this.#endedBy);
   }
 
-  /** Once: an effect that has ended, or was given up, is not given up again. */
+  /** At most once, and not after the effect has ended. */
   #giveUp(reason: Error): void {
     const stopWaiting = this.#stopWaiting;
     this.#stopWaiting = undefined;
@@ -257,31 +257,32 @@ export class Attempt implements ContextSource, Lease, Timer {
     const { namespace, key, fence } = this.held;
     const contract = this.call.tool.contract.name;
     this.#env.ledger.events.emit('leaseLost', { namespace, contract, key, fence });
-    this.stop.ask(this.#leaseLost());
+    this.stop.request(this.#leaseLostError());
   }
 
-  async #send(isKeyed: boolean): Promise<void> {
-    await this.ready();
-    await this.#judge(isKeyed);
+  async #dispatchAgain(isKeyed: boolean): Promise<void> {
+    await this.ensureLease();
+    await this.#storeDispatch(isKeyed);
   }
 
-  async #judge(isKeyed: boolean): Promise<void> {
+  /** Also checks the provider's window for the key. */
+  async #storeDispatch(isKeyed: boolean): Promise<void> {
     const { contract } = this.call.tool;
     const answer = await this.#env.ledger.dispatch({
       ...this.held,
       keyed: isKeyed,
       prepared: this.#prepared?.text ?? null,
-      // What let the claim take the doubt lets it cross the line too.
+      // The same limit that let the claim take over the doubt.
       rerunWithinMs: rerunWithin(this.call, this.record),
       inFlightForMs: contract.inFlightForMs,
     });
-    if (!answer.ok) throw dispatchRefused(contract.name, answer.why);
-    // Ended while it asked: it was told to the ledger as not dispatched, so nothing may be sent any more.
+    if (!answer.ok) throw dispatchRefusedError(contract.name, answer.why);
+    // The attempt ended meanwhile, and was settled as not dispatched: nothing may be sent any more.
     if (this.#endedBy !== undefined) throw this.stop.reason;
     this.record = answer.record;
   }
 
-  #leaseLost(): SemelError {
+  #leaseLostError(): SemelError {
     return new SemelError(
       'LEASE_LOST',
       `${this.call.tool.contract.name}: another worker has taken this call over.`,
@@ -289,7 +290,7 @@ export class Attempt implements ContextSource, Lease, Timer {
   }
 }
 
-/** The claim was given back the args of an attempt that a provider may have seen. */
+/** A provider may have seen the args of an earlier attempt: they must be sent again as they were. */
 function mustUseFirstWording(call: Call, record: StoredRecord): boolean {
   const { args } = record;
   if (args === null || call.tool.contract.redact.length > 0) return false;
@@ -298,15 +299,16 @@ function mustUseFirstWording(call: Call, record: StoredRecord): boolean {
 
 const maxPreparedBytes = 1_048_576;
 const maxRefLength = 1_000;
-function foreignKey(name: string, host: string): string {
+
+function describeForeignKey(name: string, host: string): string {
   return (
-    `${name}: a request to ${host} does not carry semel's key (an SDK may have set one of its own), so it is not sent ` +
-    "again on the provider's word: a lost reply leaves it in doubt. Send `ctx.key`, or describe the SDK's keys in " +
-    '`provider.sdkKey`, so that `ctx.fetch` replaces them.'
+    `${name}: a request to ${host} does not carry semel's key (an SDK may have set its own), so it is never sent again: a ` +
+    "lost reply leaves it in doubt. Send `ctx.key`, or describe the SDK's keys in `provider.sdkKey`, so that `ctx.fetch` " +
+    'replaces them.'
   );
 }
 
-function dispatchRefused(name: string, why: Refusal): SemelError {
+function dispatchRefusedError(name: string, why: Refusal): SemelError {
   if (why === 'window') {
     return new SemelError(
       'LEASE_LOST',

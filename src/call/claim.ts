@@ -8,7 +8,7 @@ import type { ClaimAnswer, ClaimFor, ClaimRequest, Loss, RecordError, StoredReco
 import type { Call } from './call.ts';
 import { listWaysOut, rerunWithin } from './doubt.ts';
 import type { Env } from './env.ts';
-import { type Moment, momentOf } from './heartbeat.ts';
+import { type Moment, readMoment } from './heartbeat.ts';
 import type { Result } from './receipt.ts';
 import { abortedError, closedError } from './refusals.ts';
 import { settleLater } from './settle.ts';
@@ -93,7 +93,7 @@ export class Claim extends PendingRead<ClaimAnswer> {
   constructor(env: Env, call: Call, purpose: Purpose) {
     super(call);
     this.token = env.random.token();
-    this.sentAt = momentOf(env.clock);
+    this.sentAt = readMoment(env.clock);
     this.#env = env;
     this.#purpose = purpose;
     this.#replied = undefined;

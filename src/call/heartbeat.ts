@@ -1,6 +1,6 @@
-// Keeps a lease alive while an attempt runs. The holder counts its lease from the moment it asked, on its own monotonic
-// clock, so it never believes in more than the store granted; and on its wall clock, since the other one stands still while
-// the machine sleeps.
+// Renews a lease while an attempt runs. The holder counts the lease from when it sent the request, so it never believes in
+// more than the store granted; on the monotonic clock, and on the wall clock, since the former stops while the machine
+// sleeps.
 
 import type { Clock } from '../core/clock.ts';
 import type { Timer, TimerList, Timers } from '../ledger/index.ts';
@@ -12,7 +12,7 @@ export interface Moment {
   readonly wall: number;
 }
 
-export function momentOf(clock: Clock): Moment {
+export function readMoment(clock: Clock): Moment {
   return { mono: clock.mono(), wall: clock.now() };
 }
 
@@ -31,31 +31,31 @@ export class Heartbeat implements Timer {
   readonly #clock: Clock;
   readonly #timers: Timers;
   readonly #lease: Lease;
-  /** When the lease was asked for that is held now. */
-  #askedAt: Moment;
+  /** When the present lease was requested. */
+  #sentAt: Moment;
   #isStopped = false;
 
-  /** `askedAt`: when the claim was asked for. */
-  constructor(clock: Clock, timers: Timers, lease: Lease, askedAt: Moment) {
+  /** `sentAt`: when the claim was sent. */
+  constructor(clock: Clock, timers: Timers, lease: Lease, sentAt: Moment) {
     this.#clock = clock;
     this.#timers = timers;
     this.#lease = lease;
-    this.#askedAt = askedAt;
+    this.#sentAt = sentAt;
     this.#schedule();
   }
 
-  /** How long the lease is sure to last. A wall clock that is set forward costs one renewal. */
+  /** How long the lease surely lasts. A wall clock that is set forward costs one renewal. */
   leftMs(): number {
-    const { mono, wall } = this.#askedAt;
+    const { mono, wall } = this.#sentAt;
     const passedMs = Math.max(this.#clock.mono() - mono, this.#clock.now() - wall);
     return this.#lease.leaseMs - passedMs;
   }
 
-  /** Renews at once; false: somebody else holds the key, or nobody can say. */
+  /** Renews now; false: the lease is lost. */
   async renew(): Promise<boolean> {
-    const askedAt = momentOf(this.#clock);
+    const sentAt = readMoment(this.#clock);
     const { held } = await this.#lease.renewLease();
-    if (held) this.#askedAt = askedAt;
+    if (held) this.#sentAt = sentAt;
     else if (!this.#isStopped) {
       this.stop();
       this.#lease.onLeaseLost();
@@ -74,7 +74,7 @@ export class Heartbeat implements Timer {
       return;
     }
     this.renew()
-      // A store that does not answer now may answer at the next beat; the lease runs out by itself.
+      // A store that does not answer now may answer at the next beat; meanwhile the lease runs out by itself.
       .catch(() => undefined)
       .finally(() => {
         if (!this.#isStopped) this.#schedule();
@@ -83,20 +83,20 @@ export class Heartbeat implements Timer {
 
   get #isDue(): boolean {
     const { leaseMs } = this.#lease;
-    // Not to the millisecond: a timer that came too early would wait for one look more.
-    return leaseMs - this.leftMs() > leaseMs / 3 - this.#lookMs / 2;
+    // With tolerance: a timer that fires a little early would otherwise wait for one more check.
+    return leaseMs - this.leftMs() > leaseMs / 3 - this.#checkMs / 2;
   }
 
-  /** Renewed at each third of the lease, which is looked at more often where it is long: timers do not run in a machine's sleep. */
-  get #lookMs(): number {
+  /** A long lease is checked more often than each third of it, when it is renewed: timers stop while a machine sleeps. */
+  get #checkMs(): number {
     const thirdMs = this.#lease.leaseMs / 3;
-    return thirdMs / Math.ceil(thirdMs / longestLookMs);
+    return thirdMs / Math.ceil(thirdMs / maxCheckMs);
   }
 
   #schedule(): void {
-    this.#timers.start(this.#lookMs, this);
+    this.#timers.start(this.#checkMs, this);
   }
 }
 
-/** How long after a machine has woken up its effects may go on under leases that are over. */
-const longestLookMs = 10_000;
+/** After a machine wakes up, its effects may run this long under a lost lease. */
+const maxCheckMs = 10_000;

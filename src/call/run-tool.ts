@@ -53,7 +53,7 @@ async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promis
     // What was refused is refused again, also where an earlier try leaves the whole in doubt.
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
-    if (joined.ending.outcome === 'unknown') attempt.leaveOpen();
+    if (joined.ending.outcome === 'unknown') attempt.markTryOpen();
     await sleep(clock, backoffMs(retry, tries.length, random));
     if (attempt.stop.isRequested || isLate(attempt.call, clock)) return joined;
     try {
@@ -81,7 +81,7 @@ async function runOnce(attempt: Attempt): Promise<Try> {
   const { tool } = attempt.call;
   try {
     attempt.stop.throwIfRequested();
-    if (attempt.isLeaseShort) await attempt.ready();
+    if (attempt.isLeaseShort) await attempt.ensureLease();
   } catch (thrown) {
     return { ending: { outcome: 'released', because: 'it was not started' }, thrown };
   }

@@ -54,7 +54,7 @@ function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Valu
         return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
       };
       try {
-        await attempt.ready();
+        await attempt.ensureLease();
         const args = attempt.args as never;
         await prepareAndDispatch(tool, args, ctx, attempt);
       } catch (given) {

@@ -236,7 +236,7 @@ describe('over HTTP', () => {
     await using semel = semelInMemory();
     await expect(
       landsOnce(define(semel, api.url, ['api.postco.example']), mail, { effects: api.effects }),
-    ).rejects.toThrow(/127\.0\.0\.1:\d+ is no host of the provider/);
+    ).rejects.toThrow(/127\.0\.0\.1:\d+ is not a host of the provider/);
   });
 
   const sendWithOwnKey = (send: typeof fetch, url: string, given: Mail) =>

@@ -394,7 +394,7 @@ describe('the key that ctx.fetch adds', () => {
     const stranger = await target();
     const provider = { name: 'mailer', window: '48h', hosts: [server.host] };
     const { result } = await ended((ctx) => ctx.fetch(`${stranger.url}/b`, { method: 'POST' }), { provider });
-    expect(result.ok ? '' : String(result.error.cause)).toMatch(/is no host of the provider mailer/);
+    expect(result.ok ? '' : String(result.error.cause)).toMatch(/is not a host of the provider mailer/);
     expect(stranger.requests).toEqual([]);
   });
 

@@ -63,7 +63,7 @@ describe('a field of the JSON body', () => {
     const { requests, problem, status } = await ended((ctx) => post(ctx, body), provider, {
       dispatch: 'explicit',
     });
-    expect(problem).toMatch(/`idempotency_key` of a JSON object, and this request has none/);
+    expect(problem).toMatch(/`idempotency_key` of a JSON object, but the body of this request is not one/);
     expect({ requests, status }).toEqual({ requests: [], status: 'released' });
   });
 
@@ -108,14 +108,14 @@ describe('strangers', () => {
   test.each(places)('get no request that would carry a key: %o', async (provider) => {
     const stranger = await target();
     const { problem } = await ended((ctx) => post(ctx, '{}', `${stranger.url}/b`), provider);
-    expect(problem).toMatch(/is no host of the provider pay/);
+    expect(problem).toMatch(/is not a host of the provider pay/);
     expect(stranger.requests).toEqual([]);
   });
 
   test('are they too whose name only ends like that of a host', async () => {
     const hosts = [new URL(server.url).hostname.slice(1)];
     const { problem, requests } = await ended((ctx) => post(ctx, '{}'), { ...base, hosts });
-    expect(problem).toMatch(/is no host of the provider pay/);
+    expect(problem).toMatch(/is not a host of the provider pay/);
     expect(requests).toEqual([]);
   });
 
@@ -310,7 +310,7 @@ describe('an SDK that sends again by itself', () => {
     const { status, problem } = await ended(run, provider, { verify });
     expect(deaf.requests).toHaveLength(1);
     expect(status).toBe('unknown');
-    expect(problem).toMatch(/No key of it is trusted, so it is not sent again/);
+    expect(problem).toMatch(/It has no key that is trusted, so it is not sent again/);
   });
 
   test('nor does a target without a provider, unless the tool sends a key of its own', async () => {
@@ -322,7 +322,7 @@ describe('an SDK that sends again by itself', () => {
     const { status, problem } = await ended(again({}), undefined);
     expect(deaf.requests).toHaveLength(1);
     expect(status).toBe('unknown');
-    expect(problem).toContain(`${deaf.host}: this request went out already`);
+    expect(problem).toContain(`${deaf.host}: this request was already sent`);
     await ended(again({ 'Idempotency-Key': 'mine' }), undefined);
     expect(deaf.requests).toHaveLength(3);
   });

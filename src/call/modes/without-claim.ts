@@ -18,7 +18,7 @@ import {
   lazyRunError,
   prepareAndDispatch,
 } from '../run-tool.ts';
-import { contextFor } from '../sending/context.ts';
+import { createContext } from '../sending/context.ts';
 import type { Requests } from '../sending/requests.ts';
 import { Stop } from '../sending/stop.ts';
 import { describeError } from '../settle.ts';
@@ -128,7 +128,7 @@ async function timed({ tool }: Call, { run, stop, requests }: BareRun, timers: T
   const { promise: over, reject } = Promise.withResolvers<never>();
   const timer = new CallbackTimer(() => {
     const reason = timeoutError(tool.contract);
-    stop.ask(reason);
+    stop.request(reason);
     reject(reason);
   });
   if (Number.isFinite(timeoutMs)) timers.start(timeoutMs, timer);
@@ -163,7 +163,7 @@ export function bare(call: Call, { providerKeyFence, dispatch, note }: RunHooks)
     },
     dispatch,
   };
-  const { ctx, requests } = contextFor({
+  const { ctx, requests } = createContext({
     namespace,
     recordKey: key,
     providerKeyFence,
@@ -198,7 +198,7 @@ export function bare(call: Call, { providerKeyFence, dispatch, note }: RunHooks)
 /** The caller's signal may outlive a million calls, so each lets go of it. */
 function linkStop({ signal }: Call): { readonly stop: Stop; readonly forget: () => void } {
   const stop = new Stop();
-  const ask = () => stop.ask(signal?.reason);
+  const ask = () => stop.request(signal?.reason);
   if (signal?.aborted) ask();
   signal?.addEventListener('abort', ask);
   return { stop, forget: () => signal?.removeEventListener('abort', ask) };

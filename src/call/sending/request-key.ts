@@ -1,31 +1,31 @@
-// Puts the key into a request of `ctx.fetch`: a header, a field of the JSON body, or a parameter of the query. It goes
-// to the provider's own hosts only, since a key is a capability to replay an answer. Refuses what would go without.
+// Puts the key into a request of `ctx.fetch`: a header, a field of the JSON body, or a query parameter. Only the provider's
+// own hosts get it, since a key lets its holder replay a response. Refuses requests that would go without it.
 
 import type { Provider } from '../../core/contract/provider.ts';
 import { SemelError } from '../../core/errors.ts';
 
-export const sdkKeyPrefix = 'made up: ';
+export const sdkKeyPrefix = 'sdk key: ';
 
-/** The key that the provider's SDK made up for this call; it sends the same one when it tries again by itself. */
+/** The key that the provider's SDK generated; the SDK sends the same one when it retries by itself. */
 export function findSdkKey(provider: Provider | undefined, request: Request): string | undefined {
-  const given = provider && request.headers.get(headerOf(provider));
+  const given = provider && request.headers.get(keyHeader(provider));
   if (provider?.sdkKey === undefined || given == null) return undefined;
   return given.search(provider.sdkKey) === 0 ? `${sdkKeyPrefix}${given}` : undefined;
 }
 
-function headerOf({ header = 'Idempotency-Key' }: Provider): string {
+function keyHeader({ header = 'Idempotency-Key' }: Provider): string {
   return header;
 }
 
 /** What a request carries before `ctx.fetch` adds anything. */
-export interface Carried {
-  /** The key that the tool or its SDK has put there; undefined: none, or one that ours replaces. */
+export interface CarriedKey {
+  /** Set by the tool or its SDK; undefined: none, or one that ours replaces. */
   readonly key: string | undefined;
   /** Where the key goes into the body. */
   readonly body?: JsonBody;
 }
 
-export async function readCarriedKey(provider: Provider | undefined, request: Request): Promise<Carried> {
+export async function readCarriedKey(provider: Provider | undefined, request: Request): Promise<CarriedKey> {
   const { headers, url } = request;
   const { bodyField, queryField, sentBy = 'fetch' } = provider ?? {};
   if (provider === undefined || sentBy !== 'fetch')
@@ -40,14 +40,14 @@ export async function readCarriedKey(provider: Provider | undefined, request: Re
     return { key: named.length === 0 ? undefined : named.join(', ') };
   }
   const isReplaced = findSdkKey(provider, request) !== undefined;
-  return { key: isReplaced ? undefined : (headers.get(headerOf(provider)) ?? undefined) };
+  return { key: isReplaced ? undefined : (headers.get(keyHeader(provider)) ?? undefined) };
 }
 
-/** `fetch` would carry the key along to wherever it is sent, so no redirect is followed with it. */
+/** No redirect is followed with the key: `fetch` would send it to any host. */
 export function withKey(
   provider: Provider | undefined,
   request: Request,
-  carried: Carried,
+  carried: CarriedKey,
   key: () => string,
 ): Request {
   const { bodyField, queryField, sentBy = 'fetch' } = provider ?? {};
@@ -58,7 +58,7 @@ export function withKey(
   if (bodyField !== undefined && carried.body !== undefined) {
     const headers = new Headers(request.headers);
     headers.delete('content-length');
-    const body = inserted(carried.body.text, bodyField, key());
+    const body = insertField(carried.body.text, bodyField, key());
     return new Request(request, { headers, body, redirect: 'manual' });
   }
   if (queryField !== undefined) {
@@ -67,7 +67,7 @@ export function withKey(
     return new Request(url, new Request(request, { redirect: 'manual' }));
   }
   const headers = new Headers(request.headers);
-  headers.set(headerOf(provider), key());
+  headers.set(keyHeader(provider), key());
   return new Request(request, { headers, redirect: 'manual' });
 }
 
@@ -76,7 +76,7 @@ interface JsonBody {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Of a copy: the request goes on to be sent. */
+/** Reads a copy: the request itself is still to be sent. */
 async function jsonBody(provider: Provider, field: string, request: Request): Promise<JsonBody> {
   const text = await request.clone().text();
   try {
@@ -84,17 +84,17 @@ async function jsonBody(provider: Provider, field: string, request: Request): Pr
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return { text, fields: fields as JsonBody['fields'] };
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new SemelError(
     'CONTRACT_INVALID',
-    `${provider.name} takes the key as the field \`${field}\` of a JSON object, and this request has none.`,
+    `${provider.name} takes the key as the field \`${field}\` of a JSON object, but the body of this request is not one.`,
     { path: 'provider.bodyField', next: 'Send a JSON object, or put `ctx.keyFor(…)` there yourself.' },
   );
 }
 
-/** Into the text as it is: to parse and write it again would change numbers that JavaScript cannot hold. */
-function inserted(text: string, field: string, key: string): string {
+/** Edits the text: parsing and serialising it would change numbers that JavaScript cannot hold. */
+function insertField(text: string, field: string, key: string): string {
   const start = text.indexOf('{') + 1;
   const rest = text.slice(start);
   const comma = rest.trimStart().startsWith('}') ? '' : ',';
@@ -108,12 +108,12 @@ function isProviderHost(hosts: readonly string[], url: string): boolean {
   );
 }
 
-/** Sent without a key, it would be sent again as if it had one. */
+/** Without this refusal, a request without a key would be sent again as if it had one. */
 function unknownHostError({ name }: Provider, url: string): SemelError {
   const { host } = new URL(url);
   return new SemelError(
     'CONTRACT_INVALID',
-    `${host} is no host of the provider ${name}, so it would get no key.`,
+    `${host} is not a host of the provider ${name}, so it would get no key.`,
     {
       path: 'provider.hosts',
       next: 'Give that request a tool of its own, name the host, or send `ctx.keyFor(…)` yourself.',
@@ -121,7 +121,7 @@ function unknownHostError({ name }: Provider, url: string): SemelError {
   );
 }
 
-/** Sent without a key, it would be sent again as if it had one. */
+/** Without this refusal, a request without a key would be sent again as if it had one. */
 function missingHostsError({ name }: Provider): SemelError {
   return new SemelError(
     'CONTRACT_INVALID',

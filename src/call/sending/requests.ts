@@ -1,4 +1,4 @@
-// The requests of one try: `ctx.fetch` adds the key, crosses the line first, and remembers what became of each.
+// The requests of one try: `ctx.fetch` dispatches first, adds the key, and tracks what became of each request.
 
 import crypto from 'node:crypto';
 import { classifyRequestError, classifyStatus, type RequestFate } from '../../core/contract/classify.ts';
@@ -10,31 +10,31 @@ import { followRedirect } from './redirect.ts';
 import { findSdkKey, readCarriedKey, sdkKeyPrefix, withKey } from './request-key.ts';
 import type { Stop } from './stop.ts';
 
-/** What sending needs of its attempt. */
+/** What the requests need from their attempt. */
 export interface RequestSource {
   readonly namespace: string;
   readonly recordKey: string;
   readonly providerKeyFence: number | string;
   readonly provider: Provider | undefined;
-  /** The keys that the attempt has given out: a request with another one is not known by our key. */
+  /** The keys that the attempt handed out: a request with any other key is not ours to the provider. */
   readonly issuedKeys: Set<string>;
-  /** Whether the same request may be sent once more: its class is harmless, or its key is trusted. */
+  /** Whether the same request may be sent again: its class is harmless, or its key is trusted. */
   readonly mayRepeat: boolean;
   readonly stop: Stop;
-  /** `unkeyed`: to where the request goes that is about to leave without a key of ours. */
-  dispatch(unkeyed?: string): Promise<void>;
+  /** `unkeyedHost`: is about to get a request without our key. */
+  dispatch(unkeyedHost?: string): Promise<void>;
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
-const nothing: readonly RequestFate[] = [];
+const noFates: readonly RequestFate[] = [];
 
 export class Requests {
   readonly #source: RequestSource;
-  /** Made with the first request: most effects send by a client of their own. */
+  /** Created with the first request: most effects use their own client. */
   #fates: RequestFate[] | undefined;
   #sent: Sent[] | undefined;
-  #crossings: Set<Promise<void>> | undefined;
-  #marking: Promise<unknown> | undefined;
+  #dispatches: Set<Promise<void>> | undefined;
+  #identifying: Promise<unknown> | undefined;
   #isOver = false;
 
   constructor(source: RequestSource) {
@@ -42,7 +42,7 @@ export class Requests {
   }
 
   get fates(): readonly RequestFate[] {
-    return this.#fates ?? nothing;
+    return this.#fates ?? noFates;
   }
 
   keyFor(part?: string): string {
@@ -53,53 +53,53 @@ export class Requests {
     return key;
   }
 
-  async dispatch(unkeyed?: string): Promise<void> {
+  async dispatch(unkeyedHost?: string): Promise<void> {
     if (this.#isOver) throw runOverError();
-    const crossing = this.#source.dispatch(unkeyed);
-    this.#crossings ??= new Set();
-    this.#crossings.add(crossing);
+    const dispatching = this.#source.dispatch(unkeyedHost);
+    this.#dispatches ??= new Set();
+    this.#dispatches.add(dispatching);
     try {
-      await crossing;
+      await dispatching;
     } finally {
-      this.#crossings.delete(crossing);
+      this.#dispatches.delete(dispatching);
     }
     if (this.#isOver) throw runOverError();
   }
 
   /**
-   * The try is over: what it left behind may cross no line and send nothing any more, since its ending is judged by what
-   * was sent until now. Resolves when no crossing is under way.
+   * The try is over: code that it left running may not dispatch or send any more, since its ending is judged by what was
+   * sent until now. Resolves when no dispatch is pending.
    */
   async close(): Promise<void> {
     this.#isOver = true;
-    if (this.#crossings !== undefined) await Promise.allSettled(this.#crossings);
+    if (this.#dispatches !== undefined) await Promise.allSettled(this.#dispatches);
   }
 
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const { provider, stop } = this.#source;
     const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
-    // The caller's own, not that of a request made from it: those are tied to it so loosely that it may be collected.
-    const signal = this.#joined(init?.signal ?? (input instanceof Request ? input.signal : undefined));
+    // Of the caller's own request, not of one created from it: a derived signal may be garbage collected.
+    const signal = this.#joinSignals(init?.signal ?? (input instanceof Request ? input.signal : undefined));
     if (safeMethods.has(method.toUpperCase())) return fetch(new Request(input, init), { signal });
-    // Its number is taken before anything is waited for: requests made at once keep their keys on a retry.
+    // Numbered before the first await: concurrent requests keep their keys on a retry.
     this.#fates ??= [];
     const fates = this.#fates;
     const nth = fates.length;
     fates.push('not sent');
     const given = new Request(input, init);
     const { own, carried } = await this.#inOrder(async () => {
-      const mark = await this.#markOf(given, init?.body);
+      const id = await this.#identify(given, init?.body);
       const carried = await readCarriedKey(provider, given);
-      return { own: this.#numbered(given, mark, carried.key), carried };
+      return { own: this.#number(given, id, carried.key), carried };
     });
     const isOurs = this.#isKeyOurs(carried.key);
     const request = withKey(provider, given, carried, () =>
       this.keyFor(own.number === 1 ? undefined : `#${own.number}`),
     );
     stop.throwIfRequested();
-    const unkeyed = isOurs ? undefined : new URL(given.url).host;
-    await this.dispatch(unkeyed);
-    // Until it is known what became of it, nobody knows.
+    const unkeyedHost = isOurs ? undefined : new URL(given.url).host;
+    await this.dispatch(unkeyedHost);
+    // Until the response or an error says more.
     fates[nth] = 'ambiguous';
     const again = request.clone();
     let response: Response;
@@ -112,61 +112,61 @@ export class Requests {
     } finally {
       own.fate = fates[nth];
     }
-    const next = redirectFrom(response, again);
+    const next = findRedirect(response, again);
     if (next === undefined) return response;
-    // It is sent only now, however long the answer took.
-    if (!safeMethods.has(next.method)) await this.dispatch(unkeyed);
+    // The redirected request leaves only now, and the response may have taken long.
+    if (!safeMethods.has(next.method)) await this.dispatch(unkeyedHost);
     return fetch(next, { signal });
   }
 
-  /** Requests made at once get their numbers as they were made, however long it takes to read one. */
+  /** Concurrent requests are numbered in the order in which they were made, however long reading a body takes. */
   #inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const result = (this.#marking ?? Promise.resolve()).then(work);
-    this.#marking = result.catch(() => undefined);
+    const result = (this.#identifying ?? Promise.resolve()).then(work);
+    this.#identifying = result.catch(() => undefined);
     return result;
   }
 
-  async #markOf(request: Request, body: unknown): Promise<string> {
-    const made = findSdkKey(this.#source.provider, request);
-    if (made !== undefined) return made;
-    return isStream(body) ? `stream to ${request.method} ${request.url}` : wordsOf(request);
+  async #identify(request: Request, body: unknown): Promise<string> {
+    const sdkKey = findSdkKey(this.#source.provider, request);
+    if (sdkKey !== undefined) return sdkKey;
+    return isStream(body) ? `stream to ${request.method} ${request.url}` : digestRequest(request);
   }
 
-  /** The provider knows the request by a key of ours: one that `ctx.fetch` adds, or that the tool has asked for. */
+  /** The request has one of our keys: `ctx.fetch` adds it, or the tool read it from `ctx`. */
   #isKeyOurs(carried: string | undefined): boolean {
     const { provider, issuedKeys } = this.#source;
-    // Where the tool sends it, semel does not see it; but a key that nobody asked for is not sent.
+    // The tool sends the key, unseen by semel; but a key that was never read cannot have been sent.
     if (provider?.sentBy === 'tool') return issuedKeys.size > 0;
     return carried === undefined || issuedKeys.has(carried);
   }
 
-  /** An SDK that sends a request again by itself means the same: it keeps its number, and so its key. */
-  #numbered(request: Request, mark: string, carried: string | undefined): Sent {
+  /** A request that an SDK retries by itself is the same one: it keeps its number, and so its key. */
+  #number(request: Request, id: string, carried: string | undefined): Sent {
     this.#sent ??= [];
-    const earlier = this.#sent.findLast((each) => each.mark === mark && isSentAgain(each));
-    // Under a key of its own that stays the same, a target that honours keys knows it again.
+    const earlier = this.#sent.findLast((each) => each.id === id && canBeRetried(each));
+    // A target that honours keys recognises a retry by the SDK's own key.
     const isSameKey = carried !== undefined && carried === earlier?.carried;
     const isTrusted = isSameKey || (this.#source.mayRepeat && this.#isKeyOurs(carried));
     if (!isTrusted && earlier?.fate === 'ambiguous')
       throw resendError(this.#source.provider?.name ?? new URL(request.url).host);
     if (earlier !== undefined) {
-      // Once it is answered, the next one like it is another.
+      // Once this one gets a response, the next equal request is a new one.
       earlier.fate = undefined;
       return earlier;
     }
-    const own: Sent = { mark, carried, number: this.#sent.length + 1, fate: undefined };
+    const own: Sent = { id, carried, number: this.#sent.length + 1, fate: undefined };
     this.#sent.push(own);
     return own;
   }
 
-  #joined(given: AbortSignal | undefined): AbortSignal {
+  #joinSignals(given: AbortSignal | undefined): AbortSignal {
     const { signal } = this.#source.stop;
     return given === undefined ? signal : AbortSignal.any([given, signal]);
   }
 }
 
-/** Where a redirect leads says nothing of the request that was redirected: its fate is known before it is followed. */
-function redirectFrom(response: Response, request: Request): Request | undefined {
+/** The fate of a redirected request is known before its redirect is followed. */
+function findRedirect(response: Response, request: Request): Request | undefined {
   const next = request.redirect === 'manual' ? undefined : followRedirect(response, request);
   if (next !== undefined && request.redirect === 'error')
     throw new TypeError('The request was followRedirect.');
@@ -175,37 +175,37 @@ function redirectFrom(response: Response, request: Request): Request | undefined
 
 /** One request of a try, however often it is sent. */
 interface Sent {
-  /** What tells it from the others. */
-  readonly mark: string;
-  /** The key that it came with. */
+  /** Distinguishes it from the others. */
+  readonly id: string;
+  /** The key that the tool or its SDK set. */
   readonly carried: string | undefined;
   readonly number: number;
   /** Once it has ended. */
   fate: RequestFate | undefined;
 }
 
-/** Two that are alike and under way at once, or after one that was answered, are two on purpose. */
-function isSentAgain({ mark, fate }: Sent): boolean {
-  return mark.startsWith(sdkKeyPrefix) || fate === 'ambiguous' || fate === 'denied' || fate === 'not sent';
+/** An equal request at the same time, or after a response, is a second one on purpose. */
+function canBeRetried({ id, fate }: Sent): boolean {
+  return id.startsWith(sdkKeyPrefix) || fate === 'ambiguous' || fate === 'denied' || fate === 'not sent';
 }
 
-/** Its words can be read once, and it may have no end: where it goes has to tell. */
+/** A stream can be read once only, and may have no end: its target has to identify it. */
 function isStream(body: unknown): boolean {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
 
-/** Of a copy: the request goes on to be sent. */
-async function wordsOf(request: Request): Promise<string> {
+/** Reads a copy: the request itself is still to be sent. */
+async function digestRequest(request: Request): Promise<string> {
   const { method, url, headers } = request;
   const body = Buffer.from(await request.clone().arrayBuffer());
-  // What stands between the parts of a form is made up afresh each time.
+  // The boundary between the parts of a form is random each time.
   const boundary = /boundary=(.+)/.exec(headers.get('content-type') ?? '')?.[1];
   const hash = crypto.createHash('sha256');
-  for (const part of boundary === undefined ? [body] : between(body, boundary)) hash.update(part);
+  for (const part of boundary === undefined ? [body] : splitAt(body, boundary)) hash.update(part);
   return `${method} ${url}\n${hash.digest('hex')}`;
 }
 
-function* between(bytes: Buffer, mark: string): Generator<Buffer> {
+function* splitAt(bytes: Buffer, mark: string): Generator<Buffer> {
   let from = 0;
   for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, from)) {
     yield bytes.subarray(from, at);
@@ -216,13 +216,13 @@ function* between(bytes: Buffer, mark: string): Generator<Buffer> {
 
 export function resendError(name: string): MaybeLanded {
   return new MaybeLanded(
-    `${name}: this request went out already and may have landed. No key of it is trusted, so it is not sent again; ` +
-      'switch off the retries of the SDK.',
+    `${name}: this request was already sent and may have landed. It has no key that is trusted, so it is not sent again; ` +
+      "switch off the SDK's retries.",
   );
 }
 
 function runOverError(): SemelError {
-  return new SemelError('ABORTED', 'This run is over: nothing may be sent in its name any more.', {
+  return new SemelError('ABORTED', 'This run is over, so nothing more may be sent under it.', {
     next: 'Await every request inside `run`.',
     retriable: false,
   });

@@ -1,4 +1,4 @@
-// The reason to stop, and a signal for effects that look at it: most never do, and an AbortSignal is expensive to create.
+// A request to stop an effect. Its AbortSignal is created on demand: most effects never read it, and signals are expensive.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 
@@ -18,7 +18,7 @@ export class Stop {
     return this.#controller.signal;
   }
 
-  ask(reason: unknown): void {
+  request(reason: unknown): void {
     if (!this.isRequested) {
       this.isRequested = true;
       this.reason = reason;
