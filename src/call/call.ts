@@ -1,4 +1,4 @@
-// One call of one tool, ready to be claimed: what was asked, by whom, under which key.
+// One call of one tool, ready to be claimed: its contract, args, identity and key.
 
 import type { Classified } from '../core/contract/classify.ts';
 import type { Contract } from '../core/contract/contract.ts';
@@ -6,9 +6,9 @@ import type { SemelError } from '../core/errors.ts';
 import type { PeriodPart } from '../core/key/key.ts';
 import type { Wording } from '../core/key/wording.ts';
 import type { AttemptContext } from './sending/context.ts';
-import type { Verification } from './verification.ts';
+import type { Verification } from './verify.ts';
 
-/** What the runner needs of a tool besides its contract. */
+/** What the pipeline needs of a tool. */
 export interface Tool {
   readonly contract: Contract;
   readonly run: (args: never, ctx: AttemptContext) => unknown;
@@ -18,7 +18,7 @@ export interface Tool {
   readonly onReplay?: ((replayed: ReplayContext) => unknown) | undefined;
 }
 
-/** What `verify` gets to find out whether it landed. */
+/** Helps `verify` to find out whether the effect landed. */
 export interface VerifyContext {
   /** The key that the attempts in doubt sent to the provider. */
   readonly key: string;
@@ -30,7 +30,7 @@ export interface VerifyContext {
   readonly signal: AbortSignal;
 }
 
-/** What `onReplay` gets to fetch the live value. */
+/** Helps `onReplay` to fetch the live value. */
 export interface ReplayContext {
   readonly args: never;
   readonly remoteRef: string | undefined;
@@ -38,7 +38,7 @@ export interface ReplayContext {
   readonly stored: unknown;
 }
 
-/** Who asks. */
+/** Who makes the call. */
 export interface Identity {
   readonly conversation?: string | undefined;
   readonly turn?: string | undefined;
@@ -46,7 +46,7 @@ export interface Identity {
   readonly toolCallId?: string | undefined;
   /** An adapter could only guess the turn. */
   readonly weak?: boolean | undefined;
-  /** A digest of whose call it is. */
+  /** Digest of the caller's credentials: a record of another caller does not answer. */
   readonly caller?: string | undefined;
 }
 
@@ -60,23 +60,23 @@ export interface CallParts {
   readonly intent: string;
   readonly fingerprint: string | null;
   readonly periodEndsAt: number | null;
-  /** Why it is done once more on purpose. */
+  /** Why it is repeated on purpose. */
   readonly again: string | null;
   readonly notAfter: number | null;
   readonly signal: AbortSignal | undefined;
-  /** Only this generation of the record: for whoever goes on with what they looked at. */
+  /** Only this generation of the record may be claimed: the one that was read before. */
   readonly generation?: number | null;
-  /** Left out: derived when it is asked for. */
+  /** Derived on demand if absent. */
   readonly key?: string;
   readonly olderKeys?: readonly string[];
   readonly period?: PeriodPart | undefined;
-  /** Names the call among those of the same maker as exactly as its key does, without a digest. */
+  /** Identifies the call among those of the same maker as exactly as its key, without a digest. */
   readonly exact?: string | undefined;
   readonly inTurn?: ((turn: string) => Call) | undefined;
   readonly problem?: SemelError;
 }
 
-/** Makes what few calls need: a replay from memory asks for none of it. One per contract. */
+/** Derives on demand what few calls need: a replay from memory needs none of it. One per contract. */
 export interface CallMaker {
   readonly deriveKey: (call: Call) => string;
   readonly content: (call: Call) => string | null;
@@ -85,7 +85,7 @@ export interface CallMaker {
   readonly wording?: Wording;
 }
 
-/** A class, since every call is one: what is rarely needed costs nothing until it is asked for. */
+/** A class, since every call creates one: lazy members cost nothing until they are read. */
 export class Call {
   readonly tool: Tool;
   readonly namespace: string;
@@ -102,13 +102,13 @@ export class Call {
   readonly period: PeriodPart | undefined;
   readonly maker: CallMaker;
   readonly exact: string | undefined;
-  /** The same call as one of another turn; absent where its turn stands. */
+  /** The same call in another turn; absent if its turn is fixed. */
   readonly inTurn: ((turn: string) => Call) | undefined;
-  /** Why it would be refused if it were not only observed: it has no key then. */
+  /** Why it would be refused in enforce mode: it has no key then. */
   readonly problem: SemelError | undefined;
-  /** Only `verify` may settle a doubt: nothing is to be run. */
+  /** Only `verify` may settle a doubt: nothing may run. */
   readonly verifyOnly: boolean;
-  // Private, so that a spread, which would lose them, does not pass for a call: use `with`.
+  // Private, so that a spread, which loses the methods, is not assignable to Call: use `with`.
   private knownKey: string | undefined;
   private knownContent: string | null | undefined;
   private knownArgs: string | null | undefined;
@@ -142,12 +142,11 @@ export class Call {
     return this.knownKey;
   }
 
-  /** As in `identity`: a record of another caller does not answer. */
   get caller(): string | null {
     return this.identity.caller ?? null;
   }
 
-  /** The contract lets a record of any caller answer. */
+  /** Records of other callers may answer too. */
   get share(): boolean {
     return this.tool.contract.share;
   }
@@ -157,24 +156,24 @@ export class Call {
     return this.knownContent;
   }
 
-  /** The args as they are stored, or null where they may not or cannot be. */
+  /** The args as they are stored; null if they may not or cannot be. */
   storedArgs(): string | null {
     if (this.knownArgs === undefined) this.knownArgs = this.maker.storedArgs(this);
     return this.knownArgs;
   }
 
-  /** The options that lead the command to this ledger; undefined where it cannot reach it. */
+  /** The command-line options that select this ledger; undefined if the command cannot reach it. */
   address(): string | undefined {
     return this.maker.address();
   }
 
-  /** The same call under the same key, with some of it changed. */
+  /** A copy of the call under the same key, with changes. */
   with(changes: Changes): Call {
     const copy: Call = Object.create(Call.prototype);
     return Object.assign(copy, this, { knownKey: this.key }, changes);
   }
 
-  /** Only its key and who asks: kept in a namespace of its own, it answers no call. */
+  /** Only its key and identity: stored in a namespace of its own, it answers no call. */
   asMark(tool: Tool, namespace: string, identity: Identity): Call {
     const { fingerprint, periodEndsAt, again, key, olderKeys, intent, args } = this;
     const parts = { fingerprint, periodEndsAt, again, key, olderKeys, intent, args };

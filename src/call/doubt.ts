@@ -1,5 +1,5 @@
-// What may be done about a record in doubt, without a person: run it again where class, provider or contract
-// make that no blind repetition; else ask `verify`; else hold it and say so.
+// What may be done about a record in doubt without a person: run it again if class, provider or contract make that safe;
+// otherwise ask `verify`; otherwise leave it in doubt and say so.
 
 import { majorVersion } from '../core/contract/contract.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
@@ -17,23 +17,23 @@ export function listWaysOut(call: Call, record: StoredRecord): readonly ClaimFor
 function mayRerun(call: Call, record: StoredRecord): boolean {
   const { contract } = call.tool;
   if (mayAlwaysRerun(call, record)) return true;
-  // What the provider may have seen must be sent again as it was: not without its args, nor by other code.
+  // The provider may have seen the request, so it must be repeated exactly: with its args, and by the same code.
   const canRepeatExactly = record.args !== null && contract.redact.length === 0 && isSameCode(call, record);
   return contract.rerunWithinMs !== null && record.keyed && canRepeatExactly;
 }
 
-/** Code of another major version may not understand the args that were stored. */
+/** Code of another major version may not understand the stored args. */
 export function isSameCode({ tool }: Pick<Call, 'tool'>, { version }: StoredRecord): boolean {
   const own = tool.contract.version;
   return version === own || majorVersion(version) === majorVersion(own);
 }
 
-/** How long after the first dispatch a re-run counts; null where it may always be done. */
+/** How long after the first dispatch a re-run is allowed; null: always. */
 export function rerunWithin(call: Call, record: StoredRecord): number | null {
   return mayAlwaysRerun(call, record) ? null : call.tool.contract.rerunWithinMs;
 }
 
-/** Whether one request may be sent once more inside an attempt: never where a re-run would have to be refused. */
+/** Whether one request may be sent again inside an attempt: never if a re-run would be refused. */
 export function mayRepeat(call: Call, record: StoredRecord): boolean {
   return mayAlwaysRerun(call, record) || (call.tool.contract.rerunWithinMs !== null && record.keyed);
 }
@@ -42,7 +42,7 @@ function mayAlwaysRerun(call: Call, record: StoredRecord): boolean {
   return isHarmless(call, record) || call.tool.contract.onDoubt === 'rerun';
 }
 
-/** Harmless to repeat, also by the contract under which it was begun. */
+/** Harmless to repeat, also by the contract under which it was started. */
 export function isHarmless({ tool }: Call, record: StoredRecord): boolean {
   return isRepeatable(stricter(tool.contract.effect, record.effect));
 }

@@ -19,4 +19,4 @@ export { timeoutError } from './refusals.ts';
 export { type Body, classifyThrown, neverDispatched, prepareAndDispatch, type Try } from './run-tool.ts';
 export type { AttemptContext } from './sending/context.ts';
 export { describeError, toStoredResult } from './settle.ts';
-export { landed, notLanded, unsure, type Verification } from './verification.ts';
+export { landed, notLanded, unsure, type Verification } from './verify.ts';

@@ -1,4 +1,4 @@
-// How receipts are filled in, and the errors that come from a record.
+// Creates receipts, and the errors that a record answers with.
 
 import { mayHaveArrived } from '../core/contract/classify.ts';
 import { isRepeatable } from '../core/contract/words.ts';
@@ -43,7 +43,7 @@ export function createReceipt(
   };
 }
 
-/** Of a call that was refused before it had a key. */
+/** For a call that was refused before it had a key. */
 export function emptyReceipt(contract: string): Receipt {
   return {
     contract,
@@ -76,8 +76,8 @@ export function refuse(
 }
 
 /**
- * What a verdict names: `<id>@<fence>`; of a running attempt also when it last crossed the line, if it did: it may go on, cross it, and
- * lapse or end under the same fence, and what was seen before says nothing about what it has sent since.
+ * The state that a verdict is about: `<id>@<fence>`, and for a running attempt also when it last dispatched. It may dispatch
+ * again and end under the same fence, and what was seen before says nothing about what it has sent since.
  */
 export function formatRef(record: StoredRecord): string {
   const ref = `${recordId(record.namespace, record.key)}@${record.fence}`;
@@ -86,7 +86,7 @@ export function formatRef(record: StoredRecord): string {
     : ref;
 }
 
-/** What is known of a record, as plain data for people and models. */
+/** What is known about a record, as plain data for people and models. */
 export function collectEvidence(record: StoredRecord): Record<string, unknown> {
   const at = (instant: number | null) => (instant === null ? undefined : new Date(instant).toISOString());
   const evidence = {
@@ -102,6 +102,7 @@ export function collectEvidence(record: StoredRecord): Record<string, unknown> {
   return Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));
 }
 
+/** IN_DOUBT, with the evidence and what to do about it. */
 export function refuseInDoubt(
   call: Call,
   record: StoredRecord,
@@ -110,9 +111,9 @@ export function refuseInDoubt(
   const { contract } = call.tool;
   const first = record.error?.message ?? 'the process that ran it exited without reporting a result';
   const code: ErrorCode = record.error?.code === 'PARTIAL_SUCCESS' ? 'PARTIAL_SUCCESS' : 'IN_DOUBT';
-  const { first: callAgain, sentence, ...retry } = whoDecides(call, record);
-  const look = `ook whether it landed, then ${howToResolve(call, record)}.`;
-  const hint = more.lacksVia ? sayVia : isPlainBug(more.cause) ? beforeSending : '';
+  const { first: callAgain, sentence, ...retry } = adviseDecision(call, record);
+  const look = `ook whether it landed, then ${describeResolve(call, record)}.`;
+  const hint = more.lacksVia ? viaHint : isPlainBug(more.cause) ? notSentHint : '';
   const next = `${callAgain === undefined ? `L${look}` : `${callAgain} Or l${look}`}${sentence}${hint}`;
   return refuse(
     call,
@@ -122,7 +123,10 @@ export function refuseInDoubt(
       `${contract.name} may have landed (${first}).${more.because === undefined ? '' : ` Verify: ${more.because}.`} Nothing was done again.`,
       {
         next,
-        evidence: { ...collectEvidence(record), ...(wentUnkeyed(call, record) ? { withoutKey: true } : {}) },
+        evidence: {
+          ...collectEvidence(record),
+          ...(wasSentUnkeyed(call, record) ? { withoutKey: true } : {}),
+        },
         ...retry,
         ...(more.cause === undefined ? {} : { cause: more.cause }),
         ...(more.cause instanceof PartialSuccess ? { value: more.cause.landed } : {}),
@@ -136,13 +140,13 @@ function isPlainBug(thrown: unknown): boolean {
   return (thrown instanceof TypeError || thrown instanceof ReferenceError) && thrown.cause === undefined;
 }
 
-const sayVia =
+const viaHint =
   " Its request was refused or never sent: if every effect of `run` goes through `ctx.fetch`, add via: 'fetch'; if it makes one request, add via: 'one-request'.";
 
-const beforeSending =
+const notSentHint =
   " If it was thrown before anything was sent: throw NotLanded there, or use dispatch: 'explicit'.";
 
-function howToResolve(call: Call, record: StoredRecord): string {
+function describeResolve(call: Call, record: StoredRecord): string {
   const address = call.address();
   const early = Number.isFinite(record.inFlightMs) && record.inFlightMs > 0;
   const when = early
@@ -153,8 +157,8 @@ function howToResolve(call: Call, record: StoredRecord): string {
     : `run: semel resolve ${formatRef(record)} landed/not-landed ${address}${when}`;
 }
 
-/** What decides it without a person, and when; or the line of the contract that would have. */
-function whoDecides(
+/** What decides the doubt without a person, and when; or which line of the contract would have. */
+function adviseDecision(
   call: Call,
   record: StoredRecord,
 ): { first?: string; sentence: string; retriable?: true; retryAfterMs?: number } {
@@ -169,14 +173,14 @@ function whoDecides(
     const { inFlightMs } = record;
     if (inFlightMs === 0)
       return { sentence: ' Or call again: `verify` is asked, and can decide now.', retriable: true };
-    if (!Number.isFinite(inFlightMs)) return { sentence: onlyLanded, retriable: true };
+    if (!Number.isFinite(inFlightMs)) return { sentence: clockHint, retriable: true };
     const seconds = Math.ceil(inFlightMs / 1000);
     const sentence = ` Or call again: \`verify\` is asked, and in ${seconds} s at the latest it can decide.`;
     return { sentence, retriable: true, retryAfterMs: inFlightMs };
   }
-  if (wentUnkeyed(call, record))
+  if (wasSentUnkeyed(call, record))
     return {
-      sentence: ` ${withoutKey} Send \`ctx.key\`, or describe the SDK's keys in \`provider.sdkKey\`.`,
+      sentence: ` ${unkeyedHint} Send \`ctx.key\`, or describe the SDK's keys in \`provider.sdkKey\`.`,
     };
   const errorCode = /^([A-Z][A-Z0-9_]{2,}):/.exec(record.error?.message ?? '')?.[1];
   const sentences = [
@@ -190,16 +194,17 @@ function whoDecides(
   return { sentence: sentences.join('') };
 }
 
-const withoutKey = "A request went out without semel's key, so the provider may not know a second one.";
+const unkeyedHint = "A request went out without semel's key, so the provider may not know a second one.";
 
 /** The contract trusts its provider's key, and something was sent without it. */
-function wentUnkeyed({ tool: { contract } }: Call, record: StoredRecord): boolean {
+function wasSentUnkeyed({ tool: { contract } }: Call, record: StoredRecord): boolean {
   return contract.rerunWithinMs !== null && !record.keyed;
 }
 
-const onlyLanded =
+const clockHint =
   ' Or call again: `verify` is asked; "not landed" is not believed from it, because of the clock.';
 
+/** Within the provider's window for the key. */
 function isInTime(call: Call, record: StoredRecord): boolean {
   const { firstDispatchedAt, readAt } = record;
   const withinMs = rerunWithin(call, record);
@@ -217,7 +222,7 @@ export function errorFromRecord(record: StoredRecord, cause?: unknown): SemelErr
   if (record.status === 'failed' && record.doubtFence !== null) {
     const next =
       'Somebody decided to leave it at that; `semel.records.reopen` makes it an open question again.';
-    // Nobody refused it: what was given up may have landed.
+    // It was given up, not refused: it may have landed.
     const evidence = { ...details.evidence, givenUp: true };
     return new SemelError('FAILED', `${record.contract}: ${message}.`, { ...details, evidence, next });
   }

@@ -1,4 +1,4 @@
-// What a call is told when it may not go on: one sentence of what happened, one of what to do.
+// The errors of calls that may not go on: one sentence about what happened, one about what to do.
 
 import type { Contract } from '../core/contract/contract.ts';
 import { formatDuration } from '../core/contract/duration.ts';
@@ -20,10 +20,10 @@ export function conflictError({ tool }: Call, record: StoredRecord): SemelError 
   });
 }
 
-/** Says nothing of the record but that it is there: not when it was made, nor by which process, nor how it ended. */
+/** Says only that the record exists: not when it was made, by which process, or how it ended. */
 export function foreignError({ tool, identity }: Call, { status, lapsed }: StoredRecord): SemelError {
   const { name } = tool.contract;
-  // Whether this caller may run it is decided when that one has ended: it may turn out that nothing landed.
+  // Whether this caller may run is decided when the other one has ended: nothing may have landed.
   if (status === 'running' && !lapsed)
     return new SemelError('IN_FLIGHT', `${name} is being executed for another caller.`, {
       retryAfterMs: 1_000,
@@ -44,7 +44,7 @@ export function foreignError({ tool, identity }: Call, { status, lapsed }: Store
   });
 }
 
-/** A waiter's generation is no more. */
+/** The generation that a waiter waited for is gone. */
 export function goneError({ tool }: Call): SemelError {
   return new SemelError(
     'EXPIRED',
@@ -65,7 +65,7 @@ export function reentrantError({ tool }: Call): SemelError {
   );
 }
 
-/** Two runs that call each other: the one that asks last is told. */
+/** Two runs that call each other: the later call is refused. */
 export function deadlockError({ tool }: Call, outer: Call): SemelError {
   const { name } = tool.contract;
   const other = outer.tool.contract.name;
@@ -76,7 +76,7 @@ export function deadlockError({ tool }: Call, outer: Call): SemelError {
   );
 }
 
-/** Without a record where the claim of the execution is not made yet. */
+/** Without a record if the execution has not claimed yet. */
 export function inFlightError(
   { tool }: Call,
   record: StoredRecord | undefined,
@@ -90,7 +90,7 @@ export function inFlightError(
   });
 }
 
-/** Of a call from inside another run, which waits for another process: nobody can see whether that waits for us. */
+/** For a nested call that waits for another process: whether that one waits for this process cannot be seen. */
 export function describeMutualWait(name: string, outerContract: string): string {
   return `Call again later. ${name} is called from inside the run of ${outerContract}: if the other run of ${name} calls ${outerContract} in turn, each waits for the other. Do not let two tools call each other.`;
 }
@@ -108,7 +108,7 @@ export function abortedError({ tool, signal }: Call): SemelError {
   return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up.`, { cause: signal?.reason });
 }
 
-/** After the line, while others wait, or while another process runs it: the execution goes on without this caller. */
+/** After the dispatch, while others wait, or while another process runs it: the execution goes on without this caller. */
 export function leftBehindError({ tool, signal }: Call, record: StoredRecord | undefined): SemelError {
   return new SemelError('ABORTED', `${tool.contract.name}: the caller gave up while it was being executed.`, {
     cause: signal?.reason,

@@ -1,5 +1,4 @@
-// What a settled record answers: the stored value, deep-equal to the first, or its error; and what a caller who
-// shares a running call gets.
+// Answers a call from a settled record: the stored value, deep-equal to the first, or its error.
 
 import { decodeResult } from '../core/codec/codec.ts';
 import { describeThrown } from '../core/contract/classify.ts';
@@ -17,7 +16,7 @@ import {
   refuse,
 } from './receipt.ts';
 
-/** A promise only where the tool fetches the live value. */
+/** Returns a promise only if the tool fetches a live value. */
 export function replay(
   call: Call,
   record: StoredRecord,
@@ -41,7 +40,7 @@ export function replay(
   return { ok: true, value: stored, receipt };
 }
 
-/** From memory, of a tool without `onReplay`: the value was read before, and each reader gets a copy. */
+/** From memory, for a tool without `onReplay`: the value was parsed before, and each reader gets a copy. */
 export function replayCached(call: Call, cached: CachedRecord): Result {
   const { record } = cached;
   const text = record.result?.text;

@@ -1,4 +1,4 @@
-// Runs the effect, as often as the contract allows, always under the same key, and says what it all meant.
+// Runs the effect, as often as the contract allows, always under the same key, and classifies how it ended.
 
 import type { Clock, Random } from '../core/clock.ts';
 import {
@@ -19,24 +19,24 @@ import type { Env } from './env.ts';
 import type { Result } from './receipt.ts';
 import type { AttemptContext } from './sending/context.ts';
 
-/** An ending, and what was thrown. */
+/** How one try ended, and what it threw. */
 export interface Try {
   readonly ending: Ending;
   readonly thrown: unknown;
-  /** It was found out by asking, not by executing. */
+  /** `verify` found it; nothing was executed. */
   readonly verified?: true;
-  /** No further try may follow, whatever class and provider allow. */
+  /** No further try may follow, even if class and provider allow it. */
   readonly final?: true;
-  /** The attempt was ended by its timeout before, and went on until now. */
+  /** The attempt timed out earlier, and its effect ran on until now. */
   readonly late?: true;
-  /** Hears how this ending was recorded, however late it came. */
-  readonly hear?: (result: Promise<Result>) => void;
+  /** Gets the result once this ending is settled, even after the timeout. */
+  readonly onSettled?: (result: Promise<Result>) => void;
 }
 
-/** Executes under an attempt, and says how it ended. */
+/** Executes the effect of an attempt. */
 export interface Body {
   (attempt: Attempt): Promise<Try>;
-  /** The effect is in somebody else's hands, who may never say how it ended. */
+  /** The effect runs outside of semel, and its end may never be reported. */
   readonly isExternal?: true;
 }
 
@@ -50,7 +50,7 @@ async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promis
   const tries = [last];
   for (;;) {
     const joined = joinTries(tries);
-    // What was refused is refused again, also where an earlier try leaves the whole in doubt.
+    // A refused effect would be refused again, also where an earlier try leaves the whole in doubt.
     const isFinal = last.final === true || last.ending.outcome === 'failed';
     if (isFinal || tries.length >= retry.tries || !mayTryAgain(attempt, joined.ending)) return joined;
     if (joined.ending.outcome === 'unknown') attempt.markTryOpen();
@@ -66,12 +66,12 @@ async function runSeveralTimes({ clock, random }: Env, attempt: Attempt): Promis
   }
 }
 
-/** Nothing may be started any more. */
+/** Past `notAfter`: nothing may start any more. */
 export function isLate({ notAfter }: Pick<Call, 'notAfter'>, clock: Clock): boolean {
   return notAfter !== null && clock.now() > notAfter;
 }
 
-/** Before the try after this many. */
+/** The pause after this many tries. */
 export function backoffMs(retry: Contract['retry'], tries: number, random: Random): number {
   const longest = Math.min(retry.maxBackoffMs, retry.backoffMs * 2 ** (tries - 1));
   return longest * (0.5 + random.fraction() / 2);
@@ -88,8 +88,8 @@ async function runOnce(attempt: Attempt): Promise<Try> {
   const { ctx, requests } = attempt.context();
   const args = attempt.args as never;
   try {
-    const reaching = prepareAndDispatch(tool, args, ctx, attempt);
-    if (reaching !== undefined) await reaching;
+    const preparing = prepareAndDispatch(tool, args, ctx, attempt);
+    if (preparing !== undefined) await preparing;
     const value = await tool.run(args, ctx);
     if (isLazy(value)) {
       await requests.close();
@@ -102,33 +102,33 @@ async function runOnce(attempt: Attempt): Promise<Try> {
     return { ending: { outcome: 'succeeded', value }, thrown: undefined };
   } catch (caught) {
     await requests.close();
-    // "Nothing was thrown" means something else.
+    // `undefined` can be thrown, but here it means that nothing was.
     const thrown = makeReadable(caught) ?? new Error(`${caught} was thrown`);
     return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
   }
 }
 
-/** Who keeps what was prepared, and is told of the line. */
-export interface Line {
+/** Stores the output of `prepare`, and the dispatch. */
+export interface PrepareTarget {
   readonly hasPrepared: boolean;
   prepare(output: unknown): void;
   dispatch(): Promise<void>;
 }
 
-/** Up to the line: what is sent is prepared once, and stored before it is sent. */
+/** The output of `prepare` is made once, and stored before it is sent. */
 export function prepareAndDispatch(
   tool: Tool,
   args: never,
   ctx: AttemptContext,
-  line: Line,
+  target: PrepareTarget,
 ): Promise<void> | undefined {
-  const mustPrepare = tool.prepare !== undefined && !line.hasPrepared;
+  const mustPrepare = tool.prepare !== undefined && !target.hasPrepared;
   const mustDispatch = tool.contract.dispatch === 'prepared';
   return mustPrepare || mustDispatch ? prepareFirst() : undefined;
 
   async function prepareFirst(): Promise<void> {
-    if (mustPrepare) line.prepare(await tool.prepare?.(args, ctx));
-    if (mustDispatch) await line.dispatch();
+    if (mustPrepare) target.prepare(await tool.prepare?.(args, ctx));
+    if (mustDispatch) await target.dispatch();
   }
 }
 
@@ -149,19 +149,19 @@ export function askClassifiers(
   thrown: unknown,
   fates: readonly RequestFate[] = [],
 ): Classified | undefined {
-  const word = ask(tool.classify, thrown);
-  if (word !== undefined) return word;
-  // The provider knows the last request by its error; of the ones before it says nothing.
+  const own = tryClassifier(tool.classify, thrown);
+  if (own !== undefined) return own;
+  // The error is about the last request only: the provider says nothing about the ones before.
   const isOpen = fates.slice(0, -1).some((fate) => fate === 'landed' || fate === 'ambiguous');
   const { provider, rerunWithinMs, via } = tool.contract;
-  // Nor does it of what was done elsewhere, unless its key covers all that `run` does.
+  // Nor about effects elsewhere, unless its key covers all that `run` does.
   const isAll = rerunWithinMs !== null || via !== undefined;
-  const known = ask(provider?.classify, thrown);
+  const known = tryClassifier(provider?.classify, thrown);
   return (isOpen || !isAll) && (known === 'notLanded' || known === 'rejected') ? undefined : known;
 }
 
 /** A classifier that throws has not recognised the error. */
-function ask(classifier: Tool['classify'], thrown: unknown): Classified | undefined {
+function tryClassifier(classifier: Tool['classify'], thrown: unknown): Classified | undefined {
   try {
     return classifier?.(thrown);
   } catch {
@@ -169,7 +169,7 @@ function ask(classifier: Tool['classify'], thrown: unknown): Classified | undefi
   }
 }
 
-/** Only what did not land, or what class or provider make harmless. */
+/** Only if the try did not land, or if class or provider make a repeat harmless. */
 function mayTryAgain(attempt: Attempt, ending: Ending): boolean {
   if (attempt.stop.isRequested) return false;
   if (ending.outcome === 'released') return true;
@@ -185,9 +185,9 @@ function joinTries(tries: readonly Try[]): Try {
 
 export function neverDispatched(name: string): Try {
   const thrown = new Error(
-    `\`run\` returned without \`ctx.dispatch()\`, so ${name} may have had its effect before the line: write \`await ctx.dispatch()\` in front of it`,
+    `\`run\` returned without \`ctx.dispatch()\`, so ${name} may have had its effect without it: write \`await ctx.dispatch()\` before the effect`,
   );
-  return { ending: { outcome: 'unknown', because: 'it never crossed the line' }, thrown, final: true };
+  return { ending: { outcome: 'unknown', because: 'it was never dispatched' }, thrown, final: true };
 }
 
 export function lazyRunError(name: string): Error {
@@ -196,7 +196,7 @@ export function lazyRunError(name: string): Error {
   );
 }
 
-/** What runs later would run outside the attempt, or never: it cannot be recorded as done. */
+/** A generator would run outside the attempt, or never: it cannot be recorded as done. */
 function refuseLazyRun({ call, record }: Attempt): Try {
   const { name, effect } = call.tool.contract;
   const thrown = lazyRunError(name);

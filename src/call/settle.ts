@@ -1,5 +1,5 @@
-// How an attempt's ending reaches the ledger and the caller. The record decides what the caller hears: an
-// ending that is sure of itself may meet a record that is not.
+// Settles an attempt and answers its caller. The record decides the answer: a definite ending may meet a record that is in
+// doubt.
 
 import { encodeResult } from '../core/codec/codec.ts';
 import { listCauses, listErrorCodes, makeReadable } from '../core/contract/classify.ts';
@@ -26,12 +26,12 @@ import { replay } from './replay.ts';
 import type { Try } from './run-tool.ts';
 
 export function settleAttempt(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
-  const result = settled(env, attempt, ended);
-  ended.hear?.(result);
+  const result = settle(env, attempt, ended);
+  ended.onSettled?.(result);
   return result;
 }
 
-async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
+async function settle(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
   const { ending, thrown, verified } = ended;
   const { call } = attempt;
   const request = createSettleRequest(env, attempt, ended);
@@ -40,7 +40,7 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
   try {
     answer = await env.ledger.settle(request);
   } catch {
-    // The ledger's patience is over: it goes on in the background for as long as the process lives.
+    // The ledger gave up: settling goes on in the background for as long as the process lives.
     env.inBackground(settleLater(env, request));
   }
   const executed = verified === undefined && ending.outcome !== 'released';
@@ -55,14 +55,14 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
       !isRepeatable(attempt.record.effect),
   };
 
-  // A record that somebody deleted meanwhile took nothing: an equal call would run again.
+  // The record was deleted meanwhile and stored nothing: an equal call would run again.
   const isLost = answer?.record === undefined && ending.outcome === 'succeeded';
   if (answer === undefined || isLost) return refuseUnrecorded(attempt, { ending, thrown }, more);
   const record = keepSameGeneration(answer.record, attempt);
   if (ending.outcome === 'succeeded') {
     if (answer.fenced && record?.status === 'succeeded' && !answer.settled && hasValue(call, record))
       return replay(call, record, asReplay(more));
-    // Whoever else holds the key now, this attempt tells of itself: replays give its value only if the record took it.
+    // The receipt describes this attempt, even if another one holds the key: replays return its value only if it was stored.
     const settledAt = (answer.settled && record?.settledAt) || null;
     const own = answer.fenced ? { ...attempt.record, settledAt } : (record ?? attempt.record);
     const { result } = request;
@@ -75,22 +75,22 @@ async function settled(env: Env, attempt: Attempt, ended: Try): Promise<Result> 
   return answerFromRecord(call, record, { ending, thrown }, more);
 }
 
-/** Where the record's value is not this call's own doing, nothing was done by it. */
+/** The record's value comes from another attempt. */
 function asReplay(more: Partial<Receipt>): Partial<Receipt> {
   return { ...more, replayed: more.executed !== true };
 }
 
-/** Where the ledger has no value to give, whoever has one of their own keeps it. */
+/** Without a stored value, the caller keeps the value that its own attempt returned. */
 function hasValue({ tool }: Call, { result }: StoredRecord): boolean {
   return result?.text != null || tool.onReplay !== undefined;
 }
 
-/** A later generation's record tells nothing of this attempt, and its value is not this call's. */
+/** A later generation's record says nothing about this attempt, and its value is not this call's. */
 function keepSameGeneration(record: StoredRecord | undefined, { held }: Attempt): StoredRecord | undefined {
   return record?.generation === held.generation ? record : undefined;
 }
 
-/** What the caller hears of an attempt that did not succeed. */
+/** The answer for an attempt that did not succeed. */
 function answerFromRecord(
   call: Call,
   record: StoredRecord,
@@ -106,7 +106,7 @@ function answerFromRecord(
   return refuse(call, record, errorFromRecord(record, thrown), more);
 }
 
-/** Done or not, the ledger does not know it yet: never acknowledged, never repeated, settled as soon as possible. */
+/** The ledger could not store the ending: never acknowledged, never repeated, settled as soon as possible. */
 function refuseUnrecorded(attempt: Attempt, { ending, thrown }: Try, more: Partial<Receipt>): Result {
   const { call, record } = attempt;
   const name = call.tool.contract.name;
@@ -139,7 +139,7 @@ function createSettleRequest(
       ...attempt.held,
       outcome: ending.outcome,
       result: attempt.remoteRef === undefined ? null : storeReference(attempt.remoteRef),
-      error: errorOf(ending.outcome, thrown),
+      error: toRecordError(ending.outcome, thrown),
       keyed,
       found: verified === true,
       ...(late && { late }),
@@ -155,7 +155,7 @@ function createSettleRequest(
   };
 }
 
-/** The caller who gets the value now would be surprised by the error that a retry gets. */
+/** The caller gets the value now, but a retry would get an error instead. */
 function warnOfOmitted({ warn }: Env, { tool }: Call, { outcome, result }: SettleRequest): void {
   const { name, result: keep, windowMs } = tool.contract;
   if (outcome !== 'succeeded' || result?.omitted == null || keep === 'reference') return;
@@ -165,7 +165,7 @@ function warnOfOmitted({ warn }: Env, { tool }: Call, { outcome, result }: Settl
   );
 }
 
-/** What a provider called it, of an attempt that may have landed. */
+/** Keeps the provider's id of an effect that may have landed. */
 function storeReference(remoteRef: string): StoredResult {
   return { text: null, omitted: 'it is not known to have landed', remoteRef };
 }
@@ -184,15 +184,15 @@ export function toStoredResult(
   return { text: null, omitted: encoded.detail, remoteRef: reference };
 }
 
-/** Null where nothing was thrown: then the record keeps the error that it has. */
-function errorOf(outcome: 'failed' | 'released' | 'unknown', thrown: unknown): RecordError | null {
+/** Null if nothing was thrown: then the record keeps its error. */
+function toRecordError(outcome: 'failed' | 'released' | 'unknown', thrown: unknown): RecordError | null {
   if (thrown === undefined) return null;
   const fallback: Record<typeof outcome, ErrorCode> = {
     failed: 'FAILED',
     released: 'NOT_LANDED',
     unknown: 'IN_DOUBT',
   };
-  // With a receipt it is the ending of another call, made inside this one.
+  // An error with a receipt comes from another call, made inside this one.
   const isOwn = isSemelError(thrown) && thrown.receipt === undefined;
   const code = thrown instanceof PartialSuccess ? 'PARTIAL_SUCCESS' : isOwn ? thrown.code : fallback[outcome];
   return { code, message: describeError(thrown), retriable: outcome === 'released' };
@@ -206,7 +206,7 @@ const controlCharacters = /\p{Cc}+/gu;
 /** One line, short, with the error's own code in front. */
 export function describeError(given: unknown): string {
   const thrown = makeReadable(given);
-  const text = textOf(thrown);
+  const text = readMessage(thrown);
   const code = isSemelError(thrown) ? undefined : listErrorCodes(thrown)[0];
   const line = (code !== undefined && !text.startsWith(code) ? `${code}: ${text}` : text)
     .replace(controlCharacters, ' ')
@@ -214,9 +214,9 @@ export function describeError(given: unknown): string {
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
 }
 
-/** Anything can be thrown, and none of it may stop an ending from being told to the ledger. */
-function textOf(thrown: unknown): string {
-  // Its second part tells the caller of this very error what to do; whoever reads the record is somebody else.
+/** Anything can be thrown, and nothing of it may keep an attempt from being settled. */
+function readMessage(thrown: unknown): string {
+  // Without the advice, which is for the caller of this error and not for readers of the record.
   if (isSemelError(thrown)) return thrown.happened.replace(/\.$/, '');
   if (thrown instanceof Error) {
     const own = thrown.message || thrown.name;
@@ -224,7 +224,7 @@ function textOf(thrown: unknown): string {
     return reason === '' || own.includes(reason) ? own : `${own} (${reason})`;
   }
   if (typeof thrown !== 'object' || thrown === null) return String(thrown);
-  // Only what is meant to be read: the rest of a thrown object may hold a request with its secrets.
+  // Only these fields: the rest of a thrown object may hold a request with its secrets.
   const { message, code, status } = thrown as Record<string, unknown>;
   const parts = [code, status, message].filter(
     (part) => typeof part === 'string' || typeof part === 'number',
@@ -232,19 +232,19 @@ function textOf(thrown: unknown): string {
   return parts.length === 0 ? 'an object was thrown that has no message' : parts.join(': ');
 }
 
-/** As long as the process lives; a last time when it closes. */
+/** Retries for as long as the process lives, and a last time when it closes. */
 export async function settleLater(
   { ledger, clock, closing }: Env,
   request: SettleRequest,
 ): Promise<SettleAnswer | undefined> {
   for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, 30_000)) {
-    // A process that has nothing else to do may end: then the lease does, and the next caller decides.
+    // Does not keep the process alive: if it exits, the lease runs out and the next caller decides.
     await sleep(clock, waitMs, [closing], 'background');
     try {
       return await ledger.settle(request);
     } catch (error) {
-      const mayComeBack = isSemelError(error) && error.retriable;
-      if (closing.aborted || !mayComeBack) return undefined;
+      const isRetriable = isSemelError(error) && error.retriable;
+      if (closing.aborted || !isRetriable) return undefined;
     }
   }
 }

@@ -1,4 +1,4 @@
-// Asks the tool's own `verify` about a record in doubt, under a claim.
+// Asks the tool's own `verify` about a record in doubt, under a claim; and its three answers.
 
 import { decodeResult } from '../core/codec/codec.ts';
 import { describeThrown } from '../core/contract/classify.ts';
@@ -6,13 +6,32 @@ import type { StoredRecord } from '../store/store.ts';
 import type { Attempt } from './attempt.ts';
 import type { VerifyContext } from './call.ts';
 import { isSameCode } from './doubt.ts';
-import type { Verification } from './verification.ts';
+
+export type Verification<Value = unknown> =
+  | { readonly verdict: 'landed'; readonly value: Value; readonly remoteRef: string | undefined }
+  | { readonly verdict: 'notLanded' }
+  | { readonly verdict: 'unsure'; readonly because: string | undefined };
+
+/** It landed; `value` is what the first attempt would have returned. */
+export function landed<Value>(value: Value, remoteRef?: string): Verification<Value> {
+  return { verdict: 'landed', value, remoteRef };
+}
+
+/** It did not land, and nothing of it is on its way. */
+export function notLanded(): Verification<never> {
+  return { verdict: 'notLanded' };
+}
+
+/** It cannot be said now: the record stays in doubt. */
+export function unsure(because?: string): Verification<never> {
+  return { verdict: 'unsure', because };
+}
 
 /** Asks the tool whether it landed. A throw or no answer in time decides nothing. */
 export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined): Promise<Verification> {
   const { tool } = attempt.call;
   const { record } = attempt;
-  const isOwn = inDoubt === undefined || isSameCode(attempt.call, inDoubt);
+  const isSameVersion = inDoubt === undefined || isSameCode(attempt.call, inDoubt);
   const { ctx } = attempt.context();
   const at = (instant: number | null) => (instant === null ? undefined : new Date(instant));
   const context: VerifyContext = {
@@ -25,32 +44,32 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
     signal: attempt.stop.signal,
   };
   try {
-    const asked = isOwn ? chooseArgs(attempt, inDoubt) : attempt.call.args;
+    const args = isSameVersion ? chooseArgs(attempt, inDoubt) : attempt.call.args;
     const answer = await attempt.race<Verification | undefined>(
-      Promise.resolve(tool.verify?.(asked as never, context)),
+      Promise.resolve(tool.verify?.(args as never, context)),
       ({ message }) => ({ verdict: 'unsure', because: message }),
     );
     if (!isVerification(answer)) return noAnswer;
-    // It was sent in words that this code may not understand: where it finds nothing, it may have looked for something else.
-    return isOwn || answer.verdict !== 'notLanded'
+    // Another version sent it, perhaps in a form that this code does not find.
+    return isSameVersion || answer.verdict !== 'notLanded'
       ? answer
-      : { verdict: 'unsure', because: otherCode(inDoubt.version, tool.contract.version) };
+      : { verdict: 'unsure', because: describeOtherVersion(inDoubt.version, tool.contract.version) };
   } catch (error) {
     return { verdict: 'unsure', because: describeThrown(error) };
   }
 }
 
-function otherCode(sentBy: string, askedIn: string): string {
+function describeOtherVersion(sentBy: string, askedIn: string): string {
   return `it says "not landed", but version ${sentBy} sent it, and this is version ${askedIn}`;
 }
 
-/** What was sent is looked for in its own words, not in those of whoever asks. */
+/** `verify` looks for what was sent, so it gets the args of that attempt, not those of the present call. */
 function chooseArgs({ args, call }: Attempt, inDoubt: StoredRecord | undefined): unknown {
   const stored = call.tool.contract.redact.length === 0 ? inDoubt?.args : undefined;
   return stored == null ? args : decodeResult(stored);
 }
 
-/** Whatever is none of the three answers is no answer: `true` may mean either. */
+/** Anything but the three answers decides nothing: `true` may mean either. */
 const noAnswer: Verification = {
   verdict: 'unsure',
   because: 'it answered none of landed(), notLanded() or unsure()',

@@ -62,10 +62,10 @@ function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Valu
         return threw(given);
       }
       return new Promise<Try>((settle) => {
-        const { promise: recorded, resolve: hear } = Promise.withResolvers<Result>();
+        const { promise: recorded, resolve: onSettled } = Promise.withResolvers<Result>();
         const end = async (ended: () => Try): Promise<Result<Value>> => {
           await requests.close();
-          settle({ ...ended(), hear });
+          settle({ ...ended(), onSettled });
           return recorded as Promise<Result<Value>>;
         };
         const says = (outcome: 'failed' | 'released' | 'unknown') => (given?: unknown) =>

@@ -13,7 +13,7 @@ import { tooLateError } from '../refusals.ts';
 import { classifyThrown, isLate, type Try } from '../run-tool.ts';
 import type { ActiveCall } from '../sharing.ts';
 import type { Work } from '../work.ts';
-import { bare, type RunHooks, runUnguarded } from './without-claim.ts';
+import { createBareRun, type RunHooks, runUnguarded } from './without-claim.ts';
 
 /** `problem`: why the call would have been refused before anything was claimed. */
 export async function observe(
@@ -53,7 +53,7 @@ async function record(env: Env, active: ActiveCall, claimed: StoredRecord): Prom
   const { call } = active;
   let effect: Promise<unknown> | undefined;
   const body = async (attempt: Attempt): Promise<Try> => {
-    const { run, requests } = bare(call, {
+    const { run, requests } = createBareRun(call, {
       providerKeyFence: attempt.record.providerKeyFence,
       // A refusal by the ledger changes nothing.
       dispatch: (unkeyed) => attempt.dispatch(unkeyed).catch(() => undefined),
@@ -68,9 +68,9 @@ async function record(env: Env, active: ActiveCall, claimed: StoredRecord): Prom
     }
   };
   const { receipt } = await runAttempt(env, active, claimed, firstPurpose, body);
-  const value = effect === undefined ? await bare(call, nowhere).run() : await effect;
+  const value = effect === undefined ? await createBareRun(call, noHooks).run() : await effect;
   return { ok: true, value, receipt: { ...receipt, executed: true } };
 }
 
-/** The attempt ended before its effect began. */
-const nowhere: RunHooks = { providerKeyFence: 0, dispatch: async () => undefined, note: () => undefined };
+/** For an attempt that ended before its effect started. */
+const noHooks: RunHooks = { providerKeyFence: 0, dispatch: async () => undefined, note: () => undefined };

@@ -1,4 +1,4 @@
-// Running without a claim: reads, and repeatable effects while the store is away.
+// Runs without a claim: reads, and repeatable effects while the store is down.
 
 import { makeReadable } from '../../core/contract/classify.ts';
 import { isRepeatable } from '../../core/contract/words.ts';
@@ -14,8 +14,8 @@ import {
   askClassifiers,
   backoffMs,
   isLate,
-  type Line,
   lazyRunError,
+  type PrepareTarget,
   prepareAndDispatch,
 } from '../run-tool.ts';
 import { createContext } from '../sending/context.ts';
@@ -23,37 +23,37 @@ import type { Requests } from '../sending/requests.ts';
 import { Stop } from '../sending/stop.ts';
 import { describeError } from '../settle.ts';
 
-/** How a run without a claim reaches the outside. */
+/** What `ctx` of a run without a claim does. */
 export interface RunHooks {
   readonly providerKeyFence: number | string;
   readonly dispatch: (unkeyed?: string) => Promise<void>;
   readonly note: (remoteRef: string) => void;
 }
 
-/** No record, no claim: the tool's own error passes as it is. */
+/** Without record and claim: the tool's own error is thrown as it is. */
 export async function runUnguarded(
   { random }: Env,
   call: Call,
   more: Partial<Receipt> = {},
 ): Promise<Result> {
-  return ran(call, random.token(), more, ({ run }) => run());
+  return runOnce(call, random.token(), more, ({ run }) => run());
 }
 
-/** The same within the contract's `timeout`, and as often as its `retry` says: what is repeatable may be tried again. */
+/** The same within the contract's `timeout` and with its `retry`. */
 export async function runRepeatable(
   { clock, random, timers, closing }: Env,
   call: Call,
   more: Partial<Receipt> = {},
 ): Promise<Result> {
   const { retry } = call.tool.contract;
-  // Every run is an effect of its own: under one key a provider would answer the second with the first.
+  // Each run is a separate effect: under one key, a provider would answer the second run with the first.
   const providerKeyFence = random.token();
   const repeated = retry.tries > 1 ? prepareOnce(call) : call;
   const isOver = () => closing.aborted || call.signal?.aborted === true;
   for (let tries = 1; ; tries += 1) {
     try {
-      return await ran(repeated, providerKeyFence, more, (attempt) =>
-        timed(call, attempt, timers).catch(valueIfLanded),
+      return await runOnce(repeated, providerKeyFence, more, (attempt) =>
+        runWithTimeout(call, attempt, timers).catch(valueIfLanded),
       );
     } catch (error) {
       if (tries >= retry.tries || isRejected(call, error) || isOver()) throw error;
@@ -63,17 +63,17 @@ export async function runRepeatable(
   }
 }
 
-/** The store is away, and the class allows to go on without it. */
+/** The store is down, and the effect class allows running without it. */
 export function mayRunWithoutClaim(env: Env, { tool, verifyOnly }: Call, { code }: SemelError): boolean {
   const mayGoOn =
     !env.closing.aborted && env.mayRunUnguarded && isRepeatable(tool.contract.effect) && !verifyOnly;
   return code === 'STORE_UNAVAILABLE' && mayGoOn;
 }
 
-/** A repeatable effect that no record is made of. */
+/** Runs a repeatable effect without a record. */
 export async function runWithoutClaim(env: Env, call: Call): Promise<Result> {
   try {
-    // The store's patience took its time.
+    // Waiting for the store took its time.
     if (isLate(call, env.clock)) return refuse(call, undefined, tooLateError(call));
     return await runRepeatable(env, call, { unguarded: true });
   } catch (cause) {
@@ -85,12 +85,12 @@ export async function runWithoutClaim(env: Env, call: Call): Promise<Result> {
   }
 }
 
-/** The tool or its provider says that trying the same again is no use. */
+/** The tool or its provider says that a retry is useless. */
 function isRejected({ tool }: Call, error: unknown): boolean {
   return makeReadable(error) instanceof Rejected || askClassifiers(tool, error) === 'rejected';
 }
 
-/** Every try has the same key, and a provider would refuse another request under it. */
+/** Every try has the same key, and a provider would refuse a different request under it. */
 function prepareOnce(call: Call): Call {
   const { prepare } = call.tool;
   if (prepare === undefined) return call;
@@ -102,7 +102,7 @@ function prepareOnce(call: Call): Call {
   return call.with({ tool: { ...call.tool, prepare: once } });
 }
 
-async function ran(
+async function runOnce(
   call: Call,
   providerKeyFence: number | string,
   more: Partial<Receipt>,
@@ -112,18 +112,24 @@ async function ran(
   const note = (ref: string) => {
     remoteRef = ref;
   };
-  const value = await running(bare(call, { providerKeyFence, dispatch: async () => undefined, note }));
+  const value = await running(
+    createBareRun(call, { providerKeyFence, dispatch: async () => undefined, note }),
+  );
   return { ok: true, value, receipt: createReceipt(call, undefined, { executed: true, remoteRef, ...more }) };
 }
 
-/** Had it been there already, that is a success too. */
+/** An effect that had landed already is a success too. */
 function valueIfLanded(error: unknown): unknown {
   const thrown = makeReadable(error);
   if (thrown instanceof AlreadyLanded) return thrown.value;
   throw error;
 }
 
-async function timed({ tool }: Call, { run, stop, requests }: BareRun, timers: Timers): Promise<unknown> {
+async function runWithTimeout(
+  { tool }: Call,
+  { run, stop, requests }: BareRun,
+  timers: Timers,
+): Promise<unknown> {
   const { timeoutMs } = tool.contract;
   const { promise: over, reject } = Promise.withResolvers<never>();
   const timer = new CallbackTimer(() => {
@@ -134,11 +140,11 @@ async function timed({ tool }: Call, { run, stop, requests }: BareRun, timers: T
   if (Number.isFinite(timeoutMs)) timers.start(timeoutMs, timer);
   try {
     const value = await Promise.race([run(), over]);
-    // Without a record too: nobody may be told that it is done. What a read returns is its caller's to run.
+    // A generator has not run yet, so it is not done. One that a read returns is the caller's to run.
     if (isLazy(value) && tool.contract.effect !== 'read') throw lazyRunError(tool.contract.name);
     return value;
   } catch (error) {
-    // What it left behind sends nothing beside a further try.
+    // Code that it left running must not send beside a further try.
     void requests.close();
     throw error;
   } finally {
@@ -152,14 +158,14 @@ export interface BareRun {
   readonly stop: Stop;
 }
 
-export function bare(call: Call, { providerKeyFence, dispatch, note }: RunHooks): BareRun {
-  const { stop, forget } = linkStop(call);
+export function createBareRun(call: Call, { providerKeyFence, dispatch, note }: RunHooks): BareRun {
+  const { stop, unlink } = linkStop(call);
   const { tool, namespace, key } = call;
-  const line: Line & { prepared: unknown } = {
+  const target: PrepareTarget & { prepared: unknown } = {
     prepared: undefined,
     hasPrepared: false,
     prepare(output) {
-      line.prepared = output;
+      target.prepared = output;
     },
     dispatch,
   };
@@ -169,7 +175,7 @@ export function bare(call: Call, { providerKeyFence, dispatch, note }: RunHooks)
     providerKeyFence,
     provider: tool.contract.provider,
     issuedKeys: new Set(),
-    // Without a claim nothing is held back.
+    // Without a claim, nothing is held back.
     mayRepeat: true,
     fence: 0,
     attempt: 1,
@@ -177,7 +183,7 @@ export function bare(call: Call, { providerKeyFence, dispatch, note }: RunHooks)
     dispatch,
     note,
     get prepared() {
-      return line.prepared;
+      return target.prepared;
     },
   });
   const args = call.args as never;
@@ -186,20 +192,20 @@ export function bare(call: Call, { providerKeyFence, dispatch, note }: RunHooks)
     stop,
     async run() {
       try {
-        await prepareAndDispatch(tool, args, ctx, line);
+        await prepareAndDispatch(tool, args, ctx, target);
         return await tool.run(args, ctx);
       } finally {
-        forget();
+        unlink();
       }
     },
   };
 }
 
-/** The caller's signal may outlive a million calls, so each lets go of it. */
-function linkStop({ signal }: Call): { readonly stop: Stop; readonly forget: () => void } {
+/** The caller's signal may outlive a million calls, so each must remove its listener. */
+function linkStop({ signal }: Call): { readonly stop: Stop; readonly unlink: () => void } {
   const stop = new Stop();
-  const ask = () => stop.request(signal?.reason);
-  if (signal?.aborted) ask();
-  signal?.addEventListener('abort', ask);
-  return { stop, forget: () => signal?.removeEventListener('abort', ask) };
+  const abort = () => stop.request(signal?.reason);
+  if (signal?.aborted) abort();
+  signal?.addEventListener('abort', abort);
+  return { stop, unlink: () => signal?.removeEventListener('abort', abort) };
 }
