@@ -1,6 +1,7 @@
 // The demo is honest: it counts what landed, and ends with what it counted.
 
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { place } from './place.ts';
 
@@ -45,4 +46,11 @@ test('a ledger that is named is not touched: the demo says that it has its own',
   expect(stderr).toMatch(/has a ledger of its own/);
   expect(code).toBe(64);
   expect(readdirSync(home.folder)).toEqual([]);
+});
+
+test('the README shows the table that it prints', async () => {
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+  const [, shown = ''] = /```text\n(incident [\s\S]*?)```/.exec(readme) ?? [];
+  expect(shown).not.toBe('');
+  expect((await homeOfDemo().semel('demo')).stdout).toContain(shown);
 });
