@@ -23,7 +23,7 @@ test('a group has one command that settles it, one contract line, and its member
     `all of them: semel resolve --tool mail.send --error 'socket hang up' landed/not-landed/run-again/abandon --namespace shop --store ${desk.store}`,
   );
   expect(stdout).toContain(
-    'in the contract this would have decided it: provider, if the target honours a key; else verify, which asks it ' +
+    'to let the contract decide next time: provider, if the target honours a key; else verify, which asks it ' +
       '(semel once: --verify <command>; semel mcp: `errors` in the policy file',
   );
   expect(stdout).not.toContain('running now');

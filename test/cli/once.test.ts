@@ -312,7 +312,7 @@ test.each([
     'is in --id and in --id-json',
   ],
   [['once', 'mail', '--id', 'a=1', '--skip-code', '300', '--', 'touch', 'ran'], 'from 0 to 255'],
-  [['once', 'mail', '--id', 'a=1', '--grace', '60d', '--', 'touch', 'ran'], '--grace is at most 24d'],
+  [['once', 'mail', '--id', 'a=1', '--grace', '60d', '--', 'touch', 'ran'], '--grace must be at most 24d'],
   [['step', 'plan', '--', 'true'], 'it only works inside a run'],
   [['pick', 'topic', '--from', 'a,b'], 'it only works inside a run'],
   [['seed'], 'it only works inside a run'],

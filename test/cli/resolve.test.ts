@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { valueAt } from '../../src/cli/args/path.ts';
 import { settleMany } from '../../src/cli/commands/resolve/many.ts';
-import { faceOfRow, facesOf, pairOf, textOf } from '../../src/cli/commands/resolve/match.ts';
+import { pairOf, recordTexts, rowText, textOf } from '../../src/cli/commands/resolve/match.ts';
 import type { RecordInfo } from '../../src/semel/index.ts';
 import { rig } from '../library/support.ts';
 import { mailOf, operator } from './operator.ts';
@@ -39,10 +39,8 @@ describe('a group', () => {
     await lose(desk, 'lost-1', 'lost-2', 'cut-1');
     const plan = await desk.semel([...group, 'landed', '--dry-run']);
     expect(plan.code).toBe(0);
-    expect(plan.stderr).toContain('2 in doubt are said to be: landed.');
-    expect(plan.stderr).toContain(
-      'later calls get undefined. If the effect returns something, give it by --result',
-    );
+    expect(plan.stderr).toContain('2 in doubt, to be settled as: landed.');
+    expect(plan.stderr).toContain('later calls get undefined. If the effect returns something, add --result');
     expect(await openIn(desk)).toEqual(['cut-1', 'lost-1', 'lost-2']);
 
     const unasked = await desk.semel([...group, 'landed']);
@@ -57,7 +55,7 @@ describe('a group', () => {
     expect(await openIn(desk)).toEqual(['cut-1']);
     expect(await desk.by((_, mail) => mail({ to: 'lost-1' }))).toEqual({ id: 'seen' });
     const again = await desk.semel([...group, 'landed', '--yes']);
-    expect(again.stdout).toContain('Nothing in doubt is so.');
+    expect(again.stdout).toContain('Nothing in doubt matches.');
     expect(again.code).toBe(0);
   }, 60_000);
 
@@ -80,8 +78,8 @@ describe('a group', () => {
     await lose(desk, 'lost-1');
     for (const [args, message] of [
       [[...group], 'the verdict is missing'],
-      [[...group, 'died', '--yes'], 'said of each record by itself'],
-      [[...group, 'abandon', '--yes'], 'to abandon needs a reason'],
+      [[...group, 'died', '--yes'], 'died is a verdict about one record'],
+      [[...group, 'abandon', '--yes'], 'abandon needs a reason'],
       [[...group, 'done', '--yes'], '"done" is not a verdict'],
       [[...group, 'not-landed', '--result', '1', '--yes'], '--result belongs to what landed'],
       [[...group, 'abc@1', 'landed'], 'one record, or a group'],
@@ -136,8 +134,8 @@ describe('an export', () => {
     const plan = await desk.semel(['resolve', '--from', path, ...byTo, '--dry-run']);
     expect(plan.stderr).toContain('5 rows, 4 in doubt: 2 found, 1 unclear, 1 not found and left open.');
     expect(plan.stderr).toContain('have a field status (sent, bounced)');
-    expect(plan.stderr).toContain('lines 4, 6 all tell of it: it may have landed more than once');
-    expect(plan.stdout).toBe('Nothing was changed. Without --dry-run it is settled.\n');
+    expect(plan.stderr).toContain('lines 4, 6 all match it: it may have landed more than once');
+    expect(plan.stdout).toBe('Nothing was changed. Leave out --dry-run to settle.\n');
     expect(await openIn(desk)).toHaveLength(4);
 
     const args = [
@@ -193,7 +191,7 @@ describe('an export', () => {
     writeFileSync(latin, Buffer.from('to,n\nlost-1,1\nJos\xe9,2\n', 'latin1'));
     for (const [path, match, message] of [
       [file(desk, 'short.csv', `${long}oops\n`), 'to=args.to', 'line 50003 has 1 fields'],
-      [file(desk, 'bad.jsonl', '{"to":"lost-1"}\n{"to":\n'), 'to=args.to', 'line 2 is no JSON'],
+      [file(desk, 'bad.jsonl', '{"to":"lost-1"}\n{"to":\n'), 'to=args.to', 'line 2 is not JSON'],
       [
         file(desk, 'two.jsonl', '{"to":"lost-2","to":"lost-1"}\n'),
         'to=args.to',
@@ -204,7 +202,7 @@ describe('an export', () => {
         'too=args.to',
         'no row has a field "too". Nothing was settled. The rows have: to, n.',
       ],
-      [file(desk, 'ok.csv', long), 'to=address', '"address" is no field of a record'],
+      [file(desk, 'ok.csv', long), 'to=address', '"address" is not a field that rows can be matched by'],
       [latin, 'to=args.to', 'is not UTF-8 text'],
       [join(desk.folder, 'missing.csv'), 'to=args.to', 'there is no file'],
     ] as const) {
@@ -223,7 +221,7 @@ describe('an export', () => {
     });
     const path = file(desk, 'one.jsonl', '{"text":"same","to":"lost-2"}\n');
     const loose = await desk.semel(['resolve', '--from', path, '--match', 'text=args.text', '--yes']);
-    expect(loose.stderr).toContain('line 1 may mean other records too; add a --match');
+    expect(loose.stderr).toContain('line 1 may match other records too; add a --match');
     expect(await openIn(desk)).toEqual(['lost-1', 'lost-2']);
     const tight = await desk.semel([
       'resolve',
@@ -249,21 +247,21 @@ describe('a match', () => {
 
   test('of a column alone is by any name of the record, never by its args', () => {
     const pairs = [pairOf('ref')];
-    const faces = facesOf(record, pairs);
-    for (const ref of ['abc', 'mail/-/abc', 'uuid-1']) expect(faces).toContain(faceOfRow({ ref }, pairs));
-    expect(faces).not.toContain(faceOfRow({ ref: '7' }, pairs));
+    const faces = recordTexts(record, pairs);
+    for (const ref of ['abc', 'mail/-/abc', 'uuid-1']) expect(faces).toContain(rowText({ ref }, pairs));
+    expect(faces).not.toContain(rowText({ ref: '7' }, pairs));
   });
 
   test('of a text with a number is by what is written', () => {
     const pairs = [pairOf('n=args.order')];
-    expect(facesOf(record, pairs)).toEqual([faceOfRow({ n: '7' }, pairs)]);
-    expect(facesOf(record, pairs)).not.toEqual([faceOfRow({ n: '7.0' }, pairs)]);
+    expect(recordTexts(record, pairs)).toEqual([rowText({ n: '7' }, pairs)]);
+    expect(recordTexts(record, pairs)).not.toEqual([rowText({ n: '7.0' }, pairs)]);
   });
 
   test('of what is missing, empty or too large to be exact is none', () => {
     for (const field of ['args.none', 'args.big', 'args.missing', 'remoteRef', 'args.deep'])
-      expect(facesOf(record, [pairOf(`n=${field}`)]), field).toEqual([]);
-    expect(faceOfRow({ n: '' }, [pairOf('n')])).toBeUndefined();
+      expect(recordTexts(record, [pairOf(`n=${field}`)]), field).toEqual([]);
+    expect(rowText({ n: '' }, [pairOf('n')])).toBeUndefined();
     expect(textOf(null)).toBeUndefined();
   });
 
@@ -276,7 +274,7 @@ describe('a match', () => {
 
   test('of several columns needs all of them, and their values do not run into each other', () => {
     const pairs = [pairOf('a=args.order'), pairOf('b=args.deep.id')];
-    expect(facesOf(record, pairs)).toEqual([faceOfRow({ a: 7, b: '9' }, pairs)]);
-    expect(facesOf(record, pairs)).not.toEqual([faceOfRow({ a: '79', b: '' }, pairs)]);
+    expect(recordTexts(record, pairs)).toEqual([rowText({ a: 7, b: '9' }, pairs)]);
+    expect(recordTexts(record, pairs)).not.toEqual([rowText({ a: '79', b: '' }, pairs)]);
   });
 });

@@ -30,13 +30,13 @@ test('a record is shown with its evidence, its timeline, and the commands that f
     'args        {"to":"ann","text":"hello"}',
     'drift       replays were worded differently in: text',
     'result      {"id":"m-ann"}',
-    '1 in all, the last by ',
+    '1 in total, the last by ',
     'the command ended: exit 3 after 2.1s',
     '    | one\n    | \\u001b[31mtwo\n',
     'created: the first claim',
     'settled: succeeded',
     'replayed 2 times to ',
-    'its result goes; the key stays for good',
+    'its result is removed; the key stays for good',
     `semel forget ${id}@1 --namespace shop --store ${desk.store}`,
   ])
     expect(stdout).toContain(part);
@@ -163,7 +163,7 @@ test('the timeline tells every kind of event in words, in the order of time', as
   expect(told.map(({ what }) => what).slice(3, -1)).toEqual([
     'taken over from host:1, which had dispatched, to ask verify',
     'an attempt that had lost the claim reported: failed (refused)',
-    'late news: the attempt with fence 1 had succeeded',
+    'late success: the attempt with fence 1 had succeeded',
     'DUPLICATE: it landed a second time (the attempt with fence 2)',
     'CONTRADICTION: the attempt with fence 3 reports succeeded, against what was settled',
     'verify said: not landed',

@@ -1,4 +1,4 @@
-// Where each command lives. It is loaded when it is asked for.
+// Where each command lives. Loaded on demand.
 
 import type { Command } from '../command.ts';
 import type { CommandName } from './summaries.ts';

@@ -1,4 +1,4 @@
-// `semel policy`: policy files of `semel mcp`, made from a program's tools and checked. Runs no tool.
+// `semel policy`: creates policy files for `semel mcp` from a program's tools, and checks them. Runs no tool.
 
 import { closeSync, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,10 +14,10 @@ import { usageError } from '../usage.ts';
 export default command({
   name: 'policy',
   takes: 'export <module> | check <file>',
-  about: `export  loads a module, and prints the policy file for the tools that it exports: those that semel.tool made, alone or in
-        an object, and those of an object \`policies\`, as guard takes it. The module runs; its tools do not
-check   reads a policy file as \`semel mcp\` does, and names the first mistake. Editors check against
-        semel.policy.schema.json, which is in the package`,
+  about: `export  loads a module and prints the policy file for the tools it exports: tools made by semel.tool, alone or in an
+        object, and those in an object \`policies\`, as guard takes it. The module runs; its tools do not
+check   reads a policy file as \`semel mcp\` does, and reports the first mistake. For editors, the package contains
+        semel.policy.schema.json`,
   flags: {},
   examples: ['semel policy export ./tools.ts > semel.policy.json', 'semel policy check semel.policy.json'],
   async run({ values, positionals }) {
@@ -31,13 +31,13 @@ check   reads a policy file as \`semel mcp\` does, and names the first mistake. 
 function exportFrom(path: string): number {
   const { file, leftOut } = exportPolicies(exportsOf(path), path);
   printJson(file);
-  for (const field of leftOut) complain(`${field} is left out: a file cannot hold it`);
-  // What the module opened is not ours to wait for.
+  for (const field of leftOut) complain(`${field} is left out: a policy file cannot express it`);
+  // Do not wait for what the module opened.
   process.stdout.write('', () => process.exit(0));
   return 0;
 }
 
-/** Not by `import`: the command is started from compiled code, which has none. */
+/** With `require`: compiled code, which the command is started from, has no `import`. */
 function exportsOf(path: string): object {
   const file = resolve(path);
   try {
@@ -45,7 +45,7 @@ function exportsOf(path: string): object {
     if (existsSync(file)) closeSync(openRegular(file));
     return createRequire(file)(file) as object;
   } catch (error) {
-    // Below it Node.js lists who asked for the file.
+    // The rest lists which modules required the file.
     const [why] = String((error as Error).message).split('\n');
     throw new SemelError('INVALID_ARGS', `${path} could not be loaded: ${why}.`, {
       next: 'Name a file that Node.js can load, .js or .ts, without an `await` at its top.',

@@ -1,4 +1,4 @@
-// `semel prune`: removes what has expired, or says how much that would be.
+// `semel prune`: removes expired records, or counts them.
 
 import { command } from '../command.ts';
 import { toggle } from '../flags.ts';
@@ -9,14 +9,14 @@ import { usageError } from '../usage.ts';
 export default command({
   name: 'prune',
   takes: '[options]',
-  about: `Removes expired records, of all namespaces of the ledger, with their history. What was done "ever" keeps its key and
-loses only its result. What is running or in doubt stays, however old. Nothing depends on it: programs that use the
-ledger prune it by themselves.`,
-  flags: { 'dry-run': toggle('only count') },
+  about: `Removes expired records of all namespaces, with their history. Records with \`per: 'ever'\` keep their key and lose only
+their result. Records that are running or in doubt stay, however old. It is optional: programs that use the ledger prune it
+themselves.`,
+  flags: { 'dry-run': toggle('only count them') },
   examples: ['semel prune --dry-run', 'semel prune'],
   async run({ values, positionals }) {
     if (positionals.length > 0)
-      throw usageError('prune', 'it takes options only', 'One record is ended by: semel forget <id>.');
+      throw usageError('prune', 'it takes options only', 'To expire one record: semel forget <id>.');
     const dryRun = values['dry-run'] ?? false;
     await using semel = ledgerFor(values);
     const count = await semel.records.prune({ dryRun });

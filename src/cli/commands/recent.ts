@@ -1,4 +1,4 @@
-// `semel recent`: what was done lately, a line each, for a prompt.
+// `semel recent`: recent work, one line each, for a prompt.
 
 import { isBlank } from '../../core/plain.ts';
 import { readField, recentWork } from '../../jobs/index.ts';
@@ -12,10 +12,11 @@ import { usageError } from '../usage.ts';
 export default command({
   name: 'recent',
   takes: '<name> [-n 10] [--field slug]',
-  about: 'The name is that of a `semel once`, a step or a pick. Newest first; only what is known to be done.',
+  about:
+    'The name is that of a `semel once`, a step or a pick. Newest first; lists only what is known to be done.',
   flags: {
     limit: text('<count>', 'maximum number of results (default: 10)', 'n'),
-    field: text('<path>', 'one field of the result (where it is JSON) or of the ids'),
+    field: text('<path>', 'print one field of the result (if it is JSON) or of the ids'),
   },
   examples: ['semel recent publish -n 5 --field slug', 'echo "Do not repeat: $(semel recent publish)" | llm'],
   async run({ values, positionals }) {

@@ -1,4 +1,4 @@
-// `semel seed`: all that a shell agent can start from and get again in every attempt of its slot.
+// `semel seed`: what a shell agent can start from, the same in every attempt of its slot.
 
 import { shellWord } from '../../core/visible.ts';
 import { picksOf, recentWork, seedOf, seedWords } from '../../jobs/index.ts';
@@ -13,10 +13,10 @@ import { usageError } from '../usage.ts';
 export default command({
   name: 'seed',
   takes: '[--recent <name>]… [--json]',
-  about: `Inside \`semel run\`: slot, date, weekday, zone, a number, the picks of this slot, and what was done lately under the
-names that are asked for. The same in every attempt of the slot: what the run has done itself is left out.`,
+  about: `Inside \`semel run\`: prints slot, date, weekday, zone, a random-looking number, the picks of this slot, and recent work
+under the given names. The same in every attempt of the slot: the run's own work is left out.`,
   flags: {
-    recent: texts('<name>', 'with the last 10 of this `semel once`; repeatable'),
+    recent: texts('<name>', 'include the last 10 results of this `semel once`; repeatable'),
   },
   examples: ['semel seed --json --recent publish | llm "write the post"'],
   async run({ values, positionals }) {

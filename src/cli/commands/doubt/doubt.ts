@@ -1,4 +1,4 @@
-// `semel doubt`: what needs a decision, grouped by tool and error, oldest first; and what may need one soon.
+// `semel doubt`: lists what needs a decision, grouped by tool and error, oldest first, and what may need one soon.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import { shellWord } from '../../../core/visible.ts';
@@ -20,12 +20,13 @@ import { contractLine, type Group, groupCommand, groupsOf } from './groups.ts';
 export default command({
   name: 'doubt',
   takes: '[options]',
-  about: `Lists what is in doubt, in every namespace unless one is named: it may have landed, and nobody knows. Also what was abandoned: its process died before it
-dispatched anything, and nobody called it again. Decide with: semel resolve <id@fence> landed, not-landed, run-again or abandon.
-What is running now is counted: if its process was killed, it is in doubt only when its lease is over.`,
+  about: `Lists records in doubt, which may or may not have landed, in all namespaces unless you choose one. Also lists abandoned
+ones: their process crashed before it dispatched anything, and the call was not repeated. Decide with: semel resolve
+<id@fence> landed, not-landed, run-again or abandon. Running calls are counted: one whose process was killed is in doubt
+only when its lease is over.`,
   flags: {
     tool: text('<name>', 'only this contract, or this job'),
-    older: text('<duration>', 'only what has been open for longer: 10m'),
+    older: text('<duration>', 'only records in doubt for longer than this: 10m'),
     'exit-code': toggle('exit with 1 if anything is in doubt, for monitoring'),
   },
   examples: ['semel doubt', 'semel doubt --exit-code --older 10m', 'semel doubt --json | jq -r ".[].ref"'],
@@ -47,7 +48,7 @@ What is running now is counted: if its process was killed, it is in doubt only w
         else younger += 1;
       }
     const groups = groupsOf(items, now);
-    // To watch over a namespace that nobody writes to would mean to be told for ever that all is well.
+    // Monitoring a namespace that no program writes to would always report that all is well.
     if (items.length === 0) await warnIfEmpty(ledger);
     if (values.json) printJson(items.sort((a, b) => ageMs(b, now) - ageMs(a, now)));
     else {
@@ -55,7 +56,9 @@ What is running now is counted: if its process was killed, it is in doubt only w
       const facts = await ledger.open();
       const pageOf = (group: Group) => groupLines(group, names.length === 1, facts, now);
       print(
-        ...(groups.length === 0 ? [nothingWords(joinNames(names), values, younger)] : groups.flatMap(pageOf)),
+        ...(groups.length === 0
+          ? [describeNothing(joinNames(names), values, younger)]
+          : groups.flatMap(pageOf)),
         ...(await runningNow(ledger, values.tool, now)),
       );
     }
@@ -63,11 +66,11 @@ What is running now is counted: if its process was killed, it is in doubt only w
   },
 });
 
-/** Of one group; the others are a command away. */
-const mostMembers = 10;
+/** Per group; a command lists the others. */
+const maxMembers = 10;
 
-/** What was not looked at is not said to be well. */
-function nothingWords(
+/** Names the filters, so that nothing unseen is reported as well. */
+function describeNothing(
   where: string,
   { tool, older }: { readonly tool: string | undefined; readonly older: string | undefined },
   younger: number,
@@ -88,10 +91,10 @@ function groupLines(
   const options = commandOptions(namespace, facts) ?? '';
   const open = members.filter(({ inDoubt }) => inDoubt);
   const name = `${contract}: ${error}${isOneNamespace ? '' : `  (${namespace})`}`;
-  const more = members.length - mostMembers;
+  const more = members.length - maxMembers;
   return [
     printable(members.length === 1 ? name : `${members.length} × ${name}`),
-    ...members.slice(0, mostMembers).flatMap((item) => [...entry(item, options, now), '']),
+    ...members.slice(0, maxMembers).flatMap((item) => [...entry(item, options, now), '']),
     ...(more > 0
       ? [
           `  … and ${more} more: semel ls --status in-doubt --status abandoned --tool ${shellWord(contract)} -n ${members.length} ${options}`,
@@ -99,7 +102,7 @@ function groupLines(
       : []),
     ...(open.length > 1 && !isAgent() ? [printable(`  all of them: ${groupCommand(group, options)}`)] : []),
     ...(open.length > 0 && !isAgent()
-      ? [printable(`  in the contract this would have decided it: ${contractLine(group)}`)]
+      ? [printable(`  to let the contract decide next time: ${contractLine(group)}`)]
       : []),
     '',
   ];
@@ -118,14 +121,13 @@ function entry(item: RecordInfo, options: string, now: number): readonly string[
   if (item.remoteRef !== undefined) lines.push(`    remote   ${item.remoteRef}`);
   if (item.inDoubt && isAgent()) lines.push(`    ${personDecides}`);
   else if (item.inDoubt) lines.push(`    decide   semel resolve ${item.ref} ${verdictToChoose} ${options}`);
-  if (item.abandoned) lines.push('    nothing landed: make the call again, and it executes');
+  if (item.abandoned) lines.push('    nothing landed: repeat the call to execute it');
   return lines.map(printable);
 }
 
-/** Named one by one; more are counted. */
-const mostRunning = 5;
+const maxRunning = 5;
 
-/** Whoever looks right after a crash sees nothing in doubt yet: the lease of the dead is not over. */
+/** Right after a crash nothing is in doubt yet: the lease of the dead process is not over. */
 async function runningNow(
   ledger: Namespaces,
   contract: string | undefined,
@@ -140,22 +142,22 @@ async function runningNow(
       count += 1;
       oldest.push(record);
       oldest.sort((a, b) => ageMs(b, now) - ageMs(a, now));
-      oldest.length = Math.min(oldest.length, mostRunning);
+      oldest.length = Math.min(oldest.length, maxRunning);
     }
   const [first] = oldest;
   if (first === undefined) return [];
   const options = await ledger.optionsFor();
   const died = isAgent()
     ? ''
-    : ` If its process is gone, do not wait for its lease: semel resolve <ref> died ${options}`;
+    : ` If its process is gone, you need not wait for its lease: semel resolve <ref> died ${options}`;
   return [
     `${count} running now, the oldest for ${formatDuration(ageMs(first, now))}.${died}`,
     ...oldest.map(
       (record) =>
         `  ${record.ref}  ${nameOf(record)}  for ${formatDuration(ageMs(record, now))} by ${record.owner}, lease ends in ${formatDuration(record.leaseLeftMs)} unless renewed`,
     ),
-    ...(count > mostRunning
-      ? [`  … and ${count - mostRunning} more: semel ls --status running ${options}`]
+    ...(count > maxRunning
+      ? [`  … and ${count - maxRunning} more: semel ls --status running ${options}`]
       : []),
   ].map(printable);
 }

@@ -1,4 +1,4 @@
-// Doubts by namespace, tool and error, oldest first: what has one cause is decided at once. Nothing here asks the ledger.
+// Groups doubts by namespace, tool and error, oldest first: what has one cause can be decided at once. Pure.
 
 import { shellWord } from '../../../core/visible.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
@@ -27,12 +27,12 @@ export function groupsOf(items: readonly RecordInfo[], now: number): readonly Gr
   }));
 }
 
-/** As it is printed: what is copied from a terminal must find what was meant. */
+/** As printed, so that text copied from a terminal matches. */
 export function errorText(record: RecordInfo): string {
   return printable(errorOf(record));
 }
 
-/** `*` stands for any text; an error that holds one matches itself all the same. */
+/** `*` matches any text, and so also itself. */
 export function errorMatcher(pattern: string): (record: RecordInfo) => boolean {
   const [first = '', ...parts] = pattern.split('*');
   const last = parts.pop();
@@ -50,16 +50,16 @@ export function errorMatcher(pattern: string): (record: RecordInfo) => boolean {
   };
 }
 
-/** Longer ones are cut for the command line, and end with a `*`. */
-const longest = 160;
+/** Longer errors are cut for the command line, and end with a `*`. */
+const maxErrorLength = 160;
 
-/** What settles the whole group, each record under its own fence. */
+/** The command that settles the whole group, each record under its own fence. */
 export function groupCommand({ contract, error }: Group, options: string): string {
-  const pattern = error.length > longest ? `${error.slice(0, longest)}*` : error;
+  const pattern = error.length > maxErrorLength ? `${error.slice(0, maxErrorLength)}*` : error;
   return `semel resolve --tool ${shellWord(contract)} --error ${shellWord(pattern)} ${verdictToChoose} ${options}`.trimEnd();
 }
 
-/** The line of the contract that decides such a doubt without a person. */
+/** The line of a contract that would decide such a doubt without a person. */
 export function contractLine({ error, members }: Group): string {
   const code = /^([A-Z][A-Z0-9_]{2,}):/.exec(error)?.[1];
   if (code !== undefined)

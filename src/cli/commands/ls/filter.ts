@@ -1,4 +1,4 @@
-// Which records a list is about. What the ledger can sort out itself is asked of it; the remainder is looked at here.
+// Which records `ls` lists. The ledger filters what it can; the rest is filtered here.
 
 import type { Status } from '../../../core/contract/words.ts';
 import type { RecordInfo, RecordQuery } from '../../../semel/index.ts';
@@ -19,7 +19,7 @@ export const statusWords = [
 
 type StatusWord = (typeof statusWords)[number];
 
-export interface Wanted {
+export interface FilterOptions {
   readonly tool?: string | undefined;
   readonly status?: readonly string[] | undefined;
   readonly conversation?: string | undefined;
@@ -33,26 +33,26 @@ export interface Wanted {
 }
 
 export interface Filter {
-  /** Each of them is a walk through the ledger; no record is in two. */
+  /** Each is one pass over the ledger; no record is in two. */
   readonly queries: readonly Omit<RecordQuery, 'after' | 'limit'>[];
   matches(record: RecordInfo, now?: number): boolean;
 }
 
-export function filterOf(wanted: Wanted): Filter {
-  const words = (wanted.status ?? []) as readonly StatusWord[];
-  const flags = flagReader('ls', wanted);
+export function filterOf(options: FilterOptions): Filter {
+  const words = (options.status ?? []) as readonly StatusWord[];
+  const flags = flagReader('ls', options);
   const sinceAt = flags.instant('since');
   const untilAt = flags.instant('until');
   const newerMs = flags.duration('newer', undefined);
   const olderMs = flags.duration('older', undefined);
-  const text = wanted.args?.toLowerCase();
+  const text = options.args?.toLowerCase();
   const given = {
-    ...(wanted.key === undefined ? {} : { prefix: wanted.key }),
-    ...(wanted.conversation === undefined ? {} : { conversation: wanted.conversation }),
+    ...(options.key === undefined ? {} : { prefix: options.key }),
+    ...(options.conversation === undefined ? {} : { conversation: options.conversation }),
   };
   const statuses = storedStatuses(words);
-  const contracts = wanted.tool === undefined ? [undefined] : contractsOf(wanted.tool);
-  const hidesTurns = wanted.tool === undefined && wanted.key === undefined;
+  const contracts = options.tool === undefined ? [undefined] : contractsOf(options.tool);
+  const hidesLocks = options.tool === undefined && options.key === undefined;
   return {
     queries: contracts.flatMap((contract) => {
       const about = contract === undefined ? given : { ...given, contract };
@@ -61,9 +61,9 @@ export function filterOf(wanted: Wanted): Filter {
     matches(record, now = Date.now()) {
       const at = sinceOf(record).getTime();
       return (
-        !(hidesTurns && isJobLock(record)) &&
-        (words.length === 0 || words.some((word) => isSo(record, word))) &&
-        (wanted.run === undefined || record.run === wanted.run) &&
+        !(hidesLocks && isJobLock(record)) &&
+        (words.length === 0 || words.some((word) => hasStatus(record, word))) &&
+        (options.run === undefined || record.run === options.run) &&
         (sinceAt === undefined || at >= sinceAt) &&
         (untilAt === undefined || at <= untilAt) &&
         (newerMs === undefined || now - at <= newerMs) &&
@@ -74,8 +74,8 @@ export function filterOf(wanted: Wanted): Filter {
   };
 }
 
-/** A lapsed attempt is not listed as running: nobody is working on it. */
-function isSo(record: RecordInfo, word: StatusWord): boolean {
+/** A lapsed attempt is not listed as running: no process works on it. */
+function hasStatus(record: RecordInfo, word: StatusWord): boolean {
   if (word === 'in-doubt') return stateOf(record) === 'in doubt';
   if (word === 'lapsed') return record.lapsed;
   if (word === 'abandoned') return record.abandoned;
@@ -83,7 +83,7 @@ function isSo(record: RecordInfo, word: StatusWord): boolean {
   return record.status === word && !(word === 'running' && record.lapsed);
 }
 
-/** What is open is a small part of a ledger, and is read without the large one. Undefined: all. */
+/** Open records are a small part of a ledger, and can be read without the rest. Undefined: all. */
 function storedStatuses(words: readonly StatusWord[]): readonly Status[] | undefined {
   if (words.length === 0) return undefined;
   return [...new Set(words.flatMap(storedAs))];

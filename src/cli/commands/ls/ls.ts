@@ -1,4 +1,4 @@
-// `semel ls`: records, newest first, once or again and again.
+// `semel ls`: lists records, newest first, once or continuously.
 
 import { shellWord } from '../../../core/visible.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
@@ -29,29 +29,29 @@ const mostRecords = 10_000;
 export default command({
   name: 'ls',
   takes: '[options]',
-  about: `Lists records, newest first, of every namespace unless one is named. Age is counted from when a record became what it is: dispatched,
-settled, given back. Filters add up; --status can be given several times and means any of them:
+  about: `Lists records of all namespaces unless you choose one, newest first. A record's age counts from its last change of state:
+dispatched, settled or released. All filters must match; --status is repeatable and means any of them:
   running    an attempt holds the claim     succeeded, failed, released, unknown    how the last attempt ended
   in-doubt   it may have landed             lapsed     the lease is over: in doubt, or abandoned
-  abandoned  its process died before it dispatched anything, and nobody came back`,
+  abandoned  its process crashed before it dispatched anything, and the call was not repeated`,
   flags: {
     tool: text('<name>', 'only this contract, or this job'),
     status: {
       type: 'string',
       multiple: true,
       choices: statusWords,
-      help: 'only what is so',
+      help: 'only records in this state',
     },
-    conversation: text('<id>', 'only what this conversation asked for'),
-    run: text('<id>', 'only what this run asked for'),
-    key: text('<prefix>', 'only keys that start so: mail.send/2026-06-19'),
-    newer: text('<duration>', 'only what is younger: 2h'),
-    older: text('<duration>', 'only what is older: 10m'),
-    since: text('<instant>', 'only from then on: 2026-06-19T09:00 (UTC)'),
-    until: text('<instant>', 'only until then'),
-    args: text('<text>', 'only with this text in the args'),
+    conversation: text('<id>', 'only calls of this conversation'),
+    run: text('<id>', 'only calls of this run'),
+    key: text('<prefix>', 'only keys with this prefix: mail.send/2026-06-19'),
+    newer: text('<duration>', 'only records younger than this: 2h'),
+    older: text('<duration>', 'only records older than this: 10m'),
+    since: text('<instant>', 'only from this time on: 2026-06-19T09:00 (UTC)'),
+    until: text('<instant>', 'only up to this time'),
+    args: text('<text>', 'only records with this text in their args'),
     limit: text('<count>', 'maximum number of results (default: 50)', 'n'),
-    watch: toggle('look again every second; with --json a line for each record that changed'),
+    watch: toggle('refresh every second; with --json print a line for each record that changed'),
   },
   examples: [
     'semel ls',
@@ -116,7 +116,7 @@ interface Columns {
   rowOf(record: RecordInfo): Row;
 }
 
-/** The namespace is told where there are several. */
+/** With a namespace column if there are several. */
 async function columnsFor(ledger: Namespaces): Promise<Columns> {
   const isOne = (await ledger.names()).length === 1;
   return {
@@ -139,12 +139,12 @@ async function footer(ledger: Namespaces, shown: number, count: number): Promise
   if (count === 0) {
     if (await warnIfEmpty(ledger)) return [];
     const where = printable(joinNames(await ledger.names()));
-    return [`No record of ${where} is so. Without filters: semel ls`];
+    return [`No record of ${where} matches. Without filters: semel ls`];
   }
   const options = await ledger.optionsFor();
   const rest =
     count > shown ? `The newest ${shown} of ${count}; -n ${Math.min(count, mostRecords)} lists more. ` : '';
-  return ['', `${rest}One of them: semel show <id> ${options}`];
+  return ['', `${rest}Details: semel show <id> ${options}`];
 }
 
 async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
@@ -153,16 +153,16 @@ async function redraw(ledger: Namespaces, filter: Filter, limit: number): Promis
     const { head, rowOf } = await columnsFor(ledger);
     const { items, count } = await look(ledger, filter, limit, rowOf, signal);
     if (signal.aborted) return;
-    const title = `${printable(joinNames(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C ends)`;
+    const title = `${printable(joinNames(await ledger.names()))}  ${new Date().toISOString()}  ${count} records  (Ctrl-C to stop)`;
     process.stdout.write(frame([title, '', ...table(head, items)], process.stdout.rows || 24));
   });
 }
 
-/** More are remembered than are listed, so that one that comes back is no news. */
-const remembered = (limit: number) => 10 * limit + 1000;
+/** More than are listed, so that a record that comes back is not reported as changed. */
+const maxRemembered = (limit: number) => 10 * limit + 1000;
 
 async function followJson(ledger: Namespaces, filter: Filter, limit: number): Promise<void> {
-  const changed = changes<RecordInfo>(({ id }) => id, faceOf, remembered(limit));
+  const changed = changes<RecordInfo>(({ id }) => id, fingerprint, maxRemembered(limit));
   await watch(async (signal) => {
     const { items } = await look(ledger, filter, limit, (record) => record, signal);
     // Oldest first, as they came.
@@ -176,14 +176,14 @@ async function followLines(ledger: Namespaces, filter: Filter, limit: number): P
     readonly face: string;
     readonly row: Row;
   }
-  // A namespace that comes later does not shift the columns.
+  // Fixed now, so that a new namespace does not shift the columns.
   const { head, rowOf } = await columnsFor(ledger);
   const changed = changes<Line>(
     ({ id }) => id,
     ({ face }) => face,
-    remembered(limit),
+    maxRemembered(limit),
   );
-  const lineOf = (record: RecordInfo) => ({ id: record.id, face: faceOf(record), row: rowOf(record) });
+  const lineOf = (record: RecordInfo) => ({ id: record.id, face: fingerprint(record), row: rowOf(record) });
   await watch(async (signal) => {
     const { items } = await look(ledger, filter, limit, lineOf, signal);
     const rows = signal.aborted ? [] : changed(items).map(({ row }) => row);
@@ -191,8 +191,8 @@ async function followLines(ledger: Namespaces, filter: Filter, limit: number): P
   });
 }
 
-/** What makes a record another one to look at. A renewed lease does not. */
-function faceOf(record: RecordInfo): string {
+/** Whatever changes here makes a line worth printing. A renewed lease does not. */
+function fingerprint(record: RecordInfo): string {
   const { ref, status, inDoubt, lapsed, expired, attempts, lastDispatchedAt, settledAt, remoteRef } = record;
   return JSON.stringify([
     ref,

@@ -1,10 +1,10 @@
-// The newest few of many, without holding the many.
+// Keeps the newest items only.
 
 export interface Newest<Item> {
   add(at: number, item: () => Item): void;
   /** Newest first. */
   items(): readonly Item[];
-  /** How many were added. */
+  /** How many were added in all. */
   count(): number;
 }
 

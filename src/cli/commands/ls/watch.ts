@@ -1,10 +1,10 @@
-// Looks again and again: a terminal is drawn anew, anything else gets what has changed, line by line. Ctrl-C ends it.
+// Watches records: a terminal is redrawn, any other output gets a line per change. Ctrl-C ends it.
 
 import { setTimeout as pause } from 'node:timers/promises';
 
 const everyMs = 1000;
 
-/** Ends when somebody says so; that is how it is meant to end. */
+/** Ends on SIGINT or SIGTERM, which is not an error. */
 export async function watch(look: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const ending = new AbortController();
   const end = () => ending.abort();
@@ -19,14 +19,14 @@ export async function watch(look: (signal: AbortSignal) => Promise<void>): Promi
   }
 }
 
-/** Over what was there before, line by line: to clear the screen first would make it flicker. */
+/** Overwrites the previous frame line by line: clearing the screen first would flicker. */
 export function frame(lines: readonly string[], height: number): string {
   const room = Math.max(2, height - 1);
   const shown = lines.length <= room ? lines : [...lines.slice(0, room - 1), '…'];
   return `\u001b[H${shown.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`;
 }
 
-/** What differs from what was seen before. The oldest memories go first. */
+/** Filters the items that changed since they were last seen; remembers `most` of them. */
 export function changes<Item>(nameOf: (item: Item) => string, faceOf: (item: Item) => string, most: number) {
   const seen = new Map<string, string>();
   return (items: readonly Item[]): readonly Item[] =>

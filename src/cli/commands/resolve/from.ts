@@ -1,4 +1,4 @@
-// `semel resolve --from <export> --match <column>`: what a provider's export has, has landed.
+// `semel resolve --from <export> --match <column>`: what a provider's export contains has landed.
 
 import { basename } from 'node:path';
 import type { ActOptions } from '../../../semel/index.ts';
@@ -9,7 +9,7 @@ import { everyDoubt } from '../../args/records.ts';
 import { complain, oneLine, print, printAside, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { errorMatcher } from '../doubt/groups.ts';
-import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
+import { type Decision, printReport, type Report, settleMany, summarize } from './many.ts';
 import { pairOf } from './match.ts';
 import { type Candidate, readingOf, type Terms } from './reading.ts';
 import { readRows } from './rows.ts';
@@ -28,11 +28,10 @@ interface ExportChoice {
   readonly json: boolean | undefined;
 }
 
-/** Named one by one; the number says how many more there are. */
-const examples = 20;
+const maxExamples = 20;
 
-/** Each may name a record in several ways, and the ways multiply. */
-const mostPairs = 5;
+/** Each may name a record in several ways, which multiply. */
+const maxPairs = 5;
 
 export async function resolveFrom(
   ledger: Namespaces,
@@ -54,10 +53,10 @@ export async function resolveFrom(
   complain(
     `${rows} rows, ${candidates.length} in doubt: ${decisions.length} found, ${unclear.length} unclear, ${open} not found and left open.`,
   );
-  for (const { ref, contract, because } of decisions.slice(0, examples))
+  for (const { ref, contract, because } of decisions.slice(0, maxExamples))
     printAside(`  ${ref}  ${contract}  landed  ${because}`);
-  if (decisions.length > examples) printAside(`  … and ${decisions.length - examples} more`);
-  for (const candidate of unclear.slice(0, examples))
+  if (decisions.length > maxExamples) printAside(`  … and ${decisions.length - maxExamples} more`);
+  for (const candidate of unclear.slice(0, maxExamples))
     printAside(`  ${candidate.ref}  ${candidate.contract}  left open: ${whyUnclear(candidate)}`);
 
   const left = unclear.map((candidate): Report => {
@@ -69,8 +68,9 @@ export async function resolveFrom(
       ({ ref, contract, because }): Report => ({ ref, contract, outcome: 'would settle', why: because }),
     );
     if (choice.json) printJson([...would, ...left]);
-    else if (decisions.length === 0) print(`Nothing was changed. What is open: semel doubt ${options}`);
-    else print('Nothing was changed. Without --dry-run it is settled.');
+    else if (decisions.length === 0)
+      print(`Nothing was changed. To list what is open: semel doubt ${options}`);
+    else print('Nothing was changed. Leave out --dry-run to settle.');
     return 0;
   }
   if (!(await confirm(`Settle ${decisions.length} as landed?`, { command: 'resolve', yes: choice.yes }))) {
@@ -78,7 +78,7 @@ export async function resolveFrom(
     return 70;
   }
   const reports = await settleMany(ledger, decisions, act, choice.json ? () => undefined : printReport);
-  return conclude([...reports, ...left], choice.json, `semel doubt ${options}`);
+  return summarize([...reports, ...left], choice.json, `semel doubt ${options}`);
 }
 
 async function* inDoubt(ledger: Namespaces, { tool, error }: ExportChoice) {
@@ -91,14 +91,14 @@ function termsOf(choice: ExportChoice): Terms {
   if (choice.match === undefined)
     throw usageError(
       'resolve',
-      '--from needs to know which column names the record',
+      '--from needs --match, the column that identifies the record',
       'Write: --match idempotency_key, or --match order_id=args.orderId',
     );
-  if (choice.match.length > mostPairs)
+  if (choice.match.length > maxPairs)
     throw usageError(
       'resolve',
       `--match is given ${choice.match.length} times`,
-      `Give it at most ${mostPairs} times.`,
+      `Give it at most ${maxPairs} times.`,
     );
   return {
     pairs: choice.match.map(pairOf),
@@ -108,7 +108,7 @@ function termsOf(choice: ExportChoice): Terms {
   };
 }
 
-/** One row that tells of this record only. */
+/** Exactly one row, which matches no other record. */
 function isClear({ rows, isShared }: Candidate): boolean {
   return rows === 1 && !isShared;
 }
@@ -116,8 +116,8 @@ function isClear({ rows, isShared }: Candidate): boolean {
 function whyUnclear({ rows, lines, isShared }: Candidate): string {
   const where = `line${rows === 1 ? '' : 's'} ${lines.join(', ')}${rows > lines.length ? ', …' : ''}`;
   return isShared
-    ? `${where} may mean other records too; add a --match`
-    : `${where} all tell of it: it may have landed more than once`;
+    ? `${where} may match other records too; add a --match`
+    : `${where} all match it: it may have landed more than once`;
 }
 
 function decisionOf(

@@ -1,4 +1,4 @@
-// `semel resolve --tool … --error … <verdict>`: one verdict about all that has one cause.
+// `semel resolve --tool … --error … <verdict>`: one verdict for all records with one cause.
 
 import type { ActOptions, RecordInfo } from '../../../semel/index.ts';
 import { confirm } from '../../args/confirm.ts';
@@ -8,10 +8,10 @@ import { complain, oneLine, print, printAside, printJson } from '../../render/pr
 import { ageText, nameOf } from '../../render/state.ts';
 import { usageError } from '../../usage.ts';
 import { errorMatcher, errorText } from '../doubt/groups.ts';
-import { conclude, type Decision, printReport, type Report, settleMany } from './many.ts';
-import { meaningOf, resolutionOf, type Words } from './verdict.ts';
+import { type Decision, printReport, type Report, settleMany, summarize } from './many.ts';
+import { describeVerdict, resolutionOf, type VerdictOptions } from './verdict.ts';
 
-interface GroupChoice extends Words {
+interface GroupChoice extends VerdictOptions {
   readonly tool: string | undefined;
   readonly error: string | undefined;
   readonly 'dry-run': boolean | undefined;
@@ -19,8 +19,8 @@ interface GroupChoice extends Words {
   readonly json: boolean | undefined;
 }
 
-/** Shown before somebody is asked; the number says how many more there are. */
-const examples = 10;
+/** Listed before the confirmation. */
+const maxExamples = 10;
 
 export async function resolveGroup(
   ledger: Namespaces,
@@ -32,26 +32,26 @@ export async function resolveGroup(
   if (verdict === 'died')
     throw usageError(
       'resolve',
-      'that a process died is said of each record by itself',
-      '`semel ls --status running` lists them: semel resolve <ref> died',
+      'died is a verdict about one record',
+      'List them with `semel ls --status running`, then: semel resolve <ref> died',
     );
   if (choice.ref !== undefined)
-    throw usageError('resolve', '--ref is the id of one effect', 'Decide these one by one, or by --from.');
+    throw usageError('resolve', '--ref is the id of one effect', 'Decide these one by one, or use --from.');
   const resolution = resolutionOf(verdict, choice);
   const found = await membersOf(ledger, choice);
   if (found.length === 0) {
     if (choice.json) printJson([]);
-    else print(`Nothing in doubt is so. What there is: semel doubt ${options}`);
+    else print(`Nothing in doubt matches. To list all: semel doubt ${options}`);
     return 0;
   }
-  complain(`${found.length} in doubt ${found.length === 1 ? 'is' : 'are'} said to be: ${verdict}.`);
-  for (const { line } of found.slice(0, examples)) printAside(`  ${line}`);
-  if (found.length > examples) printAside(`  … and ${found.length - examples} more`);
-  printAside(`  Of each: ${meaningOf(verdict, choice)}.`);
+  complain(`${found.length} in doubt, to be settled as: ${verdict}.`);
+  for (const { line } of found.slice(0, maxExamples)) printAside(`  ${line}`);
+  if (found.length > maxExamples) printAside(`  … and ${found.length - maxExamples} more`);
+  printAside(`  For each: ${describeVerdict(verdict, choice)}.`);
   if (choice['dry-run']) {
     const reports = found.map(({ ref, contract }): Report => ({ ref, contract, outcome: 'would settle' }));
     if (choice.json) printJson(reports);
-    else print('Nothing was changed. Without --dry-run it is settled.');
+    else print('Nothing was changed. Leave out --dry-run to settle.');
     return 0;
   }
   if (!(await confirm(`Settle ${found.length}?`, { command: 'resolve', yes: choice.yes }))) {
@@ -70,7 +70,7 @@ export async function resolveGroup(
     }),
   );
   const reports = await settleMany(ledger, decisions, act, choice.json ? () => undefined : printReport);
-  return conclude(reports, choice.json, `semel doubt ${options}`);
+  return summarize(reports, choice.json, `semel doubt ${options}`);
 }
 
 interface Member {
@@ -81,7 +81,7 @@ interface Member {
   readonly line: string;
 }
 
-/** As they are now: what changes before it is settled is refused by its ref. */
+/** As they are now: a record that changes before it is settled is refused by its ref. */
 async function membersOf(ledger: Namespaces, { tool, error }: GroupChoice): Promise<readonly Member[]> {
   const isMeant = error === undefined ? () => true : errorMatcher(error);
   const found: Member[] = [];

@@ -1,8 +1,9 @@
-// JSON lines, or one JSON array: a value at a time, with the line in which it starts. Holds one value.
+// JSON lines, or one JSON array: a value at a time, with the line where it starts. Holds one value.
 
+import type { SemelError } from '../../../core/errors.ts';
 import { repeatedName } from '../../../core/key/repeated-name.ts';
 import { linesOf } from '../../args/input.ts';
-import { malformed } from './malformed.ts';
+import { usageError } from '../../usage.ts';
 
 interface JsonValue {
   readonly line: number;
@@ -21,7 +22,7 @@ export async function* jsonLines(
   }
 }
 
-/** The elements of the one array that the text is. */
+/** The elements of the text's one array. */
 export async function* jsonArray(
   chunks: AsyncIterable<string>,
   mostCharacters: number,
@@ -33,7 +34,7 @@ export async function* jsonArray(
   let isEscaped = false;
   let isOver = false;
   let element = '';
-  /** After a comma an element has to follow. */
+  /** After a comma an element must follow. */
   let isDue = false;
 
   function* endElement(isLast: boolean): Generator<JsonValue> {
@@ -49,7 +50,7 @@ export async function* jsonArray(
       const isSpace = character === ' ' || character === '\t' || character === '\r' || character === '\n';
       if (isOver && !isSpace) throw malformed(line, 'has text after the end of the array');
       if (depth === 0) {
-        // Whoever chose this reader saw the bracket.
+        // The caller has seen the bracket.
         if (character === '[') depth = 1;
       } else if (isText) {
         element += character;
@@ -66,7 +67,7 @@ export async function* jsonArray(
         if (character === '"') isText = true;
         if (character === '[' || character === '{') depth += 1;
         if (character === ']' || character === '}') depth -= 1;
-        // A bracket too many would end the array of another level.
+        // An extra bracket would end the wrong array.
         if (depth < 1) throw malformed(line, 'closes more than was opened');
         if (element !== '' || !isSpace) element += character;
       }
@@ -84,9 +85,9 @@ function parsed(text: string, line: number, isLine: boolean): unknown {
   } catch {
     const next =
       isLine && line === 1
-        ? 'Each line is one JSON object. An object that holds a list: take the list out, with jq -c ".data[]".'
+        ? 'Each line must be one JSON object. If an object contains the list, extract it with jq -c ".data[]".'
         : undefined;
-    throw malformed(line, 'is no JSON', next);
+    throw malformed(line, 'is not JSON', next);
   }
   // Only the last one would count, and a reader may have seen the first.
   const twice = repeatedName(text);
@@ -96,4 +97,12 @@ function parsed(text: string, line: number, isLine: boolean): unknown {
 
 function tooLong(line: number, mostCharacters: number): Error {
   return malformed(line, `is longer than ${mostCharacters} characters`);
+}
+
+export function malformed(line: number, what: string, next?: string): SemelError {
+  return usageError(
+    'resolve',
+    `line ${line} ${what}`,
+    `Nothing was settled. ${next ?? 'Correct the file and try again.'}`,
+  );
 }

@@ -1,4 +1,4 @@
-// Settles many records, each under the ref that was listed: a refusal is told and stops no other.
+// Settles many records, each under the ref that was listed: a refusal is reported and does not stop the others.
 
 import { isSemelError } from '../../../core/errors.ts';
 import type { ActOptions, Resolution, Semel } from '../../../semel/index.ts';
@@ -12,7 +12,7 @@ export interface Decision {
   readonly contract: string;
   readonly resolution: Resolution;
   readonly note: string | undefined;
-  /** What it is decided by, for the reader. */
+  /** The evidence, for the reader. */
   readonly because: string;
 }
 
@@ -28,7 +28,7 @@ export async function settleMany(
   ledger: Pick<Namespaces, 'in'>,
   decisions: readonly Decision[],
   options: ActOptions,
-  told: (report: Report) => void,
+  onReport: (report: Report) => void,
 ): Promise<readonly Report[]> {
   const reports: Report[] = [];
   for (const { namespace, key, ref, contract, resolution, note } of decisions) {
@@ -44,13 +44,13 @@ export async function settleMany(
         return { ref, contract, outcome: 'refused', why: error.message };
       },
     );
-    told(report);
+    onReport(report);
     reports.push(report);
   }
   return reports;
 }
 
-/** By key: to find an id, what is open would be read once for every record. */
+/** By key: finding an id reads all open records, once per record. */
 async function settleOne(
   semel: Semel,
   ref: string,
@@ -65,14 +65,14 @@ export function printReport({ ref, contract, outcome, status, why }: Report): vo
   print(printable(`${ref}  ${contract}  ${what}${why === undefined ? '' : `  (${why})`}`));
 }
 
-/** And the exit code: 70 where something was refused. */
-export function conclude(reports: readonly Report[], json: boolean | undefined, next: string): number {
+/** Prints a summary. Answers the exit code: 70 if something was refused. */
+export function summarize(reports: readonly Report[], json: boolean | undefined, next: string): number {
   const refused = reports.filter(({ outcome }) => outcome === 'refused').length;
   const settled = reports.filter(({ outcome }) => outcome === 'settled').length;
   if (json) printJson(reports);
   else
     print(
-      `${settled} settled, ${refused} refused.${refused === 0 ? '' : ` Look at what they are now: ${printable(next)}`}`,
+      `${settled} settled, ${refused} refused.${refused === 0 ? '' : ` To see them now: ${printable(next)}`}`,
     );
   return refused === 0 ? 0 : 70;
 }

@@ -1,17 +1,17 @@
-// Which record a row of an export tells of: the values that both have. Values are compared as texts, exactly; what is
-// empty, or too large a number to be exact, is equal to nothing.
+// Which record a row of an export matches: the values that both have. Values are compared exactly, as text; an empty
+// value, or a number too large to be exact, matches nothing.
 
 import type { RecordInfo } from '../../../semel/index.ts';
 import { valueAt } from '../../args/path.ts';
 import { usageError } from '../../usage.ts';
 
-/** What names a record by itself: a column alone is compared with all of these. */
+/** Each identifies a record: a column alone is compared with all of these. */
 const names = ['providerKey', 'remoteRef', 'key', 'id'] as const;
 const more = ['toolCallId', 'conversation', 'run', 'args'];
 
 export interface Pair {
   readonly column: string;
-  /** Of the record; undefined: any of its names. */
+  /** The record's field; undefined: any of `names`. */
   readonly field: string | undefined;
 }
 
@@ -24,7 +24,7 @@ export function pairOf(text: string): Pair {
   if (!known)
     throw usageError(
       'resolve',
-      `--match: ${JSON.stringify(field)} is no field of a record that a row can be matched by`,
+      `--match: ${JSON.stringify(field)} is not a field that rows can be matched by`,
       `Write one of ${[...names, ...more].join(', ')} or args.<path>: --match order_id=args.orderId`,
     );
   return { column: checked(text.slice(0, cut)), field };
@@ -32,24 +32,21 @@ export function pairOf(text: string): Pair {
 
 function checked(column: string): string {
   if (column !== '') return column;
-  throw usageError('resolve', '--match names no column', 'Write: --match <column>[=<field>]');
+  throw usageError('resolve', '--match has no column', 'Write: --match <column>[=<field>]');
 }
 
-/** What a row has to say to mean this record: one text per way to name it. */
-export function facesOf(record: RecordInfo, pairs: readonly Pair[]): readonly string[] {
-  let faces: readonly (readonly string[])[] = [[]];
+/** The row texts that would match this record, one per way to name it. */
+export function recordTexts(record: RecordInfo, pairs: readonly Pair[]): readonly string[] {
+  let combinations: readonly (readonly string[])[] = [[]];
   for (const { field } of pairs) {
     const values = field === undefined ? names.map((name) => record[name]) : [valueAt(record, field)];
     const texts = [...new Set(values.map(textOf).filter((text) => text !== undefined))];
-    faces = faces.flatMap((face) => texts.map((text) => [...face, text]));
+    combinations = combinations.flatMap((each) => texts.map((text) => [...each, text]));
   }
-  return faces.map((face) => JSON.stringify(face));
+  return combinations.map((each) => JSON.stringify(each));
 }
 
-export function faceOfRow(
-  row: Readonly<Record<string, unknown>>,
-  pairs: readonly Pair[],
-): string | undefined {
+export function rowText(row: Readonly<Record<string, unknown>>, pairs: readonly Pair[]): string | undefined {
   const texts = pairs.map(({ column }) => textOf(valueAt(row, column)));
   return texts.includes(undefined) ? undefined : JSON.stringify(texts);
 }

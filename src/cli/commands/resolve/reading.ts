@@ -1,32 +1,32 @@
-// Holds an export against what is in doubt. A record that one row tells of has landed; of all others nothing is said.
-// Reads the whole file before anything is settled, so that a broken one settles nothing.
+// Compares an export with the records in doubt. A record that one row matches has landed; the export says nothing about
+// the others. Reads the whole file before anything is settled, so that a broken one settles nothing.
 
 import { shellWord } from '../../../core/visible.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
 import { valueAt } from '../../args/path.ts';
 import { usageError } from '../../usage.ts';
-import { faceOfRow, facesOf, type Pair, textOf } from './match.ts';
+import { type Pair, recordTexts, rowText, textOf } from './match.ts';
 import type { Row } from './rows.ts';
 
-/** All that is kept of a record in doubt while the file is read. */
+/** What is kept of a record in doubt while the file is read. */
 export interface Candidate {
   readonly namespace: string;
   readonly key: string;
   readonly ref: string;
   readonly contract: string;
-  /** How many rows tell of it. */
+  /** How many rows match it. */
   rows: number;
-  /** Of the first of them. */
+  /** Line numbers of the first ones. */
   readonly lines: number[];
   result: unknown;
   remoteRef: string | undefined;
-  /** A row that tells of it tells of another record too. */
+  /** A row that matches it matches another record too. */
   isShared: boolean;
 }
 
 export interface Terms {
   readonly pairs: readonly Pair[];
-  /** Only rows that say so. */
+  /** Only rows with these values. */
   readonly where: readonly (readonly [column: string, value: string])[];
   readonly resultField: string | undefined;
   readonly refField: string | undefined;
@@ -35,19 +35,18 @@ export interface Terms {
 export interface Reading {
   readonly candidates: readonly Candidate[];
   readonly rows: number;
-  /** A column of the rows that were found tells how it ended, and nobody said which ending counts. */
+  /** The matching rows have a status column, and no --where says which status counts. */
   readonly warning: string | undefined;
 }
 
-/** Enough to look at: a file may have any number of them. */
-const mostLines = 5;
+const maxLines = 5;
 
 export async function readingOf(
   records: AsyncIterable<RecordInfo>,
   rows: AsyncIterable<Row>,
   terms: Terms,
 ): Promise<Reading> {
-  const byFace = new Map<string, Candidate[]>();
+  const byText = new Map<string, Candidate[]>();
   const candidates: Candidate[] = [];
   for await (const record of records) {
     const { namespace, key, ref, contract } = record;
@@ -63,9 +62,9 @@ export async function readingOf(
       isShared: false,
     };
     candidates.push(candidate);
-    for (const face of facesOf(record, terms.pairs)) {
-      const same = byFace.get(face);
-      if (same === undefined) byFace.set(face, [candidate]);
+    for (const text of recordTexts(record, terms.pairs)) {
+      const same = byText.get(text);
+      if (same === undefined) byText.set(text, [candidate]);
       else same.push(candidate);
     }
   }
@@ -76,13 +75,13 @@ export async function readingOf(
     count += 1;
     seen.look(values);
     if (!terms.where.every(([column, value]) => textOf(valueAt(values, column)) === value)) continue;
-    const face = faceOfRow(values, terms.pairs);
-    const meant = face === undefined ? undefined : byFace.get(face);
+    const text = rowText(values, terms.pairs);
+    const meant = text === undefined ? undefined : byText.get(text);
     if (meant === undefined) continue;
     noteEnding(endings, values);
     for (const candidate of meant) {
       candidate.rows += 1;
-      if (candidate.lines.length < mostLines) candidate.lines.push(line);
+      if (candidate.lines.length < maxLines) candidate.lines.push(line);
       candidate.isShared ||= meant.length > 1;
       if (candidate.rows > 1) continue;
       candidate.result = terms.resultField === undefined ? values : valueAt(values, terms.resultField);
@@ -94,7 +93,7 @@ export async function readingOf(
   return { candidates, rows: count, warning: terms.where.length > 0 ? undefined : warningOf(endings) };
 }
 
-/** A name that no row has is a slip of the pen, and would leave everything open without a word. */
+/** A column that no row has is a typo, and would silently leave everything open. */
 function columnsSeen({ pairs, where, resultField, refField }: Terms) {
   const asked = [
     ...pairs.map(({ column }) => column),
@@ -138,5 +137,5 @@ function warningOf(endings: ReadonlyMap<string, ReadonlySet<string>>): string | 
   if (first === undefined) return undefined;
   const [name, said] = first;
   const [example = ''] = said;
-  return `the rows that were found have a field ${name} (${[...said].join(', ')}). A row counts as landed whatever it says; to take only some: --where ${shellWord(name)}=${shellWord(example)}`;
+  return `the rows that were found have a field ${name} (${[...said].join(', ')}). A row counts as landed whatever its value; to use only some: --where ${shellWord(name)}=${shellWord(example)}`;
 }

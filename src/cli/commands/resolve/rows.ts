@@ -1,11 +1,10 @@
-// The rows of a provider's export: CSV, JSON lines or a JSON array, told apart by the first character. One row is held
-// at a time, whatever the size of the file.
+// The rows of a provider's export: CSV, JSON lines or a JSON array, recognised by the first character. Holds one row at a
+// time.
 
 import { type CsvRow, createCsvReader } from '../../args/csv.ts';
 import { type Line, linesOf, textOf } from '../../args/input.ts';
 import { usageError } from '../../usage.ts';
-import { jsonArray, jsonLines } from './json-values.ts';
-import { malformed } from './malformed.ts';
+import { jsonArray, jsonLines, malformed } from './json-values.ts';
 
 export interface Row {
   readonly line: number;
@@ -20,7 +19,7 @@ export function readRows(path: string): AsyncGenerator<Row> {
 }
 
 export async function* rowsOf(chunks: AsyncGenerator<string>): AsyncGenerator<Row> {
-  const { first, all } = await peeked(chunks);
+  const { first, all } = await peekFirst(chunks);
   if (first === '[') yield* objects(jsonArray(all, mostCharacters));
   else if (first === '{') yield* objects(jsonLines(all, mostCharacters));
   else yield* table(linesOf(all, mostCharacters));
@@ -29,12 +28,11 @@ export async function* rowsOf(chunks: AsyncGenerator<string>): AsyncGenerator<Ro
 async function* objects(values: AsyncIterable<{ line: number; value: unknown }>): AsyncGenerator<Row> {
   for await (const { line, value } of values) {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
-      throw malformed(line, 'holds no JSON object');
+      throw malformed(line, 'is not a JSON object');
     yield { line, values: value as Record<string, unknown> };
   }
 }
 
-/** By the names in the first row. */
 async function* table(batches: AsyncIterable<readonly Line[]>): AsyncGenerator<Row> {
   const reader = createCsvReader(mostCharacters);
   let isChecked = false;
@@ -58,8 +56,8 @@ function checkNames(names: readonly string[]): void {
   if (twice !== undefined) throw malformed(1, `names the column ${JSON.stringify(twice)} twice`);
 }
 
-/** The first character that is no space, and everything all the same. */
-async function peeked(
+/** The first character that is not a space, and the whole text. */
+async function peekFirst(
   chunks: AsyncGenerator<string>,
 ): Promise<{ readonly first: string | undefined; readonly all: AsyncGenerator<string> }> {
   let head = '';

@@ -1,4 +1,4 @@
-// A verdict as it is typed, what it tells the ledger, and what later calls will get.
+// A verdict as typed, the resolution it stands for, and what later calls will get.
 
 import type { Resolution } from '../../../semel/index.ts';
 import { oneLine } from '../../render/print.ts';
@@ -6,26 +6,26 @@ import { usageError } from '../../usage.ts';
 
 export const verdicts = 'landed, not-landed, run-again, abandon or died';
 
-/** In a line to paste. With `|` between them a shell would run the part before it, and that decides "landed". */
+/** For a command to paste. With `|` between them a shell would run the first part, and decide "landed". */
 export const verdictToChoose = 'landed/not-landed/run-again/abandon';
 
-export interface Words {
+export interface VerdictOptions {
   readonly result?: string | undefined;
   readonly ref?: string | undefined;
   readonly note?: string | undefined;
 }
 
-export function resolutionOf(verdict: string, given: Words): Resolution {
-  if (verdict !== 'landed' && (given.result !== undefined || given.ref !== undefined))
+export function resolutionOf(verdict: string, options: VerdictOptions): Resolution {
+  if (verdict !== 'landed' && (options.result !== undefined || options.ref !== undefined))
     throw usageError(
       'resolve',
-      `--${given.result === undefined ? 'ref' : 'result'} belongs to what landed, not to ${JSON.stringify(verdict)}`,
-      'Leave it out, or write: landed.',
+      `--${options.result === undefined ? 'ref' : 'result'} only goes with landed, not with ${JSON.stringify(verdict)}`,
+      'Leave it out, or use landed.',
     );
   switch (verdict) {
     case 'landed': {
-      const remoteRef = given.ref === undefined ? {} : { remoteRef: given.ref };
-      return { landed: given.result === undefined ? undefined : resultOf(given.result), ...remoteRef };
+      const remoteRef = options.ref === undefined ? {} : { remoteRef: options.ref };
+      return { landed: options.result === undefined ? undefined : resultOf(options.result), ...remoteRef };
     }
     case 'not-landed':
       return 'notLanded';
@@ -34,25 +34,20 @@ export function resolutionOf(verdict: string, given: Words): Resolution {
     case 'died':
       return 'died';
     case 'abandon':
-      if (given.note === undefined)
-        throw usageError('resolve', 'to abandon needs a reason', 'Write: -m "why"');
-      return { abandon: given.note };
+      if (options.note === undefined) throw usageError('resolve', 'abandon needs a reason', 'Add -m "why".');
+      return { abandon: options.note };
     default:
-      throw usageError(
-        'resolve',
-        `${JSON.stringify(verdict)} is not a verdict`,
-        `Write one of them: ${verdicts}.`,
-      );
+      throw usageError('resolve', `${JSON.stringify(verdict)} is not a verdict`, `Use one of: ${verdicts}.`);
   }
 }
 
-/** Said before a group is settled, and after one record is. */
-export function meaningOf(verdict: string, given: Words): string {
+/** Printed before a group is settled, and after one record is. */
+export function describeVerdict(verdict: string, options: VerdictOptions): string {
   switch (verdict) {
     case 'landed':
-      return given.result === undefined
-        ? 'later calls get undefined. If the effect returns something, give it by --result'
-        : `later calls get ${oneLine(given.result, 80)}`;
+      return options.result === undefined
+        ? 'later calls get undefined. If the effect returns something, add --result'
+        : `later calls get ${oneLine(options.result, 80)}`;
     case 'not-landed':
       return 'the next call executes';
     case 'run-again':
@@ -60,7 +55,7 @@ export function meaningOf(verdict: string, given: Words): string {
     case 'abandon':
       return 'it is not done again: later calls fail, with the reason';
     default:
-      return 'what it dispatched is in doubt, what it did not is free';
+      return 'in doubt if it dispatched something, otherwise free';
   }
 }
 

@@ -1,4 +1,4 @@
-// What is known of a record's attempts: those that were taken over, and the output of commands that ended.
+// A record's known attempts: those that were taken over, and the output of commands that ended.
 
 import type { RecordInfo } from '../../../semel/index.ts';
 import type { StoreEvent } from '../../../store/store.ts';
@@ -9,12 +9,12 @@ export interface AttemptInfo {
   readonly fence: number;
   readonly owner: string | undefined;
   readonly what: string;
-  /** The last of what the command printed. */
+  /** The end of the command's output. */
   readonly tail: readonly string[];
 }
 
-/** A command can print without end; the store holds no more than a tail, and this shows no more than a screen. */
-const mostLines = 40;
+/** About a screen. */
+const maxLines = 40;
 
 export function attemptsOf(record: RecordInfo, history: readonly StoreEvent[]): readonly AttemptInfo[] {
   const known: AttemptInfo[] = [];
@@ -26,8 +26,8 @@ export function attemptsOf(record: RecordInfo, history: readonly StoreEvent[]): 
         fence: Number(detail.fence),
         owner: typeof detail.from === 'string' ? detail.from : undefined,
         what: detail.dispatched
-          ? 'died or stood still after it had dispatched, and was taken over'
-          : 'died before it dispatched anything, and was taken over',
+          ? 'crashed or stalled after it had dispatched, and was taken over'
+          : 'crashed before it dispatched anything, and was taken over',
         tail: [],
       });
     if (type === 'noted' && isEnding(detail))
@@ -44,5 +44,5 @@ export function attemptsOf(record: RecordInfo, history: readonly StoreEvent[]): 
 
 function tailOf(tail: unknown): readonly string[] {
   if (typeof tail !== 'string' || tail.trim() === '') return [];
-  return tail.replace(/\s+$/, '').split(/\r?\n/).slice(-mostLines);
+  return tail.replace(/\s+$/, '').split(/\r?\n/).slice(-maxLines);
 }

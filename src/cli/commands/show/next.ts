@@ -1,4 +1,4 @@
-// What can be done about a record now: the exact words to type, and what each of them means.
+// What can be done about a record now: the commands to type, and what each does.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
@@ -6,12 +6,12 @@ import { personDecides } from '../../caller.ts';
 import { stateOf } from '../../render/state.ts';
 
 export interface NextStep {
-  /** What to type; undefined where there is nothing to type. */
+  /** Undefined if there is nothing to type. */
   readonly command: string | undefined;
   readonly why: string;
 }
 
-/** `options` lead the command to this ledger: `--namespace shop`. */
+/** `options` select this ledger: `--namespace shop`. */
 export function nextSteps(record: RecordInfo, options: string, now: number): readonly NextStep[] {
   const step = (words: string, why: string): NextStep => ({
     command: `semel ${words} ${options}`.trimEnd(),
@@ -25,14 +25,14 @@ export function nextSteps(record: RecordInfo, options: string, now: number): rea
         ...looking(record),
         resolve(`landed --result '<json>'`, 'it landed: later calls get the result'),
         resolve('not-landed', `it did not land: the next call executes${tooEarly(record, now)}`),
-        resolve('run-again', 'nobody knows, and a second effect is acceptable: the next call executes'),
+        resolve('run-again', 'unknown, and a second effect is acceptable: the next call executes'),
         resolve('abandon -m "why"', 'give it up: it is not done again'),
       ];
     case 'running':
       return [
         {
           command: undefined,
-          why: `It is being executed by ${record.owner}. If nobody renews its lease, it ends in ${formatDuration(record.leaseLeftMs)}.`,
+          why: `It is being executed by ${record.owner}. Unless renewed, its lease ends in ${formatDuration(record.leaseLeftMs)}.`,
         },
         resolve('died', 'its process is gone: do not wait for the lease'),
       ];
@@ -40,7 +40,7 @@ export function nextSteps(record: RecordInfo, options: string, now: number): rea
       return [
         {
           command: undefined,
-          why: 'Nothing was dispatched, so nothing landed: make the call again, and it executes.',
+          why: 'Nothing was dispatched, so nothing landed: repeat the call to execute it.',
         },
       ];
     case 'succeeded':
@@ -50,33 +50,31 @@ export function nextSteps(record: RecordInfo, options: string, now: number): rea
     case 'failed':
       if (record.expired) return expired;
       return record.doubt
-        ? [step(`retry ${record.ref}`, 'it was given up: make it an open question again')]
+        ? [step(`retry ${record.ref}`, 'it was abandoned: make it an open question again')]
         : [step(`retry ${record.ref}`, 'the reason is gone: the next call executes')];
     case 'released':
       return [
-        { command: undefined, why: 'The next call executes. Make it again if it is still wanted.' },
-        ...(record.doubt
-          ? [resolve(`landed --result '<json>'`, 'think better of "run again": it did land')]
-          : []),
+        { command: undefined, why: 'The next call executes. Repeat the call if it is still wanted.' },
+        ...(record.doubt ? [resolve(`landed --result '<json>'`, 'revoke "run again": it did land')] : []),
       ];
   }
 }
 
-/** For an agent, which must not judge itself. */
+/** For an agent, which must not judge its own effects. */
 export function withoutVerdicts(steps: readonly NextStep[]): readonly NextStep[] {
   const others = steps.filter((step) => step.command === undefined);
   return others.length === steps.length ? steps : [...others, { command: undefined, why: personDecides }];
 }
 
 const expired: readonly NextStep[] = [
-  { command: undefined, why: 'Its window is over: the next call executes. `semel prune` removes it.' },
+  { command: undefined, why: 'It has expired: the next call executes. `semel prune` removes it.' },
 ];
 
 function looking({ providerKey, remoteRef }: RecordInfo): readonly NextStep[] {
   const name = remoteRef ?? providerKey;
   return name === undefined
     ? []
-    : [{ command: undefined, why: `Look at the target first: search there for ${name}.` }];
+    : [{ command: undefined, why: `Check the target first: search there for ${name}.` }];
 }
 
 function tooEarly({ inFlightUntil }: RecordInfo, now: number): string {

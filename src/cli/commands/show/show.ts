@@ -1,4 +1,4 @@
-// `semel show`: all that is known of one record, and what can be done about it.
+// `semel show`: everything known about one record, and what to do next.
 
 import type { RecordInfo } from '../../../semel/index.ts';
 import { namedRecord } from '../../args/named.ts';
@@ -15,8 +15,8 @@ import { type Moment, timelineOf } from './timeline.ts';
 export default command({
   name: 'show',
   takes: '<id> [options]',
-  about: `Shows a record, its attempts, its timeline, the evidence, and what to type next. A record is named by its id, by the
-first characters of one (at least four), by its ref (id@fence) or by its key.`,
+  about: `Shows a record, its attempts, its timeline, the evidence, and what to type next. Name a record by its id, by the first
+characters of its id (at least four), by its ref (id@fence) or by its key.`,
   flags: {},
   examples: [
     'semel show 7f3a0c',
@@ -28,7 +28,7 @@ first characters of one (at least four), by its ref (id@fence) or by its key.`,
     if (named === undefined || positionals.length > 1)
       throw usageError('show', 'it takes one record', 'Write: semel show <id>. `semel ls` lists them.');
     await using ledger = namespacesFor(values);
-    // Of a ref only the record counts: whoever shows it wants to see what has become of it.
+    // The fence of a ref is ignored: the user wants to see the current state.
     const name = named.includes('/') ? named : (named.split('@')[0] as string);
     const record = await namedRecord('show', ledger, name);
     const history = await ledger.in(record.namespace).records.history(record.key);
@@ -94,7 +94,7 @@ function section(title: string, lines: readonly string[]): readonly string[] {
 
 function attemptLines(record: RecordInfo, attempts: readonly AttemptInfo[]): readonly string[] {
   return [
-    `  ${record.attempts} in all, the last by ${printable(record.owner)}`,
+    `  ${record.attempts} in total, the last by ${printable(record.owner)}`,
     ...attempts.flatMap(({ at, fence, owner, what, tail }) => [
       printable(`  fence ${fence}${owner === undefined ? '' : ` by ${owner}`}: ${what} (${relative(at)})`),
       ...tail.map((text) => `    ${styled('dim', '|')} ${printable(text)}`),

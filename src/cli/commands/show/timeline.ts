@@ -1,4 +1,4 @@
-// A record's life in the order of time: what the record itself says, and the exceptional part from its history.
+// A record's timeline: what the record itself says, and the exceptional events of its history.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
@@ -8,7 +8,7 @@ import { oneLine } from '../../render/print.ts';
 export interface Moment {
   readonly at: Date;
   readonly what: string;
-  /** Somebody should look at it. */
+  /** Needs attention. */
   readonly alarm?: true;
 }
 
@@ -34,13 +34,13 @@ function ofRecord(record: RecordInfo, now: number): readonly Moment[] {
     last && last.getTime() !== first?.getTime() && { at: last, what: 'dispatched again' },
     record.settledAt && { at: record.settledAt, what: endings[record.status] },
     record.inDoubt &&
-      inFlightUntil && { at: inFlightUntil, what: 'from here on "not landed" may be believed' },
+      inFlightUntil && { at: inFlightUntil, what: 'from here on "not landed" can be trusted' },
     record.leaseLeftMs > 0 && {
       at: new Date(now + record.leaseLeftMs),
       what: 'the lease ends, unless it is renewed',
     },
     record.notAfter && { at: record.notAfter, what: 'no attempt may start after this' },
-    // Forgotten by a person: the history says when.
+    // 0: forgotten by a person, and the history says when.
     record.expiresAt !== undefined &&
       record.expiresAt.getTime() > 0 && {
         at: record.expiresAt,
@@ -55,19 +55,19 @@ const endings: Readonly<Record<RecordInfo['status'], string>> = {
   succeeded: 'settled: succeeded',
   failed: 'settled: failed',
   released: 'released: it did not land, or may be run again',
-  unknown: 'ended: nobody knows whether it landed',
+  unknown: 'ended: unknown whether it landed',
 };
 
 function expiryWords({ expired, kept }: RecordInfo): string {
   if (expired) return 'expired: the next call executes';
-  return kept ? 'its result goes; the key stays for good' : 'expires: from here on a call executes';
+  return kept ? 'its result is removed; the key stays for good' : 'expires: from here on a call executes';
 }
 
 interface Counted extends StoreEvent {
   readonly times: number;
 }
 
-/** Replays one after the other are one line: who asks is in --json. */
+/** Consecutive replays become one line: --json has each caller. */
 function withoutRepeats(history: readonly StoreEvent[]): readonly Counted[] {
   const shown: Counted[] = [];
   for (const event of history) {
@@ -93,24 +93,24 @@ function ofEvent(event: Counted, record: RecordInfo): Moment {
 
 const wordsFor: Readonly<Record<StoreEvent['type'], (event: Counted) => string>> = {
   takeover: ({ detail }) =>
-    `taken over from ${said(detail.from)}, ${detail.dispatched ? 'which had dispatched' : 'which had dispatched nothing'}${purpose(detail.for)}`,
+    `taken over from ${show(detail.from)}, ${detail.dispatched ? 'which had dispatched' : 'which had dispatched nothing'}${purpose(detail.for)}`,
   fenced: ({ detail }) =>
-    `an attempt that had lost the claim reported: ${said(detail.outcome)}${because(detail.error)}`,
-  lateNews: ({ detail }) => `late news: the attempt with fence ${said(detail.fence)} had succeeded`,
+    `an attempt that had lost the claim reported: ${show(detail.outcome)}${because(detail.error)}`,
+  lateNews: ({ detail }) => `late success: the attempt with fence ${show(detail.fence)} had succeeded`,
   duplicate: ({ detail }) =>
-    `DUPLICATE: it landed a second time (the attempt with fence ${said(detail.fence)})`,
+    `DUPLICATE: it landed a second time (the attempt with fence ${show(detail.fence)})`,
   contradiction: ({ detail }) =>
-    `CONTRADICTION: the attempt with fence ${said(detail.fence)} reports ${said(detail.outcome)}, against what was settled`,
+    `CONTRADICTION: the attempt with fence ${show(detail.fence)} reports ${show(detail.outcome)}, against what was settled`,
   cleared: () => 'verify said: not landed',
   resolved: ({ detail }) =>
-    `${said(detail.by)}${loginOf(detail)} decided: ${actWords[String(detail.act)] ?? said(detail.act)}${noteOf(detail)}`,
+    `${show(detail.by)}${loginOf(detail)} decided: ${actWords[String(detail.act)] ?? show(detail.act)}${noteOf(detail)}`,
   poisoned: ({ detail }) =>
-    `given up as poison: ${said(detail.crashes)} attempts died before they dispatched anything`,
+    `given up as poison: ${show(detail.crashes)} attempts died before they dispatched anything`,
   replayed: (event) =>
     `replayed${event.times === 1 ? '' : ` ${event.times} times`} to${asker(event.detail)}${driftIn(event) === '' ? '' : `; worded differently: ${driftIn(event)}`}`,
   conflict: (event) =>
     `refused${event.times === 1 ? '' : ` ${event.times} times`}: the same key for other identity args, by${asker(event.detail)}`,
-  observed: ({ detail }) => `observed: semel would have said ${said(detail.would)}`,
+  observed: ({ detail }) => `observed: semel would have said ${show(detail.would)}`,
   noted: ({ detail }) => (isEnding(detail) ? endingOf(detail) : `noted: ${oneLine(detail)}`),
 };
 
@@ -130,7 +130,7 @@ export function isEnding(detail: StoreEvent['detail']): boolean {
 }
 
 export function endingOf({ exit, signal, tookMs }: StoreEvent['detail']): string {
-  const how = typeof signal === 'string' ? `ended by ${signal}` : `exit ${said(exit)}`;
+  const how = typeof signal === 'string' ? `ended by ${signal}` : `exit ${show(exit)}`;
   return `the command ended: ${how}${typeof tookMs === 'number' ? ` after ${formatDuration(tookMs)}` : ''}`;
 }
 
@@ -141,22 +141,22 @@ function driftIn({ detail }: StoreEvent): string {
 function asker({ owner, conversation, turn, run }: StoreEvent['detail']): string {
   const names = Object.entries({ conversation, turn, run })
     .filter(([, value]) => value !== undefined && value !== null)
-    .map(([name, value]) => `${name} ${said(value)}`);
-  return ` ${[...(owner === undefined ? ['somebody'] : [said(owner)]), ...names].join(', ')}`;
+    .map(([name, value]) => `${name} ${show(value)}`);
+  return ` ${[...(owner === undefined ? ['somebody'] : [show(owner)]), ...names].join(', ')}`;
 }
 
-/** Where somebody gave another name than that of their login. */
+/** If the name given is not the login name. */
 function loginOf({ by, login }: StoreEvent['detail']): string {
-  return login === undefined || login === by ? '' : ` (login ${said(login)})`;
+  return login === undefined || login === by ? '' : ` (login ${show(login)})`;
 }
 
 function noteOf({ note, reason }: StoreEvent['detail']): string {
   const words = [reason, note].filter((word) => typeof word === 'string' && word !== '');
-  return words.length === 0 ? '' : ` (${[...new Set(words)].map((word) => said(word)).join('; ')})`;
+  return words.length === 0 ? '' : ` (${[...new Set(words)].map((word) => show(word)).join('; ')})`;
 }
 
 function because(error: unknown): string {
-  return typeof error === 'string' ? ` (${said(error)})` : '';
+  return typeof error === 'string' ? ` (${show(error)})` : '';
 }
 
 function purpose(why: unknown): string {
@@ -164,6 +164,6 @@ function purpose(why: unknown): string {
   return why === 'rerun' ? ', to run it again with the same key' : '';
 }
 
-function said(value: unknown): string {
+function show(value: unknown): string {
   return value === undefined || value === null ? '?' : oneLine(value);
 }
