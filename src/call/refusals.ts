@@ -8,7 +8,7 @@ import type { Call } from './call.ts';
 import { collectEvidence } from './receipt.ts';
 
 export function closedError(): SemelError {
-  return new SemelError('STORE_UNAVAILABLE', 'This semel is closed.', {
+  return new SemelError('STORE_UNAVAILABLE', 'This Semel instance is closed.', {
     next: 'Create a new one.',
     retriable: false,
   });

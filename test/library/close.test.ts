@@ -38,7 +38,7 @@ test('new calls are refused at once, and nothing is claimed', async () => {
   await made.clock.until(closing);
   expect(await call).toBe('done');
   const late = await tool.try({ id: 3 });
-  expect(late.ok ? '' : late.error.message).toBe('This semel is closed. Create a new one.');
+  expect(late.ok ? '' : late.error.message).toBe('This Semel instance is closed. Create a new one.');
 });
 
 test('after the grace, what was dispatched is unknown, and the rest is released, both as interrupted', async () => {
