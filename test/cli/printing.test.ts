@@ -163,7 +163,7 @@ test('a ledger below /proc is refused, and nothing spins', async () => {
     'touch',
     'ran',
   );
-  expect([said.code, said.stderr]).toEqual([69, expect.stringContaining('cannot be made')]);
+  expect([said.code, said.stderr]).toEqual([69, expect.stringContaining('cannot be created')]);
 }, 30_000);
 
 test('what is meant to be pasted is quoted', async () => {

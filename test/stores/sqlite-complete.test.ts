@@ -103,7 +103,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     for (const time of ['first', 'second']) {
       const error = await openingOf(path);
       expect(error, time).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
-      expect(String(error)).toMatch(/lacks the last \d+ writes .*semel store accept-loss --store sqlite:/);
+      expect(String(error)).toMatch(/lacks its last \d+ writes.*semel store accept-loss --store sqlite:/);
     }
     // What is left of the log is evidence, and may be all that a person has.
     expect(readFileSync(path).equals(ledger)).toBe(true);
@@ -123,7 +123,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     for (const side of ['', '.id']) copy(path + side, left + side);
     copyFileSync(older, `${left}-wal`);
     await store.close();
-    expect(String(await openingOf(left))).toMatch(/lacks the last/);
+    expect(String(await openingOf(left))).toMatch(/lacks its last/);
   });
 
   test('an older file was put beside its log', async () => {
@@ -141,7 +141,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     for (const side of ['-wal', '-shm', '.id']) copy(path + side, left + side);
     copyFileSync(older, left);
     await store.close();
-    expect(String(await openingOf(left))).toMatch(/lacks the last 20 writes/);
+    expect(String(await openingOf(left))).toMatch(/lacks its last 20 writes/);
   });
 
   test('an older copy was put in its place while no process used it', async () => {
@@ -155,7 +155,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     await record(second, 3, 5);
     await second.close();
     copyFileSync(older, path);
-    expect(String(await openingOf(path))).toMatch(/lacks the last 4 writes/);
+    expect(String(await openingOf(path))).toMatch(/lacks its last 4 writes/);
   });
 
   test('only its own file was copied, and all of its records were in the log', async () => {
@@ -173,7 +173,7 @@ describe('a ledger is refused that lacks what it was told:', () => {
     const alone = newPathInMemory();
     copyFileSync(path, alone);
     expect(String(await openingOf(alone))).toMatch(
-      /came here without .*ledger\.db\.id: nobody knows whether it is complete/,
+      /came here without .*ledger\.db\.id, so it may be incomplete/,
     );
   });
 });
@@ -204,7 +204,7 @@ test('after a loss was accepted, a fuller copy from before it is another ledger'
   await store.close();
   expect(await openingOf(path)).toBeUndefined();
   copy(full, path);
-  expect(String(await openingOf(path))).toMatch(/is another ledger than the one that was here/);
+  expect(String(await openingOf(path))).toMatch(/is not the ledger that was here before/);
 });
 
 describe('no alarm is raised', () => {

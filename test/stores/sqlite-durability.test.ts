@@ -477,7 +477,7 @@ describe('in every transaction', () => {
     other.close();
     const claim = take(store, { key: 'mail.send/=next' });
     await expect(claim).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
-    await expect(claim).rejects.toThrow(/has schema 99; this version of semel knows up to/);
+    await expect(claim).rejects.toThrow(/has schema 99; this version of semel supports up to/);
   });
 });
 

@@ -253,8 +253,8 @@ describe('refused as a place', () => {
   });
 
   test.each([
-    [0x01021994, /is on tmpfs: it forgets everything when the machine is started again/],
-    [0x794c7630, /container's own file system: it forgets everything when the container is replaced/],
+    [0x01021994, /is on tmpfs: it is lost when the machine restarts/],
+    [0x794c7630, /container's own file system: it is lost when the container is replaced/],
   ])('not refused, but said: a file system that forgets, %i', async (type, sentence) => {
     const store = sqliteStore({ path: newPath(), machine: { fileSystem: () => type } });
     expect((await store.open()).forgets).toMatch(sentence);
@@ -291,7 +291,7 @@ describe('refused as a place', () => {
     const file = join(newFolder(), 'file');
     writeFileSync(file, '');
     const error = await refusal({ path: join(file, 'ledger.db') });
-    expect(error.message).toMatch(/The folder of the ledger .* cannot be made \(E(NOTDIR|EXIST)/);
+    expect(error.message).toMatch(/The folder of the ledger .* cannot be created \(E(NOTDIR|EXIST)/);
   });
 
   test.runIf(isRoot)('a folder of another user, unless it is accepted', async () => {
@@ -358,7 +358,7 @@ describe('refused as a place', () => {
       ...user,
       encoding: 'utf8',
     });
-    expect(stdout, stderr).toMatch(/^STORE_UNSAFE This user may not write .*EACCES/);
+    expect(stdout, stderr).toMatch(/^STORE_UNSAFE This user cannot write .*EACCES/);
   });
 });
 
@@ -382,7 +382,7 @@ describe('refused as a file, and left as it was', () => {
     const database = new DatabaseSync(path);
     database.exec('CREATE TABLE invoices (id INTEGER)');
     database.close();
-    expect((await leftAlone(path)).message).toContain('a database of another program (it holds invoices)');
+    expect((await leftAlone(path)).message).toContain("another program's database (it holds invoices)");
   });
 
   test('a database of another program, by its application id', async () => {
@@ -391,7 +391,7 @@ describe('refused as a file, and left as it was', () => {
     database.exec('PRAGMA application_id = 252006674');
     database.close();
     expect((await leftAlone(path)).message).toContain(
-      'a database of another program (application id 252006674)',
+      "another program's database (application id 252006674)",
     );
   });
 
@@ -445,7 +445,7 @@ describe('refused as a file, and left as it was', () => {
     const path = await usedLedger();
     truncateSync(path, 0);
     const error = await leftAlone(path);
-    expect(error.message).toMatch(/is empty, but .*ledger\.db\.id says that there was one/);
+    expect(error.message).toMatch(/is empty, but .*ledger\.db\.id shows that there was one/);
     expect(error.message).toContain('which may repeat everything that was done, delete');
   });
 
@@ -457,7 +457,7 @@ describe('refused as a file, and left as it was', () => {
     copyFileSync(`${path}-wal`, `${copy}-wal`);
     writeFileSync(copy, '');
     await store.close();
-    expect((await leftAlone(copy)).message).toMatch(/is empty, but .*-wal says that there was one/);
+    expect((await leftAlone(copy)).message).toMatch(/is empty, but .*-wal shows that there was one/);
     expect(statSync(`${copy}-wal`).size).toBeGreaterThan(0);
   });
 
@@ -465,14 +465,14 @@ describe('refused as a file, and left as it was', () => {
     const path = await usedLedger();
     rmSync(path);
     const error = await refusal({ path });
-    expect(error.message).toMatch(/is missing, but .*ledger\.db\.id says that there was one/);
+    expect(error.message).toMatch(/is missing, but .*ledger\.db\.id shows that there was one/);
     expect(existsSync(path)).toBe(false);
   });
 
   test('another ledger in its place', async () => {
     const path = await usedLedger();
     copyFileSync(await usedLedger(), path);
-    expect((await leftAlone(path)).message).toContain('is another ledger than the one that was here');
+    expect((await leftAlone(path)).message).toContain('is not the ledger that was here before');
   });
 
   test('a person accepts a new, empty ledger by deleting the id', async () => {
@@ -526,7 +526,7 @@ describe('refused as a file, and left as it was', () => {
     const database = new DatabaseSync(path);
     database.exec('DELETE FROM meta');
     database.close();
-    expect((await leftAlone(path)).message).toContain('has lost its own description');
+    expect((await leftAlone(path)).message).toContain('has lost its description');
   });
 
   test('any damage that a first look can see', async () => {
@@ -573,7 +573,7 @@ describe('refused as a database library', () => {
     const connect = lying({ 'PRAGMA synchronous': [1] });
     const error = await refusal({ path: newPath(), machine: { connect } });
     expect(error.message).toContain(
-      'has synchronous = 1, not 2 (FULL): a power cut could lose what was told',
+      'has synchronous = 1, not 2 (FULL): a power cut could lose committed records',
     );
   });
 

@@ -6,9 +6,9 @@ import { effects } from '../../src/core/contract/words.ts';
 import { toColumns } from '../../src/store/columns.ts';
 import type { News, Row, StoredResult } from '../../src/store/store.ts';
 import { sqliteStore } from '../../src/stores/sqlite/index.ts';
-import { records } from '../../src/stores/sqlite/rows.ts';
+import { createRecords } from '../../src/stores/sqlite/rows.ts';
 import { migrate } from '../../src/stores/sqlite/schema.ts';
-import { scopes } from '../../src/stores/sqlite/scopes.ts';
+import { createScopes } from '../../src/stores/sqlite/scopes.ts';
 import { take, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { newPathInMemory } from './sqlite-folder.ts';
 
@@ -83,8 +83,8 @@ test('any row comes back as it was, inserted or in the place of another', () => 
   const database = new DatabaseSync(':memory:');
   const anchor = { boot: '', wall: 0, uptime: 0, seen: 0 };
   migrate(database, ':memory:', { incarnation: '1', anchor });
-  const known = scopes(database);
-  const table = records(database, known);
+  const known = createScopes(database);
+  const table = createRecords(database, known);
   fc.assert(
     fc.property(row, row, fc.subarray(Object.keys(fields) as (keyof Row)[]), (first, other, changed) => {
       database.exec('DELETE FROM records; DELETE FROM scopes');
@@ -124,7 +124,7 @@ test.each([
   await take(store);
   await store.close();
   const database = new DatabaseSync(path);
-  const table = records(database, scopes(database));
+  const table = createRecords(database, createScopes(database));
   const stored = table.find(theNamespace, theKey);
   if (stored === undefined) throw new Error('there is none');
   const renewed = { ...stored.row, leaseUntil: 1 };

@@ -86,7 +86,7 @@ test('a ledger of a newer semel is refused and left alone', async () => {
   const store = sqliteStore({ path });
   await expect(store.open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
   await expect(store.open()).rejects.toThrow(
-    `has schema ${schemaVersion + 1}; this version of semel knows up to ${schemaVersion}. Upgrade semel here`,
+    `has schema ${schemaVersion + 1}; this version of semel supports up to ${schemaVersion}. Nothing was changed. Upgrade semel`,
   );
   await store.close();
   expect(readFileSync(path).equals(before)).toBe(true);

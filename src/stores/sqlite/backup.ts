@@ -1,5 +1,5 @@
-// A copy of the whole ledger in one file, and a ledger from such a copy. Through SQLite's own backup, which sees the ledger
-// and its log as one, also while programs write. Nothing is overwritten or deleted.
+// Backs up a ledger into one file, and restores it. Uses SQLite's own backup, which is consistent while programs write.
+// Never overwrites or deletes a file.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -17,19 +17,19 @@ import {
 import { dirname } from 'node:path';
 import { SemelError } from '../../core/errors.ts';
 import { makeFolder } from '../../store/files.ts';
-import { copyDatabase, type SqliteLike, single } from './client.ts';
-import { createPrivate, idPath, rememberedId } from './file/identity.ts';
-import { lists, sizesIn } from './list.ts';
+import { backupDatabase, type SqliteLike, single } from './client.ts';
+import { createPrivate, idPath, readId } from './file/identity.ts';
+import { createLists, measureLedger } from './list.ts';
 import { type Machine, thisMachine } from './machine.ts';
-import { metaTable } from './meta.ts';
-import { applicationId, schemaVersion, versionOf } from './schema.ts';
-import { scopes } from './scopes.ts';
-import { damageIn } from './verify.ts';
+import { createMetaTable } from './meta.ts';
+import { applicationId, readVersion, schemaVersion } from './schema.ts';
+import { createScopes } from './scopes.ts';
+import { findDamage } from './verify.ts';
 
 export interface Backup {
   readonly path: string;
   readonly records: number;
-  /** When it was made, in milliseconds; undefined for a file that `backup` did not make. */
+  /** When it was made, in milliseconds; undefined if `backup` did not make this file. */
   readonly at: number | undefined;
 }
 
@@ -39,41 +39,41 @@ export async function backupLedger(
   at: number,
   machine: Machine = thisMachine,
 ): Promise<Backup> {
-  if (existsSync(to)) throw exists(to);
-  const draft = await drafted(from, to, machine);
+  if (existsSync(to)) throw existsError(to);
+  const draft = await makeDraft(from, to, machine);
   try {
-    const count = stamped(await machine.connect(draft), at);
-    moveNew(draft, to);
+    const count = stampBackup(await machine.connect(draft), at);
+    publishDraft(draft, to);
     return { path: to, records: count, at };
   } finally {
     rmSync(draft, { force: true });
   }
 }
 
-/** One file, without a log, that knows when it was made. */
-function stamped(database: SqliteLike, at: number): number {
+/** Folds the log into the file and writes down when the backup was made. */
+function stampBackup(database: SqliteLike, at: number): number {
   try {
     database.exec('PRAGMA journal_mode = DELETE');
-    metaTable(database).setBackup(at);
-    return sizesIn(database).records;
+    createMetaTable(database).setBackup(at);
+    return measureLedger(database).records;
   } finally {
     database.close();
   }
 }
 
 export interface Restoring extends Backup {
-  /** What is wrong with it; empty: nothing. */
+  /** What is wrong with the backup; empty if nothing is. */
   readonly damage: readonly string[];
-  /** How many writes the ledger in its place has had since; undefined where nobody knows. */
+  /** Writes to the current ledger since the backup; undefined if unknown. */
   readonly writesSince: number | undefined;
-  /** Puts it in place of the ledger. What was there is kept beside it, under the name that is answered. */
+  /** Replaces the ledger. Returns the path to which the previous one was moved. */
   put(): string | undefined;
   drop(): void;
 }
 
 /**
- * The id of the ledger stays: what it remembers and the backup does not know keeps the restored ledger closed, until
- * somebody accepts that (`acceptLoss`).
+ * Leaves the ledger's id file as it is. If it counts more writes than the backup has, the restored ledger is refused
+ * until a person accepts the loss (`acceptLoss`).
  */
 export async function restoreLedger(
   wanted: string,
@@ -90,13 +90,13 @@ export async function restoreLedger(
       next: 'Name a backup that `semel store backup` made.',
     });
   makeFolder(dirname(path));
-  const draft = await drafted(backup, path, machine);
+  const draft = await makeDraft(backup, path, machine);
   const drop = () => rmSync(draft, { force: true });
   try {
     const database = await machine.connect(draft);
     try {
-      const facts = factsOf(database, path, backup);
-      // As every ledger is written. Closing the only connection leaves no log behind.
+      const facts = inspectBackup(database, path, backup);
+      // Ledgers use WAL. Closing the only connection leaves no log behind.
       database.exec('PRAGMA journal_mode = WAL');
       return { ...facts, put: () => put(draft, path), drop };
     } finally {
@@ -108,19 +108,19 @@ export async function restoreLedger(
   }
 }
 
-function factsOf(database: SqliteLike, path: string, backup: string): Omit<Restoring, 'put' | 'drop'> {
-  versionOf(database, backup, schemaVersion);
-  if (single(database, 'PRAGMA application_id') !== applicationId) throw notLedger(backup);
-  const meta = metaTable(database);
+function inspectBackup(database: SqliteLike, path: string, backup: string): Omit<Restoring, 'put' | 'drop'> {
+  readVersion(database, backup, schemaVersion);
+  if (single(database, 'PRAGMA application_id') !== applicationId) throw notLedgerError(backup);
+  const meta = createMetaTable(database);
   const found = meta.read();
-  if (found === undefined) throw notLedger(backup);
-  const known = scopes(database);
-  const remembered = rememberedId(path);
+  if (found === undefined) throw notLedgerError(backup);
+  const scopes = createScopes(database);
+  const remembered = readId(path);
   return {
     path,
-    records: sizesIn(database).records,
+    records: measureLedger(database).records,
     at: meta.backupAt(),
-    damage: damageIn({ database, scopes: known, lists: lists(database, known) }),
+    damage: findDamage({ database, scopes, lists: createLists(database, scopes) }),
     writesSince:
       remembered?.incarnation === found.incarnation
         ? Math.max(0, remembered.writes - found.writes)
@@ -134,7 +134,7 @@ function put(draft: string, path: string): string | undefined {
     : undefined;
   if (kept !== undefined) {
     if (existsSync(idPath(path))) copyFileSync(idPath(path), idPath(kept));
-    // The ledger first: without it its log is refused, and a process that uses it notices.
+    // The ledger first: a log without its ledger is refused, and processes that use it notice.
     for (const side of ['', '-wal', '-shm', '-journal'])
       if (existsSync(path + side)) renameSync(path + side, kept + side);
   }
@@ -143,13 +143,13 @@ function put(draft: string, path: string): string | undefined {
   return kept;
 }
 
-/** Beside the place where it goes, so that a rename brings it there. */
-async function drafted(from: string, to: string, { looker }: Machine): Promise<string> {
+/** In the target's folder, so that a rename can move it there. */
+async function makeDraft(from: string, to: string, { looker }: Machine): Promise<string> {
   const draft = `${to}.${randomBytes(8).toString('hex')}`;
   createPrivate(draft);
   const source = (await looker())(from);
   try {
-    await copyDatabase(source, draft);
+    await backupDatabase(source, draft);
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;
@@ -159,12 +159,12 @@ async function drafted(from: string, to: string, { looker }: Machine): Promise<s
   return draft;
 }
 
-function moveNew(draft: string, to: string): void {
+function publishDraft(draft: string, to: string): void {
   sync(draft);
   try {
     linkSync(draft, to);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw exists(to);
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw existsError(to);
     renameSync(draft, to);
   }
   sync(dirname(to));
@@ -179,14 +179,14 @@ function sync(path: string): void {
   }
 }
 
-function exists(to: string): SemelError {
-  return new SemelError('INVALID_ARGS', `${to} exists already. Nothing was changed.`, {
+function existsError(to: string): SemelError {
+  return new SemelError('INVALID_ARGS', `${to} already exists. Nothing was changed.`, {
     next: 'Name a new file.',
   });
 }
 
-function notLedger(backup: string): SemelError {
-  return new SemelError('INVALID_ARGS', `${backup} is not a ledger of semel.`, {
+function notLedgerError(backup: string): SemelError {
+  return new SemelError('INVALID_ARGS', `${backup} is not a semel ledger.`, {
     next: 'Name a backup that `semel store backup` made.',
   });
 }

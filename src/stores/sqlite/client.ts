@@ -1,4 +1,4 @@
-// The database library, seen by its shape: node:sqlite, or a better-sqlite3 handle that the user brings.
+// The SQLite library by its shape: node:sqlite, or a better-sqlite3 handle from the user. No driver is imported.
 
 import type { DatabaseSync as NodeDatabase } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -16,7 +16,7 @@ export interface SqliteStatement {
   raw?(enabled: boolean): unknown;
 }
 
-/** What an open SQLite database must be able to do; `node:sqlite` and `better-sqlite3` both can. */
+/** An open SQLite database, as `node:sqlite` and `better-sqlite3` provide it. */
 export interface SqliteLike {
   prepare(sql: string): SqliteStatement;
   exec(sql: string): unknown;
@@ -27,8 +27,8 @@ export interface SqliteLike {
   readonly inTransaction?: boolean;
 }
 
-/** A prepared read whose rows are arrays: no names are built for columns that are known anyway. */
-export interface Query {
+/** A prepared read that returns rows as arrays, which cost less than objects. */
+interface Query {
   get(...values: SqliteValue[]): readonly SqliteValue[] | undefined;
   all(...values: SqliteValue[]): readonly (readonly SqliteValue[])[];
 }
@@ -45,7 +45,7 @@ export function query(database: SqliteLike, sql: string): Query {
   return statement as unknown as Query;
 }
 
-/** One value: the first column of the first row. */
+/** The first column of the first row. */
 export function single(database: SqliteLike, sql: string, ...values: SqliteValue[]): SqliteValue | undefined {
   return query(database, sql).get(...values)?.[0];
 }
@@ -54,7 +54,7 @@ export function isInTransaction(database: SqliteLike): boolean {
   return (database.isTransaction ?? database.inTransaction) === true;
 }
 
-/** Several questions about one moment. While somebody reads, nobody begins the log anew either. */
+/** Runs several reads on one snapshot. While it is open, no checkpoint can restart the log. */
 export function inSnapshot<T>(database: SqliteLike, look: () => T): T {
   if (isInTransaction(database)) return look();
   database.exec('BEGIN');
@@ -66,39 +66,39 @@ export function inSnapshot<T>(database: SqliteLike, look: () => T): T {
   }
 }
 
-/** Opens a file with node:sqlite; with no waiting of its own, since that would block the event loop. */
+/** Without SQLite's own busy timeout, which would block the event loop. */
 export async function connect(path: string): Promise<SqliteLike> {
   const { DatabaseSync } = await load();
   return new DatabaseSync(path, { timeout: 0 });
 }
 
-/** Only looks, and leaves the log as it is when it closes. */
+/** Opens read-only, and leaves the log as it is when it closes. */
 export async function looker(): Promise<(path: string) => SqliteLike> {
   const { DatabaseSync } = await load();
   return (path) => new DatabaseSync(path, { timeout: 0, readOnly: true });
 }
 
-/** Looks at the file alone, as if it had no log, and takes no lock. */
-export async function ownLooker(): Promise<(path: string) => SqliteLike> {
+/** Opens the file alone, as if it had no log, without a lock. */
+export async function openWithoutLog(): Promise<(path: string) => SqliteLike> {
   const { DatabaseSync } = await load();
   return (path) => {
     const file = pathToFileURL(path);
     file.searchParams.set('immutable', '1');
     const database = new DatabaseSync(file, { timeout: 0, readOnly: true, defensive: false });
-    // While its log is folded in, the file may be shorter than it says. That is no damage.
+    // During a checkpoint the file may be shorter than its header says; without this SQLite calls that damage.
     database.exec('PRAGMA writable_schema = ON');
     return database;
   };
 }
 
-/** False: of another library, or there is no node:sqlite. */
-export async function isOfNode(database: SqliteLike): Promise<boolean> {
+/** False for another library's handle, or if there is no node:sqlite. */
+export async function isNodeSqlite(database: SqliteLike): Promise<boolean> {
   const node = await load().catch(() => undefined);
   return node !== undefined && database instanceof node.DatabaseSync;
 }
 
-/** All pages in one step: a writer between two of them would make it begin again. */
-export async function copyDatabase(source: SqliteLike, to: string): Promise<void> {
+/** Copies all pages in one step: a write between two steps would restart it. */
+export async function backupDatabase(source: SqliteLike, to: string): Promise<void> {
   const { backup } = await load();
   await backup(source as NodeDatabase, to, { rate: 2 ** 30 });
 }
@@ -108,7 +108,7 @@ type NodeSqlite = Pick<typeof import('node:sqlite'), 'DatabaseSync' | 'backup'>;
 let loading: Promise<NodeSqlite> | undefined;
 
 function load(): Promise<NodeSqlite> {
-  // Not by `import`: that would start the loader of ES modules where nothing else needs it.
+  // `import` would start the ES module loader, which may not be needed otherwise.
   loading ??= withoutExperimentalWarning(async () => {
     const found = process.getBuiltinModule('node:sqlite');
     if (found === undefined) throw new Error('there is no such module');
@@ -123,7 +123,7 @@ function load(): Promise<NodeSqlite> {
   return loading;
 }
 
-/** Older Nodes warn about node:sqlite when it is loaded. Only that warning is left out, and only meanwhile. */
+/** Older Nodes warn when node:sqlite is loaded. Hides that warning only, and only while `run` is pending. */
 export async function withoutExperimentalWarning<T>(run: () => Promise<T>): Promise<T> {
   const emitWarning = process.emitWarning;
   const filtered = (warning: string | Error, ...rest: never[]) => {

@@ -1,18 +1,18 @@
-// The exceptional part of the records' history, each record's in its own order.
+// The table of events: what happened to a record beyond an ordinary claim and settlement, in order.
 
 import { parseDetail } from '../../store/damage.ts';
 import type { EventType, Row, StoreEvent } from '../../store/store.ts';
 import { query, type SqliteLike } from './client.ts';
-import { type Scopes, split } from './scopes.ts';
+import { type Scopes, splitKey } from './scopes.ts';
 
 export interface Events {
   note(event: StoreEvent): void;
-  /** Those of these types, or all. */
+  /** Drops the row's events of these types, or all of them. */
   drop(row: Row, types?: readonly EventType[]): void;
   of(namespace: string, key: string): StoreEvent[];
 }
 
-export function events(database: SqliteLike, scopes: Scopes): Events {
+export function createEvents(database: SqliteLike, scopes: Scopes): Events {
   const add = database.prepare(
     `INSERT INTO events (scope, key, n, at, generation, fence, type, detail)
      SELECT ?, ?, 1 + ifnull(max(n), 0), ?, ?, ?, ?, ? FROM events WHERE scope = ? AND key = ?`,
@@ -27,20 +27,20 @@ export function events(database: SqliteLike, scopes: Scopes): Events {
   );
   return {
     note({ namespace, key, at, generation, fence, type, detail }) {
-      const [contract, rest] = split(key);
-      const scope = scopes.idOrNew(namespace, contract);
+      const [contract, rest] = splitKey(key);
+      const scope = scopes.ensureId(namespace, contract);
       add.run(scope, rest, at, generation, fence, type, JSON.stringify(detail), scope, rest);
     },
     drop({ namespace, key }, types) {
-      const [contract, rest] = split(key);
-      const scope = scopes.idOf(namespace, contract);
+      const [contract, rest] = splitKey(key);
+      const scope = scopes.findId(namespace, contract);
       if (scope === undefined) return;
       if (types === undefined) dropAll.run(scope, rest);
       else dropTypes.run(scope, rest, JSON.stringify(types));
     },
     of(namespace, key) {
-      const [contract, rest] = split(key);
-      const scope = scopes.idOf(namespace, contract);
+      const [contract, rest] = splitKey(key);
+      const scope = scopes.findId(namespace, contract);
       if (scope === undefined) return [];
       return find.all(scope, rest).map(([at, generation, fence, type, detail]) => ({
         at: at as number,

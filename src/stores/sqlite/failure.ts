@@ -1,8 +1,8 @@
-// What an error of the database means for the caller: try later, ask a person, or it was the piece itself.
+// What a SQLite error means for the caller: retry later, ask a person, or the job itself is at fault.
 
 import { type ErrorDetails, SemelError } from '../../core/errors.ts';
 
-export type FailureKind =
+type FailureKind =
   | 'in transaction'
   | 'busy'
   | 'full'
@@ -28,22 +28,22 @@ const kinds: Readonly<Record<number, FailureKind>> = {
   26: 'not a database',
 };
 
-/** What a record is stored under is unique, and is looked for first: a second one means that the first was not found. */
+/** Uniqueness violations. Keys are looked up before an insert, so a duplicate means that the lookup missed one. */
 const uniqueness: readonly number[] = [1555, 2067, 2579];
 
-/** Found by reading, where SQLite itself sees nothing wrong. */
-export class DamagedLedger extends Error {}
+/** Damage that SQLite itself does not detect. */
+class DamagedLedger extends Error {}
 
 export function damagedLedger(problem: string): Error {
   return new DamagedLedger(problem);
 }
 
-/** No later call can cure it: a process that has heard of it runs nothing more. */
-export function isForGood(kind: FailureKind | undefined): boolean {
+/** Retrying cannot help: the process refuses every later call too. */
+export function isPermanent(kind: FailureKind | undefined): boolean {
   return kind === 'corrupt' || kind === 'incomplete' || kind === 'not a database';
 }
 
-/** better-sqlite3 names the codes; an extended name starts with the primary one. */
+/** better-sqlite3 reports codes by name; an extended name starts with its primary code. */
 const names: readonly [string, FailureKind][] = [
   ['SQLITE_BUSY', 'busy'],
   ['SQLITE_LOCKED', 'busy'],
@@ -56,15 +56,15 @@ const names: readonly [string, FailureKind][] = [
   ['SQLITE_NOTADB', 'not a database'],
 ];
 
-/** The handle is the user's, and its owner has a transaction open. */
+/** The user's handle has a transaction open. */
 export class InTransaction extends Error {
   constructor() {
     super('the handle is inside a transaction of its owner');
   }
 }
 
-/** Undefined: not the database's failure, so it concerns what was asked of it. */
-export function kindOf(error: unknown): FailureKind | undefined {
+/** Undefined if the error does not come from the database. */
+export function classifyFailure(error: unknown): FailureKind | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error instanceof InTransaction) return 'in transaction';
   if (error instanceof DamagedLedger) return 'corrupt';
@@ -80,14 +80,14 @@ export function kindOf(error: unknown): FailureKind | undefined {
   return names.find(([name]) => typeof code === 'string' && code.startsWith(name))?.[1];
 }
 
-/** After these the connection's own state cannot be relied on: it is opened anew, with all checks. */
+/** The connection's state is unreliable after this failure: reopen it, with all checks. */
 export function breaksConnection(kind: FailureKind): boolean {
   return kind !== 'busy' && kind !== 'in transaction' && kind !== 'full';
 }
 
-/** The same error in semel's words; what is not the database's failure stays as it is. */
+/** Turns a database error into a SemelError; returns other errors unchanged. */
 export function explain(error: unknown, path: string): unknown {
-  const kind = kindOf(error);
+  const kind = classifyFailure(error);
   if (kind === undefined) return error;
   const cause = (error as Error).message;
   const unavailable = (happened: string, next: string) =>
@@ -104,19 +104,19 @@ export function explain(error: unknown, path: string): unknown {
     case 'busy':
       return unavailable(
         `The ledger ${path} is locked by another process (${cause}).`,
-        'Nothing was run. Call again; if it goes on, look for a program that keeps the file open in a transaction.',
+        'Nothing was run. Call again; if it keeps failing, look for a program that keeps a transaction open on the file.',
       );
     case 'full':
       return unavailable(
         `There is no space left for the ledger ${path} (${cause}).`,
-        'Nothing was run and nothing is lost. Make space on its disk, then call again.',
+        'Nothing was run and nothing is lost. Free space on its disk, then call again.',
       );
     case 'memory':
       return unavailable(`SQLite ran out of memory at the ledger ${path} (${cause}).`, 'Call again later.');
     case 'io':
       return unavailable(
         `Reading or writing the ledger ${path} failed (${cause}).`,
-        'Look at the disk and the kernel log, then call again: the ledger is checked and opened anew.',
+        'Check the disk and the kernel log, then call again: the ledger is checked and reopened.',
       );
     case 'closed':
       return unavailable(
@@ -126,12 +126,12 @@ export function explain(error: unknown, path: string): unknown {
     case 'cannot open':
       return unsafe(
         `The ledger ${path} cannot be opened (${cause}).`,
-        "See that its folder exists and that this user may write there, or name another place by `store: 'sqlite:…'` or SEMEL_STORE.",
+        "Make sure its folder exists and this user can write there, or choose another place with `store: 'sqlite:…'` or SEMEL_STORE.",
       );
     case 'read-only':
       return unsafe(
         `The ledger ${path} cannot be written (${cause}).`,
-        "Let this user write the file and its folder, or name another place by `store: 'sqlite:…'` or SEMEL_STORE.",
+        "Let this user write the file and its folder, or choose another place with `store: 'sqlite:…'` or SEMEL_STORE.",
       );
     case 'corrupt':
       return unsafe(
@@ -140,13 +140,13 @@ export function explain(error: unknown, path: string): unknown {
       );
     case 'incomplete':
       return unsafe(
-        `The ledger ${path} has lost tables or parts of them (${cause}). Nothing was deleted.`,
+        `Tables of the ledger ${path}, or parts of them, are missing (${cause}). Nothing was deleted.`,
         'Stop all programs that use it, keep a copy, and restore a backup.',
       );
     case 'not a database':
       return unsafe(
         `${path} is not a SQLite database (${cause}). Nothing was deleted.`,
-        "Move the file away if it is yours, or name another place by `store: 'sqlite:…'` or SEMEL_STORE.",
+        "Move the file away if it is yours, or choose another place with `store: 'sqlite:…'` or SEMEL_STORE.",
       );
   }
 }

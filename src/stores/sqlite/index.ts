@@ -1,4 +1,4 @@
-// The door of the SQLite store.
+// What the SQLite store exports.
 
 export { type Backup, type Restoring, restoreLedger } from './backup.ts';
 export type { SqliteLike, SqliteStatement, SqliteValue } from './client.ts';

@@ -1,5 +1,4 @@
-// Many records at once: pages in the order of their keys, contract by contract, from where the page before ended; and those
-// that retention might take.
+// Many records at once: pages in key order, contract by contract, and the records that pruning may remove.
 
 import { isDue } from '../../rules/prune.ts';
 import { isInDoubt, type Time } from '../../rules/state.ts';
@@ -9,18 +8,18 @@ import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteValue, single } from './client.ts';
 import { decode, selected } from './rows.ts';
 import { expirySecond, openRows } from './schema.ts';
-import { type Scope, type Scopes, split } from './scopes.ts';
+import { type Scope, type Scopes, splitKey } from './scopes.ts';
 
-export interface RowPage {
+interface RowPage {
   readonly rows: readonly Row[];
   readonly next: string | undefined;
-  /** Between them. */
+  /** Damaged records of this page. */
   readonly damaged: readonly DamagedRecord[];
 }
 
 export interface Lists {
   page(query: ListQuery, time: Time): RowPage;
-  /** At most so many, oldest expiry first. What is damaged is not theirs to remove. */
+  /** Oldest expiry first, without damaged records. */
   due(limit: number, time: Time): readonly Row[];
 }
 
@@ -31,12 +30,12 @@ interface Range {
   readonly before: SqliteValue;
 }
 
-/** Read at once where only some of the rows may match. */
+/** Rows per query where only some of them may match. */
 const chunk = 200;
 const expiredChunk = 500;
 
-export function lists(database: SqliteLike, scopes: Scopes): Lists {
-  // What `?` is null for is not asked.
+export function createLists(database: SqliteLike, scopes: Scopes): Lists {
+  // A filter whose parameter is null matches every row.
   const matching =
     'scope = ? AND key >= ? AND key < ? AND ifnull(status = ?, 1) AND ifnull(asker ->> 0 = ?, ? IS NULL)';
   const listed = (index: string, which: string) =>
@@ -52,7 +51,7 @@ export function lists(database: SqliteLike, scopes: Scopes): Lists {
      WHERE expires IS NOT NULL AND ${expirySecond} <= ? AND (${expirySecond}, id) > (?, ?)
      ORDER BY ${expirySecond}, id LIMIT ${expiredChunk}`,
   );
-  // Running, nothing dispatched, and the lease is over.
+  // Running, nothing dispatched, lease expired.
   const lapsedUndispatched = query(
     database,
     `SELECT scope, key, ${selected} FROM records INDEXED BY open_records
@@ -65,7 +64,7 @@ export function lists(database: SqliteLike, scopes: Scopes): Lists {
   function page(asked: ListQuery, time: Time): RowPage {
     const found: Row[] = [];
     const damaged: DamagedRecord[] = [];
-    // One more than asked for tells whether there is a next page.
+    // One more than the limit shows whether there is a next page.
     const wanted = asked.limit + 1;
     const { inDoubt, status, conversation = null } = asked;
     const isOpenOnly = inDoubt === true || (status !== undefined && isOpen(status));
@@ -82,13 +81,13 @@ export function lists(database: SqliteLike, scopes: Scopes): Lists {
           else if (inDoubt === undefined || isInDoubt(row, time) === inDoubt) found.push(row);
           if (found.length < wanted) continue;
           const next = found[asked.limit - 1] as Row;
-          // What lies behind it comes with the next page.
+          // Damaged records after the last row belong to the next page.
           const until = damaged.filter(({ key }) => key <= next.key);
           return { rows: found.slice(0, asked.limit), next: next.key, damaged: until };
         }
         const last = rows.at(-1);
         if (last === undefined || rows.length < limit) break;
-        from = `${split(last.key)[1]}\0`;
+        from = `${splitKey(last.key)[1]}\0`;
       }
     }
     return { rows: found, next: undefined, damaged };
@@ -96,7 +95,7 @@ export function lists(database: SqliteLike, scopes: Scopes): Lists {
 
   function due(limit: number, time: Time): readonly Row[] {
     const found: Row[] = [];
-    // While the clock is not trusted, only what a person had forgotten goes.
+    // While the clock is not trusted, only records that a person expired may go.
     for (const row of expired(time.steady ? time.wall : 0)) {
       if (found.length === limit) return found;
       if (isDue(row, time)) found.push(row);
@@ -124,32 +123,32 @@ export function lists(database: SqliteLike, scopes: Scopes): Lists {
 
   function rowOrDamage([id, key, ...values]: readonly SqliteValue[], known?: Scope): Row | DamagedRecord {
     return readOrDamage(() => {
-      const { namespace, contract } = known ?? scopes.withId(id as number);
+      const { namespace, contract } = known ?? scopes.getById(id as number);
       return decode(namespace, contract + (key as string), values);
     });
   }
 }
 
-/** The parts of the ledger that the query can match, in order. */
+/** The key ranges that the query can match, in order. */
 function* ranges(
   scopes: Scopes,
   { namespace, contract, prefix = '', after = '' }: ListQuery,
 ): Iterable<Range> {
-  const [afterContract, afterRest] = split(after);
-  const [prefixContract, prefixRest] = split(prefix);
+  const [afterContract, afterRest] = splitKey(after);
+  const [prefixContract, prefixRest] = splitKey(prefix);
   for (const scope of scopes.from(namespace, afterContract)) {
     if (contract !== undefined && scope.contract !== `${contract}/`) continue;
-    // A prefix without a slash is the start of a contract; of a key without one, it is the start of the key.
+    // A prefix without a slash is the start of a contract, or of a key that has no contract.
     const isWhole = prefixContract === '' && scope.contract !== '';
     if (isWhole ? !scope.contract.startsWith(prefixRest) : scope.contract !== prefixContract) continue;
     const start = isWhole ? '' : prefixRest;
     const resume = after !== '' && scope.contract === afterContract ? `${afterRest}\0` : '';
-    yield { scope, from: start > resume ? start : resume, before: afterAll(start) };
+    yield { scope, from: start > resume ? start : resume, before: endOfPrefix(start) };
   }
 }
 
-/** Sorts right after every text that starts so. SQLite orders texts by their code points, and blobs after texts. */
-function afterAll(prefix: string): SqliteValue {
+/** Sorts right after every text with this prefix. SQLite orders texts by code point, and blobs after texts. */
+function endOfPrefix(prefix: string): SqliteValue {
   const points = [...prefix].map((character) => character.codePointAt(0) as number);
   for (;;) {
     const last = points.pop();
@@ -159,7 +158,7 @@ function afterAll(prefix: string): SqliteValue {
   }
 }
 
-export function sizesIn(database: SqliteLike): { records: number; open: number; bytes: number } {
+export function measureLedger(database: SqliteLike): { records: number; open: number; bytes: number } {
   const records = single(database, 'SELECT count(*) FROM records') as number;
   const open = single(database, `SELECT count(*) FROM records WHERE ${openRows}`) as number;
   const pages = single(database, 'PRAGMA page_count') as number;

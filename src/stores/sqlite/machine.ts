@@ -1,4 +1,4 @@
-// What the store asks of the machine it runs on, in one place, so that tests can give other answers.
+// What the store asks the machine it runs on, in one place, so that tests can substitute it.
 
 import { readFileSync, statfsSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -6,23 +6,23 @@ import { bootId } from '../../store/boot.ts';
 import { connect, looker, type SqliteLike } from './client.ts';
 
 export interface Machine {
-  /** Another one after every start of the machine; undefined where the platform has no name for it. */
+  /** Changes with every boot; undefined if the platform has none. */
   bootId(): string | undefined;
-  /** Since the machine was started, with the time it slept, in milliseconds. */
+  /** Milliseconds since boot, including sleep. */
   uptimeMs(): number;
-  /** The magic number of the file system; undefined where the platform has none. */
+  /** The file system's magic number; undefined if the platform has none. */
   fileSystem(path: string): number | undefined;
-  /** The effective user; undefined where the platform has none. */
+  /** The effective user id; undefined if the platform has none. */
   user(): number | undefined;
   connect(path: string): Promise<SqliteLike>;
-  /** Opens a file only to look at it. */
+  /** Returns a function that opens a file read-only. */
   looker(): Promise<(path: string) => SqliteLike>;
   /**
-   * The ordinary claim is a blind insert, and the ordinary settlement goes by the row that the claim left in memory.
-   * False: every step reads its row first, which must come to the same.
+   * If true, an ordinary claim is a blind insert, and a settlement uses the row that its claim cached. If false, every
+   * step reads its row first, with the same result.
    */
   readonly shortcuts: boolean;
-  /** Where something is mounted; undefined where the platform does not tell. */
+  /** All mount points; undefined if the platform does not list them. */
   mountPoints(): readonly string[] | undefined;
 }
 
@@ -43,19 +43,19 @@ export const thisMachine: Machine = {
   mountPoints: () => mounts()?.map(({ point }) => point),
 };
 
-export interface Mount {
+interface Mount {
   readonly point: string;
-  /** Of the file system, for example `fuseblk`. */
+  /** The file system's type, for example `fuseblk`. */
   readonly type: string | undefined;
 }
 
-/** Undefined where the platform does not tell. */
+/** Mounts as this process sees them, on Linux only. */
 export function mounts(): readonly Mount[] | undefined {
   try {
     return readFileSync('/proc/self/mountinfo', 'utf8')
       .split('\n')
       .map((line) => ({
-        point: unescaped(line.split(' ')[4] ?? ''),
+        point: unescapeOctal(line.split(' ')[4] ?? ''),
         type: line.split(' - ')[1]?.split(' ')[0],
       }));
   } catch {
@@ -63,7 +63,7 @@ export function mounts(): readonly Mount[] | undefined {
   }
 }
 
-/** Spaces, tabs, line breaks and backslashes are written in octal, byte by byte. */
-function unescaped(text: string): string {
+/** mountinfo escapes spaces, tabs, line breaks and backslashes in octal. */
+function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

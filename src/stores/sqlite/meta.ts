@@ -1,4 +1,4 @@
-// What the ledger says of itself: one row, read at the start of every transaction.
+// The ledger's own row in `meta`, read at the start of every transaction.
 
 import type { Anchor } from '../../store/clock-check.ts';
 import type { Standing } from '../../store/move/ledger-state.ts';
@@ -8,25 +8,25 @@ export interface Meta extends Standing {
   readonly schema: number;
   /** How many transactions have written. */
   readonly writes: number;
-  /** The highest fence that pruning ever removed. */
+  /** The highest fence that pruning has removed. */
   readonly floor: number;
   readonly anchor: Anchor;
 }
 
-export interface LossAccepted {
+interface LossAccepted {
   readonly at: number;
   readonly by: string | undefined;
   readonly note: string | undefined;
 }
 
 export interface MetaTable {
-  /** Undefined where the ledger has lost it. */
+  /** Undefined if the row is missing. */
   read(): Meta | undefined;
   setIncarnation(incarnation: string): void;
   setFloor(floor: number): void;
   setAnchor(anchor: Anchor): void;
   setStanding(standing: Standing): void;
-  /** With what has changed in the sums over all records and over the open ones. */
+  /** Also adds to the sums over the checksums of all and of the open records. */
   setWrites(writes: number, allChange: number, openChange: number): void;
   acceptLoss(said: { readonly at: number; readonly by: string; readonly note: string | null }): void;
   lossAccepted(): LossAccepted | undefined;
@@ -34,7 +34,7 @@ export interface MetaTable {
   backupAt(): number | undefined;
 }
 
-export function metaTable(database: SqliteLike): MetaTable {
+export function createMetaTable(database: SqliteLike): MetaTable {
   const find = query(
     database,
     `SELECT schema, writes, incarnation, floor, moved_to, came_from, filling,

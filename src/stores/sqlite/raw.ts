@@ -4,7 +4,7 @@ import type { RawBackend } from '../../store/local/local-raw.ts';
 import type { Backend } from '../../store/local/local-store.ts';
 import { single } from './client.ts';
 import { explain } from './failure.ts';
-import { sizesIn } from './list.ts';
+import { measureLedger } from './list.ts';
 import { schemaVersion } from './schema.ts';
 import type { Ledger } from './transaction/ledger.ts';
 
@@ -19,14 +19,14 @@ export function createRaw(ledger: Ledger, backend: Backend): RawBackend {
     async transact<T>(...[work]: Parameters<RawBackend['transact']>): Promise<T> {
       try {
         await ledger.open();
-        return (await ledger.patience.unlocked(() => copy(work))) as T;
+        return (await ledger.lockWait.whenUnlocked(() => copy(work))) as T;
       } catch (error) {
         throw explain(error, path);
       }
     },
     about: () =>
       ledger.read(({ connection, database, meta }) => ({
-        ...sizesIn(database),
+        ...measureLedger(database),
         lossAccepted: meta.lossAccepted(),
         address: `sqlite:${connection.path}`,
         schema: single(database, 'PRAGMA user_version') as number,
@@ -40,7 +40,7 @@ export function createRaw(ledger: Ledger, backend: Backend): RawBackend {
     try {
       const transaction = ledger.begin('copy');
       const session = ledger.session();
-      // What a copy writes replaces whatever is there.
+      // The copy overwrites rows without reading them, so cached rows are stale.
       session.forget();
       const done = work(transaction, {
         read: () => ledger.description(session),

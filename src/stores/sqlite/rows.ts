@@ -1,4 +1,4 @@
-// The records: one table, a row from its claim on. A claim is one insert, a settlement one update.
+// The table of records. A claim is one insert, a settlement one update; every read verifies the row's checksum.
 
 import { crc32 } from 'node:zlib';
 import { keyMap } from '../../core/key-map.ts';
@@ -15,10 +15,10 @@ import type { Row } from '../../store/store.ts';
 import { query, type SqliteLike, type SqliteValue } from './client.ts';
 import { damagedLedger } from './failure.ts';
 import { type Machine, thisMachine } from './machine.ts';
-import { type Scopes, split } from './scopes.ts';
+import { type Scopes, splitKey } from './scopes.ts';
 
-/** Of a record besides its name: those of `Columns`, and the checksum. */
-export const columns = [
+/** Everything but a record's name: those of `Columns`, and the checksum. */
+const columns = [
   'status',
   'flags',
   'fence',
@@ -41,46 +41,46 @@ const at = Object.fromEntries(columns.map((column, nth) => [column, nth])) as Re
   number
 >;
 
-/** The same for `decode`: a blob is more expensive to read than its hex. */
+/** The same for `decode`: a blob costs more to read than its hex. */
 export const selected: string = columns
   .map((column) => (column === 'token' ? 'lower(hex(token))' : column))
   .join(', ');
 
-/** A record as it lies in the table. */
-export interface Stored {
+/** A record as it is in the table. */
+interface Stored {
   readonly id: number;
   readonly row: Row;
   readonly values: Columns;
-  /** Of its claim: what its ending does not change. */
+  /** Checksum over the columns that a settlement leaves as they are. */
   readonly claimSum: number;
   readonly sum: number;
 }
 
 export interface Records {
-  /** As committed. At a glance: what is not found is not looked for among the damaged. */
+  /** The committed row. `glance` skips the search for a damaged key if there is none. */
   get(namespace: string, key: string, how?: 'glance'): Row | undefined;
-  /** Under the lock: with its place, to be updated. */
+  /** Under the lock: with its row id, for an update. */
   find(namespace: string, key: string): Stored | undefined;
-  /** False: there is one with this key, or this machine takes no shortcuts, and nothing was changed. */
+  /** False if the key exists or shortcuts are off; then nothing was changed. */
   insert(row: Row): boolean;
-  /** In the place of what `find` says. False: that is no longer so, and nothing was changed. */
+  /** Replaces what `find` returned. False if that is out of date; then nothing was changed. */
   put(row: Row): boolean;
-  /** Undefined: what lies there is not `before`, and nothing was changed. */
+  /** Undefined if the row is no longer `before`; then nothing was changed. */
   update(before: Stored, row: Row): Stored | undefined;
   remove(row: Row): void;
-  /** Others may have written: what is remembered may be so no longer. */
+  /** Drops the cached rows: others may have written. */
   forget(): void;
   /**
-   * By how much the sums over the checksums of all and of the open records have changed since this was asked last;
-   * undefined: nothing was written.
+   * How much the sums over the checksums of all and of the open records changed since the last call; undefined if
+   * nothing was written.
    */
   takeSumChanges(): { readonly all: number; readonly open: number } | undefined;
 }
 
-/** Open records that are remembered. */
-const most = 10_000;
+/** Maximum number of cached open records. */
+const maxHeld = 10_000;
 
-export function records(
+export function createRecords(
   database: SqliteLike,
   scopes: Scopes,
   { shortcuts }: Pick<Machine, 'shortcuts'> = thisMachine,
@@ -90,7 +90,7 @@ export function records(
     `INSERT INTO records (scope, key, key_sum, ${columns.join(', ')})
      VALUES (?, ?, ?, ${columns.map(bound).join(', ')}) ON CONFLICT DO NOTHING`,
   );
-  // What became of an attempt, and everything.
+  // `ending` updates what a settlement changes, `everything` all columns.
   const ending = database.prepare(
     `UPDATE records SET status = ?, flags = ?, settled = ?, expires = ?, result = ?, more = ?, sum = ? ${ifUnchanged}`,
   );
@@ -98,8 +98,8 @@ export function records(
     `UPDATE records SET ${columns.map((column) => `${column} = ${bound(column)}`).join(', ')} ${ifUnchanged}`,
   );
   const remove = query(database, 'DELETE FROM records WHERE scope = ? AND key = ? RETURNING sum, status');
-  // The last entry before a place in the index, and the first behind it: one text each, so that one statement asks both.
-  // A part that is null by damage is left out, and the rest does not fit.
+  // The index entries before and after a key, one text each, in one statement. concat_ws leaves out a part that damage
+  // turned into null, so the checksum does not match.
   const entry = `SELECT concat_ws(' ', scope, key_sum, key) FROM records INDEXED BY record_keys
      WHERE (scope, key, key_sum)`;
   const neighbours = query(
@@ -108,8 +108,8 @@ export function records(
      (${entry} > (?, ?, ?) ORDER BY scope, key, key_sum LIMIT 1)`,
   );
   /**
-   * As long as no other connection has written, what this one wrote is what is there: a claim's row is still known when
-   * it is settled. Only open rows are worth remembering.
+   * While no other connection writes, the rows that this one wrote are current, so a settlement need not read its claim.
+   * Only open rows are worth caching.
    */
   const held = keyMap<Stored>();
   let isWritten = false;
@@ -118,7 +118,7 @@ export function records(
 
   return {
     get(namespace, key, how) {
-      const values = valuesOf(namespace, key, how);
+      const values = findValues(namespace, key, how);
       return values && decode(namespace, key, values);
     },
     find: (namespace, key) => held.get(namespace, key) ?? read(namespace, key),
@@ -128,15 +128,16 @@ export function records(
       const remembered = held.get(namespace, key);
       const before = remembered ?? read(namespace, key);
       if (before === undefined ? insertRow(row) : remember(update(before, row))) return true;
-      // Read under this very lock.
-      if (remembered === undefined) throw damagedLedger(`${key} of ${namespace} is not found where it lies`);
+      // It was read under this same lock, so it must be there.
+      if (remembered === undefined)
+        throw damagedLedger(`${key} of ${namespace} cannot be updated by its row id`);
       held.delete(namespace, key);
       return false;
     },
     update,
     remove({ namespace, key }) {
-      const [contract, rest] = split(key);
-      const scope = scopes.idOf(namespace, contract);
+      const [contract, rest] = splitKey(key);
+      const scope = scopes.findId(namespace, contract);
       const [sum, status] = (scope && remove.get(scope, rest)) || [];
       isWritten = true;
       held.delete(namespace, key);
@@ -154,27 +155,28 @@ export function records(
     },
   };
 
-  function valuesOf(namespace: string, key: string, how?: 'glance'): readonly SqliteValue[] | undefined {
-    const [contract, rest] = split(key);
-    const scope = scopes.idOf(namespace, contract);
+  function findValues(namespace: string, key: string, how?: 'glance'): readonly SqliteValue[] | undefined {
+    const [contract, rest] = splitKey(key);
+    const scope = scopes.findId(namespace, contract);
     if (scope === undefined) return undefined;
     let values: readonly SqliteValue[] | undefined;
     try {
       values = get.get(scope, rest);
     } catch (error) {
-      // A number that was changed may be none that the driver can give out.
+      // Damage can turn a number into one that the driver cannot represent.
       if (error instanceof RangeError) throw damagedRecord(namespace, key, error.message);
       throw error;
     }
-    if (values === undefined && how !== 'glance') refuseDamagedNeighbours(scope, rest, keySum(scope, rest));
+    if (values === undefined && how !== 'glance')
+      refuseDamagedNeighbours(scope, rest, checksumKey(scope, rest));
     return values;
   }
 
   function read(namespace: string, key: string): Stored | undefined {
-    const values = valuesOf(namespace, key);
+    const values = findValues(namespace, key);
     if (values === undefined) return undefined;
     const row = decode(namespace, key, values);
-    const claimSum = claimSumOf(namespace, key, values as readonly SqliteValue[] as Columns);
+    const claimSum = checksumClaim(namespace, key, values as readonly SqliteValue[] as Columns);
     return {
       id: values[columns.length] as number,
       row,
@@ -185,12 +187,12 @@ export function records(
   }
 
   function insertRow(row: Row): boolean {
-    const [contract, rest] = split(row.key);
-    const scope = scopes.idOrNew(row.namespace, contract);
+    const [contract, rest] = splitKey(row.key);
+    const scope = scopes.ensureId(row.namespace, contract);
     const values = toColumns(row);
-    const claimSum = claimSumOf(row.namespace, row.key, values);
-    const sum = sumOf(claimSum, values);
-    const checked = keySum(scope, rest);
+    const claimSum = checksumClaim(row.namespace, row.key, values);
+    const sum = checksumRow(claimSum, values);
+    const checked = checksumKey(scope, rest);
     const { changes, lastInsertRowid } = insert.run(scope, rest, checked, ...values, sum);
     if (Number(changes) === 0) return false;
     refuseDamagedNeighbours(scope, rest, checked);
@@ -202,8 +204,8 @@ export function records(
     const { id, values: was } = before;
     const ended = updateColumns(before.row, was, row);
     const values = ended ?? toColumns(row);
-    const claimSum = ended === undefined ? claimSumOf(row.namespace, row.key, values) : before.claimSum;
-    const sum = sumOf(claimSum, values);
+    const claimSum = ended === undefined ? checksumClaim(row.namespace, row.key, values) : before.claimSum;
+    const sum = checksumRow(claimSum, values);
     const [status, flags, , , , , , settled, expires, , , result, , more] = values;
     const [wasStatus, , fence, token] = was;
     const { changes } =
@@ -221,15 +223,15 @@ export function records(
     const { namespace, key, status } = stored.row;
     if (!shortcuts || !isOpen(status)) held.delete(namespace, key);
     else {
-      if (held.size() >= most) held.clear();
+      if (held.size() >= maxHeld) held.clear();
       held.set(namespace, key, stored);
     }
     return true;
   }
 
   /**
-   * A key that is not found may be one whose own bytes were changed: it lies where it always lay, beside the place where
-   * the search for it ended.
+   * A missing key may be one whose bytes were damaged. Its index entry stays where it was, next to where the search
+   * ended, so the neighbours are verified.
    */
   function refuseDamagedNeighbours(scope: number, rest: string, sum: number): void {
     const [before, behind] = neighbours.get(scope, rest, sum, scope, rest, sum) as [
@@ -244,8 +246,8 @@ export function records(
     const sumAt = entry.indexOf(' ') + 1;
     const keyAt = entry.indexOf(' ', sumAt) + 1;
     const scope = Number(entry.slice(0, sumAt));
-    if (Number(entry.slice(sumAt, keyAt)) === keySum(scope, entry, keyAt)) return;
-    const { namespace, contract } = scopes.withId(scope);
+    if (Number(entry.slice(sumAt, keyAt)) === checksumKey(scope, entry, keyAt)) return;
+    const { namespace, contract } = scopes.getById(scope);
     throw damagedRecord(namespace, contract + entry.slice(keyAt), 'its key is not the one that was written');
   }
 
@@ -256,26 +258,25 @@ export function records(
   }
 }
 
-/** A token is hexadecimal here, and half as long in the table. */
+/** Tokens are hex in memory and blobs in the table. */
 function bound(column: string): string {
   return column === 'token' ? 'unhex(?)' : '?';
 }
 
-/** Where token, fence and status are still what they were. */
 const ifUnchanged = 'WHERE id = ? AND token IS unhex(?) AND fence = ? AND status = ?';
 
-/** Throws the damage of this one record. What follows the columns is not looked at. */
+/** Throws if this record is damaged. Values after the columns are ignored. */
 export function decode(namespace: string, key: string, stored: readonly SqliteValue[]): Row {
   const values = stored as readonly SqliteValue[] as Columns;
-  // A token that is stored elsewhere is null.
+  // hex(NULL) is an empty text.
   if (stored[at.token] === '') values[at.token] = null;
   if (stored[at.sum] !== (crc32(claimText(namespace, key, values) + endingText(values)) | 0))
     throw damagedRecord(namespace, key, 'it is not what was written: its checksum is wrong');
   return fromColumns(namespace, key, values);
 }
 
-/** Over the record's name, and what its claim has written. */
-function claimSumOf(namespace: string, key: string, values: Columns): number {
+/** Over the record's name and what its claim wrote. */
+function checksumClaim(namespace: string, key: string, values: Columns): number {
   return crc32(claimText(namespace, key, values));
 }
 
@@ -284,8 +285,8 @@ function claimText(namespace: string, key: string, values: Columns): string {
   return `${namespace}\0${key}\0${fence}\0${token ?? ''}\0${version}\0${owner}\0${created}${text(args)}${text(content)}${text(asker)}`;
 }
 
-/** Over the whole record: what its claim has written, and what became of it. */
-function sumOf(claimSum: number, values: Columns): number {
+/** Over the whole record: claim and ending. */
+function checksumRow(claimSum: number, values: Columns): number {
   // Signed, which takes less room.
   return crc32(endingText(values), claimSum) | 0;
 }
@@ -299,8 +300,8 @@ function text(value: string | number | null): string {
   return value === null ? '\u0001' : `\0${value}`;
 }
 
-/** 16 bits, signed: for an entry of the index alone, and computed thrice per claim. The key may stand behind something. */
-export function keySum(scope: number, key: string, start = 0): number {
+/** 16 bits, signed: cheap, since each claim computes it three times. `start` skips what comes before the key. */
+export function checksumKey(scope: number, key: string, start = 0): number {
   let sum = scope;
   for (let n = start; n < key.length; n += 1) sum = Math.imul(sum ^ key.charCodeAt(n), 0x01000193);
   return ((sum ^ (sum >>> 16)) << 16) >> 16;

@@ -1,4 +1,4 @@
-// The tables, and how a file of an earlier schema becomes one of this. test/stores/schema.sql shows the result.
+// The tables, and how an older file is migrated. test/stores/schema.sql shows the result. Refuses other programs' databases.
 
 import { existsSync } from 'node:fs';
 import type { Anchor } from '../../store/clock-check.ts';
@@ -6,22 +6,21 @@ import type { Migration } from '../../store/store.ts';
 import { isInTransaction, query, type SqliteLike, single } from './client.ts';
 import { storeError } from './failure.ts';
 
-/** 'smel', at byte 68 of the file: `file ledger.db` shows it. */
+/** 'smel', at byte 68 of the file; `file ledger.db` prints it. */
 export const applicationId = 0x73_6d_65_6c;
 
-/** Running or unknown, as the index on them says it: SQLite uses the index only for the same words. */
+/** Running or unknown. SQLite uses the partial index only for exactly this expression. */
 export const openRows = 'status IN (0, 4)';
-/** When a record expires, as the index on it says it. Rounded down: looked at a moment too early, never too late. */
+/** When a record expires, as the index has it. Rounded down, so pruning looks too early rather than too late. */
 export const expirySecond = '(created + expires) / 1000';
 
-/** One list of statements per version; a list that was released never changes. */
+/** One list of statements per version. A released list never changes. */
 export const migrations: readonly (readonly string[])[] = [
   [
-    // One row, in the first page after the schema's: log.ts reads `writes` there. `writes` counts the transactions that
-    // wrote, see complete.ts. all_sum, open_sum: of the checksums of all records and of the open ones, so that a missing
-    // one is noticed. `schema` is read in every transaction: a program that an upgrade has left behind must notice.
-    // moved_to, came_from, filling: whether it may be used, see src/store/move/ledger-state.ts. loss_*: who accepted last that
-    // some writes are gone. backup_at: only in a backup.
+    // One row, on the first page after the schema: log.ts reads `writes` from there. `writes` counts the transactions that
+    // wrote, see complete.ts. all_sum, open_sum: sums over the checksums of all and of the open records, which reveal a
+    // missing one. `schema` is read in every transaction, so that an outdated program notices an upgrade. moved_to,
+    // came_from, filling: see src/store/move/ledger-state.ts. loss_*: who last accepted lost writes. backup_at: backups only.
     `CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   writes INTEGER NOT NULL DEFAULT 0,
@@ -42,7 +41,7 @@ export const migrations: readonly (readonly string[])[] = [
   loss_note TEXT,
   backup_at INTEGER
 ) STRICT`,
-    // A key starts with its contract and a slash. Both are here once, and a small number in each record.
+    // A key starts with its contract and a slash. Each pair is stored once; records refer to it by number.
     `CREATE TABLE scopes (
   id INTEGER PRIMARY KEY,
   namespace TEXT NOT NULL,
@@ -50,10 +49,10 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   UNIQUE (namespace, contract)
 ) STRICT`,
-    // In the order of the claims; settling updates the row in place. The unique index is in the order of the keys, so
-    // those of one period or run are neighbours. created: milliseconds since the epoch; settled, expires: since created.
-    // sum: a checksum over the record and its name, verified whenever it is read. key_sum: one of the key alone, so that
-    // an entry of the index can be verified without its row.
+    // Rows are in the order of their claims; settling updates them in place. The unique index is in key order, so keys of
+    // one period or run are neighbours. created: milliseconds since the epoch; settled, expires: since created.
+    // sum: checksum over the record and its name, verified on every read. key_sum: checksum of the key alone, so that an
+    // index entry can be verified without its row.
     `CREATE TABLE records (
   id INTEGER PRIMARY KEY,
   scope INTEGER NOT NULL,
@@ -76,9 +75,9 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL
 ) STRICT`,
     'CREATE UNIQUE INDEX record_keys ON records (scope, key, key_sum)',
-    // What is running or unknown: few at a time.
+    // Running or unknown: few at a time.
     `CREATE INDEX open_records ON records (status) WHERE ${openRows}`,
-    // In seconds, for retention.
+    // For pruning.
     `CREATE INDEX record_expiry ON records (${expirySecond}) WHERE expires IS NOT NULL`,
     // For people with an SQL shell.
     `CREATE VIEW ledger AS SELECT
@@ -113,7 +112,7 @@ FROM records JOIN scopes ON scopes.id = scope`,
 
 export const schemaVersion: number = migrations.length;
 
-/** Needs no lock: true is final, and false is asked again under the lock. */
+/** Needs no lock: a schema never goes back, and `migrate` checks again under the lock. */
 export function isCurrent(database: SqliteLike): boolean {
   return (
     single(database, 'PRAGMA application_id') === applicationId &&
@@ -121,25 +120,25 @@ export function isCurrent(database: SqliteLike): boolean {
   );
 }
 
-/** What a new ledger says of itself. */
+/** What a new ledger starts with. */
 export interface Description {
-  /** No two ledgers have the same. */
+  /** Unique per ledger. */
   readonly incarnation: string;
   readonly anchor: Anchor;
 }
 
-/** Takes the write lock at once, or throws busy. */
+/** Takes the write lock, or throws busy. */
 export function migrate(
   database: SqliteLike,
   path: string,
   { incarnation, anchor }: Description,
   lists: readonly (readonly string[])[] = migrations,
 ): void {
-  // What is not ours is refused before it is locked.
-  versionOf(database, path, lists.length);
+  // Refuse another program's database before locking it.
+  readVersion(database, path, lists.length);
   database.exec('BEGIN IMMEDIATE');
   try {
-    const from = versionOf(database, path, lists.length);
+    const from = readVersion(database, path, lists.length);
     for (const list of lists.slice(from)) for (const statement of list) database.exec(statement);
     if (from === 0) {
       const { boot, wall, uptime, seen } = anchor;
@@ -160,8 +159,8 @@ export function migrate(
   }
 }
 
-/** Which schema the file has; 0: it is new and empty. Refuses what is not ours. */
-export function versionOf(database: SqliteLike, path: string, known: number): number {
+/** The file's schema version; 0 if it is new and empty. Refuses another program's database. */
+export function readVersion(database: SqliteLike, path: string, known: number): number {
   const id = single(database, 'PRAGMA application_id') as number;
   const version = single(database, 'PRAGMA user_version') as number;
   if (id !== applicationId) {
@@ -172,8 +171,8 @@ export function versionOf(database: SqliteLike, path: string, known: number): nu
     const found = tables.all().map(([name]) => String(name));
     if (id === 0 && version === 0 && found.length === 0) return 0;
     const signs = found.length === 0 ? `application id ${id}` : `it holds ${found.slice(0, 3).join(', ')}`;
-    throw storeError('STORE_UNSAFE', `${path} is a database of another program (${signs}).`, {
-      next: "Name a file of its own for the ledger by `store: 'sqlite:…'` or SEMEL_STORE. Nothing was changed.",
+    throw storeError('STORE_UNSAFE', `${path} is another program's database (${signs}).`, {
+      next: "Nothing was changed. Give the ledger its own file with `store: 'sqlite:…'` or SEMEL_STORE.",
       evidence: { path, applicationId: id, tables: found.slice(0, 10) },
     });
   }
@@ -181,7 +180,7 @@ export function versionOf(database: SqliteLike, path: string, known: number): nu
   return version;
 }
 
-/** A trigger would run with every claim; a view in a table's place gives what it likes, without end too. */
+/** A trigger would run with every claim; a view in place of a table can return anything, even endless rows. */
 export function refuseForeignParts(database: SqliteLike, path: string): void {
   const [type, name] =
     query(
@@ -191,7 +190,7 @@ export function refuseForeignParts(database: SqliteLike, path: string): void {
     ).get() ?? [];
   if (type === undefined) return;
   throw storeError('STORE_UNSAFE', `The ledger ${path} has a ${type} that is not semel's (${name}).`, {
-    next: 'Find out who changed it. Restore a backup, or, where nothing else was changed, drop it. Nothing was deleted.',
+    next: 'Nothing was deleted. Find out who changed the ledger, then restore a backup; if nothing else was changed, drop it.',
     evidence: { path, [String(type)]: name },
   });
 }
@@ -200,25 +199,25 @@ export function refuseNewer(version: number, known: number, path: string): void 
   if (version <= known) return;
   throw storeError(
     'STORE_UNSAFE',
-    `The ledger ${path} has schema ${version}; this version of semel knows up to ${known}.`,
+    `The ledger ${path} has schema ${version}; this version of semel supports up to ${known}.`,
     {
-      next: 'Upgrade semel here and start this program again. Nothing was changed.',
+      next: 'Nothing was changed. Upgrade semel in this program, then start it again.',
       evidence: { path, schema: version, known },
     },
   );
 }
 
-export interface MigrationOptions {
+interface MigrationOptions {
   readonly path: string;
   connect(path: string): Promise<SqliteLike>;
-  unlocked<T>(run: () => T): Promise<T>;
-  /** Opening a ledger brings it up to date. */
+  whenUnlocked<T>(run: () => T): Promise<T>;
+  /** Opening a ledger migrates it. */
   open(): Promise<unknown>;
 }
 
-/** Looks without opening the ledger, which would make or change it. */
+/** Reads the version without opening the ledger, which would create or migrate it. */
 export async function planMigration(options: MigrationOptions): Promise<Migration> {
-  const from = await versionIn(options);
+  const from = await readFileVersion(options);
   const statements = migrations.slice(from).flat();
   return {
     from,
@@ -230,11 +229,11 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
   };
 }
 
-async function versionIn({ path, connect, unlocked }: MigrationOptions): Promise<number> {
+async function readFileVersion({ path, connect, whenUnlocked }: MigrationOptions): Promise<number> {
   if (!existsSync(path)) return 0;
   const database = await connect(path);
   try {
-    return await unlocked(() => versionOf(database, path, schemaVersion));
+    return await whenUnlocked(() => readVersion(database, path, schemaVersion));
   } finally {
     database.close();
   }

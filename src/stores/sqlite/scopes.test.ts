@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import type { SqliteLike } from './client.ts';
 import { migrations } from './schema.ts';
-import { scopes } from './scopes.ts';
+import { createScopes } from './scopes.ts';
 
 function newDatabase(): DatabaseSync {
   const database = new DatabaseSync(':memory:');
@@ -15,8 +15,8 @@ const nameOf = (nth: number) => `job-${String(nth).padStart(6, '0')}/`;
 
 test('tens of thousands of contracts are added and listed in a time that grows with their number only', () => {
   const database = newDatabase();
-  const known = scopes(database as unknown as SqliteLike);
-  for (let nth = 0; nth < many; nth += 1) known.idOrNew('default', nameOf(nth));
+  const known = createScopes(database as unknown as SqliteLike);
+  for (let nth = 0; nth < many; nth += 1) known.ensureId('default', nameOf(nth));
   // As pages of one record each ask for them.
   const asked = Array.from({ length: many }, (_, nth) => {
     for (const { contract } of known.from('default', nameOf(nth))) return contract;
@@ -32,16 +32,16 @@ test.each([
   ['a new one, at the next', 1],
 ])('of many contracts, a changed name is noticed: %s', (_, isLater) => {
   const database = newDatabase();
-  const first = scopes(database as unknown as SqliteLike);
-  for (let nth = 0; nth < 500; nth += 1) first.idOrNew('default', nameOf(nth));
-  const second = scopes(database as unknown as SqliteLike);
+  const first = createScopes(database as unknown as SqliteLike);
+  for (let nth = 0; nth < 500; nth += 1) first.ensureId('default', nameOf(nth));
+  const second = createScopes(database as unknown as SqliteLike);
   if (isLater) {
-    second.idOrNew('default', 'new-1/');
-    first.idOrNew('default', 'new-2/');
+    second.ensureId('default', 'new-1/');
+    first.ensureId('default', 'new-2/');
   }
   database.exec(
     `UPDATE scopes SET contract = 'changed/' WHERE contract = '${isLater ? 'new-2/' : nameOf(7)}'`,
   );
-  expect(() => second.idOrNew('default', 'new-3/')).toThrow(/changed\/ of default is not what was written/);
+  expect(() => second.ensureId('default', 'new-3/')).toThrow(/changed\/ of default is not what was written/);
   database.close();
 });

@@ -1,10 +1,10 @@
-// A key starts with its contract and a slash. Namespace and contract are stored once and are a number everywhere else.
+// Namespace and contract of a key (its part up to the slash) are stored once; other tables refer to the pair by number.
 
 import { crc32 } from 'node:zlib';
 import { query, type SqliteLike } from './client.ts';
 import { damagedLedger } from './failure.ts';
 
-/** A namespace, and a contract with its slash: what many keys have in common. */
+/** What many keys share: a namespace, and a contract with its slash. */
 export interface Scope {
   readonly id: number;
   readonly namespace: string;
@@ -12,26 +12,26 @@ export interface Scope {
 }
 
 export interface Scopes {
-  idOf(namespace: string, contract: string): number | undefined;
-  idOrNew(namespace: string, contract: string): number;
-  withId(id: number): Scope;
-  /** Those of a namespace from this contract on, in the order of their keys. */
+  findId(namespace: string, contract: string): number | undefined;
+  ensureId(namespace: string, contract: string): number;
+  getById(id: number): Scope;
+  /** A namespace's scopes from this contract on, in key order. */
   from(namespace: string, contract: string): Iterable<Scope>;
   namespaces(): readonly string[];
-  /** Throws where one was changed or is missing. */
+  /** Throws if one was changed or is missing. */
   verify(): void;
-  /** After a rollback: a scope that was added has not been. */
+  /** After a rollback, which removed any scope that the transaction added. */
   forget(): void;
 }
 
-/** More than these are looked up again rather than remembered. */
-const remembered = 10_000;
-/** Read at once: a page of records needs few of a hundred thousand contracts. */
+/** Maximum number of cached scopes. */
+const maxKnown = 10_000;
+/** Scopes per query: a page of records needs few, even of a hundred thousand. */
 const chunk = 200;
-/** Up to so many are verified whole for each new one. */
-const few = 200;
+/** Up to this many, each new scope verifies all of them. */
+const alwaysVerified = 200;
 
-export function scopes(database: SqliteLike): Scopes {
+export function createScopes(database: SqliteLike): Scopes {
   const find = query(database, 'SELECT id, sum FROM scopes WHERE namespace = ? AND contract = ?');
   const findById = query(database, 'SELECT namespace, contract FROM scopes WHERE id = ?');
   const findFrom = query(
@@ -47,21 +47,21 @@ export function scopes(database: SqliteLike): Scopes {
   );
   const known = new Map<string, Map<string, number>>();
   let size = 0;
-  /** How many there were when all were verified, and up to which number they are by now. */
+  /** How many there were when all were last verified, and the last number verified since. */
   let whole = 0;
   let verified = 0;
 
   return {
-    idOf,
-    idOrNew(namespace, contract) {
-      const found = idOf(namespace, contract);
+    findId,
+    ensureId(namespace, contract) {
+      const found = findId(namespace, contract);
       if (found !== undefined) return found;
       verifyNew();
-      const id = add.get(namespace, contract, nameSum(namespace, contract))?.[0] as number;
+      const id = add.get(namespace, contract, checksumName(namespace, contract))?.[0] as number;
       remember(namespace, contract, id);
       return id;
     },
-    withId(id) {
+    getById(id) {
       const found = findById.get(id) as [string, string] | undefined;
       if (found === undefined) throw damagedNames(`there is none with the number ${id}`);
       const [namespace, contract] = found;
@@ -80,26 +80,26 @@ export function scopes(database: SqliteLike): Scopes {
     forget,
   };
 
-  function idOf(namespace: string, contract: string): number | undefined {
+  function findId(namespace: string, contract: string): number | undefined {
     const id = known.get(namespace)?.get(contract);
     if (id !== undefined) return id;
     const [found, sum] = (find.get(namespace, contract) ?? []) as [number?, number?];
     if (found === undefined) return undefined;
-    // The number comes from the index, the checksum from the table: a wrong number would lead to no records.
-    if (sum !== nameSum(namespace, contract))
+    // The id comes from the index, the checksum from the table. With a wrong id, existing records would seem absent.
+    if (sum !== checksumName(namespace, contract))
       throw damagedNames(`${contract} of ${namespace} leads elsewhere`);
     remember(namespace, contract, found);
     return found;
   }
 
   /**
-   * A contract that is not found may be one whose name was changed: a second one would hide all of its records. All are
-   * verified whenever their number has grown by half, and the new ones in between: to look at all for each new one
-   * would take the square of their number.
+   * A contract that is not found may be one whose name was damaged; adding it again would hide all of its records.
+   * Verifying all for each new one would be quadratic, so all are verified each time their number has grown by half, and
+   * only the new ones in between.
    */
   function verifyNew(): void {
     const last = (findLast.get()?.[0] ?? 0) as number;
-    if (last <= few || last > whole * 1.5) verify();
+    if (last <= alwaysVerified || last > whole * 1.5) verify();
     else verifyAfter(verified);
   }
 
@@ -112,7 +112,7 @@ export function scopes(database: SqliteLike): Scopes {
     let last = start;
     for (const [id, namespace, contract, sum] of findAfter.all(start)) {
       last += 1;
-      if (sum !== nameSum(namespace as string, contract as string))
+      if (sum !== checksumName(namespace as string, contract as string))
         throw damagedNames(`${contract} of ${namespace} is not what was written`);
       if (id !== last) throw damagedNames(`one before the number ${id} is missing`);
       const found = find.get(namespace as string, contract as string)?.[0];
@@ -122,7 +122,7 @@ export function scopes(database: SqliteLike): Scopes {
   }
 
   function remember(namespace: string, contract: string, id: number): void {
-    if (size >= remembered) clear();
+    if (size >= maxKnown) clear();
     const ids = known.get(namespace) ?? new Map<string, number>();
     known.set(namespace, ids.set(contract, id));
     size += 1;
@@ -144,13 +144,12 @@ function damagedNames(problem: string): Error {
   return damagedLedger(`its list of contracts is wrong: ${problem}`);
 }
 
-/** A checksum over a name without which a record is not found. */
-export function nameSum(...parts: readonly (string | number)[]): number {
+function checksumName(...parts: readonly (string | number)[]): number {
   return crc32(parts.join('\0'));
 }
 
-/** The contract with its slash, and the remainder. */
-export function split(key: string): [contract: string, rest: string] {
+/** The contract with its slash, and the rest. */
+export function splitKey(key: string): [contract: string, rest: string] {
   const cut = key.indexOf('/') + 1;
   return [key.slice(0, cut), key.slice(cut)];
 }

@@ -1,5 +1,5 @@
-// The embedded store: one SQLite file, many processes. Transactions are short and shared (group commit), nothing
-// waits inside the driver, and every answer is given after its commit is on the disk.
+// The embedded store: one SQLite file, many processes. Transactions are short and shared (group commit), the driver never
+// blocks on a lock, and callers get their answer only after the commit is on disk.
 
 import { resolve } from 'node:path';
 import type { Clock, Random } from '../../core/clock.ts';
@@ -10,22 +10,22 @@ import { type Backend, localStore } from '../../store/local/local-store.ts';
 import type { Store } from '../../store/store.ts';
 import { type Backup, backupLedger } from './backup.ts';
 import type { SqliteLike } from './client.ts';
-import { explain, kindOf } from './failure.ts';
+import { classifyFailure, explain } from './failure.ts';
 import type { Machine } from './machine.ts';
 import { createRaw } from './raw.ts';
 import { planMigration } from './schema.ts';
-import { groupCommit } from './transaction/group-commit.ts';
-import { isClosed, type Ledger, ledgerOf } from './transaction/ledger.ts';
-import { damageIn } from './verify.ts';
+import { createGroupCommit } from './transaction/group-commit.ts';
+import { closedError, createLedger, type Ledger } from './transaction/ledger.ts';
+import { findDamage } from './verify.ts';
 
 export interface SqliteStoreOptions {
-  /** @default $XDG_STATE_HOME/semel/ledger.db, else ~/.local/state/semel/ledger.db */
+  /** @default $XDG_STATE_HOME/semel/ledger.db, otherwise ~/.local/state/semel/ledger.db */
   readonly path?: string;
-  /** An open handle of node:sqlite or better-sqlite3 on the ledger's file, for this store alone; yours to close. */
+  /** An open node:sqlite or better-sqlite3 handle on the ledger's file, used by this store only. You close it. */
   readonly database?: SqliteLike;
   /** Accepts a folder or file that belongs to another user. */
   readonly shared?: boolean;
-  /** How long a ledger that another process has locked is waited for, in milliseconds. @default 10_000 */
+  /** How long to wait while another process holds the lock, in milliseconds. @default 10_000 */
   readonly busyMs?: number;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -33,19 +33,19 @@ export interface SqliteStoreOptions {
 }
 
 export interface SqliteStore extends Store {
-  /** A person says that the wall clock is right as it is: windows end by it again from now on. */
+  /** Trust the wall clock as it is now: records expire by it again. For a person to decide. */
   acceptClock(): Promise<void>;
-  /** A person says that the ledger may be used although it lacks what was written last, or nobody knows whether it does. */
+  /** Use the ledger although its last writes are, or may be, missing. For a person to decide. */
   acceptLoss(said?: { readonly by: string; readonly note: string | null }): Promise<void>;
   verify(): Promise<readonly string[]>;
-  /** A copy of the whole ledger in one new file, made while it is in use. */
+  /** Copies the whole ledger into one new file, even while it is in use. */
   backup(to: string): Promise<Backup>;
 }
 
 export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
-  const ledger = ledgerOf(options);
-  const { path, machine, time, patience } = ledger;
-  const backend = backendOf(ledger);
+  const ledger = createLedger(options);
+  const { path, machine, time, lockWait } = ledger;
+  const backend = createBackend(ledger);
   return {
     ...localStore(backend),
     raw: localRaw(createRaw(ledger, backend)),
@@ -53,10 +53,10 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
       planMigration({
         path,
         connect: machine.connect,
-        unlocked: patience.unlocked,
+        whenUnlocked: lockWait.whenUnlocked,
         open: () => ledger.open(),
       }),
-    // Only who asks for the facts wants to know what time has changed.
+    // Recomputed for each caller: the clock may have changed since the ledger was opened.
     open: async () => ({ ...(await backend.open()), clockProblem: time.problem() }),
     async acceptClock() {
       const set = backend.transact('settling', () => {
@@ -64,7 +64,7 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
         ledger.session().meta.setAnchor(now);
         return now;
       });
-      time.nowBy(await set(undefined));
+      time.nowWith(await set(undefined));
     },
     async acceptLoss({ by, note } = { by: '', note: null }) {
       await ledger.open(true);
@@ -75,37 +75,37 @@ export function sqliteStore(options: SqliteStoreOptions = {}): SqliteStore {
     },
     async verify() {
       await backend.open();
-      return ledger.read(damageIn);
+      return ledger.read(findDamage);
     },
     async backup(to) {
       await backend.open();
       const { connection } = ledger.session();
       if (!connection.isOurs)
-        throw new SemelError('INVALID_ARGS', 'A store on a handle of your own makes no backups.', {
-          next: 'Use the backup of the library that made the handle, or `semel store backup` from another process.',
+        throw new SemelError('INVALID_ARGS', 'A store on your own database handle cannot make backups.', {
+          next: "Use your SQLite library's own backup, or run `semel store backup` in another process.",
         });
       return backupLedger(connection.path, resolve(to), time.now().wall, machine);
     },
   };
 }
 
-function backendOf(ledger: Ledger): Backend {
+function createBackend(ledger: Ledger): Backend {
   const { path, time, read } = ledger;
-  const refusal = () => (closing === undefined ? undefined : isClosed(path));
-  const group = groupCommit({ ...ledger, judge, refusal });
+  const refusal = () => (closing === undefined ? undefined : closedError(path));
+  const group = createGroupCommit({ ...ledger, judge, refusal });
   let closing: Promise<void> | undefined;
 
   return {
     async open() {
-      if (closing !== undefined) throw isClosed(path);
+      if (closing !== undefined) throw closedError(path);
       const facts = await ledger.open();
       ledger.admit();
       return facts;
     },
     transact: group.transact,
     peek(namespace, key, how) {
-      // A glance does not open it: a ledger that has moved elsewhere answers no replay.
-      if (!ledger.isAdmitted()) throw isClosed(path);
+      // Peeking does not open the ledger: one that has moved elsewhere must not replay anything.
+      if (!ledger.isAdmitted()) throw closedError(path);
       return read(({ records }) => ({ row: records.get(namespace, key, how), time: time.now() }));
     },
     list: (query) =>
@@ -122,8 +122,8 @@ function backendOf(ledger: Ledger): Backend {
   };
 
   function judge(error: unknown): { error: unknown; failsAll: boolean } {
-    const kind = kindOf(error);
-    // A full disk may still hold the smaller half.
+    const kind = classifyFailure(error);
+    // Half of the group may still fit on a full disk.
     const failsAll =
       (isSemelError(error) && !isRecordDamage(error)) || (kind !== undefined && kind !== 'full');
     return { error: explain(error, path), failsAll };

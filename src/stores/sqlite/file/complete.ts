@@ -1,24 +1,24 @@
-// Does the ledger still have all that it was told? SQLite cannot say: where its log is damaged, cut off, older or gone, it
-// takes what is left for everything. The ledger counts its writes, and its id remembers how far the count had come.
+// Refuses a ledger that lost writes. SQLite cannot notice: if its log is damaged, cut off, older or gone, it takes what is
+// left for everything. So the ledger counts its writes, and the id file remembers the count.
 
 import { statSync } from 'node:fs';
 import { shellWord } from '../../../core/visible.ts';
 import { inSnapshot, query, type SqliteLike, single } from '../client.ts';
 import { storeError } from '../failure.ts';
-import { idPath, type Remembered, rememberedId } from './identity.ts';
+import { idPath, type Remembered, readId } from './identity.ts';
 import { readLog } from './log.ts';
-import { isReached } from './meta-page.ts';
+import { reachesCount } from './meta-page.ts';
 
-export interface CompletenessOptions {
+interface CompletenessOptions {
   readonly path: string;
-  /** What the ledger's own file says, without its log. */
+  /** The write count in the ledger's own file, without its log. */
   readonly ownWrites: () => number;
 }
 
-/** The reader may be one that only looks: what is refused stays as it is, with whatever its log still holds. */
+/** Works on a read-only connection, so that a refused ledger keeps what its log still holds. */
 export function refuseIncomplete(database: SqliteLike, options: CompletenessOptions): void {
-  // First what is remembered: others may write meanwhile, and the ledger has at least so much at any later time.
-  const remembered = rememberedId(options.path);
+  // Read the id first: if others write meanwhile, the ledger's count can only be higher.
+  const remembered = readId(options.path);
   inSnapshot(database, () => refuseLacking(database, remembered, options));
 }
 
@@ -31,23 +31,23 @@ function refuseLacking(
     number?,
     string?,
   ];
-  // A ledger that has lost its description is refused as such.
+  // A missing row in `meta` is refused elsewhere.
   if (writes === undefined || incarnation === undefined) return;
   if (remembered === undefined) {
-    // A ledger that was being made when its process ended has no records yet. One that has been made meanwhile has an id.
+    // No writes: its process ended while creating it. If another process has just created it, it has an id by now.
     if (writes === 0) return;
-    if (rememberedId(path) === undefined) throw unknownCopy(path, writes);
+    if (readId(path) === undefined) throw unknownCopyError(path, writes);
     return;
   }
-  if (remembered.incarnation !== incarnation) throw anotherLedger(path, remembered, incarnation);
-  if (writes < remembered.writes) throw lacksWrites(path, writes, remembered.writes);
+  if (remembered.incarnation !== incarnation) throw anotherLedgerError(path, remembered, incarnation);
+  if (writes < remembered.writes) throw lacksWritesError(path, writes, remembered.writes);
   const started = readLog(path, (log) => log.firstWrites());
-  // A log is begun anew only once everything before it is in the ledger's own file.
-  if (started === undefined || isReached(started - 1, ownWrites)) return;
-  throw lacksWrites(path, ownWrites(), started - 1);
+  // SQLite restarts a log only after everything before it is in the ledger's own file.
+  if (started === undefined || reachesCount(started - 1, ownWrites)) return;
+  throw lacksWritesError(path, ownWrites(), started - 1);
 }
 
-/** SQLite notices a file that is too short only when it comes to the end. A page that is in neither file nor log is gone. */
+/** SQLite notices a truncated file only when it reads the missing page. Checks that each page is in the file or its log. */
 export function refuseTruncated(database: SqliteLike, path: string): void {
   inSnapshot(database, () => refuseShort(database, path));
 }
@@ -62,42 +62,42 @@ function refuseShort(database: SqliteLike, path: string): void {
   for (let page = own + 1; page <= pages; page += 1) {
     if (logged?.has(page)) continue;
     throw storeError('STORE_UNSAFE', `The ledger ${path} is cut off: ${size} bytes of ${pages * pageSize}.`, {
-      next: 'Stop all programs that use it, keep a copy, and restore a backup. Nothing was deleted.',
+      next: 'Nothing was deleted. Stop all programs that use it, keep a copy, and restore a backup.',
       evidence: { path, size, expected: pages * pageSize },
     });
   }
 }
 
-function lacksWrites(path: string, found: number, remembered: number): Error {
+function lacksWritesError(path: string, found: number, remembered: number): Error {
   const missing = remembered - found;
   return storeError(
     'STORE_UNSAFE',
-    `The ledger ${path} lacks the last ${missing === 1 ? 'write' : `${missing} writes`} that it had: its log is damaged, cut off or gone, or an older copy was put here.`,
+    `The ledger ${path} lacks its last ${missing === 1 ? 'write' : `${missing} writes`}: its log is damaged, cut off or gone, or an older copy was put here.`,
     {
-      next: `Effects that they recorded would be repeated. Put the right files back. To go on without them: ${acceptCommand(path)}`,
+      next: `The effects that they recorded would be repeated. Put the right files back. To continue without them: ${acceptCommand(path)}`,
       evidence: { path, writes: found, remembered },
     },
   );
 }
 
-function unknownCopy(path: string, writes: number): Error {
+function unknownCopyError(path: string, writes: number): Error {
   return storeError(
     'STORE_UNSAFE',
-    `The ledger ${path} came here without ${idPath(path)}: nobody knows whether it is complete. A copy of the file alone lacks what was in its log, and an older copy what was done since.`,
+    `The ledger ${path} came here without ${idPath(path)}, so it may be incomplete. A copy of the file alone lacks what was in its log, and an older copy lacks what was done since.`,
     {
-      next: `Put the missing file back, or use \`semel store backup\` and \`semel store restore\`. To go on with what is here, which may repeat effects: ${acceptCommand(path)}`,
+      next: `Put the missing file back, or use \`semel store backup\` and \`semel store restore\`. To continue with what is here, which may repeat effects: ${acceptCommand(path)}`,
       evidence: { path, writes },
     },
   );
 }
 
-function anotherLedger(path: string, { incarnation }: Remembered, found: string): Error {
-  return storeError('STORE_UNSAFE', `${path} is another ledger than the one that was here.`, {
-    next: `Put the right one back. To go on with this one, which does not know what was done meanwhile: ${acceptCommand(path)}`,
+function anotherLedgerError(path: string, { incarnation }: Remembered, found: string): Error {
+  return storeError('STORE_UNSAFE', `${path} is not the ledger that was here before.`, {
+    next: `Put the right one back. To continue with this one, which does not know what was done meanwhile: ${acceptCommand(path)}`,
     evidence: { path, remembered: incarnation, found },
   });
 }
 
-export function acceptCommand(path: string): string {
+function acceptCommand(path: string): string {
   return `semel store accept-loss --store ${shellWord(`sqlite:${path}`)}`;
 }

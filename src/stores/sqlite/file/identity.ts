@@ -1,5 +1,5 @@
-// Is this still the ledger that was here, and all of it? A file beside it, `<ledger>.id`, remembers which one it was and
-// how many writes it has had: a ledger that was lost, swapped, or put back as an older copy would do things once more.
+// The id file, `<ledger>.id`: which ledger belongs here, and how many writes it has had. A ledger that was lost, swapped or
+// put back as an older copy would repeat effects.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -27,14 +27,14 @@ export function idPath(path: string): string {
 
 export interface Remembered {
   readonly incarnation: string;
-  /** Writes that were on the disk before this was written. Not flushed, so it may lag behind; it never runs ahead. */
+  /** A lower bound: counted after each commit and not flushed, so it may lag behind but never runs ahead. */
   readonly writes: number;
 }
 
 const digits = 16;
 
-/** Undefined where no ledger was opened yet. */
-export function rememberedId(path: string): Remembered | undefined {
+/** Undefined if there is no id file. */
+export function readId(path: string): Remembered | undefined {
   try {
     const [incarnation = '', writes] = readFileSync(idPath(path), 'utf8').split('\n');
     return { incarnation: incarnation.trim(), writes: Number(writes) || 0 };
@@ -44,28 +44,28 @@ export function rememberedId(path: string): Remembered | undefined {
   }
 }
 
-/** Before SQLite sees the file: it takes an empty file for a new database, and would delete its log. */
+/** Call before SQLite opens the file: it takes an empty file for a new database, and would delete its log. */
 export function refuseLost(path: string): void {
-  // The signs first: whoever makes a ledger writes it before them, so a file that is empty now was not so then.
-  const remembered = rememberedId(path);
-  const hasLog = (sizeOf(`${path}-wal`) ?? 0) > 0;
-  const size = sizeOf(path);
+  // Check id and log first: they are created after the ledger's file, so if they exist the file must not be empty.
+  const remembered = readId(path);
+  const hasLog = (fileSize(`${path}-wal`) ?? 0) > 0;
+  const size = fileSize(path);
   if ((size !== undefined && size > 0) || (remembered === undefined && !hasLog)) return;
   const sign = remembered === undefined ? `${path}-wal` : idPath(path);
   throw storeError(
     'STORE_UNSAFE',
-    `The ledger ${path} is ${size === undefined ? 'missing' : 'empty'}, but ${sign} says that there was one.`,
+    `The ledger ${path} is ${size === undefined ? 'missing' : 'empty'}, but ${sign} shows that there was one.`,
     {
-      next: `Put the ledger back from a backup. To start with an empty one, which may repeat everything that was done, delete ${sign}.`,
+      next: `Restore the ledger from a backup. To start with an empty one, which may repeat everything done so far, delete ${sign}.`,
       evidence: { path, remembered: remembered?.incarnation },
     },
   );
 }
 
-/** The file is there before SQLite opens it, so that it and its side files are for this user only. */
+/** Creates the file before SQLite does, so that only this user can access it and its side files. */
 export function createPrivate(path: string): void {
-  if (sizeOf(path) !== undefined) return;
-  // Not through a link that somebody laid there meanwhile.
+  if (fileSize(path) !== undefined) return;
+  // O_NOFOLLOW: somebody may have put a link there meanwhile.
   const file = openSync(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
   try {
     fchmodSync(file, 0o600);
@@ -75,28 +75,28 @@ export function createPrivate(path: string): void {
 }
 
 /**
- * Whole or not at all, so that nobody reads half of it; drafted under a name that nobody can have laid a link at. A new
- * one leaves alone what another process, which makes the same ledger, has written meanwhile.
+ * Atomic, so that nobody reads half of it; the draft's random name cannot be a link that somebody prepared. With `new`, an
+ * id that another process has written meanwhile stays.
  */
 export function writeId(path: string, { incarnation, writes }: Remembered, how: 'new' | 'replace'): void {
   const draft = `${idPath(path)}.${randomBytes(8).toString('hex')}`;
   const file = openSync(draft, 'wx', 0o600);
   try {
     try {
-      writeFileSync(file, `${incarnation}\n${padded(writes)}\n`);
+      writeFileSync(file, `${incarnation}\n${padCount(writes)}\n`);
       fsyncSync(file);
     } finally {
       closeSync(file);
     }
-    if (how === 'replace' || !isLinked(draft, idPath(path))) renameSync(draft, idPath(path));
+    if (how === 'replace' || !linkIfNew(draft, idPath(path))) renameSync(draft, idPath(path));
     syncFolder(path);
   } finally {
     rmSync(draft, { force: true });
   }
 }
 
-/** False where the file system has no links. */
-function isLinked(draft: string, name: string): boolean {
+/** False if the file system has no hard links. */
+function linkIfNew(draft: string, name: string): boolean {
   try {
     linkSync(draft, name);
     return true;
@@ -105,7 +105,7 @@ function isLinked(draft: string, name: string): boolean {
   }
 }
 
-/** Without it a power cut could take the name back after the first claim: a ledger without its id is refused. */
+/** Otherwise a power cut after the first claim could undo the rename, and a ledger without its id is refused. */
 function syncFolder(path: string): void {
   if (process.platform === 'win32') return;
   const folder = openSync(dirname(path), 'r');
@@ -116,21 +116,21 @@ function syncFolder(path: string): void {
   }
 }
 
-export interface Tip {
-  /** After a commit is on the disk. Not flushed: a process that is killed loses nothing, and a flush would cost a write. */
+export interface WriteRecord {
+  /** Call after a commit is on disk. Not flushed: that would cost a disk write, and a killed process loses nothing. */
   remember(writes: number): void;
   close(): void;
 }
 
-export function openTip(path: string): Tip {
+export function openWriteRecord(path: string): WriteRecord {
   let file: number | undefined = openSync(idPath(path), 'r+');
   const offset = readFileSync(file, 'utf8').indexOf('\n') + 1;
   return {
     remember(writes) {
       try {
-        if (file !== undefined) writeSync(file, padded(writes), offset);
+        if (file !== undefined) writeSync(file, padCount(writes), offset);
       } catch {
-        // What was committed stays so; only less would be noticed if it were lost.
+        // The commit stands. Only a later loss could go unnoticed.
       }
     },
     close() {
@@ -140,10 +140,10 @@ export function openTip(path: string): Tip {
   };
 }
 
-function padded(writes: number): string {
+function padCount(writes: number): string {
   return String(writes).padStart(digits, '0');
 }
 
-export function sizeOf(path: string): number | undefined {
+export function fileSize(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }

@@ -1,13 +1,13 @@
-// SQLite's write-ahead log as it lies on the disk. Read directly: SQLite ignores what it cannot verify, without a word.
-// Nobody locks the log itself, so that it may be opened and closed at will; the ledger's own file may not (own-file.ts).
+// Reads SQLite's write-ahead log from disk, because SQLite silently ignores what it cannot verify. The log carries no locks,
+// so it can be opened and closed freely; the ledger's own file cannot (own-file.ts).
 
 import { closeSync, fstatSync, openSync } from 'node:fs';
-import { bytesAt, metaPage, writesIn } from './meta-page.ts';
+import { metaPage, parseWrites, readBytes } from './meta-page.ts';
 
-export interface Log {
-  /** Which pages of the ledger it holds, in any frame that belongs to it. */
+interface Log {
+  /** The ledger's pages that the log holds. */
   pages(): ReadonlySet<number>;
-  /** How many writes the ledger had had when the first one went into this log; undefined where that cannot be read. */
+  /** The write count after the first write in this log; undefined if it cannot be read. */
   firstWrites(): number | undefined;
 }
 
@@ -15,7 +15,7 @@ const headerBytes = 32;
 const frameBytes = 24;
 const mostPages = 64;
 
-/** Undefined: there is none, or nothing of it can be read. */
+/** Undefined if there is no readable log. */
 export function readLog<T>(path: string, read: (log: Log) => T): T | undefined {
   let file: number;
   try {
@@ -24,15 +24,15 @@ export function readLog<T>(path: string, read: (log: Log) => T): T | undefined {
     return undefined;
   }
   try {
-    const header = bytesAt(file, 0, headerBytes);
+    const header = readBytes(file, 0, headerBytes);
     if (header === undefined) return undefined;
-    return read(logIn(file, header));
+    return read(parseLog(file, header));
   } finally {
     closeSync(file);
   }
 }
 
-function logIn(file: number, header: Buffer): Log {
+function parseLog(file: number, header: Buffer): Log {
   const pageSize = header.readUInt32BE(8);
   const salts = header.subarray(16, 24);
   const stride = frameBytes + pageSize;
@@ -48,18 +48,18 @@ function logIn(file: number, header: Buffer): Log {
     firstWrites() {
       for (const { page, at } of frames(Math.min(count, mostPages))) {
         if (page !== metaPage) continue;
-        const image = bytesAt(file, at + frameBytes, pageSize);
-        return image && writesIn(image);
+        const image = readBytes(file, at + frameBytes, pageSize);
+        return image && parseWrites(image);
       }
       return undefined;
     },
   };
 
-  /** Frames of an earlier use of the log have other salts. */
+  /** Stops at frames from before the log was restarted: their salts differ. */
   function* frames(limit: number): Generator<{ page: number; at: number }> {
     for (let nth = 0; nth < limit; nth += 1) {
       const at = headerBytes + nth * stride;
-      const frame = bytesAt(file, at, frameBytes);
+      const frame = readBytes(file, at, frameBytes);
       if (frame === undefined || !frame.subarray(8, 16).equals(salts)) return;
       yield { page: frame.readUInt32BE(0), at };
     }

@@ -1,13 +1,13 @@
-// How many writes the ledger has had, read from the bytes of the page that `meta` is in: for a look at the files that
-// SQLite cannot take, because it always sees the ledger and its log as one.
+// Reads the write count from the bytes of the page that holds `meta`. SQLite itself always combines the ledger's file with
+// its log, and this is needed for one without the other.
 
 import { readSync } from 'node:fs';
 
-/** The table `meta` is the first that was made, and its one row fits into its root page. */
+/** `meta` is the first table, and its one row fits on its root page. */
 export const metaPage = 2;
 
-/** Its second column, `writes`, from a leaf page with one row. */
-export function writesIn(page: Buffer): number | undefined {
+/** Parses the second column, `writes`, of a leaf page with one row. */
+export function parseWrites(page: Buffer): number | undefined {
   if (page[0] !== 0x0d || page.readUInt16BE(3) !== 1) return undefined;
   let at = page.readUInt16BE(8);
   varint(); // the size of the row
@@ -17,7 +17,7 @@ export function writesIn(page: Buffer): number | undefined {
   varint(); // `one` is the rowid, and is stored as null
   const size = [undefined, 1, 2, 3, 4, 6, 8, undefined, 0, 0][varint()];
   if (size === undefined || values + size > page.length) return undefined;
-  // 8 and 9 say that the value is 0 or 1, and take no room.
+  // Types 8 and 9 stand for the values 0 and 1, without any bytes.
   if (size === 0) return page[at - 1] === 9 ? 1 : 0;
   return size === 8 ? Number(page.readBigInt64BE(values)) : page.readIntBE(values, size);
 
@@ -35,8 +35,8 @@ export function writesIn(page: Buffer): number | undefined {
 
 const cell = new Int32Array(new SharedArrayBuffer(4));
 
-/** Looks again: a page that another process is writing may be seen half done. */
-export function isReached(writes: number, found: () => number): boolean {
+/** Retries, because another process may be writing the page. */
+export function reachesCount(writes: number, found: () => number): boolean {
   for (let tries = 1; found() < writes; tries += 1) {
     if (tries === 4) return false;
     Atomics.wait(cell, 0, 0, 1);
@@ -44,8 +44,8 @@ export function isReached(writes: number, found: () => number): boolean {
   return true;
 }
 
-/** Undefined where the file ends before. */
-export function bytesAt(file: number, at: number, length: number): Buffer | undefined {
+/** Undefined if the file is too short. */
+export function readBytes(file: number, at: number, length: number): Buffer | undefined {
   const bytes = Buffer.alloc(length);
   return readSync(file, bytes, 0, length, at) === length ? bytes : undefined;
 }

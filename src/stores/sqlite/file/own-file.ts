@@ -1,28 +1,30 @@
-// The ledger's own file, without its log. The system drops all locks that a process has on a file when any of its threads
-// closes any handle of it, and a thread that ends closes what it opened. So SQLite opens it, which knows the locks of all
-// threads and keeps such a handle until they are gone.
+// Reads the ledger's own file, without its log. POSIX drops all of a process's locks on a file when any of its threads
+// closes any descriptor of it. So SQLite opens the file: it knows the locks of all threads, and delays the close.
 
 import { fstatSync, openSync, statSync } from 'node:fs';
-import { isOfNode, ownLooker, type SqliteLike, single } from '../client.ts';
-import { bytesAt, metaPage, writesIn } from './meta-page.ts';
+import { isNodeSqlite, openWithoutLog, type SqliteLike, single } from '../client.ts';
+import { metaPage, parseWrites, readBytes } from './meta-page.ts';
 
-/** How many writes it knows of; 0 where it does not say. A count that was expected is believed at the first look. */
+/** The write count; 0 if it cannot be read. An expected count is trusted at the first read. */
 export type OwnWrites = (...expected: readonly number[]) => number;
 
-/** `handle`: the user's own, which may be of another library. */
-export async function ownWritesOf(path: string, handle: SqliteLike | undefined): Promise<OwnWrites> {
-  if (handle === undefined || (await isOfNode(handle))) {
-    const look = await ownLooker();
-    return settled(() => writesSeenBy(look, path));
+/** `handle` is the user's own, perhaps of another SQLite library. */
+export async function createOwnWritesReader(
+  path: string,
+  handle: SqliteLike | undefined,
+): Promise<OwnWrites> {
+  if (handle === undefined || (await isNodeSqlite(handle))) {
+    const look = await openWithoutLog();
+    return readUntilStable(() => countWritesBySqlite(look, path));
   }
-  // That library would not know of our SQLite's handles, nor of those that end with a thread: nothing is looked at.
+  // Another library does not know our handles. In a worker thread, which closes its handles when it ends, don't check.
   if (!process.getBuiltinModule('node:worker_threads').isMainThread) return () => Number.POSITIVE_INFINITY;
-  const file = keptOpen(path);
-  return settled(() => writesAt(file));
+  const file = keepOpen(path);
+  return readUntilStable(() => countWritesInFile(file));
 }
 
-/** Another count is read twice: another process may be writing it. Each look opens the file, which is expensive. */
-function settled(read: () => number): OwnWrites {
+/** An unexpected count is read again, because another process may be writing it. Each read opens the file: expensive. */
+function readUntilStable(read: () => number): OwnWrites {
   return (...expected) => {
     for (let seen = read(); ; ) {
       if (expected.includes(seen)) return seen;
@@ -33,7 +35,7 @@ function settled(read: () => number): OwnWrites {
   };
 }
 
-function writesSeenBy(look: (path: string) => SqliteLike, path: string): number {
+function countWritesBySqlite(look: (path: string) => SqliteLike, path: string): number {
   try {
     const database = look(path);
     try {
@@ -46,29 +48,29 @@ function writesSeenBy(look: (path: string) => SqliteLike, path: string): number 
   }
 }
 
-function writesAt(file: number): number {
-  const size = bytesAt(file, 0, 18)?.readUInt16BE(16) ?? 0;
+function countWritesInFile(file: number): number {
+  const size = readBytes(file, 0, 18)?.readUInt16BE(16) ?? 0;
   const pageSize = size === 1 ? 65_536 : size;
   if (pageSize < 512) return 0;
-  const page = bytesAt(file, (metaPage - 1) * pageSize, pageSize);
-  return (page && writesIn(page)) ?? 0;
+  const page = readBytes(file, (metaPage - 1) * pageSize, pageSize);
+  return (page && parseWrites(page)) ?? 0;
 }
 
-/** One for all copies of semel in this process. */
+/** Shared by all copies of semel in this process. */
 const name = Symbol.for('semel.sqlite.files');
 const registry = globalThis as unknown as Record<symbol, Map<string, number> | undefined>;
 
-/** Never closed: nobody tells when the last handle of the other library is. */
-function keptOpen(path: string): number {
+/** Never closed: we cannot know when the other library has closed its last handle. */
+function keepOpen(path: string): number {
   registry[name] ??= new Map();
   const files = registry[name];
-  const known = files.get(nameOf(statSync(path)));
+  const known = files.get(formatInode(statSync(path)));
   if (known !== undefined) return known;
   const file = openSync(path, 'r');
-  files.set(nameOf(fstatSync(file)), file);
+  files.set(formatInode(fstatSync(file)), file);
   return file;
 }
 
-function nameOf({ dev, ino }: { dev: number; ino: number }): string {
+export function formatInode({ dev, ino }: { dev: number; ino: number }): string {
   return `${dev}:${ino}`;
 }

@@ -1,4 +1,4 @@
-// Who else of this machine can get at the records: they hold args and results.
+// Keeps other users of this machine away from the records, which hold args and results.
 
 import { chmodSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -7,19 +7,19 @@ import type { Machine } from '../machine.ts';
 import { idPath } from './identity.ts';
 
 /**
- * Takes from others what they may do with our files, unless the ledger is shared. A sentence where that is not for us
- * to do. Only once the file is known to be a ledger: what is refused stays as it was.
+ * Removes other users' access to our files, unless the ledger is shared; returns a sentence if we may not. Call only once
+ * the file is known to be a ledger: a refused file stays as it was.
  */
 export function makePrivate(path: string, machine: Machine, shared: boolean): string | undefined {
   const user = machine.user();
   if (user === undefined) return undefined;
   const files = shared ? [] : [path, `${path}-wal`, `${path}-shm`, idPath(path)];
   const exposed = files.filter((file) => !isPrivate(file, user));
-  const sentences = exposed.length === 0 ? [] : [exposedFiles(exposed)];
+  const sentences = exposed.length === 0 ? [] : [describeExposedFiles(exposed)];
   const folder = dirname(path);
-  const writers = othersIn(folder);
+  const writers = findFolderWriters(folder);
   if (writers === 'every user' || (writers !== undefined && !shared))
-    sentences.push(openFolder(folder, writers));
+    sentences.push(describeOpenFolder(folder, writers));
   return sentences.length === 0 ? undefined : sentences.join(' ');
 }
 
@@ -29,28 +29,31 @@ function isPrivate(file: string, user: number): boolean {
   if (found.uid !== user) return false;
   try {
     chmodSync(file, 0o600);
-    return (modeOf(file) & 0o077) === 0;
+    return (readMode(file) & 0o077) === 0;
   } catch {
-    // Some file systems know no modes.
+    // Some file systems have no modes.
     return false;
   }
 }
 
-function modeOf(path: string): number {
+function readMode(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
 }
 
-function exposedFiles(files: readonly string[]): string {
-  return `Other users of this machine can read or write ${files.join(', ')}, and semel may not change that. Set the mode to 600.`;
+function describeExposedFiles(files: readonly string[]): string {
+  return `Other users of this machine can read or write ${files.join(', ')}, and semel cannot change that. Set the mode to 600.`;
 }
 
-function othersIn(folder: string): ReturnType<typeof findOtherWriters> {
+function findFolderWriters(folder: string): ReturnType<typeof findOtherWriters> {
   const found = statSync(folder, { throwIfNoEntry: false });
   return found === undefined ? undefined : findOtherWriters(found);
 }
 
-function openFolder(folder: string, writers: NonNullable<ReturnType<typeof findOtherWriters>>): string {
+function describeOpenFolder(
+  folder: string,
+  writers: NonNullable<ReturnType<typeof findOtherWriters>>,
+): string {
   const [who, mode] =
     writers === 'every user' ? ['Every user of this machine', 'o-w'] : ['Every member of its group', 'g-w'];
-  return `${who} can write the folder ${folder}, and so get in the ledger's way. Take that right away (chmod ${mode}), or move the ledger.`;
+  return `${who} can write the folder ${folder}, and so replace the ledger. Remove that permission (chmod ${mode}), or move the ledger.`;
 }

@@ -1,69 +1,68 @@
-// While a process uses a ledger, are the files under its name still the ones that it opened? After `rm`, `mv`, a restored
-// copy, a link that points elsewhere, or a log that was taken away, claims would go where no other process sees them.
+// Notices when the ledger's path no longer leads to the files that this process opened. After `rm`, `mv`, a restored copy, a
+// changed link or a removed log, its claims would go where no other process sees them.
 
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isReached } from './meta-page.ts';
-import type { OwnWrites } from './own-file.ts';
+import { reachesCount } from './meta-page.ts';
+import { formatInode, type OwnWrites } from './own-file.ts';
 
-export interface WatchOptions {
-  /** As it was named: a link on the way may be pointed elsewhere. */
+interface WatchOptions {
+  /** The path as the user gave it: a link on it may change. */
   readonly wanted: string;
   readonly path: string;
-  /** What the ledger's own file says, without its log. */
+  /** The write count in the ledger's own file, without its log. */
   readonly ownWrites: OwnWrites;
 }
 
-/** Two changes within this time may carry the same timestamp. */
+/** Two changes within this time may have the same timestamp. */
 const tickMs = 20;
 
 /**
- * As long as nothing came or went in the folder, it does not look at the log. It had better not: a log whose times were
- * looked at gets new ones with every write, and every commit would have to write them to the disk too.
+ * Does not stat the log unless the folder changed: after a stat, the next write updates the log's timestamps, which every
+ * commit would then have to flush as well.
  *
- * Times of change, not of modification: those are what `cp -a` and `rsync -a` set back. While files are open, no other
- * file gets their numbers.
+ * Uses ctime, because `cp -a` and `rsync -a` set mtime back. While a file is open, its inode number is not reused.
  */
 export function watch({ wanted, path, ownWrites }: WatchOptions): (writes?: number) => boolean {
   const folder = dirname(path);
   const log = `${path}-wal`;
-  const ledgerNode = nodeOf(wanted);
-  const logNode = nodeOf(log);
-  const ledger = sightings();
-  const place = sightings();
-  // Before it is read: what was changed earlier needs no second look at the first write.
+  const ledgerNode = readInode(wanted);
+  const logNode = readInode(log);
+  const ledger = trackChanges();
+  const place = trackChanges();
+  // Before the count is read, so that the first write need not read it again.
   ledger.isNew(statSync(wanted).ctimeMs);
   let written = ownWrites();
 
   return (writes = written) => {
     const found = statSync(wanted, { throwIfNoEntry: false });
-    if (found === undefined || nameOf(found) !== ledgerNode) return false;
+    if (found === undefined || formatInode(found) !== ledgerNode) return false;
     if (ledger.isNew(found.ctimeMs) && !isOurs(writes)) return false;
     const holder = statSync(folder, { throwIfNoEntry: false });
     if (holder === undefined) return false;
-    return !place.isNew(holder.ctimeMs) || (nodeOf(log) === logNode && nodeOf(path) === ledgerNode);
+    return !place.isNew(holder.ctimeMs) || (readInode(log) === logNode && readInode(path) === ledgerNode);
   };
 
-  /** A checkpoint only ever adds to the ledger's own file. If it knows less than before, somebody put another one there. */
+  /** A checkpoint only adds to the ledger's own file. A lower count means that the file was replaced. */
   function isOurs(writes: number): boolean {
     let known = 0;
     const look = () => {
-      // Usually it was this process that folded in its log, with its last write.
+      // Usually this process did the checkpoint, after its last write.
       known = ownWrites(writes, written);
       return known;
     };
-    if (!isReached(written, look)) return false;
+    if (!reachesCount(written, look)) return false;
     written = known;
     return true;
   }
 }
 
-interface Sightings {
-  /** True for a change that has not been looked at, and once more when its moment is over. */
+interface ChangeTracker {
+  /** True for a new change, and once more after its tick, which may have hidden a second one. */
   isNew(changedAt: number): boolean;
 }
 
-function sightings(): Sightings {
+function trackChanges(): ChangeTracker {
   let seen: number | undefined;
   let isLast = false;
   return {
@@ -77,11 +76,7 @@ function sightings(): Sightings {
   };
 }
 
-function nodeOf(path: string): string | undefined {
+function readInode(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
-  return found && nameOf(found);
-}
-
-function nameOf({ dev, ino }: { dev: number; ino: number }): string {
-  return `${dev}:${ino}`;
+  return found && formatInode(found);
 }

@@ -1,56 +1,55 @@
-// Group commit: all that waits shares one transaction. No timer: from idle, a transaction starts at the end of this turn
-// of the loop. Every answer is given after the commit, and a group that fails is halved until the guilty job stands alone.
+// Group commit: all waiting jobs share one transaction. When idle, one starts at the end of the current event loop turn;
+// there is no timer. Jobs are answered after the commit. A failing group is bisected until the bad job is alone.
 
 import type { Backend, Rule, Transaction, Urgency } from '../../../store/local/local-store.ts';
-import type { Patience } from './lock-wait.ts';
+import type { LockWait } from './lock-wait.ts';
 
 interface Job {
   readonly rule: (tx: Transaction, request: never) => unknown;
   readonly request: unknown;
   readonly resolve: (answer: never) => void;
   readonly reject: (error: unknown) => void;
-  /** Once its rule was applied; worth nothing before the commit. */
+  /** Set by its rule; not valid before the commit. */
   answer: unknown;
 }
 
-export interface GroupCommitOptions {
-  readonly patience: Patience;
+interface GroupCommitOptions {
+  readonly lockWait: LockWait;
   readonly open: () => Promise<unknown>;
   readonly isOpen: () => boolean;
-  /** Others wait for the lock, and this process has had it. */
-  readonly isHurried: () => boolean;
-  /** Throws where another process has the lock. */
+  /** This process just had the lock, and others want it. */
+  readonly shouldYield: () => boolean;
+  /** Throws if another process has the lock. */
   readonly lock: () => void;
-  /** Under the lock: what the rules see. */
+  /** Call under the lock. */
   readonly begin: () => Transaction;
-  /** Makes what the rules did durable. */
+  /** Returns once the transaction is durable. */
   readonly commit: () => void;
-  /** Undoes all of it. */
   readonly undo: (error: unknown) => void;
-  /** What the caller is told of a failure, and whether the failure says nothing of a single job. */
+  /** The error for the caller, and whether it would fail every job of the group. */
   readonly judge: (error: unknown) => { readonly error: unknown; readonly failsAll: boolean };
-  /** Why nothing is taken any more. */
+  /** Why no more jobs are accepted. */
   readonly refusal: () => Error | undefined;
 }
 
-export interface GroupCommit extends Pick<Backend, 'transact'> {
+interface GroupCommit extends Pick<Backend, 'transact'> {
   /** Resolves when nothing is queued or under way. */
   drained(): Promise<void>;
 }
 
-/** Jobs of one transaction. */
-const most = 256;
+/** Maximum number of jobs in one transaction. */
+const maxJobs = 256;
 
-/** Taken now: a user's test may fake the timers later, and nobody would turn them. */
+/** Captured at load time: a user's test may replace the timers with fake ones that never fire. */
 const soon: (run: () => void) => void = setImmediate;
 
-export function groupCommit(options: GroupCommitOptions): GroupCommit {
-  const { patience, open, isOpen, isHurried, lock, begin, commit, undo, judge, refusal } = options;
+export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
+  const { lockWait, open, isOpen, shouldYield, lock, begin, commit, undo, judge, refusal } = options;
   const queues: Record<Urgency, Job[]> = { holding: [], claiming: [], settling: [] };
-  /** Of groups that failed. They go first, each by itself. */
+  /** Halves of groups that failed. Each gets its own transaction, before anything new. */
   const halves: Job[][] = [];
   let waiters: (() => void)[] = [];
-  /** A transaction is under way, or will start. */
+  /** A transaction is open or scheduled. */
   let isBusy = false;
 
   return {
@@ -63,7 +62,7 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
         queues[urgency].push({ rule, request, resolve, reject, answer: undefined });
         if (!isBusy) {
           isBusy = true;
-          soon(turn);
+          soon(runGroup);
         }
         return promise;
       },
@@ -72,10 +71,10 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
     },
   };
 
-  /** One transaction, with all that has come until the lock was had. */
-  function turn(isLocked = false): void {
+  /** Runs one transaction with all jobs that arrived before it got the lock. */
+  function runGroup(isLocked = false): void {
     if (!isLocked && !hasLock()) return;
-    const jobs = halves.shift() ?? take();
+    const jobs = halves.shift() ?? takeJobs();
     try {
       const transaction = begin();
       for (const job of jobs) job.answer = job.rule(transaction, job.request as never);
@@ -83,15 +82,15 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
       for (const job of jobs) job.resolve(job.answer as never);
     } catch (error) {
       undo(error);
-      divide(jobs, error);
+      bisect(jobs, error);
     }
-    goOn();
+    continueOrRest();
   }
 
-  /** False: the turn comes again once there is one. */
+  /** If false, `runGroup` is called again once the lock is held. */
   function hasLock(): boolean {
     if (!isOpen()) open().then(waitForLock, failAll);
-    else if (isHurried()) patience.courtesy(waitForLock);
+    else if (shouldYield()) lockWait.yieldLock(waitForLock);
     else {
       try {
         lock();
@@ -104,21 +103,21 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
   }
 
   function waitForLock(): void {
-    patience.locked(lock, () => turn(true), failAll);
+    lockWait.locked(lock, () => runGroup(true), failAll);
   }
 
-  function goOn(): void {
-    if (halves.length + waiting() > 0) {
-      soon(turn);
+  function continueOrRest(): void {
+    if (halves.length + countWaiting() > 0) {
+      soon(runGroup);
       return;
     }
     isBusy = false;
-    const told = waiters;
+    const notified = waiters;
     waiters = [];
-    for (const tell of told) tell();
+    for (const notify of notified) notify();
   }
 
-  function divide(jobs: Job[], error: unknown): void {
+  function bisect(jobs: Job[], error: unknown): void {
     const judged = judge(error);
     if (jobs.length === 1 || judged.failsAll) {
       for (const { reject } of jobs) reject(judged.error);
@@ -128,23 +127,23 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
     halves.unshift(jobs.slice(0, middle), jobs.slice(middle));
   }
 
-  /** The ledger cannot be opened, or stays locked. */
+  /** For a ledger that cannot be opened or stays locked. */
   function failAll(error: unknown): void {
     const judged = judge(error);
     const { holding, claiming, settling } = queues;
     const all = [halves.splice(0).flat(), holding.splice(0), claiming.splice(0), settling.splice(0)];
     for (const { reject } of all.flat()) reject(judged.error);
-    goOn();
+    continueOrRest();
   }
 
-  function waiting(): number {
+  function countWaiting(): number {
     return queues.holding.length + queues.claiming.length + queues.settling.length;
   }
 
-  /** In the order of urgency; but a flood of claims leaves a quarter of each group to those who want to settle. */
-  function take(): Job[] {
+  /** Most urgent first, but a flood of claims leaves a quarter of each group to settlements. */
+  function takeJobs(): Job[] {
     const { holding, claiming, settling } = queues;
-    if (waiting() <= most) {
+    if (countWaiting() <= maxJobs) {
       const all =
         holding.length === 0 && settling.length === 0 ? claiming : [...holding, ...claiming, ...settling];
       queues.holding = [];
@@ -152,10 +151,10 @@ export function groupCommit(options: GroupCommitOptions): GroupCommit {
       queues.settling = [];
       return all;
     }
-    const jobs = holding.splice(0, most);
-    const reserved = Math.min(settling.length, most >> 2);
-    jobs.push(...claiming.splice(0, Math.max(0, most - jobs.length - reserved)));
-    jobs.push(...settling.splice(0, most - jobs.length));
+    const jobs = holding.splice(0, maxJobs);
+    const reserved = Math.min(settling.length, maxJobs >> 2);
+    jobs.push(...claiming.splice(0, Math.max(0, maxJobs - jobs.length - reserved)));
+    jobs.push(...settling.splice(0, maxJobs - jobs.length));
     return jobs;
   }
 }

@@ -1,5 +1,5 @@
-// The ledger's file: opened on first use and again after its connection broke, written in one transaction at a time, and
-// refused from then on where it turned out not to be the one that was opened.
+// The ledger's file in use: opened on first use, reopened after its connection broke, and written by one transaction at a
+// time. Once the file turns out to be damaged or replaced, every later call is refused.
 
 import { resolve } from 'node:path';
 import { type Clock, systemClock, systemRandom } from '../../../core/clock.ts';
@@ -7,68 +7,75 @@ import type { Transaction } from '../../../store/local/local-store.ts';
 import { refusalOf } from '../../../store/move/ledger-state.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { isInTransaction, single } from '../client.ts';
-import { breaksConnection, explain, InTransaction, isForGood, kindOf, storeError } from '../failure.ts';
-import { type Connection, lostDescription, openLedger, replaced } from '../file/open.ts';
+import {
+  breaksConnection,
+  classifyFailure,
+  explain,
+  InTransaction,
+  isPermanent,
+  storeError,
+} from '../failure.ts';
+import { type Connection, lostMetaError, openLedger, replacedError } from '../file/open.ts';
 import { defaultPath } from '../file/place.ts';
 import { type Machine, thisMachine } from '../machine.ts';
 import type { Meta } from '../meta.ts';
 import { refuseNewer, schemaVersion } from '../schema.ts';
 import type { SqliteStoreOptions } from '../store.ts';
-import { type Patience, patience, readUnlocked } from './lock-wait.ts';
-import { newSession, type Session } from './session.ts';
-import { type Timekeeper, timekeeper } from './timekeeper.ts';
+import { createLockWait, type LockWait, readWhenUnlocked } from './lock-wait.ts';
+import { createSession, type Session } from './session.ts';
+import { createTimekeeper, type Timekeeper } from './timekeeper.ts';
 
-/** Who writes: those who use the ledger, or a copy, which also may where its standing refuses everybody else. */
-export type Writer = 'users' | 'copy';
+/** A copy may write even while the ledger is closed to its users. */
+type Writer = 'users' | 'copy';
 
 export interface Ledger {
   readonly path: string;
   readonly machine: Machine;
   readonly time: Timekeeper;
-  readonly patience: Patience;
-  /** Opens it, whatever its standing. A person may have accepted that it lacks what was written last. */
+  readonly lockWait: LockWait;
+  /** Opens the file, even if it is closed to users. `isLossAccepted`: even if its last writes are missing. */
   open(isLossAccepted?: boolean): Promise<StoreFacts>;
-  /** Refuses where it has moved or is being filled. */
+  /** Throws if the ledger has moved or is being filled. */
   admit(): void;
-  /** It is open, and its standing was looked at; from here on every transaction does. */
+  /** True once `admit` succeeded; from then on every transaction checks again. */
   isAdmitted(): boolean;
-  /** Where it really lies, once it is open. */
+  /** The real path, once it is open. */
   where(): string;
-  /** The open connection. */
+  /** The open session; throws if there is none. */
   session(): Session;
   read<T>(look: (session: Session) => T): T;
   isOpen(): boolean;
-  /** Begins a transaction; throws where somebody else has the lock. */
+  /** Begins a transaction; throws if another process has the lock. */
   lock(): void;
-  /** Right after: what the rules see; throws where nothing may be written. */
+  /** Call right after `lock`. Throws if the ledger must not be written. */
   begin(writer?: Writer): Transaction;
-  /** Ends it, and returns once what was written is durable. */
+  /** Returns once the transaction is durable. */
   commit(): void;
-  /** Where either threw, or a rule. */
+  /** Call if a rule, `begin` or `commit` threw. */
   undo(error: unknown): void;
-  /** Another process writes too, and this one wrote just now: it would leave no gap for others to find. */
-  isHurried(): boolean;
-  /** In a transaction: what the ledger says of itself. */
+  /** Another process writes too, and this one has just committed: let the other go first. */
+  shouldYield(): boolean;
+  /** Call in a transaction. */
   description(session: Session): Meta;
   close(): Promise<void>;
 }
 
-/** Whoever commits so often leaves no gap for another process to find. */
-const hurriedMs = 5;
+/** Transactions closer together than this leave other processes no chance to take the lock. */
+const yieldAfterMs = 5;
 
-export function ledgerOf(options: SqliteStoreOptions): Ledger {
+export function createLedger(options: SqliteStoreOptions): Ledger {
   const { clock = systemClock, random = systemRandom, busyMs = 10_000, shared = false } = options;
-  const machine = machineOf(clock, options.machine);
+  const machine = resolveMachine(clock, options.machine);
   const path = resolve(options.path ?? defaultPath());
-  const waiting = patience({ clock, random, busyMs });
-  const { unlocked } = waiting;
-  const time = timekeeper(clock, machine);
+  const lockWait = createLockWait({ clock, random, busyMs });
+  const { whenUnlocked } = lockWait;
+  const time = createTimekeeper(clock, machine);
   let session: Session | undefined;
   let opening: Promise<StoreFacts> | undefined;
   let committedAt = Number.NEGATIVE_INFINITY;
-  /** How many writes the ledger had when this process last wrote: it never has fewer. */
+  /** The write count after this process's last write. A lower count means that the file was replaced. */
   let written = 0;
-  /** What no later call can cure: the file under this name is not the one that was opened. */
+  /** Thrown by every later call: the file is damaged, or not the one that was opened. */
   let refusal: unknown;
   let isAdmitted = false;
 
@@ -76,7 +83,7 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     path,
     machine,
     time,
-    patience: waiting,
+    lockWait,
     open,
     isOpen: () => session !== undefined,
     isAdmitted: () => isAdmitted,
@@ -100,7 +107,7 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     begin,
     commit,
     undo,
-    isHurried: () => session?.hasNeighbours() === true && clock.mono() - committedAt < hurriedMs,
+    shouldYield: () => session?.hasOtherWriters() === true && clock.mono() - committedAt < yieldAfterMs,
     description,
     async close() {
       await opening?.catch(() => {});
@@ -133,10 +140,10 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
         isLossAccepted,
         machine,
         describe,
-        unlocked,
+        whenUnlocked,
       });
-      session = await unlocked(() => newSession(connection, machine));
-      time.nowBy(readUnlocked(session.meta.read, undefined)?.anchor);
+      session = await whenUnlocked(() => createSession(connection, machine));
+      time.nowWith(readWhenUnlocked(session.meta.read, undefined)?.anchor);
       return {
         kind: 'sqlite',
         server: `SQLite ${single(connection.database, 'SELECT sqlite_version()')}`,
@@ -149,38 +156,38 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
       };
     } catch (error) {
       const explained = explain(error, path);
-      if (isForGood(kindOf(error))) refusal ??= explained;
+      if (isPermanent(classifyFailure(error))) refusal ??= explained;
       throw explained;
     }
   }
 
   function current(): Session {
-    if (session === undefined) throw refusal ?? isClosed(path);
+    if (session === undefined) throw refusal ?? closedError(path);
     return session;
   }
 
   function read<T>(look: (session: Session) => T): T {
     const opened = current();
     try {
-      return readUnlocked(look, opened);
+      return readWhenUnlocked(look, opened);
     } catch (error) {
-      giveUpIfBroken(error);
+      disconnectIfBroken(error);
       throw explain(error, path);
     }
   }
 
   function begin(writer: Writer = 'users'): Transaction {
     const opened = current();
-    // Within a few milliseconds of the last look, the one after the commit is enough.
-    if (clock.mono() - committedAt >= hurriedMs) refuseReplaced(opened);
+    // Shortly after a commit, the check that followed it is enough.
+    if (clock.mono() - committedAt >= yieldAfterMs) refuseReplaced(opened);
     const facts = description(opened);
     const refused = writer === 'users' ? refusalOf(facts, path) : undefined;
     if (writer === 'users') isAdmitted = refused === undefined;
-    // Not to be glanced at either: who moved it decides there from now on.
+    // Clearing `isAdmitted` above also stops peeks: the ledger is used elsewhere now.
     if (refused !== undefined) throw refused;
     refuseNewer(facts.schema, schemaVersion, path);
-    // Read now: a group that waited for the lock judges by the time at which it got it.
-    const now = time.nowBy(facts.anchor);
+    // Read the time now: a group that waited for the lock is judged by the time at which it got it.
+    const now = time.nowWith(facts.anchor);
     const correction = time.correction();
     if (correction !== undefined) opened.meta.setAnchor(correction);
     return opened.transaction(now, facts.floor);
@@ -190,7 +197,7 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
     const opened = current();
     opened.countWrite();
     opened.commit.run();
-    // If somebody removed the log meanwhile, what was just written is gone with it.
+    // If the log was removed meanwhile, the write went with it.
     refuseReplaced(opened);
     remember(opened);
     committedAt = clock.mono();
@@ -204,14 +211,14 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
 
   function description(opened: Session): Meta {
     const facts = opened.description();
-    if (facts === undefined) throw lostDescription(path);
-    // The log and its index were put back as they had been, in place.
-    if (opened.writes() < written) throw refuseFromNowOn(replaced(path));
+    if (facts === undefined) throw lostMetaError(path);
+    // An earlier log and its index were copied over the current ones.
+    if (opened.writes() < written) throw refuseFromNowOn(replacedError(path));
     return facts;
   }
 
   function refuseReplaced({ connection, writes }: Session): void {
-    if (!connection.isInPlace(writes())) throw refuseFromNowOn(replaced(path));
+    if (!connection.isInPlace(writes())) throw refuseFromNowOn(replacedError(path));
   }
 
   function refuseFromNowOn(error: Error): Error {
@@ -220,18 +227,18 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
   }
 
   function undo(error: unknown): void {
-    session?.rolledBack();
+    session?.afterRollback();
     try {
       if (session !== undefined && isInTransaction(session.database)) session.rollback.run();
     } catch {
-      // SQLite has rolled back by itself, or the connection is beyond it.
+      // SQLite has already rolled back, or the connection is broken.
     }
-    giveUpIfBroken(error);
+    disconnectIfBroken(error);
   }
 
-  function giveUpIfBroken(error: unknown): void {
-    const kind = kindOf(error);
-    if (isForGood(kind)) refusal ??= explain(error, path);
+  function disconnectIfBroken(error: unknown): void {
+    const kind = classifyFailure(error);
+    if (isPermanent(kind)) refusal ??= explain(error, path);
     if (refusal === undefined && (kind === undefined || !breaksConnection(kind))) return;
     const broken = session;
     session = undefined;
@@ -240,15 +247,15 @@ export function ledgerOf(options: SqliteStoreOptions): Ledger {
   }
 }
 
-function machineOf(clock: Clock, given: Partial<Machine> | undefined): Machine {
-  // A clock that is not the machine's own has no other uptime than its own.
+function resolveMachine(clock: Clock, given: Partial<Machine> | undefined): Machine {
+  // An injected clock provides its own uptime.
   const own = clock === systemClock ? {} : { uptimeMs: () => clock.mono() };
   return { ...thisMachine, ...own, ...given };
 }
 
 /**
- * A connection to a file that was swapped is left open on purpose: tidying up would write into, and closing would
- * remove, a log that belongs to another file now.
+ * Leaves a connection to a replaced file open on purpose: closing it would delete, and tidying up would write to, a log
+ * that belongs to another file now.
  */
 function disconnect(connection: Connection, tidying: readonly string[] = []): void {
   const { database, isOurs, isInPlace, tip } = connection;
@@ -258,14 +265,14 @@ function disconnect(connection: Connection, tidying: readonly string[] = []): vo
     try {
       step();
     } catch {
-      // Somebody else is writing, or the disk is full or broken: the next one who opens it will see.
+      // The ledger is locked, or the disk is full or broken: the next process to open it will find out.
     }
   }
 }
 
-export function isClosed(path: string): Error {
+export function closedError(path: string): Error {
   return storeError('STORE_UNAVAILABLE', `The store of the ledger ${path} is closed.`, {
-    next: 'Nothing was run. Make a new store.',
+    next: 'Nothing was run. Create a new store.',
     retriable: false,
   });
 }

@@ -1,32 +1,32 @@
-// How a locked database is waited for: asynchronously, with jitter, and not for ever. SQLite's own waiting blocks the
-// event loop and lets some processes starve.
+// Waits for a locked database: asynchronously, with jitter, up to a limit. SQLite's own busy timeout blocks the event loop
+// and can starve a process.
 
 import type { Clock, Random } from '../../../core/clock.ts';
-import { kindOf } from '../failure.ts';
+import { classifyFailure } from '../failure.ts';
 
-export interface PatienceOptions {
+interface LockWaitOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly busyMs: number;
 }
 
-export interface Patience {
-  /** Takes the lock and goes on at once, or as soon as nobody else has it; fails where the patience is over. */
+export interface LockWait {
+  /** Calls `then` once `lock` succeeds, or `fail` after the time limit. */
   locked(lock: () => void, then: () => void, fail: (error: unknown) => void): void;
-  /** Runs something again until it does not find the database locked, or the patience is over. */
-  unlocked<T>(run: () => T): Promise<T>;
-  /** Whoever has had the lock lets the others go first. */
-  courtesy(then: () => void): void;
+  /** Retries `run` while the database is locked, up to the time limit. */
+  whenUnlocked<T>(run: () => T): Promise<T>;
+  /** Gives other processes a chance to take the lock first. */
+  yieldLock(then: () => void): void;
 }
 
-/** A transaction is over after about a millisecond. Who has waited long asks more often than who has just come. */
+/** A transaction takes about a millisecond. The longer a process has waited, the more often it tries. */
 const longestMs = 3;
 const shortestMs = 1;
 
-export function patience({ clock, random, busyMs }: PatienceOptions): Patience {
+export function createLockWait({ clock, random, busyMs }: LockWaitOptions): LockWait {
   return {
     locked,
-    unlocked: <T>(run: () => T) =>
+    whenUnlocked: <T>(run: () => T) =>
       new Promise<T>((resolve, reject) => {
         let answer: T;
         const lock = () => {
@@ -34,7 +34,7 @@ export function patience({ clock, random, busyMs }: PatienceOptions): Patience {
         };
         locked(lock, () => resolve(answer), reject);
       }),
-    courtesy: (then) => void clock.setTimeout(then, random.fraction() * longestMs),
+    yieldLock: (then) => void clock.setTimeout(then, random.fraction() * longestMs),
   };
 
   function locked(
@@ -60,23 +60,23 @@ export function patience({ clock, random, busyMs }: PatienceOptions): Patience {
 }
 
 function isLocked(error: unknown): boolean {
-  const kind = kindOf(error);
-  // Another task of this program may be about to end its transaction.
+  const kind = classifyFailure(error);
+  // The user's transaction on this handle may be about to end.
   return kind === 'busy' || kind === 'in transaction';
 }
 
 const cell = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * A read finds the database locked only while another process repairs the log after a crash: that is over in a
- * moment, and not worth making every read asynchronous.
+ * Reads find the database locked only while another process recovers the log after a crash. That is too short to make
+ * every read asynchronous.
  */
-export function readUnlocked<From, T>(read: (from: From) => T, from: From): T {
+export function readWhenUnlocked<From, T>(read: (from: From) => T, from: From): T {
   for (let tries = 0; ; tries += 1) {
     try {
       return read(from);
     } catch (error) {
-      if (kindOf(error) !== 'busy' || tries >= 200) throw error;
+      if (classifyFailure(error) !== 'busy' || tries >= 200) throw error;
       Atomics.wait(cell, 0, 0, 1);
     }
   }

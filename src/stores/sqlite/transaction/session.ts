@@ -1,15 +1,15 @@
-// An open connection: its statements, prepared once, and what the rules see while it holds the write lock.
+// One open connection: its prepared statements, its cached rows, and the transaction that the rules work on.
 
 import type { Time } from '../../../rules/state.ts';
 import type { Transaction } from '../../../store/local/local-store.ts';
 import { query, type SqliteLike, type SqliteStatement } from '../client.ts';
-import { type Events, events } from '../events.ts';
+import { createEvents, type Events } from '../events.ts';
 import type { Connection } from '../file/open.ts';
-import { type Lists, lists } from '../list.ts';
+import { createLists, type Lists } from '../list.ts';
 import type { Machine } from '../machine.ts';
-import { type Meta, type MetaTable, metaTable } from '../meta.ts';
-import { type Records, records } from '../rows.ts';
-import { type Scopes, scopes } from '../scopes.ts';
+import { createMetaTable, type Meta, type MetaTable } from '../meta.ts';
+import { createRecords, type Records } from '../rows.ts';
+import { createScopes, type Scopes } from '../scopes.ts';
 
 export interface Session {
   readonly connection: Connection;
@@ -22,39 +22,39 @@ export interface Session {
   readonly records: Records;
   readonly lists: Lists;
   readonly events: Events;
-  /** At the start of a transaction, under the lock; undefined where the ledger has lost it. */
+  /** The row of `meta`. Call first in each transaction, under the lock. Undefined if the row is missing. */
   description(): Meta | undefined;
-  /** Of the transaction that was begun. One at a time, so one object serves them all. */
+  /** For the transaction just begun. Only one is open at a time, so all share one object. */
   transaction(time: Time, floor: number): Transaction;
-  /** Before the commit: counts the transaction if it has written anything. */
+  /** Call before the commit: counts the transaction if it wrote anything. */
   countWrite(): void;
   /** How many transactions have written. */
   writes(): number;
-  /** Another connection wrote between the last two transactions. */
-  hasNeighbours(): boolean;
-  /** Rows are about to be written that nobody here has looked at. */
+  /** True if another connection wrote between the last two transactions. */
+  hasOtherWriters(): boolean;
+  /** Drops the cached rows. */
   forget(): void;
-  /** What was written since the transaction began has not been. */
-  rolledBack(): void;
+  /** Drops what the rolled-back transaction cached or counted. */
+  afterRollback(): void;
 }
 
-export function newSession(connection: Connection, machine: Machine): Session {
+export function createSession(connection: Connection, machine: Machine): Session {
   const { database, isOurs } = connection;
-  const known = scopes(database);
-  const meta = metaTable(database);
-  const table = records(database, known, machine);
-  const many = lists(database, known);
-  const history = events(database, known);
-  // The first changes whenever another connection has written, the second with whatever goes through this one. Between
-  // transactions only a handle of the user's may be used by others.
+  const scopes = createScopes(database);
+  const meta = createMetaTable(database);
+  const records = createRecords(database, scopes, machine);
+  const lists = createLists(database, scopes);
+  const events = createEvents(database, scopes);
+  // data_version changes when another connection writes, total_changes when this one does. Only the user's own handle can
+  // be used by others between our transactions.
   const dataVersion = query(database, 'PRAGMA data_version');
   const totalChanges = query(database, 'SELECT total_changes()');
   let version: number | undefined;
   let changes = changesSoFar();
-  /** The transaction has written something besides records. */
+  /** The transaction wrote something other than records. */
   let hasWritten = false;
   let writes = 0;
-  let hasNeighbours = false;
+  let hasOtherWriters = false;
   let description: Meta | undefined;
   let time: Time;
   let floor: number;
@@ -66,25 +66,25 @@ export function newSession(connection: Connection, machine: Machine): Session {
     get floor() {
       return floor;
     },
-    get: (namespace, key) => table.find(namespace, key)?.row,
-    insert: table.insert,
-    put: table.put,
-    remove: table.remove,
+    get: (namespace, key) => records.find(namespace, key)?.row,
+    insert: records.insert,
+    put: records.put,
+    remove: records.remove,
     raiseFloor(fence) {
       if (fence <= floor) return;
       floor = fence;
-      describes();
+      markMetaChanged();
       meta.setFloor(fence);
     },
     note(event) {
       hasWritten = true;
-      history.note(event);
+      events.note(event);
     },
     dropEvents(row, types) {
       hasWritten = true;
-      history.drop(row, types);
+      events.drop(row, types);
     },
-    due: (limit) => many.due(limit, time),
+    due: (limit) => lists.due(limit, time),
   };
 
   return {
@@ -96,25 +96,25 @@ export function newSession(connection: Connection, machine: Machine): Session {
     meta: {
       ...meta,
       setAnchor(anchor) {
-        describes();
+        markMetaChanged();
         meta.setAnchor(anchor);
       },
       setStanding(standing) {
-        describes();
+        markMetaChanged();
         meta.setStanding(standing);
       },
       acceptLoss(said) {
-        describes();
+        markMetaChanged();
         meta.acceptLoss(said);
       },
     },
-    scopes: known,
-    records: table,
-    lists: many,
-    events: history,
+    scopes,
+    records,
+    lists,
+    events,
     description() {
       const current = dataVersion.get()?.[0] as number;
-      hasNeighbours = version !== undefined && current !== version;
+      hasOtherWriters = version !== undefined && current !== version;
       const isTouched = changesSoFar() !== changes;
       if (current !== version || isTouched) forgetRows();
       version = current;
@@ -130,7 +130,7 @@ export function newSession(connection: Connection, machine: Machine): Session {
       return transaction;
     },
     countWrite() {
-      const sums = table.takeSumChanges();
+      const sums = records.takeSumChanges();
       if (sums === undefined && !hasWritten) return;
       hasWritten = false;
       writes += 1;
@@ -138,28 +138,28 @@ export function newSession(connection: Connection, machine: Machine): Session {
       changes = changesSoFar();
     },
     writes: () => writes,
-    hasNeighbours: () => hasNeighbours,
+    hasOtherWriters: () => hasOtherWriters,
     forget: forgetRows,
-    rolledBack() {
+    afterRollback() {
       hasWritten = false;
-      table.takeSumChanges();
+      records.takeSumChanges();
       forgetRows();
-      known.forget();
+      scopes.forget();
     },
   };
 
-  /** Nobody else uses a handle of our own. */
+  /** Always 0 for our own handle: nobody else writes through it. */
   function changesSoFar(): number {
     return isOurs ? 0 : (totalChanges.get()?.[0] as number);
   }
 
-  function describes(): void {
+  function markMetaChanged(): void {
     hasWritten = true;
     description = undefined;
   }
 
   function forgetRows(): void {
-    table.forget();
+    records.forget();
     description = undefined;
   }
 }

@@ -1,4 +1,4 @@
-// The store's time (rule 7): leases by the boot's monotonic clock, windows by the wall clock while it can be trusted.
+// The store's time (rule 7): leases use the boot's monotonic clock, windows the wall clock while it can be trusted.
 
 import type { Clock } from '../../../core/clock.ts';
 import type { Time } from '../../../rules/state.ts';
@@ -7,26 +7,26 @@ import { type Anchor, anchorAt, judge, type Reading, toleranceMs } from '../../.
 import type { Machine } from '../machine.ts';
 
 export interface Timekeeper {
-  /** Outside a transaction: by the anchor that was seen last. */
+  /** Outside a transaction: judged by the last anchor seen. */
   now(): Time;
-  /** Inside a transaction, after the lock was taken: by the anchor that is stored. */
-  nowBy(stored: Anchor | undefined): Time;
-  /** What the stored anchor should become; undefined where it stands. */
+  /** Under the lock: judged by the stored anchor. */
+  nowWith(stored: Anchor | undefined): Time;
+  /** The anchor to store; undefined if the stored one is still right. */
   correction(): Anchor | undefined;
-  /** Where wall clock and uptime stand now, whatever was believed before. */
+  /** A new anchor from the current wall clock and uptime. */
   anchorNow(): Anchor;
   /** A sentence while the wall clock cannot be trusted. */
   problem(): string | undefined;
 }
 
-/** A step of the wall clock shows as a change of its distance to the monotonic clock. */
+/** The wall clock was set if its distance to the monotonic clock changed by more than this. */
 const stepMs = 1000;
 const judgeEveryMs = 30_000;
 
 const advice =
-  'Until they agree again nothing expires. Correct the clock, or accept it as it is with `acceptClock()`.';
+  'Nothing expires until they agree again. Correct the clock, or accept it as it is with `acceptClock()`.';
 
-export function timekeeper(clock: Clock, machine: Machine): Timekeeper {
+export function createTimekeeper(clock: Clock, machine: Machine): Timekeeper {
   let bootId: string | undefined;
   let boot = '';
   let stored: Anchor | undefined;
@@ -36,7 +36,7 @@ export function timekeeper(clock: Clock, machine: Machine): Timekeeper {
 
   return {
     now,
-    nowBy(anchor) {
+    nowWith(anchor) {
       if (!isSame(anchor, stored)) {
         stored = anchor;
         verdict = undefined;
@@ -54,7 +54,7 @@ export function timekeeper(clock: Clock, machine: Machine): Timekeeper {
   function now(): Time {
     const wall = Math.floor(clock.now());
     const mono = clock.mono();
-    // The uptime is a file to read, so it is asked for only where the answer can have changed.
+    // Reading the uptime means reading a file, so do it only when the verdict may have changed.
     const isStale = Math.abs(wall - mono - distance) > stepMs || mono - judgedAt > judgeEveryMs;
     if (verdict === undefined || isStale) {
       verdict = judge(stored, read(wall));
@@ -67,17 +67,17 @@ export function timekeeper(clock: Clock, machine: Machine): Timekeeper {
   function read(wall: number): Reading {
     const uptime = Math.floor(machine.uptimeMs());
     const id = machine.bootId();
-    if (id === undefined) boot = nameByInstant(wall - uptime);
+    if (id === undefined) boot = nameBoot(wall - uptime);
     else if (id !== bootId) boot = shortenBootId(id);
     bootId = id;
     return { boot, wall, uptime };
   }
 
-  /** Two processes never compute quite the same instant, so a boot keeps the name that its first one wrote down. */
-  function nameByInstant(bootedAt: number): string {
+  /** No two processes compute exactly the same instant, so a boot keeps the name that the first one stored. */
+  function nameBoot(bootedAt: number): string {
     if (stored !== undefined && Math.abs(stored.wall - stored.uptime - bootedAt) <= toleranceMs)
       return stored.boot;
-    // A process does not outlive a boot: when the instant moves, the wall clock was set.
+    // A process cannot outlive a boot: if the instant moves, the wall clock was set.
     return boot || shortenBootId(`booted at ${bootedAt}`);
   }
 }
