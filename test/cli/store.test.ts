@@ -65,7 +65,7 @@ describe('check', () => {
     });
     const { code, stderr } = await semel('store', 'check', '--store', newUrl());
     expect(code).toBe(69);
-    expect(stderr).toMatch(/is not there yet.*semel store migrate/s);
+    expect(stderr).toMatch(/does not exist yet.*semel store migrate/s);
     expect(stderr).not.toContain('secret');
   });
 

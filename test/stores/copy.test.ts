@@ -11,7 +11,7 @@ import { memoryStore } from '../../src/store/memory.ts';
 import { copyLedger, plan } from '../../src/store/move/copy.ts';
 import type { Raw, RawRecord } from '../../src/store/move/raw.ts';
 import type { Store } from '../../src/store/store.ts';
-import { within } from '../../src/stores/postgres/schema.ts';
+import { qualify } from '../../src/stores/postgres/schema.ts';
 import { attemptOf, claimRequest, take } from '../../src/testing/store-contract/attempt.ts';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
 import { type RedisServer, startRedis } from '../servers/redis.ts';
@@ -417,13 +417,13 @@ describe('the seal of Postgres', () => {
     await sealer.query('BEGIN');
     const unsealed = '{"movedTo":null,"cameFrom":null,"filling":false}';
     const sealed = '{"movedTo":"elsewhere","filling":false}';
-    await sealer.query(within(schema, `SELECT semel.stand('${unsealed}', '${sealed}', false)`));
+    await sealer.query(qualify(schema, `SELECT semel.stand('${unsealed}', '${sealed}', false)`));
     const claim = store.claim(claimRequest()).catch((error: unknown) => error);
     await new Promise((resolve) => setTimeout(resolve, 300));
     await sealer.query('COMMIT');
     sealer.release();
     expect(await claim).toMatchObject({ code: 'STORE_MOVED' });
-    const { rows } = await pool.query(within(schema, 'SELECT count(*)::int AS n FROM semel.records'));
+    const { rows } = await pool.query(qualify(schema, 'SELECT count(*)::int AS n FROM semel.records'));
     expect(rows).toEqual([{ n: 0 }]);
   });
 

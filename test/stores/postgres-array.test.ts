@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { arrayOf, binaryArrayOf, type Value } from '../../src/stores/postgres/array.ts';
+import { encodeArray, encodeBinaryArray, type Value } from '../../src/stores/postgres/array.ts';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
 
 let server: PostgresServer;
@@ -19,9 +19,9 @@ afterAll(async () => {
 
 /** As text and in binary form. */
 async function readAs(type: 'text' | 'bytea' | 'bigint' | 'integer' | 'smallint', list: readonly Value[]) {
-  const asText = client.query(`SELECT to_json($1::text::${type}[])::text AS list`, [arrayOf(list)]);
+  const asText = client.query(`SELECT to_json($1::text::${type}[])::text AS list`, [encodeArray(list)]);
   const asBinary = client.query(`SELECT to_json($1::${type}[])::text AS list`, [
-    binaryArrayOf(`${type}[]`, list),
+    encodeBinaryArray(`${type}[]`, list),
   ]);
   const [text, binary] = await Promise.allSettled([asText, asBinary]);
   if (text.status === 'rejected' || binary.status === 'rejected') {

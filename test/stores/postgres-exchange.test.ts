@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { claim } from '../../src/rules/claim.ts';
 import type { Swap, Write } from '../../src/store/remote/backend.ts';
 import type { Row } from '../../src/store/store.ts';
-import { sorted } from '../../src/stores/postgres/exchange.ts';
+import { sortSwaps } from '../../src/stores/postgres/exchange.ts';
 import { claimRequest, theKey, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 
 const at = Date.UTC(2026, 5, 19);
@@ -15,7 +15,7 @@ function sent(row: Row, over: Partial<Write> = {}) {
   const before = { row: running, revision: 1 };
   const write: Write = { before, row, revision: 2, events: [], at, until: at + 2_000, beside: [], ...over };
   const swap: Swap = { namespace: theNamespace, key: theKey, write };
-  return sorted([swap]).writes[0]?.name;
+  return sortSwaps([swap]).writes[0]?.name;
 }
 
 test('an ordinary claim and an ordinary settlement are lists', () => {
@@ -61,6 +61,6 @@ test('everybody writes in the order of the keys', () => {
       beside: [],
     },
   });
-  const [write] = sorted([swap('mail/b'), swap('mail/a')]).writes;
+  const [write] = sortSwaps([swap('mail/b'), swap('mail/a')]).writes;
   expect(write?.values[1]).toEqual(['mail/a', 'mail/b']);
 });

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import type { Store } from '../../src/store/index.ts';
 import { type PostgresStoreOptions, postgresStore } from '../../src/stores/postgres/index.ts';
-import { migration, schemaVersion, within } from '../../src/stores/postgres/schema.ts';
+import { migration, qualify, schemaVersion } from '../../src/stores/postgres/schema.ts';
 
 export interface MovableLedger {
   readonly schema: string;
@@ -17,7 +17,7 @@ export interface MovableLedger {
 
 /** As a client would send it that writes nothing. */
 export function emptyWrite(schema: string): string {
-  return within(schema, `SELECT semel.write(patience => '50ms', writer => ${schemaVersion})`);
+  return qualify(schema, `SELECT semel.write(patience => '50ms', writer => ${schemaVersion})`);
 }
 
 let schemas = 0;
@@ -28,7 +28,7 @@ export async function movableLedger(url: string): Promise<MovableLedger> {
   schemas += 1;
   const schema = `ledger_${process.pid}_${schemas}`;
   const sql = async (text: string) =>
-    (await pool.query(within(schema, text))).rows as Record<string, unknown>[];
+    (await pool.query(qualify(schema, text))).rows as Record<string, unknown>[];
   await pool.query(migration(schema));
   await sql('CREATE TABLE semel.test_clock (ms bigint NOT NULL)');
   await sql('INSERT INTO semel.test_clock VALUES (0)');

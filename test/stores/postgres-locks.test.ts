@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { postgresStore } from '../../src/stores/postgres/index.ts';
-import { within } from '../../src/stores/postgres/schema.ts';
+import { qualify } from '../../src/stores/postgres/schema.ts';
 import { claimRequest, newToken, take, theNamespace } from '../../src/testing/store-contract/attempt.ts';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
 
@@ -18,7 +18,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-const sql = (text: string) => stranger.query(within('semel', text));
+const sql = (text: string) => stranger.query(qualify('semel', text));
 const open = async () => {
   const store = postgresStore({ url: server.url });
   await store.open();

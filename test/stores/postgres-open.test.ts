@@ -6,7 +6,7 @@ import postgres from 'postgres';
 import { createSemel, type SemelError } from 'semel';
 import { type PostgresStoreOptions, postgresStore } from 'semel/postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { migration, migrations, within } from '../../src/stores/postgres/schema.ts';
+import { migration, migrations, qualify } from '../../src/stores/postgres/schema.ts';
 import { claimRequest, take } from '../../src/testing/store-contract/attempt.ts';
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts';
 import { emptyWrite } from './postgres-ledger.ts';
@@ -134,7 +134,7 @@ describe('refusals', () => {
     [{ replica: true }, /is a replica or read-only.*primary/s],
     [{ read_only: 'on' }, /is a replica or read-only.*primary/s],
     [{ encoding: 'SQL_ASCII' }, /encoding SQL_ASCII.*UTF8/s],
-    [{ fsync: 'off' }, /can lose what it has confirmed: fsync is off.*accept-loss/s],
+    [{ fsync: 'off' }, /can lose confirmed writes: fsync is off.*accept-loss/s],
   ])('%j', async (about, message) => {
     const error = await refusal({ client: lying(about) as never, schema: newSchema() });
     expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
@@ -167,7 +167,7 @@ describe('refusals', () => {
   test.each(['', 'Robert"; DROP TABLE students;--', 'pg_own', '1st', 'a'.repeat(64)])(
     'the schema name %j',
     async (schema) => {
-      expect(() => postgresStore({ client: pool as never, schema })).toThrow(/is no name for the schema/);
+      expect(() => postgresStore({ client: pool as never, schema })).toThrow(/is not a valid schema name/);
     },
   );
 
@@ -209,7 +209,7 @@ test.each(['repeatable read', 'serializable'])(
     const late = client.query(emptyWrite(schema));
     await expect(late).rejects.toMatchObject({ code: 'SM004' });
     for (const call of ["remove('[]', 1)", "append('[]', 1)", "refill('x', '[]', '[]', '[]', 0)"])
-      await expect(client.query(within(schema, `SELECT semel.${call}`))).rejects.toMatchObject({
+      await expect(client.query(qualify(schema, `SELECT semel.${call}`))).rejects.toMatchObject({
         code: 'SM004',
       });
     await client.end();
@@ -248,7 +248,7 @@ describe('the schema', () => {
   test('is made once by twenty programs that start at the same moment', async () => {
     const schema = newSchema();
     const stores = await Promise.all(Array.from({ length: 20 }, () => opened({ url: server.url, schema })));
-    const { rows } = await pool.query(within(schema, 'SELECT count(*)::int AS n FROM semel.meta'));
+    const { rows } = await pool.query(qualify(schema, 'SELECT count(*)::int AS n FROM semel.meta'));
     expect(rows).toEqual([{ n: 1 }]);
     await Promise.all(stores.map((store) => store.close()));
   });
@@ -257,7 +257,7 @@ describe('the schema', () => {
     const schema = newSchema();
     const error = await refusal({ client: pool as never, schema, migrate: false });
     expect(error).toMatchObject({ code: 'STORE_UNSAFE' });
-    expect(error.message).toMatch(/is not there yet.*semel store migrate/s);
+    expect(error.message).toMatch(/does not exist yet.*semel store migrate/s);
     const { rows } = await pool.query(`SELECT to_regnamespace('${schema}') IS NULL AS absent`);
     expect(rows).toEqual([{ absent: true }]);
   });
@@ -271,10 +271,10 @@ describe('the schema', () => {
     await take(old, { key: 'mail.send/=1' });
     const other = await opened({ client: pool as never, schema });
     await take(other, { key: 'mail.send/=2' });
-    await pool.query(within(schema, 'UPDATE semel.meta SET min_writer = 3'));
+    await pool.query(qualify(schema, 'UPDATE semel.meta SET min_writer = 3'));
     await expect(old.claim(claimRequest({ key: 'mail.send/=3' }))).rejects.toMatchObject({
       code: 'STORE_UNSAFE',
-      correctiveAction: 'Update semel in this program.',
+      correctiveAction: 'Upgrade semel in this program.',
     });
     expect((await refusal({ client: pool as never, schema })).message).toMatch(/newer version of semel/);
     await Promise.all([old.close(), other.close()]);
@@ -283,17 +283,17 @@ describe('the schema', () => {
   test('of before the first release is refused, and left as it is', async () => {
     const schema = newSchema();
     await (await opened({ client: pool as never, schema })).close();
-    await pool.query(within(schema, 'UPDATE semel.meta SET version = 1'));
+    await pool.query(qualify(schema, 'UPDATE semel.meta SET version = 1'));
     const error = await refusal({ client: pool as never, schema });
     expect(error).toMatchObject({ code: 'STORE_UNSAFE' });
-    expect(error.message).toMatch(/has schema 1, and this program needs 2/);
+    expect(error.message).toMatch(/has schema 1, but this program needs 2/);
   });
 
   test('that was moved away refuses whoever is at work and whoever comes', async () => {
     const schema = newSchema();
     const store = await opened({ client: pool as never, schema });
     const holder = await take(store);
-    await pool.query(within(schema, "UPDATE semel.meta SET moved_to = 'postgres://elsewhere'"));
+    await pool.query(qualify(schema, "UPDATE semel.meta SET moved_to = 'postgres://elsewhere'"));
     await expect(holder.succeed()).rejects.toMatchObject({ code: 'STORE_MOVED' });
     expect(await refusal({ client: pool as never, schema })).toMatchObject({ code: 'STORE_MOVED' });
     await store.close();
@@ -359,9 +359,9 @@ test.each(['records', 'meta'])(
     await pool.query(`ALTER TABLE ${schema}.${table} SET UNLOGGED`);
     const error = await refusal({ url: server.url, schema });
     expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
-    expect(error.message).toMatch(/are UNLOGGED: a crash of the server empties them/);
+    expect(error.message).toMatch(/are UNLOGGED: a server crash empties them/);
     const store = postgresStore({ url: server.url, schema, durability: 'accept-loss' });
-    expect((await store.open()).forgets).toMatch(/forgets everything after a crash/);
+    expect((await store.open()).forgets).toMatch(/server crash empties/);
     await store.close();
   },
 );
@@ -379,7 +379,7 @@ test.each(['UPDATE ON records', 'SELECT ON records', 'INSERT ON events'])(
     await pool.query(`REVOKE ${right.replace('ON ', `ON ${schema}.`)} FROM ${schema}`);
     const error = await refusal({ url, schema });
     expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
-    expect(error.message).toMatch(/may make records .*Grant it/s);
+    expect(error.message).toMatch(/can create records .*Grant it/s);
     // Whoever only reads is welcome.
     await pool.query(`REVOKE ALL ON ${schema}.records, ${schema}.events FROM ${schema};
       GRANT SELECT ON ${schema}.records, ${schema}.events TO ${schema}`);

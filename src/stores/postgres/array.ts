@@ -1,29 +1,28 @@
-// Lists of values as Postgres reads an array: as text, which every driver can send, or in its own binary form, which costs the
-// database less.
+// Encodes lists as Postgres arrays: as text, which every driver can send, or in binary, which costs the database less.
 
 export type Value = string | number | null;
 
-/** What JSON escapes and an array of Postgres would read otherwise. */
+/** Escapes that JSON and Postgres arrays read differently. */
 const oddEscape = /\\[bfnrtu]/;
 
-/** An array is written as a list in JSON is, but for its brackets, and for characters that JSON escapes by a letter. */
-export function arrayOf(values: readonly Value[]): string {
+/** A Postgres array looks like a JSON list, except for its brackets and for characters that JSON escapes with a letter. */
+export function encodeArray(values: readonly Value[]): string {
   const list = JSON.stringify(values);
-  const inside = oddEscape.test(list) ? values.map(elementOf).join(',') : list.slice(1, -1);
+  const inside = oddEscape.test(list) ? values.map(encodeElement).join(',') : list.slice(1, -1);
   return `{${inside}}`;
 }
 
-function elementOf(value: Value): string {
+function encodeElement(value: Value): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   return `"${refusable(value).replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** Half of a surrogate pair would be replaced on its way: Postgres refuses this text as it refuses that one. */
+/** A lone surrogate would be replaced on the way. Postgres refuses a NUL, so send that instead. */
 function refusable(text: string): string {
   return text.isWellFormed() ? text : '\0';
 }
 
-/** Of the types that the lists have: what Postgres calls them, and how long a value is. */
+/** Element types: their OIDs, and the size of a value in bytes (0: it varies). */
 const elements = {
   'text[]': { oid: 25, size: 0 },
   'bytea[]': { oid: 17, size: 0 },
@@ -39,12 +38,12 @@ export function isListType(type: string): type is ListType {
 
 const headerSize = 20;
 
-export function binaryArrayOf(type: ListType, values: readonly Value[]): Buffer {
+export function encodeBinaryArray(type: ListType, values: readonly Value[]): Buffer {
   const { oid, size } = elements[type];
   let length = headerSize + 4 * values.length;
   for (const value of values)
     if (typeof value === 'string')
-      length += type === 'bytea[]' ? bytesIn(value) : Buffer.byteLength(refusable(value));
+      length += type === 'bytea[]' ? countBytes(value) : Buffer.byteLength(refusable(value));
     else if (value !== null) length += size;
   const buffer = Buffer.allocUnsafe(length);
   buffer.writeInt32BE(1, 0); // dimensions
@@ -67,8 +66,8 @@ export function binaryArrayOf(type: ListType, values: readonly Value[]): Buffer 
   return buffer;
 }
 
-/** Of bytes as the text form has them: `\\x`, and two digits each. */
-function bytesIn(text: string): number {
+/** In the text form of a bytea: `\\x`, then two digits per byte. */
+function countBytes(text: string): number {
   return text.length / 2 - 1;
 }
 

@@ -1,11 +1,11 @@
-// The few things that a Postgres driver must be able to do, whatever its name: `pg` (pool or client) and `postgres`.
+// The Postgres driver by its shape: `pg` (pool or client) or `postgres`. No driver is imported.
 
-/** A pool or client of `pg`, or anything of its shape. */
+/** A `pg` pool or client, or anything of its shape. */
 export interface PgLike {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
-/** The pool of `pg` itself, which can keep a statement prepared, and give rows as lists. */
+/** The `pg` pool itself, which can keep statements prepared and return rows as arrays. */
 interface PgPool {
   query(statement: {
     name?: string;
@@ -15,7 +15,7 @@ interface PgPool {
   }): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
-/** An instance of `postgres` (postgres.js), or anything of its shape. */
+/** A `postgres` (postgres.js) instance, or anything of its shape. */
 export interface PostgresJsLike {
   unsafe(text: string, values?: never[]): PromiseLike<readonly Record<string, unknown>[]>;
 }
@@ -23,15 +23,15 @@ export interface PostgresJsLike {
 export type PostgresClient = PgLike | PostgresJsLike;
 
 export interface Connection {
-  /** One statement with values, or several without. With a name it may be kept prepared. */
+  /** One statement with values, or several without. A named one may be kept prepared. */
   query(
     text: string,
     values?: readonly unknown[],
     name?: string,
   ): Promise<readonly Record<string, unknown>[]>;
-  /** The same, and each row is the list of its values: of a pool that is ours. */
+  /** The same with rows as arrays; our own pool only. */
   lists?(text: string, values: readonly unknown[], name?: string): Promise<readonly (readonly unknown[])[]>;
-  /** Of a pool that is ours. */
+  /** Closes our own pool; leaves the user's client open. */
   end(): Promise<void>;
 }
 
@@ -40,26 +40,25 @@ function isPostgresJs(value: object): value is PostgresJsLike {
 }
 
 /**
- * What the driver itself knows, asked before a statement is sent: an error from the server would abort the transaction
- * and with it the owner's work. What a driver does not show, the server refuses.
+ * Asks the driver before sending anything, because an error from the server would abort the user's transaction. If a
+ * driver does not know, the server refuses.
  */
-export function showsTransaction(client: PostgresClient): boolean {
-  // postgres.js gives the function of `begin` a handle that has savepoints and no `begin`.
+export function isInTransaction(client: PostgresClient): boolean {
+  // Inside `begin`, postgres.js passes a handle with savepoints.
   if (isPostgresJs(client)) return 'savepoint' in client;
   const { getTransactionStatus } = client as { getTransactionStatus?: () => unknown };
   const status = getTransactionStatus?.call(client);
   return status === 'T' || status === 'E';
 }
 
-/** The user's own client is the user's to close. */
-export function connectionOf(client: PostgresClient): Connection {
+export function adaptClient(client: PostgresClient): Connection {
   if (isPostgresJs(client)) {
     return {
       query: async (text, values = []) => client.unsafe(text, values as never[]),
       async end() {},
     };
   }
-  const ask = statementsOf(client as unknown as PgPool);
+  const ask = prepareStatements(client as unknown as PgPool);
   return {
     query: async (text, values, name) =>
       'totalCount' in client && name !== undefined
@@ -69,11 +68,11 @@ export function connectionOf(client: PostgresClient): Connection {
   };
 }
 
-/** A pool of `pg` that is ours. */
-export function connectionOfPool(pool: PgLike & { end(): Promise<void> }): Connection {
-  const ask = statementsOf(pool as unknown as PgPool);
+/** For our own `pg` pool. */
+export function adaptPool(pool: PgLike & { end(): Promise<void> }): Connection {
+  const ask = prepareStatements(pool as unknown as PgPool);
   return {
-    ...connectionOf(pool),
+    ...adaptClient(pool),
     lists: async (text, values, name) =>
       (await ask({
         ...(name === undefined ? {} : { name }),
@@ -85,8 +84,8 @@ export function connectionOfPool(pool: PgLike & { end(): Promise<void> }): Conne
   };
 }
 
-/** Keeps statements prepared as long as the server, or what stands before it, allows it. */
-function statementsOf(
+/** Keeps statements prepared until the server, or a pooler in front of it, rejects one. */
+function prepareStatements(
   pool: PgPool,
 ): (statement: Parameters<PgPool['query']>[0]) => Promise<Record<string, unknown>[]> {
   let isPreparing = true;
@@ -95,7 +94,7 @@ function statementsOf(
       try {
         return (await pool.query(statement)).rows;
       } catch (error) {
-        if (statement.name === undefined || !knowsNoStatement(error)) throw error;
+        if (statement.name === undefined || !isUnknownStatement(error)) throw error;
         isPreparing = false;
       }
     }
@@ -104,8 +103,8 @@ function statementsOf(
   };
 }
 
-/** A pooler gave us another session than the one that has prepared it: nothing was done, and names are no use here. */
-function knowsNoStatement(error: unknown): boolean {
+/** A pooler gave us a session that has not prepared the statement. Nothing was run; stop naming statements. */
+function isUnknownStatement(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return code === '26000' || code === '42P05' || code === '0A000';
 }

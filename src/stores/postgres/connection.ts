@@ -1,30 +1,30 @@
-// A pool of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
+// Our own pool, from a URL. The driver is an optional peer: a user who passes a client does not need it.
 
 import { postgresExample, readAddress } from '../../store/address.ts';
 import { loadDriver, missingDriver } from '../../store/remote/driver.ts';
-import { type Connection, connectionOfPool, type PgLike } from './client.ts';
+import { adaptPool, type Connection, type PgLike } from './client.ts';
 
-export const usualSchema = 'semel';
+export const defaultSchema = 'semel';
 
-/** Group commit needs few connections; one more serves lists and pruning beside it. */
-const most = 3;
+/** Group commit needs few connections; one more serves lists and pruning. */
+const maxConnections = 3;
 
 export async function connect(url: string | undefined, timeoutMs: number): Promise<Connection> {
-  const { Pool } = driver();
+  const { Pool } = loadPg();
   const pool = new Pool({
     ...(url === undefined ? {} : { connectionString: url }),
-    max: most,
+    max: maxConnections,
     connectionTimeoutMillis: timeoutMs,
-    // A connection that has fallen silent is closed: whoever waits on it would keep it from the others for ever.
+    // Close a silent connection; otherwise a waiting query would hold it for ever.
     query_timeout: timeoutMs,
     keepAlive: true,
-    // A pool that is idle does not keep a script from ending.
+    // Let a script end while the pool is idle.
     allowExitOnIdle: true,
     application_name: 'semel',
   });
-  // A connection that breaks while it is idle is replaced; without a listener it would end the program.
+  // The pool replaces idle connections that break. Without a listener the error would end the program.
   pool.on('error', () => {});
-  return connectionOfPool(pool);
+  return adaptPool(pool);
 }
 
 interface PgPool extends PgLike {
@@ -32,14 +32,14 @@ interface PgPool extends PgLike {
   end(): Promise<void>;
 }
 
-function driver(): { Pool: new (options: object) => PgPool } {
+function loadPg(): { Pool: new (options: object) => PgPool } {
   const found = loadDriver('pg');
   if (found !== undefined) return found as { Pool: new (options: object) => PgPool };
   throw missingDriver(['pg']);
 }
 
-/** For people: without user, password and parameters. */
-export function placeOf(url: string | undefined, schema: string): string {
+/** For messages: without user, password and parameters. */
+export function describePlace(url: string | undefined, schema: string): string {
   if (url === undefined) return `schema ${schema}`;
   const { host, pathname } = readAddress(url, postgresExample);
   return `${host}${pathname === '/' ? '' : pathname}, schema ${schema}`;

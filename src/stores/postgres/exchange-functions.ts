@@ -1,13 +1,13 @@
-// What a batch does in the database: it compares and writes, and never decides. `semel` stands for the schema.
+// The SQL functions that run a batch. They compare and write, and never decide. `semel` stands for the schema.
 
 import { admission, byKey, declarations, names, settings, standing, values, written } from './functions.ts';
 import { packed, packedColumns } from './rows.ts';
 
-/** A parameter, or a column of a batch that is sent as a list of its own: a database reads lists far faster than JSON. */
-export type Named = readonly [name: string, type: string];
+/** A parameter, or a column of a batch. Columns are sent as arrays, which Postgres reads far faster than JSON. */
+type Parameter = readonly [name: string, type: string];
 
-/** Of an ordinary first claim, which is running. */
-export const claimLists: readonly Named[] = [
+/** Columns of an ordinary first claim, whose status is running. */
+export const claimLists: readonly Parameter[] = [
   ['namespace', 'text'],
   ['key', 'text'],
   ['revision', 'bigint'],
@@ -24,8 +24,8 @@ export const claimLists: readonly Named[] = [
   ['more', 'text'],
 ];
 
-/** Of a settlement or a renewal: everything else stays as the claim wrote it. */
-export const settleLists: readonly Named[] = [
+/** Columns of a settlement or a renewal: the others stay as the claim wrote them. */
+export const settleLists: readonly Parameter[] = [
   ['namespace', 'text'],
   ['key', 'text'],
   ['old', 'bigint'],
@@ -39,62 +39,67 @@ export const settleLists: readonly Named[] = [
   ['more', 'text'],
 ];
 
-/** What every write ends with. */
-const last: readonly Named[] = [
-  // How long a locked row is waited for.
+/** The last parameters of every write. */
+const last: readonly Parameter[] = [
+  // How long to wait for a locked row.
   ['patience', 'text'],
   ['writer', 'integer'],
 ];
 
-const listsOf = (prefix: string, lists: readonly Named[]) =>
-  lists.map(([name, type]): Named => [`${prefix}_${name}`, `${type}[]`]);
-const claims = listsOf('claim', claimLists);
-const settlements = listsOf('settle', settleLists);
+const prefixLists = (prefix: string, lists: readonly Parameter[]) =>
+  lists.map(([name, type]): Parameter => [`${prefix}_${name}`, `${type}[]`]);
+const claims = prefixLists('claim', claimLists);
+const settlements = prefixLists('settle', settleLists);
 
-/** Of `write`. Of lists that are empty nothing is sent. */
-const writeParameters: readonly Named[] = [
+/** Of `write`. Empty lists are not sent. */
+const writeParameters: readonly Parameter[] = [
   ...claims,
   ...settlements,
-  // The decisions count from here on by the store's clock, and before there.
+  // The decisions hold from at_ms until before until_ms, by the store's clock.
   ['at_ms', 'bigint'],
   ['until_ms', 'bigint'],
   ...last,
 ];
 
-const swapParameters: readonly Named[] = [['rest', 'json'], ['noted', 'json'], ['beside', 'json'], ...last];
+const swapParameters: readonly Parameter[] = [
+  ['rest', 'json'],
+  ['noted', 'json'],
+  ['beside', 'json'],
+  ...last,
+];
 
-const lookParameters: readonly Named[] = [
+const lookParameters: readonly Parameter[] = [
   ['namespaces', 'text[]'],
   ['keys', 'text[]'],
   ['writer', 'integer'],
 ];
 
-/** The functions, and all that they can be given. */
-export const functions = { write: writeParameters, swap: swapParameters, look: lookParameters } as const;
+/** The functions and their parameters. */
+const functions = { write: writeParameters, swap: swapParameters, look: lookParameters } as const;
 
-/** What is asked of them: each is a statement of its own. */
+/** The statements that call them: `write` with claims, with settlements, or with both. */
 export const questions = {
   claim: { of: 'write', parameters: writeParameters.filter((one) => !settlements.includes(one)) },
   settle: { of: 'write', parameters: writeParameters.filter((one) => !claims.includes(one)) },
   both: { of: 'write', parameters: writeParameters },
   swap: { of: 'swap', parameters: swapParameters },
   look: { of: 'look', parameters: lookParameters },
-} as const satisfies Record<string, { of: keyof typeof functions; parameters: readonly Named[] }>;
+} as const satisfies Record<string, { of: keyof typeof functions; parameters: readonly Parameter[] }>;
 export type QuestionName = keyof typeof questions;
 
-const declared = (parameters: readonly Named[]) =>
+const declareParameters = (parameters: readonly Parameter[]) =>
   parameters.map((parameter) => `${parameter.join(' ')} DEFAULT NULL`).join(', ');
 
-/** In the list of a SELECT and not in its FROM: there each list would be written down once more before it is read. */
-const listed = (prefix: string, columns: readonly string[]) =>
+/** unnest() in the SELECT list: in FROM, Postgres would materialise each list first. */
+const unnestLists = (prefix: string, columns: readonly string[]) =>
   `(SELECT ${columns.map((name) => `unnest(${prefix}_${name}) AS ${name}`).join(', ')}) AS a`;
 
-/** Whatever is not ordinary. */
+/** Writes that are not ordinary. */
 const rest = `json_to_recordset(rest) AS a (${written})`;
 const inTime = 'a.at <= now AND now < a.until AND NOT a.revision = ANY (spoilt)';
 const still = 't.namespace = a.namespace AND t.key = a.key AND t.revision = a.old';
 
-/** What stands first in both functions that write. */
+/** How both functions that write begin. */
 const begin = `${admission}
   now := semel.now_ms();
   floor := known_floor;
@@ -103,21 +108,20 @@ const begin = `${admission}
     was := set_config('synchronous_commit', 'on', true);
   END IF;`;
 
-/** A claim that waited for a record to be removed finds the floor raised, and must not give its fence again. */
+/** A claim that waited while a record was removed finds the floor raised, and must not reuse a fence below it. */
 const sameFloor = `IF floor > known_floor THEN
       RAISE EXCEPTION 'floor' USING ERRCODE = 'SM001', DETAIL = floor::text;
     END IF;`;
 
 /**
- * Ordinary first claims and settlements: one transaction. It tells the time, the floor, and the
- * revisions that were written, if not all were. Everybody writes
- * in one order, claims first and then by key, so that no two of these ever wait for each other in a circle. A row that
- * somebody's open transaction holds fails the batch after a moment, and the caller divides it.
+ * Ordinary first claims and settlements, in one transaction. Returns the time, the floor, and the written revisions
+ * unless all were written. Every batch writes in the same order, claims first and then by key, so that two batches never
+ * deadlock. If another transaction holds a row, the batch fails after a moment and the caller bisects it.
  */
 export function writeFunction(): string {
   const claimed = claimLists.map(([name]) => name);
   const settled = settleLists.map(([name]) => name);
-  return `CREATE FUNCTION semel.write(${declared(writeParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
+  return `CREATE FUNCTION semel.write(${declareParameters(writeParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
   ${declarations}
@@ -136,7 +140,7 @@ BEGIN
 
   IF claim_key IS NOT NULL THEN
     INSERT INTO semel.records (${claimed.join(', ')}, status)
-      SELECT ${claimed.map((name) => `a.${name}`).join(', ')}, 0 FROM ${listed('claim', claimed)}
+      SELECT ${claimed.map((name) => `a.${name}`).join(', ')}, 0 FROM ${unnestLists('claim', claimed)}
       WHERE a.fence > known_floor ON CONFLICT (namespace, key) DO NOTHING;
     GET DIAGNOSTICS claimed = ROW_COUNT;
     -- This starts only when the INSERT has ended, and so sees what it waited for.
@@ -149,7 +153,7 @@ BEGIN
       .slice(3)
       .map((name) => `${name} = a.${name}`)
       .join(', ')}
-    FROM ${listed('settle', settled)} WHERE ${still};
+    FROM ${unnestLists('settle', settled)} WHERE ${still};
     GET DIAGNOSTICS settled = ROW_COUNT;
   END IF;
 
@@ -162,9 +166,9 @@ BEGIN
 END $$`;
 }
 
-/** Everything else, in the same order: each record is written if it is still the one that was seen. It tells those that were. */
+/** All other writes, in the same order: writes each record that is unchanged since it was read, and returns which. */
 export function swapFunction(): string {
-  return `CREATE FUNCTION semel.swap(${declared(swapParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
+  return `CREATE FUNCTION semel.swap(${declareParameters(swapParameters)}) RETURNS text LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
   ${declarations}
@@ -218,11 +222,11 @@ END $$`;
 }
 
 /**
- * What is there under these keys, and nothing is written. The first row tells the time and the floor. Perhaps also the same
- * key in another namespace of this batch: the caller takes its own.
+ * Reads these keys; the first row holds the time and the floor. May also return a key from another namespace of the batch,
+ * which the caller ignores.
  */
 export function lookFunction(): string {
-  return `CREATE FUNCTION semel.look(${declared(lookParameters)})
+  return `CREATE FUNCTION semel.look(${declareParameters(lookParameters)})
 RETURNS TABLE (${packedColumns}) LANGUAGE plpgsql ${byKey} AS $$
 #variable_conflict use_column
 DECLARE
@@ -237,12 +241,12 @@ END $$`;
 }
 
 /**
- * The same on a connection that is not ours alone. COMMIT is allowed only where no transaction is open around the call,
- * so a record is never written into a transaction that its owner may roll back (SQLSTATE 2D000).
+ * The same for the user's own connection. COMMIT fails (SQLSTATE 2D000) inside a transaction, so a record is never written
+ * into one that the user may roll back.
  */
 export function ownProcedure(name: keyof typeof functions): string {
   const given = functions[name].map(([parameter]) => parameter).join(', ');
-  return `CREATE PROCEDURE semel.own_${name}(${declared(functions[name])}, INOUT answer text DEFAULT NULL)
+  return `CREATE PROCEDURE semel.own_${name}(${declareParameters(functions[name])}, INOUT answer text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 BEGIN
   COMMIT;

@@ -1,20 +1,20 @@
-// What the functions in exchange-function.ts are asked, and what they answer. The ordinary first claims and settlements of a
-// batch go as lists, which cost the database least; everything else as JSON.
+// Sends a batch to the functions in exchange-functions.ts. Ordinary first claims and settlements go as arrays, which cost the
+// database least; everything else as JSON.
 
 import type { Found, RemoteBackend, Swap, Swapped, Write } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
 import type { Value } from './array.ts';
 import { claimLists, type QuestionName, settleLists } from './exchange-functions.ts';
-import { foundIn, itemOf, type Packed } from './rows.ts';
+import { decodeFound, encode, type Packed } from './rows.ts';
 import { schemaVersion } from './schema.ts';
 
-interface Asked {
+interface RowWrite {
   readonly swap: Swap;
   readonly write: Write;
   readonly row: Row;
 }
 
-/** Calls one of the functions, and gives its rows. Lists are encoded as the connection takes them. */
+/** Calls one of the functions and returns its rows. Encodes lists as the connection needs them. */
 export type Call = (
   name: QuestionName,
   values: readonly (Value | readonly Value[])[],
@@ -24,11 +24,11 @@ type Exchanged = Awaited<ReturnType<RemoteBackend['exchange']>>;
 const swapDone: Swapped = { done: true };
 
 /**
- * Nearly always all writes are done, and that is all that is answered. What is ordinary and what is not are two transactions:
- * if one of them fails, what the other has done is told, and its own writes count as not done.
+ * Usually all writes succeed, and no second query is needed. Ordinary and other writes are two transactions: if only one
+ * fails, its writes count as not done.
  */
 export async function exchange(call: Call, swaps: readonly Swap[]): Promise<Exchanged> {
-  const { looked, writes } = sorted(swaps);
+  const { looked, writes } = sortSwaps(swaps);
   const replies = await Promise.allSettled(writes.map(({ name, values }) => call(name, values)));
   let said: string | undefined;
   for (const [index, { swaps: asked }] of writes.entries()) {
@@ -37,7 +37,7 @@ export async function exchange(call: Call, swaps: readonly Swap[]): Promise<Exch
     else {
       said = reply.value[0]?.[0] as string;
       const from = said.indexOf('[');
-      if (from >= 0) looked.push(...undoneOf(asked, JSON.parse(said.slice(from))));
+      if (from >= 0) looked.push(...findUndone(asked, JSON.parse(said.slice(from))));
     }
   }
   if (said === undefined) for (const reply of replies) if (reply.status === 'rejected') throw reply.reason;
@@ -47,48 +47,47 @@ export async function exchange(call: Call, swaps: readonly Swap[]): Promise<Exch
   }
 
   const usual = (looked[0] as Swap).namespace;
-  const [head, ...rows] = (await call('look', lookedFor(looked))) as readonly [Packed, ...Packed[]];
+  const [head, ...rows] = (await call('look', lookValues(looked))) as readonly [Packed, ...Packed[]];
   const [now, floor] = head[0].split(',');
   const found = new Map<string, Found>();
-  for (const row of rows) found.set(nameOf(row[2] ?? usual, row[1]), foundIn(row, usual));
+  for (const row of rows) found.set(joinName(row[2] ?? usual, row[1]), decodeFound(row, usual));
   const undone = looked.length === swaps.length ? undefined : new Set(looked);
   return {
     now: Number(now),
     floor: Number(floor),
     answers: swaps.map((swap) =>
       undone === undefined || undone.has(swap)
-        ? { done: false, found: found.get(nameOf(swap.namespace, swap.key)) }
+        ? { done: false, found: found.get(joinName(swap.namespace, swap.key)) }
         : swapDone,
     ),
   };
 }
 
-function undoneOf(asked: readonly Swap[], done: readonly number[]): readonly Swap[] {
+function findUndone(asked: readonly Swap[], done: readonly number[]): readonly Swap[] {
   const revisions = new Set(done);
   return asked.filter(({ write }) => write?.row !== undefined && !revisions.has(write.revision));
 }
 
-/** One pair of instants stands for all that is in the lists: decisions that are about to turn, or that were made later, do not go there. */
+/** All writes in the lists share one time window, so those that expire soon or were decided later are sent apart. */
 const leastMs = 1_000;
 const apartMs = 100;
 
-/** How long a locked row is waited for. */
+/** How long to wait for a locked row. */
 const longestMs = 50;
 const shortestMs = 20;
 
-/** A batch, by how it is asked. */
-interface Sorted {
+/** A batch, by how it is sent. */
+interface SortedSwaps {
   readonly looked: Swap[];
   readonly writes: readonly {
     readonly name: QuestionName;
     readonly swaps: readonly Swap[];
-    /** As the function takes them. */
     readonly values: Parameters<Call>[1];
   }[];
 }
 
-export function sorted(swaps: readonly Swap[]): Sorted {
-  const asked: Asked[] = [];
+export function sortSwaps(swaps: readonly Swap[]): SortedSwaps {
+  const asked: RowWrite[] = [];
   const looked: Swap[] = [];
   const others: Swap[] = [];
   let noted: object[] | undefined;
@@ -104,11 +103,11 @@ export function sorted(swaps: readonly Swap[]): Sorted {
       asked.push({ swap, write, row: write.row });
       if (write.at < earliest) earliest = write.at;
     } else others.push(swap);
-    if (write.events.length > 0) noted = [...(noted ?? []), ...notedOf(write)];
-    if (write.beside.length > 0) beside = [...(beside ?? []), ...besideOf(swap, write)];
+    if (write.events.length > 0) noted = [...(noted ?? []), ...encodeEvents(write)];
+    if (write.beside.length > 0) beside = [...(beside ?? []), ...encodeBeside(swap, write)];
   }
-  // All who write many at once do so in one order.
-  if (asked.length > 1) asked.sort(inOrder);
+  // Every batch writes in the same order, which prevents deadlocks.
+  if (asked.length > 1) asked.sort(compareWrites);
 
   const plain: Swap[] = [];
   const claimed: Value[][] = claimLists.map(() => []);
@@ -123,20 +122,20 @@ export function sorted(swaps: readonly Swap[]): Sorted {
       write.beside.length === 0 &&
       write.at - earliest < apartMs &&
       write.until - earliest > leastMs;
-    if (isOrdinary && isFirst(one)) addClaim(claimed, one);
+    if (isOrdinary && isFirstClaim(one)) addClaim(claimed, one);
     else if (isOrdinary && isSettlement(one)) addSettlement(settled, one);
     else {
       others.push(swap);
-      rest.push(restOf(one));
+      rest.push(encodeOther(one));
       continue;
     }
     plain.push(swap);
     if (write.at > at) at = write.at;
     if (write.until < until) until = write.until;
   }
-  // The fewer there are, the fewer wait for nothing; and to divide a batch until the locked one is alone takes not long.
+  // A small batch waits less: fewer calls share the delay, and bisecting it is quick.
   const last = [`${Math.min(longestMs, Math.max(shortestMs, swaps.length))}ms`, schemaVersion];
-  const writes: Sorted['writes'][number][] = [];
+  const writes: SortedSwaps['writes'][number][] = [];
   if (plain.length > 0) {
     const [claims = [], settlements = []] = [claimed[0], settled[0]];
     const name = settlements.length === 0 ? 'claim' : claims.length === 0 ? 'settle' : 'both';
@@ -144,14 +143,14 @@ export function sorted(swaps: readonly Swap[]): Sorted {
     writes.push({ name, swaps: plain, values: [...lists, at, until, ...last] });
   }
   if (others.length > 0) {
-    const values = [JSON.stringify(rest), textOf(noted), textOf(beside), ...last];
+    const values = [JSON.stringify(rest), toJson(noted), toJson(beside), ...last];
     writes.push({ name: 'swap', swaps: others, values });
   }
   return { looked, writes };
 }
 
-/** As `look` takes them: each namespace once. */
-function lookedFor(swaps: readonly Swap[]): Parameters<Call>[1] {
+/** Parameters of `look`, with each namespace once. */
+function lookValues(swaps: readonly Swap[]): Parameters<Call>[1] {
   const namespaces = new Set<string>();
   const keys: string[] = [];
   for (const { namespace, key } of swaps) {
@@ -161,7 +160,7 @@ function lookedFor(swaps: readonly Swap[]): Parameters<Call>[1] {
   return [[...namespaces], keys, schemaVersion];
 }
 
-function inOrder(a: Asked, b: Asked): number {
+function compareWrites(a: RowWrite, b: RowWrite): number {
   const isFresh = a.write.before === undefined;
   if (isFresh !== (b.write.before === undefined)) return isFresh ? -1 : 1;
   const [one, other] = [a.swap, b.swap];
@@ -169,8 +168,8 @@ function inOrder(a: Asked, b: Asked): number {
   return one.key < other.key ? -1 : 1;
 }
 
-/** It has nothing that the list of claims leaves out. */
-function isFirst({ write, row }: Asked): boolean {
+/** `claimLists` has all of its columns. */
+function isFirstClaim({ write, row }: RowWrite): boolean {
   return (
     write.before === undefined &&
     row.status === 'running' &&
@@ -180,8 +179,8 @@ function isFirst({ write, row }: Asked): boolean {
   );
 }
 
-/** It changes nothing that the list of settlements leaves out. */
-function isSettlement({ write, row }: Asked): boolean {
+/** `settleLists` has all columns that it changes. */
+function isSettlement({ write, row }: RowWrite): boolean {
   const was = write.before?.row;
   return (
     was !== undefined &&
@@ -202,8 +201,8 @@ function isSettlement({ write, row }: Asked): boolean {
 }
 
 /** In the order of `claimLists`. */
-function addClaim(lists: Value[][], { swap: { namespace, key }, write, row }: Asked): void {
-  const { fence, created, sum, flags, token, version, owner, args, content, asker, more } = itemOf(row);
+function addClaim(lists: Value[][], { swap: { namespace, key }, write, row }: RowWrite): void {
+  const { fence, created, sum, flags, token, version, owner, args, content, asker, more } = encode(row);
   let next = 0;
   const add = (value: Value) => (lists[next++] as Value[]).push(value);
   add(namespace);
@@ -223,8 +222,8 @@ function addClaim(lists: Value[][], { swap: { namespace, key }, write, row }: As
 }
 
 /** In the order of `settleLists`. */
-function addSettlement(lists: Value[][], { swap: { namespace, key }, write, row }: Asked): void {
-  const { expires, settled, sum, status, flags, result, more } = itemOf(row);
+function addSettlement(lists: Value[][], { swap: { namespace, key }, write, row }: RowWrite): void {
+  const { expires, settled, sum, status, flags, result, more } = encode(row);
   let next = 0;
   const add = (value: Value) => (lists[next++] as Value[]).push(value);
   add(namespace);
@@ -240,30 +239,30 @@ function addSettlement(lists: Value[][], { swap: { namespace, key }, write, row 
   add(more);
 }
 
-function restOf({ swap: { namespace, key }, write, row }: Asked): object {
+function encodeOther({ swap: { namespace, key }, write, row }: RowWrite): object {
   const { revision, at, until, before } = write;
-  return { namespace, key, revision, at, until, old: before?.revision ?? null, ...itemOf(row) };
+  return { namespace, key, revision, at, until, old: before?.revision ?? null, ...encode(row) };
 }
 
-function nameOf(namespace: string, key: string): string {
+function joinName(namespace: string, key: string): string {
   return `${namespace}\0${key}`;
 }
 
-function textOf(list: readonly object[] | undefined): string | null {
+function toJson(list: readonly object[] | undefined): string | null {
   return list === undefined ? null : JSON.stringify(list);
 }
 
-function notedOf({ row, revision, events }: Write): readonly object[] {
+function encodeEvents({ row, revision, events }: Write): readonly object[] {
   return events.map((event, i) => ({
     i,
     revision: row === undefined ? null : revision,
     at: event.at,
-    ...eventOf(event),
+    ...encodeEvent(event),
   }));
 }
 
-function besideOf({ namespace, key }: Swap, { beside, revision }: Write): readonly object[] {
-  // A lock for each key, in one order: another claim may share only one of these forms with this one.
+function encodeBeside({ namespace, key }: Swap, { beside, revision }: Write): readonly object[] {
+  // One lock per key, in sorted order: another claim may share just one of these keys.
   const locks = [key, ...beside.map((other) => other.key)].sort();
   return locks.map((lock, index) => {
     const other = beside[Math.min(index, beside.length - 1)] as Write['beside'][number];
@@ -271,6 +270,13 @@ function besideOf({ namespace, key }: Swap, { beside, revision }: Write): readon
   });
 }
 
-export function eventOf({ namespace, key, generation, fence, type, detail }: Omit<StoreEvent, 'at'>): object {
+export function encodeEvent({
+  namespace,
+  key,
+  generation,
+  fence,
+  type,
+  detail,
+}: Omit<StoreEvent, 'at'>): object {
   return { namespace, key, generation, fence, type, detail: JSON.stringify(detail) };
 }

@@ -1,54 +1,54 @@
-// What an error of Postgres or of the way to it means for the caller: try later, ask a person, or it was the piece.
+// What an error from Postgres or the connection means for the caller: retry later, ask a person, or one request is at fault.
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
 import { fillingError, movedError, notFillingError } from '../../store/move/ledger-state.ts';
 
-export interface Judgement {
+interface Judgement {
   readonly error: unknown;
-  /** It says nothing of a single piece: there is no use in asking for them one by one. */
+  /** Every request of the batch would fail like this: bisecting it is useless. */
   readonly concernsAll: boolean;
-  /** Nothing was done: somebody's open transaction holds a record. */
+  /** Nothing was done: another transaction holds a record. */
   readonly isLocked?: boolean;
 }
 
-/** By class or code of SQLSTATE. */
+/** Classes or codes of SQLSTATE. */
 const unreachable = /^(08|57P0|57014|53|58|XX|25P0[34]|72)/;
-const refusedEntry = /^(28|3D000)/;
+const refusedLogin = /^(28|3D000)/;
 const lost = /^(3F000|42P01|42P10|42883|42703)/;
 const conflict = /^(40001|40P01)/;
 
-/** COMMIT was refused because a transaction is open around it; or that transaction has failed already. */
+/** COMMIT was refused inside the user's transaction, or that transaction has already failed. */
 const insideTransaction = /^(2D000|25P02)/;
 
 export const isolationNext: string =
   "Set default_transaction_isolation to 'read committed' for this user, database or connection.";
 
-export function sqlStateOf(error: unknown): string | undefined {
+export function readSqlState(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** Another transaction was in the way: the same again is likely to go through. */
+/** Another transaction interfered: a retry will probably succeed. */
 export function isConflict(error: unknown): boolean {
-  return conflict.test(sqlStateOf(error) ?? '');
+  return conflict.test(readSqlState(error) ?? '');
 }
 
-/** A value that is none: a text that should be JSON, a number out of range. */
+/** An invalid value: malformed JSON, a number out of range. */
 export function isDataError(error: unknown): boolean {
-  return sqlStateOf(error)?.startsWith('22') === true;
+  return readSqlState(error)?.startsWith('22') === true;
 }
 
-/** A row of the batch is locked by somebody who takes long. */
+/** Another transaction kept a row of the batch locked for too long. */
 export function isLockTimeout(error: unknown): boolean {
-  return sqlStateOf(error) === '55P03';
+  return readSqlState(error) === '55P03';
 }
 
 export function judge(error: unknown, where: string): Judgement {
   if (isSemelError(error)) return { error, concernsAll: !isRecordDamage(error) };
-  const state = sqlStateOf(error);
+  const state = readSqlState(error);
   const cause = error instanceof Error ? error.message || String(error) : String(error);
-  const told = (
+  const storeFailure = (
     code: 'STORE_UNAVAILABLE' | 'STORE_UNSAFE',
     happened: string,
     details: ErrorDetails = {},
@@ -65,48 +65,65 @@ export function judge(error: unknown, where: string): Judgement {
   if (state === 'SM006') return { error: fillingError(where), concernsAll: true };
   if (state === 'SM005') return { error: notFillingError(where), concernsAll: true };
   if (state === 'SM003')
-    return told('STORE_UNSAFE', `The ledger at ${where} is written by newer versions of semel only.`, {
-      next: 'Update semel in this program.',
-    });
+    return storeFailure(
+      'STORE_UNSAFE',
+      `The ledger at ${where} accepts writes only from newer versions of semel.`,
+      {
+        next: 'Upgrade semel in this program.',
+      },
+    );
   if (state === 'SM004')
-    return told('STORE_UNSAFE', `The connection to ${where} is not at isolation level read committed.`, {
-      next: isolationNext,
-    });
-  if (insideTransaction.test(state ?? '')) return { error: inTransaction(where, error), concernsAll: true };
-  // `pg` says so by itself, before it asks: the server wants a password and there is none.
+    return storeFailure(
+      'STORE_UNSAFE',
+      `The connection to ${where} is not at isolation level read committed.`,
+      {
+        next: isolationNext,
+      },
+    );
+  if (insideTransaction.test(state ?? ''))
+    return { error: insideTransactionError(where, error), concernsAll: true };
+  // Thrown by `pg` itself: the server wants a password and there is none.
   if (state === undefined && /^SASL: .*password must be/.test(cause))
-    return told('STORE_UNAVAILABLE', `Postgres at ${where} wants a password (${cause}).`, {
+    return storeFailure('STORE_UNAVAILABLE', `Postgres at ${where} wants a password (${cause}).`, {
       next: 'Nothing was run. Give one in the URL, the client, PGPASSWORD or ~/.pgpass.',
       retriable: false,
     });
   if (state === undefined || unreachable.test(state))
-    return told('STORE_UNAVAILABLE', `Postgres at ${where} does not answer (${cause}).`, {
+    return storeFailure('STORE_UNAVAILABLE', `Postgres at ${where} does not answer (${cause}).`, {
       next: 'Nothing was run. Call again when the database answers.',
     });
   if (state === '25006')
-    return told('STORE_UNSAFE', `Postgres at ${where} takes no writes (${cause}).`, {
+    return storeFailure('STORE_UNSAFE', `Postgres at ${where} does not accept writes (${cause}).`, {
       next: 'Point semel at the primary.',
     });
-  if (refusedEntry.test(state))
-    return told('STORE_UNAVAILABLE', `Postgres at ${where} refused the connection (${cause}).`, {
-      next: 'Nothing was run. Correct user, password or database name.',
+  if (refusedLogin.test(state))
+    return storeFailure('STORE_UNAVAILABLE', `Postgres at ${where} refused the connection (${cause}).`, {
+      next: 'Nothing was run. Correct the user, password or database name.',
       retriable: false,
     });
   if (lost.test(state))
-    return told('STORE_UNSAFE', `The tables of the ledger at ${where} are missing or changed (${cause}).`, {
-      next: 'Restore them from a backup, or run `semel store migrate` if the ledger is new.',
-    });
+    return storeFailure(
+      'STORE_UNSAFE',
+      `The tables of the ledger at ${where} are missing or changed (${cause}).`,
+      {
+        next: 'Restore them from a backup, or run `semel store migrate` if the ledger is new.',
+      },
+    );
   if (state === '42501')
-    return told('STORE_UNSAFE', `The user of the connection may not use the ledger at ${where} (${cause}).`, {
-      next: 'Grant it usage of the schema, and all of its tables and functions; or let it create the schema.',
-    });
+    return storeFailure(
+      'STORE_UNSAFE',
+      `The user of the connection may not use the ledger at ${where} (${cause}).`,
+      {
+        next: 'Grant it usage of the schema and all of its tables and functions, or let it create the schema.',
+      },
+    );
   if (isConflict(error) || isLockTimeout(error) || state === 'SM008')
     return {
       error: new SemelError(
         'STORE_UNAVAILABLE',
         `A record at ${where} is held by another transaction (${cause}).`,
         {
-          next: 'Nothing was run. Call again; if it goes on, look for a transaction that stays open.',
+          next: 'Nothing was run. Call again; if it keeps failing, look for a transaction that stays open.',
           cause: error,
         },
       ),
@@ -114,8 +131,8 @@ export function judge(error: unknown, where: string): Judgement {
       isLocked: isLockTimeout(error),
     };
   return {
-    error: new SemelError('STORE_UNAVAILABLE', `Postgres at ${where} did not take a record (${cause}).`, {
-      next: 'Nothing was run. Look at the message of the database.',
+    error: new SemelError('STORE_UNAVAILABLE', `Postgres at ${where} rejected a record (${cause}).`, {
+      next: "Nothing was run. See the database's message.",
       cause: error,
       retriable: false,
     }),
@@ -123,8 +140,8 @@ export function judge(error: unknown, where: string): Judgement {
   };
 }
 
-/** A client handed over as a store must not be inside a transaction, on purpose or by a connection that leaked one. */
-export function inTransaction(where: string, cause?: unknown): SemelError {
+/** The user's client may be inside a transaction on purpose, or because a connection leaked one. */
+export function insideTransactionError(where: string, cause?: unknown): SemelError {
   return new SemelError(
     'STORE_UNSAFE',
     `The client for ${where} is inside a transaction: a rollback would erase the record of an effect that has happened, and the effect would be repeated.`,

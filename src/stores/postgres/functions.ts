@@ -1,12 +1,12 @@
-// What the database does by itself, one call at a time: it compares and writes, and never decides. `semel` stands for the
-// schema; schema.ts makes these with the tables.
+// The SQL functions for single operations, and what all functions share. They compare and write, and never decide. `semel`
+// stands for the schema; schema.ts creates them with the tables.
 
 import { statusCode } from '../../store/columns.ts';
 
 /** Running or unknown. */
 export const openRows: string = `status IN (${statusCode('running')}, ${statusCode('unknown')})`;
 
-/** What a claim or an act writes, as the columns of a JSON list. */
+/** A write as a JSON recordset. */
 export const written: string = `namespace text, key text, revision bigint, at bigint, until bigint, fence bigint, created bigint,
       expires bigint, settled bigint, sum integer, status smallint, flags smallint, token bytea, version text, owner text,
       args text, content text, result text, asker text, more text, old bigint`;
@@ -28,36 +28,35 @@ export const settings = (from: string): string =>
     .join(', ');
 
 /**
- * Whoever may create in a schema of the search path (`public`, on many servers everybody) could put a function or operator
- * there that fits the types better than the database's own: it would run with our rights. Where this cannot stand, names
- * are written out: `pg_catalog.json_agg`.
+ * Any user who can create objects in a schema of the search path (in `public` often everybody) could add a function or
+ * operator that matches our types better than the built-in one, and it would run with our rights. Statements outside a
+ * function qualify names instead: `pg_catalog.json_agg`.
  */
 const ownNames = 'SET search_path = pg_catalog, pg_temp';
 
-/** A plan is made while the table is small and kept when it is large: rows are looked up by their keys all the same. */
+/** Plans are cached while the table is small and kept when it is large, so force lookups by key. */
 export const byKey: string = `${ownNames} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan`;
 
-/** Whoever changes the standing of the ledger waits for those who are writing, and they for nobody else. */
+/** Writers share this lock; changing the ledger's state takes it exclusively. */
 const gate = `(hashtext('semel'), 'semel.meta'::regclass::oid::integer)`;
 
-/** Of every function that asks whether it may. */
+/** Variables of every function that checks the ledger's state. */
 export const declarations: string = `known_floor bigint;
   moved text;
   is_filling boolean;
   oldest integer;
   entered boolean;`;
 
-/** Its only row is read without an index. */
 const meta =
   'SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;';
 
-/** A snapshot for all statements would not see what the lock was waited for: a key could be taken twice, a seal overlooked. */
+/** With one snapshot per transaction, a statement would miss what it waited for: a key could be claimed twice. */
 const entry = `IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'isolation' USING ERRCODE = 'SM004', DETAIL = current_setting('transaction_isolation');
   END IF;
   entered := pg_advisory_xact_lock_shared${gate} IS NULL;`;
 
-/** Whether the ledger may be used, and by this version. */
+/** Fails if the ledger is closed to users or to this version. */
 export const standing: string = `${meta}
   IF moved IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
@@ -67,11 +66,11 @@ export const standing: string = `${meta}
     RAISE EXCEPTION 'too old' USING ERRCODE = 'SM003', DETAIL = oldest::text;
   END IF;`;
 
-/** What stands first in every write of a user. */
+/** How every write by a user begins. */
 export const admission: string = `${entry}
   ${standing}`;
 
-/** What retention takes, if it is still as it was seen; whoever is at work on it is waited for a moment only. */
+/** Removes or empties records that are unchanged since they were read. Waits only briefly for locked rows. */
 export function removeFunction(): string {
   return `CREATE FUNCTION semel.remove(asked json, writer integer) RETURNS integer LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
@@ -108,7 +107,7 @@ BEGIN
 END $$`;
 }
 
-/** Audit events of records that are there. */
+/** Adds events to existing records. */
 export function appendFunction(): string {
   return `CREATE FUNCTION semel.append(noted json, writer integer) RETURNS void LANGUAGE plpgsql ${byKey} AS $$
 DECLARE
@@ -123,7 +122,7 @@ BEGIN
 END $$`;
 }
 
-/** Another standing, if it is still the one that was seen. Nobody is writing meanwhile. */
+/** Changes the ledger's state if it is unchanged since it was read, while nobody writes. */
 export function standFunction(): string {
   return `CREATE FUNCTION semel.stand(was json, becomes json, must_be_empty boolean) RETURNS boolean LANGUAGE plpgsql ${ownNames} AS $$
 DECLARE
@@ -146,7 +145,7 @@ BEGIN
 END $$`;
 }
 
-/** Records of another ledger replace what is here, by whoever fills it; what is gone there goes here. */
+/** Copies records from another ledger, and removes those that it no longer has. Only while the ledger is being filled. */
 export function refillFunction(): string {
   return `CREATE FUNCTION semel.refill(came text, put json, gone json, noted json, lowest bigint)
 RETURNS void LANGUAGE plpgsql ${byKey} AS $$

@@ -1,4 +1,4 @@
-// The door of the Postgres store.
+// What the Postgres store exports.
 
 export type { PgLike, PostgresClient, PostgresJsLike } from './client.ts';
 export { type PostgresStoreOptions, postgresStore } from './store.ts';

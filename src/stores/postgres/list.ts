@@ -1,4 +1,4 @@
-// Pages of records in the order of their keys.
+// Pages of records in key order.
 
 import { isInDoubt } from '../../rules/state.ts';
 import { isOpen, statusCode } from '../../store/columns.ts';
@@ -8,9 +8,9 @@ import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import type { Connection } from './client.ts';
 import { openRows } from './functions.ts';
 import { decode, type Packed, packed } from './rows.ts';
-import { within } from './schema.ts';
+import { qualify } from './schema.ts';
 
-/** Read at once where only some of the rows may match. */
+/** Rows per query where only some of them may match. */
 const chunk = 200;
 
 export async function listRows(
@@ -18,20 +18,20 @@ export async function listRows(
   schema: string,
   asked: ListQuery,
 ): Promise<RowPage> {
-  // One more than asked for tells whether there is a next page.
+  // One more than the limit shows whether there is a next page.
   const limit = asked.inDoubt === undefined ? asked.limit + 1 : Math.max(asked.limit + 1, chunk);
   const rows: Row[] = [];
   const damaged: DamagedRecord[] = [];
-  /** Those behind the last row belong to the next page, if there is one. */
+  /** Damaged records after the last row; they belong to the next page, if there is one. */
   const behind: DamagedRecord[] = [];
   const isOpenOnly = asked.inDoubt === true || (asked.status !== undefined && isOpen(asked.status));
   for (let after = asked.after ?? null; ; ) {
-    const [answer] = await query(within(schema, page(isOpenOnly ? openRows : 'true')), [
+    const [answer] = await query(qualify(schema, page(isOpenOnly ? openRows : 'true')), [
       asked.namespace,
       after,
       asked.prefix ?? '',
       asked.contract === undefined ? '' : `${asked.contract}/`,
-      statusesOf(asked),
+      encodeStatuses(asked),
       asked.conversation === undefined ? null : JSON.stringify(asked.conversation),
       limit,
     ]);
@@ -52,8 +52,8 @@ export async function listRows(
   }
 }
 
-/** As JSON; null: any. */
-function statusesOf({ status, inDoubt }: ListQuery): string | null {
+/** JSON list of status codes; null for any status. */
+function encodeStatuses({ status, inDoubt }: ListQuery): string | null {
   const statuses = (['running', 'succeeded', 'failed', 'released', 'unknown'] as const).filter(
     (one) => (status === undefined || one === status) && (inDoubt !== true || isOpen(one)),
   );

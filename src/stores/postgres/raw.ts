@@ -1,5 +1,5 @@
-// The raw side of the Postgres store. A change of the ledger's standing waits until nobody is writing: every write holds
-// the same advisory lock shared.
+// The raw side of the Postgres store, for `semel store copy`. Changing the ledger's state waits until nobody writes: every
+// write holds the same advisory lock in shared mode.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../core/clock.ts';
@@ -23,36 +23,36 @@ import type { StoreEvent } from '../../store/store.ts';
 import { type Connection, isTrue } from './client.ts';
 import { isLockTimeout, judge } from './failure.ts';
 import { openRows } from './functions.ts';
-import { standingOf } from './open.ts';
-import { decode, itemOf, type Packed, packed } from './rows.ts';
-import { isNewer, schemaVersion, within } from './schema.ts';
+import { parseStanding } from './open.ts';
+import { decode, encode, type Packed, packed } from './rows.ts';
+import { newerError, qualify, schemaVersion } from './schema.ts';
 
-export interface PostgresRawOptions {
+interface PostgresRawOptions {
   readonly query: Connection['query'];
   readonly schema: string;
   readonly where: string;
   readonly address: string;
   readonly random: Random;
-  /** The checks of opening, also where its standing refuses everybody else. */
+  /** Opens the ledger even while it is closed to users. */
   open(): Promise<unknown>;
 }
 
-/** How often a lock is asked for that somebody's open transaction holds, a second each. */
+/** Attempts to get the exclusive lock, one second each. */
 const mostTries = 30;
 
-const named = 'pg_catalog.json_to_recordset($1::text::json) AS x (namespace text, key text)';
+const namesTable = 'pg_catalog.json_to_recordset($1::text::json) AS x (namespace text, key text)';
 
 const selected = `r.namespace, r.key, semel.now_ms() AS now, pg_catalog.json_build_array(${packed()})::text AS found`;
 
 export function postgresRaw(options: PostgresRawOptions): Raw {
   const { query, schema, where, random } = options;
-  const sql = (text: string) => within(schema, text);
+  const sql = (text: string) => qualify(schema, text);
   let opening: Promise<unknown> | undefined;
 
   return {
-    about: () => asked(about),
+    about: () => withOpenLedger(about),
     page: ({ openOnly, after, limit }) =>
-      asked(async () => {
+      withOpenLedger(async () => {
         const [namespace, key] = after === undefined ? ['', ''] : (JSON.parse(after) as [string, string]);
         const rows = await query(
           sql(`SELECT ${selected} FROM semel.records r WHERE (r.namespace, r.key) > ($1::text, $2::text)
@@ -64,42 +64,44 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
         return { records, next: last && JSON.stringify([last.namespace, last.key]) };
       }),
     find: (names) =>
-      asked(async () => {
+      withOpenLedger(async () => {
         const rows = await query(
-          sql(`SELECT ${selected} FROM ${named}
+          sql(`SELECT ${selected} FROM ${namesTable}
             JOIN semel.records r ON r.namespace = x.namespace AND r.key = x.key`),
-          [listOf(names)],
+          [encodeNames(names)],
         );
-        const records = new Map((await withEvents(rows)).map((record) => [nameOf(record.row), record]));
-        return names.map((name) => records.get(nameOf(name)));
+        const records = new Map((await withEvents(rows)).map((record) => [joinName(record.row), record]));
+        return names.map((name) => records.get(joinName(name)));
       }),
-    // Written to the log and awaited like any commit, and nothing else.
+    // Written to the WAL and flushed like any commit, without changing anything.
     probe: () =>
-      asked(() => query("SELECT pg_catalog.pg_logical_emit_message(true, 'semel', 'probe')")).then(() => {}),
+      withOpenLedger(() => query("SELECT pg_catalog.pg_logical_emit_message(true, 'semel', 'probe')")).then(
+        () => {},
+      ),
 
-    seal: (to) => stand((standing) => seal(standing, to, where)),
-    unseal: () => stand(unseal),
-    fill: (from) => stand((standing, isEmpty) => startFilling(standing, from, isEmpty, where)),
-    finish: (from) => stand((standing) => finishFilling(standing, from, where)),
-    abandon: (from) => stand((standing) => abandonFilling(standing, from)),
+    seal: (to) => changeStanding((standing) => seal(standing, to, where)),
+    unseal: () => changeStanding(unseal),
+    fill: (from) => changeStanding((standing, isEmpty) => startFilling(standing, from, isEmpty, where)),
+    finish: (from) => changeStanding((standing) => finishFilling(standing, from, where)),
+    abandon: (from) => changeStanding((standing) => abandonFilling(standing, from)),
 
     write: (from, { put = [], remove = [], floor = 0 }) =>
-      asked(async () => {
-        const now = await nowAt();
+      withOpenLedger(async () => {
+        const now = await readTime();
         await query(
           sql(`SELECT semel.refill($1::text, $2::text::json, $3::text::json, $4::text::json, $5::bigint)`),
           [
             from,
-            JSON.stringify(put.map((record) => itemAt(record, now))),
-            listOf(remove),
-            JSON.stringify(put.flatMap(({ events }) => events).map(notedOf)),
+            JSON.stringify(put.map((record) => encodeRecord(record, now))),
+            encodeNames(remove),
+            JSON.stringify(put.flatMap(({ events }) => events).map(encodeEvents)),
             floor,
           ],
         );
       }),
   };
 
-  async function asked<T>(question: () => Promise<T>): Promise<T> {
+  async function withOpenLedger<T>(question: () => Promise<T>): Promise<T> {
     opening ??= options.open();
     try {
       await opening;
@@ -118,9 +120,9 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
         FROM semel.meta m`),
     );
     const found = row ?? {};
-    if (Number(found.version) > schemaVersion) throw isNewer(where);
+    if (Number(found.version) > schemaVersion) throw newerError(where);
     return {
-      ...standingOf(found),
+      ...parseStanding(found),
       address: options.address,
       schema: Number(found.version),
       known: schemaVersion,
@@ -132,15 +134,15 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
     };
   }
 
-  /** By what is there, as long as it is. */
-  function stand(change: (standing: Standing, isEmpty: boolean) => Standing): Promise<void> {
-    return asked(async () => {
+  /** Compare-and-set, retried while others change it or write. */
+  function changeStanding(change: (standing: Standing, isEmpty: boolean) => Standing): Promise<void> {
+    return withOpenLedger(async () => {
       for (let tries = 1; ; tries += 1) {
         const [row] = await query(
           sql(`SELECT m.*, NOT EXISTS (SELECT FROM semel.records) AS empty
             FROM semel.meta m`),
         );
-        const was = standingOf(row ?? {});
+        const was = parseStanding(row ?? {});
         const isEmpty = isTrue(row?.empty);
         const becomes = change(was, isEmpty);
         try {
@@ -151,15 +153,15 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
           if (isTrue(answer?.done)) return;
         } catch (error) {
           if (!isLockTimeout(error)) throw error;
-          // Whoever waits for us meanwhile goes first.
+          // Let the writers that wait for us go first.
           await sleep(random.fraction() * 1_000);
         }
-        if (tries >= mostTries) throw new Error('the ledger is being written to without a pause');
+        if (tries >= mostTries) throw new Error('the ledger is being written to without pause');
       }
     });
   }
 
-  async function nowAt(): Promise<number> {
+  async function readTime(): Promise<number> {
     const [row] = await query(sql('SELECT semel.now_ms() AS now'));
     return Number(row?.now);
   }
@@ -171,15 +173,15 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
       const time = { ...clockAt(Number(now)), steady: true };
       return { row: decode(values), time };
     });
-    const events = await eventsOf(found.map(({ row }) => row));
-    return found.map(({ row, time }) => toRawRecord(row, events.get(nameOf(row)) ?? [], time));
+    const events = await readEvents(found.map(({ row }) => row));
+    return found.map(({ row, time }) => toRawRecord(row, events.get(joinName(row)) ?? [], time));
   }
 
-  async function eventsOf(names: readonly Name[]): Promise<ReadonlyMap<string, StoreEvent[]>> {
+  async function readEvents(names: readonly Name[]): Promise<ReadonlyMap<string, StoreEvent[]>> {
     const rows = await query(
       sql(`SELECT e.namespace, e.key, e.at, e.generation, e.fence, e.type, e.detail
-        FROM ${named} JOIN semel.events e ON e.namespace = x.namespace AND e.key = x.key ORDER BY e.n`),
-      [listOf(names)],
+        FROM ${namesTable} JOIN semel.events e ON e.namespace = x.namespace AND e.key = x.key ORDER BY e.n`),
+      [encodeNames(names)],
     );
     const events = rows.map(
       (row): StoreEvent => ({
@@ -192,29 +194,32 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
         detail: JSON.parse(row.detail as string),
       }),
     );
-    return Map.groupBy(events, nameOf);
+    return Map.groupBy(events, joinName);
   }
 
-  function itemAt(record: RawRecord, now: number): object {
+  function encodeRecord(record: RawRecord, now: number): object {
     const row = fromRawRecord(record, clockAt(now));
     const revision = Math.floor(random.fraction() * Number.MAX_SAFE_INTEGER);
-    return { namespace: row.namespace, key: row.key, revision, ...itemOf(row) };
+    return { namespace: row.namespace, key: row.key, revision, ...encode(row) };
   }
 }
 
-/** As the remote store reads it: leases count in the server's milliseconds. */
+/** Remote stores count leases in the server's milliseconds. */
 function clockAt(now: number): { wall: number; mono: number; boot: string } {
   return { wall: now, mono: now, boot: 'store' };
 }
 
-function listOf(names: readonly Name[]): string {
+function encodeNames(names: readonly Name[]): string {
   return JSON.stringify(names.map(({ namespace, key }) => ({ namespace, key })));
 }
 
-function notedOf({ at, namespace, key, generation, fence, type, detail }: StoreEvent, i: number): object {
+function encodeEvents(
+  { at, namespace, key, generation, fence, type, detail }: StoreEvent,
+  i: number,
+): object {
   return { i, at, namespace, key, generation, fence, type, detail: JSON.stringify(detail) };
 }
 
-function nameOf({ namespace, key }: Name): string {
+function joinName({ namespace, key }: Name): string {
   return `${namespace}\0${key}`;
 }

@@ -1,4 +1,4 @@
-// A row as the schema's columns, and back.
+// Encodes a row as the schema's columns and decodes it. Refuses a record whose checksum does not match.
 
 import { checksum } from '../../store/checksum.ts';
 import { type Columns, fromColumns, toColumns } from '../../store/columns.ts';
@@ -6,8 +6,8 @@ import { damagedRecord } from '../../store/damage.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row } from '../../store/store.ts';
 
-/** The values of a row besides its namespace and key, by column. */
-export function itemOf(row: Row) {
+/** A row's values by column, without namespace and key. */
+export function encode(row: Row) {
   const columns = toColumns(row);
   const [status, flags, fence, token, version, owner, created, settled, expires] = columns;
   const [, , , , , , , , , args, content, result, asker, more] = columns;
@@ -19,7 +19,7 @@ export function itemOf(row: Row) {
     sum: checksum(row.namespace, row.key, columns),
     status,
     flags,
-    // Half as long as its digits.
+    // Bytes take half the space of hex digits.
     token: token && `\\x${token}`,
     version,
     owner,
@@ -34,7 +34,7 @@ export function itemOf(row: Row) {
 const numbers = ['revision', 'status', 'flags', 'fence', 'created', 'settled', 'expires', 'sum'];
 const texts = ['version', 'owner', 'args', 'content', 'result', 'asker', 'more'];
 
-/** A record as it is selected: every value costs the driver time, so the numbers are one text. */
+/** A record as it is selected. Every value costs the driver time, so all numbers are one text. */
 export type Packed = readonly [
   head: string,
   key: string,
@@ -42,20 +42,20 @@ export type Packed = readonly [
   ...texts: (string | null)[],
 ];
 
-/** Of a record `r`. No namespace: the usual one. */
+/** The columns of a record `r`, as SQL. The namespace is null if it is the usual one. */
 export const packed = (usual = 'NULL'): string =>
   `pg_catalog.concat(${numbers.map((name) => `r.${name}`).join(", ',', ")}), r.key, nullif(r.namespace, ${usual}), pg_catalog.encode(r.token, 'hex'), ${texts.map((name) => `r.${name}`).join(', ')}`;
 
-/** As a function returns them. */
+/** The same columns as the return type of a function. */
 export const packedColumns: string = ['head', 'key', 'namespace', 'token', ...texts]
   .map((name) => `${name} text`)
   .join(', ');
 
-export function foundIn(values: Packed, usual?: string): Found {
+export function decodeFound(values: Packed, usual?: string): Found {
   return { row: decode(values, usual), revision: Number.parseInt(values[0], 10) };
 }
 
-/** Throws the damage of this one record: that it is not what semel wrote. */
+/** Throws if this record is not what semel wrote. */
 export function decode(values: Packed, usual?: string): Row {
   const [head, key, other, token, version, owner, args, content, result, asker, more] = values;
   const namespace = other ?? (usual as string);

@@ -1,5 +1,5 @@
-// The tables, and how an older schema becomes this one. test/stores/postgres-schema.sql shows the result. Everything is
-// made by one statement list under one lock, so that many programs may start at once.
+// The tables and functions, and how an older schema is migrated. test/stores/postgres-schema.sql shows the result. A
+// migration is one statement under one lock, so that many programs can start at once.
 
 import { SemelError } from '../../core/errors.ts';
 import type { Migration } from '../../store/store.ts';
@@ -8,13 +8,13 @@ import { lookFunction, ownProcedure, swapFunction, writeFunction } from './excha
 import { judge } from './failure.ts';
 import { appendFunction, openRows, refillFunction, removeFunction, standFunction } from './functions.ts';
 
-/** One list of statements per version; a list that was released never changes. `semel` stands for the schema. */
+/** One list of statements per version. A released list never changes. `semel` stands for the schema. */
 export const migrations: readonly (readonly string[])[] = [
-  // Never released, and never brought up to date: open.ts refuses it.
+  // Never released and never migrated: open.ts refuses it.
   [],
   [
-    // One row. `min_writer` is the oldest version that may still write: raised only once nothing older runs. moved_to,
-    // came_from, filling: whether it may be used, see src/store/move/ledger-state.ts.
+    // One row. `min_writer` is the oldest version that may still write; raise it only once nothing older runs. moved_to,
+    // came_from, filling: see src/store/move/ledger-state.ts.
     `CREATE TABLE semel.meta (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version integer NOT NULL,
@@ -25,8 +25,8 @@ export const migrations: readonly (readonly string[])[] = [
   came_from text,
   filling boolean NOT NULL DEFAULT false
 )`,
-    // created, expires: milliseconds since the epoch; settled: since created; sum: checksum.ts. A settlement leaves the version that the claim
-    // wrote behind it: vacuumed before there are many.
+    // created, expires: milliseconds since the epoch; settled: since created; sum: checksum.ts. Every settlement leaves a
+    // dead row version behind, so vacuum earlier than by default.
     `CREATE TABLE semel.records (
   revision bigint NOT NULL,
   fence bigint NOT NULL,
@@ -48,7 +48,7 @@ export const migrations: readonly (readonly string[])[] = [
   more text,
   PRIMARY KEY (namespace, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05)`,
-    // What is running or in doubt: few rows, and the first that people look for.
+    // Running or in doubt: few rows, and the ones that people look for first.
     `CREATE INDEX open_records ON semel.records (namespace, key) WHERE ${openRows}`,
     'CREATE INDEX record_expiry ON semel.records (expires) WHERE expires IS NOT NULL',
     `CREATE TABLE semel.events (
@@ -62,7 +62,7 @@ export const migrations: readonly (readonly string[])[] = [
   detail text NOT NULL
 )`,
     'CREATE INDEX events_of ON semel.events (namespace, key, n)',
-    // The time at which a statement runs, not at which its transaction began.
+    // The current time, not the start of the transaction.
     `CREATE FUNCTION semel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
 AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000)::bigint $$`,
     writeFunction(),
@@ -80,19 +80,19 @@ AS $$ SELECT pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()) O
 
 export const schemaVersion: number = migrations.length;
 
-/** Written with the schema's name, which is checked before. */
-export function within(schema: string, sql: string): string {
+/** Puts in the schema's name, which `checkSchemaName` has checked. */
+export function qualify(schema: string, sql: string): string {
   return sql.replaceAll('semel.', `"${schema}".`);
 }
 
 /**
- * One statement, and so one transaction, on whatever connection a pooler gives: makes the schema or brings it up to
- * date. Programs that start at the same moment come one after the other.
+ * Creates or migrates the schema in one statement, and so in one transaction, even behind a pooler. Programs that start
+ * at the same time run it one after the other.
  */
 export function migration(schema: string, lists: readonly (readonly string[])[] = migrations): string {
   const steps = lists.map(
     (list, index) => `  IF version < ${index + 1} THEN
-${list.map((statement) => `    EXECUTE $step$${within(schema, statement)}$step$;`).join('\n')}
+${list.map((statement) => `    EXECUTE $step$${qualify(schema, statement)}$step$;`).join('\n')}
   END IF;`,
   );
   return `DO $migrate$
@@ -112,40 +112,40 @@ ${steps.join('\n')}
 END $migrate$`;
 }
 
-/** 0: there is none. */
-export async function versionOf(query: Connection['query'], schema: string): Promise<number> {
+/** 0 if there is no ledger. */
+export async function readVersion(query: Connection['query'], schema: string): Promise<number> {
   const [found] = await query(`SELECT pg_catalog.to_regclass('"${schema}".meta') IS NOT NULL AS there`);
   if (!isTrue(found?.there)) return 0;
-  const [meta] = await query(within(schema, 'SELECT version FROM semel.meta'));
+  const [meta] = await query(qualify(schema, 'SELECT version FROM semel.meta'));
   return meta === undefined ? 0 : Number(meta.version);
 }
 
-export function isNewer(where: string): SemelError {
-  return new SemelError('STORE_UNSAFE', `The ledger at ${where} is of a newer version of semel.`, {
-    next: 'Update semel in this program.',
+export function newerError(where: string): SemelError {
+  return new SemelError('STORE_UNSAFE', `The ledger at ${where} belongs to a newer version of semel.`, {
+    next: 'Upgrade semel in this program.',
   });
 }
 
-export interface MigrationOptions {
+interface MigrationOptions {
   readonly query: Connection['query'];
   readonly schema: string;
   readonly where: string;
-  /** With the schema made or brought up to date. */
+  /** Opens the ledger, and creates or migrates the schema. */
   open(): Promise<unknown>;
 }
 
 export async function planMigration({ query, schema, where, open }: MigrationOptions): Promise<Migration> {
-  const from = await asked(() => versionOf(query, schema));
-  if (from > schemaVersion) throw isNewer(where);
+  const from = await explainErrors(() => readVersion(query, schema));
+  if (from > schemaVersion) throw newerError(where);
   return {
     from,
     to: schemaVersion,
-    // One statement under one lock: whoever runs it by hand does what `run` does.
+    // One statement under one lock, so running it by hand does what `run` does.
     statements: from < migrations.length ? [migration(schema)] : [],
-    run: () => asked(async () => void (await open())),
+    run: () => explainErrors(async () => void (await open())),
   };
 
-  async function asked<T>(question: () => Promise<T>): Promise<T> {
+  async function explainErrors<T>(question: () => Promise<T>): Promise<T> {
     try {
       return await question();
     } catch (error) {

@@ -1,5 +1,5 @@
-// The store in a Postgres database. Every question is one statement on any connection, so that a pool or a pooler in
-// transaction mode is enough; many questions at once are one statement too.
+// The store in a Postgres database. Every request, or batch of requests, is one statement on any connection, so a pool or
+// a pooler in transaction mode is enough.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { fullAddress, redactAddress } from '../../store/address.ts';
@@ -9,37 +9,37 @@ import type { Found, RemoteBackend, Removal } from '../../store/remote/backend.t
 import { withTimeout } from '../../store/remote/in-time.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
-import { arrayOf, binaryArrayOf, isListType, type ListType, type Value } from './array.ts';
-import { type Connection, connectionOf, type PostgresClient, showsTransaction } from './client.ts';
-import { connect, placeOf, usualSchema } from './connection.ts';
-import { type Call, eventOf, exchange } from './exchange.ts';
+import { encodeArray, encodeBinaryArray, isListType, type ListType, type Value } from './array.ts';
+import { adaptClient, type Connection, isInTransaction, type PostgresClient } from './client.ts';
+import { connect, defaultSchema, describePlace } from './connection.ts';
+import { type Call, encodeEvent, exchange } from './exchange.ts';
 import { type QuestionName, questions } from './exchange-functions.ts';
-import { inTransaction, isConflict, isDataError, judge, sqlStateOf } from './failure.ts';
+import { insideTransactionError, isConflict, isDataError, judge, readSqlState } from './failure.ts';
 import { openRows } from './functions.ts';
 import { listRows } from './list.ts';
 import { checkSchemaName, openLedger } from './open.ts';
 import { postgresRaw } from './raw.ts';
-import { foundIn, itemOf, type Packed, packed } from './rows.ts';
-import { planMigration, schemaVersion, within } from './schema.ts';
+import { decodeFound, encode, type Packed, packed } from './rows.ts';
+import { planMigration, qualify, schemaVersion } from './schema.ts';
 
 export interface PostgresStoreOptions {
-  /** `postgres://user@host/database`; uses the package `pg`. */
+  /** `postgres://user@host/database`; needs the package `pg`. */
   readonly url?: string;
-  /** A pool or client of `pg`, or an instance of `postgres`; yours to close. */
+  /** A `pg` pool or client, or a `postgres` instance. You close it. */
   readonly client?: PostgresClient;
   /** @default 'semel' */
   readonly schema?: string;
-  /** Makes the schema, or brings it up to date, when it is opened. @default true */
+  /** Create or migrate the schema when the store is opened. @default true */
   readonly migrate?: boolean;
-  /** `accept-loss`: also a server that can lose what it has confirmed. @default 'durable' */
+  /** `accept-loss`: also use a server that can lose confirmed writes. @default 'durable' */
   readonly durability?: 'durable' | 'accept-loss';
-  /** How long a statement is waited for, in milliseconds. @default 10_000 */
+  /** Timeout per statement, in milliseconds. @default 10_000 */
   readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly random?: Random;
 }
 
-/** Tries of one statement when transactions stand in each other's way. */
+/** Maximum number of attempts at a statement that conflicts with other transactions. */
 const mostTries = 5;
 
 export function postgresStore(options: PostgresStoreOptions): Store {
@@ -53,10 +53,10 @@ interface PostgresBackend extends Pick<Required<Store>, 'raw' | 'migration'> {
 }
 
 function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Random): PostgresBackend {
-  const schema = checkSchemaName(options.schema ?? usualSchema);
-  const where = placeOf(options.url, schema);
+  const schema = checkSchemaName(options.schema ?? defaultSchema);
+  const where = describePlace(options.url, schema);
   const timeoutMs = options.timeoutMs ?? 10_000;
-  const sql = (text: string) => within(schema, text);
+  const sql = (text: string) => qualify(schema, text);
   const expired = `(SELECT * FROM semel.records WHERE expires <= t.now AND NOT ${openRows} ORDER BY expires LIMIT $1)`;
   const dueOf = (rows: string) =>
     sql(`SELECT t.now, (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(${packed()}))::text FROM (
@@ -65,9 +65,9 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
   const texts = {
     now: sql('SELECT semel.now_ms() AS now'),
     remove: sql('SELECT semel.remove($1::text::json, $2::integer) AS removed'),
-    // What is open is looked through: a worker that died before the line left it there. What may only go later must not
-    // take the place of what may go now. Texts beside what is asked for are read too, and one with a NUL could not be:
-    // \u is made harmless, also where its backslash is itself an escaped one.
+    // Expired records, and open ones whose worker died before dispatching. Filtered here, so that records that cannot go
+    // yet do not use up the limit. Postgres parses all of `more` and rejects an escaped NUL, so \u is replaced first, even
+    // if its backslash is itself escaped.
     due: dueOf(`${expired} UNION ALL (SELECT o.* FROM (SELECT * FROM semel.records WHERE ${openRows}) o,
           LATERAL (SELECT pg_catalog.replace(o.more, pg_catalog.chr(92) || 'u', '//')::json AS more) m
           WHERE o.status = ${statusCode('running')} AND o.flags & ${dispatchedFlag}::smallint = 0
@@ -79,24 +79,24 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     append: sql('SELECT semel.append($1::text::json, $2::integer)'),
     history: sql(`SELECT at, generation, fence, type, detail FROM semel.events
       WHERE namespace = $1 AND key = $2 ORDER BY n`),
-    // One step of an index per namespace, not one per record.
+    // One index lookup per namespace, not one per record.
     namespaces: sql(`WITH RECURSIVE names AS (
       SELECT pg_catalog.min(namespace) AS namespace FROM semel.records
       UNION ALL SELECT (SELECT pg_catalog.min(r.namespace) FROM semel.records r WHERE r.namespace > n.namespace)
       FROM names n WHERE n.namespace IS NOT NULL)
       SELECT namespace FROM names WHERE namespace IS NOT NULL`),
   };
-  // A transaction can be open on a client that the program uses too; never on a connection of our own.
-  const statements = statementsOf(schema, options.client === undefined);
+  // The user's client may have a transaction open; our own connections never do.
+  const statements = buildStatements(schema, options.client === undefined);
   let connecting: Promise<Connection> | undefined;
 
   const address = fullAddress(options.url, {
-    schema: schema === usualSchema ? undefined : schema,
+    schema: schema === defaultSchema ? undefined : schema,
     durability: options.durability,
   });
 
   const backend: RemoteBackend = {
-    open: () => open('users'),
+    open: () => open('user'),
     async now() {
       const [row] = await query(texts.now);
       return Number(row?.now);
@@ -104,21 +104,21 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     exchange: (swaps) => exchange(call, swaps),
     list: (asked) => listRows(query, schema, asked),
     async due(limit) {
-      // An open record that the server itself cannot read must not keep all others from going.
+      // An open record that Postgres cannot parse must not stop the others from being pruned.
       const [row] = await query(texts.due, [limit]).catch((error: unknown) => {
         if (!isDataError(error)) throw error;
         return query(texts.dueOfClosed, [limit]);
       });
       const packedRows = JSON.parse((row?.found as string | null) ?? '[]') as Packed[];
-      const found = packedRows.map((values) => readOrDamage(() => foundIn(values)));
+      const found = packedRows.map((values) => readOrDamage(() => decodeFound(values)));
       return { now: Number(row?.now), found: found.filter((one): one is Found => !isDamaged(one)) };
     },
     async remove(removals) {
-      const [row] = await query(texts.remove, [JSON.stringify(removals.map(removalOf)), schemaVersion]);
+      const [row] = await query(texts.remove, [JSON.stringify(removals.map(encodeRemoval)), schemaVersion]);
       return Number(row?.removed);
     },
     async append(events) {
-      const noted = events.map((event, i) => ({ i, ...eventOf(event) }));
+      const noted = events.map((event, i) => ({ i, ...encodeEvent(event) }));
       await query(texts.append, [JSON.stringify(noted), schemaVersion]);
     },
     async history(namespace, key) {
@@ -148,15 +148,15 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     where,
     address: address === undefined ? where : redactAddress(address),
     random,
-    open: () => open('whoever'),
+    open: () => open('mover'),
   });
   return {
     backend,
     raw,
-    migration: () => planMigration({ query, schema, where, open: () => open('whoever', true) }),
+    migration: () => planMigration({ query, schema, where, open: () => open('mover', true) }),
   };
 
-  async function open(who: 'users' | 'whoever', migrate = options.migrate ?? true): Promise<StoreFacts> {
+  async function open(who: 'user' | 'mover', migrate = options.migrate ?? true): Promise<StoreFacts> {
     const acceptLoss = options.durability === 'accept-loss';
     const facts = await openLedger(query, { schema, where, migrate, acceptLoss, who });
     return { kind: 'postgres', location: where, address, clockProblem: undefined, ...facts };
@@ -166,7 +166,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     connecting ??=
       options.client === undefined
         ? connect(options.url, timeoutMs)
-        : Promise.resolve(connectionOf(options.client));
+        : Promise.resolve(adaptClient(options.client));
     connecting.catch(() => {
       connecting = undefined;
     });
@@ -179,19 +179,19 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     name?: string,
   ): Promise<readonly Record<string, unknown>[]> {
     const { query: ask } = await connection();
-    if (options.client !== undefined && showsTransaction(options.client)) throw inTransaction(where);
-    return persistently(() => withTimeout(ask(text, values, name), clock, timeoutMs));
+    if (options.client !== undefined && isInTransaction(options.client)) throw insideTransactionError(where);
+    return retryConflicts(() => withTimeout(ask(text, values, name), clock, timeoutMs));
   }
 
   async function call(...[asked, values]: Parameters<Call>): ReturnType<Call> {
     const { text, name } = statements[asked];
     const { lists } = await connection();
-    // The pool that is ours keeps the time itself.
+    // Our own pool has its own timeout.
     if (lists !== undefined)
-      return persistently(() => lists(text, encoded(asked, values, binaryArrayOf), name));
+      return retryConflicts(() => lists(text, encodeValues(asked, values, encodeBinaryArray), name));
     const [row] = await query(
       text,
-      encoded(asked, values, (_, list) => arrayOf(list)),
+      encodeValues(asked, values, (_, list) => encodeArray(list)),
       name,
     );
     return (JSON.parse(row?.answer as string) as (string | object)[]).map((one) =>
@@ -205,8 +205,8 @@ interface Statement {
   readonly name: string | undefined;
 }
 
-/** To others' clients lists are a text first, whatever a driver would make of one: the server reads it. */
-function statementsOf(schema: string, isOwn: boolean): Record<QuestionName, Statement> {
+/** Sends lists to the user's client as text, because drivers differ in how they encode arrays. */
+function buildStatements(schema: string, isOwn: boolean): Record<QuestionName, Statement> {
   const entries = Object.entries(questions).map(([question, { of, parameters }]) => {
     const given = parameters.map(([parameter, type], index) => {
       const isText = type === 'json' || (!isOwn && isListType(type));
@@ -219,13 +219,13 @@ function statementsOf(schema: string, isOwn: boolean): Record<QuestionName, Stat
       : `CALL semel.own_${of}(${list})`;
     return [
       question,
-      { text: within(schema, ask), name: nameOf(`semel ${schemaVersion} ${question} ${schema}`) },
+      { text: qualify(schema, ask), name: nameStatement(`semel ${schemaVersion} ${question} ${schema}`) },
     ];
   });
   return Object.fromEntries(entries);
 }
 
-function encoded(
+function encodeValues(
   asked: QuestionName,
   values: Parameters<Call>[1],
   encode: (type: ListType, list: readonly Value[]) => unknown,
@@ -236,27 +236,27 @@ function encoded(
   );
 }
 
-async function persistently<T>(ask: () => Promise<T>): Promise<T> {
+async function retryConflicts<T>(ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await ask();
     } catch (error) {
-      // The floor was raised by somebody else between two statements: the answer tells it next time.
-      const isPassing = isConflict(error) || sqlStateOf(error) === 'SM001';
+      // SM001: pruning raised the floor meanwhile. The next attempt sees the new one.
+      const isPassing = isConflict(error) || readSqlState(error) === 'SM001';
       if (!isPassing || tries >= mostTries) throw error;
     }
   }
 }
 
-/** A name that Postgres would cut off might meet another. */
-function nameOf(name: string): string | undefined {
+/** Postgres truncates longer names, and two of them could collide. */
+function nameStatement(name: string): string | undefined {
   return name.length > 63 ? undefined : name;
 }
 
-function removalOf({ before, row, revision, events }: Removal): object {
+function encodeRemoval({ before, row, revision, events }: Removal): object {
   const { namespace, key } = before.row;
   const about = { namespace, key, old: before.revision };
   if (row === undefined) return about;
   const types = events === undefined ? null : JSON.stringify(events);
-  return { ...about, revision, ...itemOf(row), types };
+  return { ...about, revision, ...encode(row), types };
 }
