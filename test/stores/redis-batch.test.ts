@@ -4,8 +4,8 @@ import { systemRandom } from '../../src/core/clock.ts';
 import { claim } from '../../src/rules/claim.ts';
 import type { Found, Swap, Write } from '../../src/store/remote/backend.ts';
 import type { Row, StoredRecord } from '../../src/store/store.ts';
-import { connectionOf } from '../../src/stores/redis/client.ts';
-import { exchanger, runBy } from '../../src/stores/redis/exchange/exchange.ts';
+import { adaptClient } from '../../src/stores/redis/client.ts';
+import { createExchange, runScript } from '../../src/stores/redis/exchange/exchange.ts';
 import { identify, type Run } from '../../src/stores/redis/meta.ts';
 import {
   attemptOf,
@@ -56,10 +56,10 @@ test('of many claims in one batch only those lose whose key is taken', async (co
 /** The ledger as the store asks it, without rules and memory in front. */
 async function backend() {
   await ledger.empty();
-  const connection = connectionOf(ledger.client);
-  const run: Run = (script, keys, args) => runBy(connection.send, script, keys, args);
+  const connection = adaptClient(ledger.client);
+  const run: Run = (script, keys, args) => runScript(connection.send, script, keys, args);
   const known = await identify(run, { prefix: ledger.prefix, isCluster: false, random: systemRandom });
-  const { exchange } = exchanger(false);
+  const { exchange } = createExchange(false);
   const now = Date.now();
   const time = { wall: now, mono: now, boot: 'store', steady: true };
   const { row } = claim(undefined, claimRequest({ crossing: true }), time, 10) as { row: Row };

@@ -43,7 +43,7 @@ async function refusal(asked: Promise<unknown>): Promise<SemelError> {
 async function expectClosed(store: RedisStore): Promise<void> {
   const error = await refusal(store.claim(claimRequest({ key: `mail.send/=${Math.random()}` })));
   expect([error.code, error.retriable]).toEqual(['STORE_UNSAFE', false]);
-  expect(error.message).toContain('has forgotten');
+  expect(error.message).toContain('has lost confirmed records');
   expect(error.message).toContain('semel store accept-loss');
 }
 

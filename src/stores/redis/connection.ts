@@ -1,12 +1,13 @@
-// A client of our own, from a URL. The driver is an optional peer: whoever brings a client does not need it.
+// Our own client from a URL, connected on first use and again after it stops answering. The driver is an optional peer: a
+// user who passes a client does not need it.
 
 import type { Clock } from '../../core/clock.ts';
 import { readAddress, redisExample } from '../../store/address.ts';
 import { isRecordDamage } from '../../store/damage.ts';
 import { loadDriver, missingDriver } from '../../store/remote/driver.ts';
 import { withTimeout } from '../../store/remote/in-time.ts';
-import { type Connection, connectionOf, type IoRedisLike, type NodeRedisLike } from './client.ts';
-import { replyCodeOf } from './failure.ts';
+import { adaptClient, type Connection, type IoRedisLike, type NodeRedisLike } from './client.ts';
+import { readReplyCode } from './failure.ts';
 
 interface OwnNodeRedis extends NodeRedisLike {
   on(event: 'error', listener: () => void): unknown;
@@ -25,13 +26,13 @@ type IoRedis = { Redis: new (url: string, options: object) => OwnIoRedis };
 
 export async function connect(url: string, clock: Clock, timeoutMs: number): Promise<Connection> {
   const nodeRedis = loadDriver('redis') as NodeRedis | undefined;
-  if (nodeRedis !== undefined) return withNodeRedis(nodeRedis, url, clock, timeoutMs);
+  if (nodeRedis !== undefined) return connectNodeRedis(nodeRedis, url, clock, timeoutMs);
   const ioRedis = loadDriver('ioredis') as IoRedis | undefined;
-  if (ioRedis !== undefined) return withIoRedis(ioRedis, url, timeoutMs);
+  if (ioRedis !== undefined) return connectIoRedis(ioRedis, url, timeoutMs);
   throw missingDriver(['redis', 'ioredis']);
 }
 
-async function withNodeRedis(
+async function connectNodeRedis(
   driver: NodeRedis,
   url: string,
   clock: Clock,
@@ -40,7 +41,7 @@ async function withNodeRedis(
   let isReached = false;
   const client = driver.createClient({
     url,
-    // What waits for a server that is away would be asked too late: it is refused, and asked again by its token.
+    // A request queued while the server is away would arrive too late. Fail it; the caller retries with its token.
     disableOfflineQueue: true,
     socket: {
       connectTimeout: timeoutMs,
@@ -49,7 +50,7 @@ async function withNodeRedis(
   });
   client.on('error', () => {});
   try {
-    // The driver's own limit ends with the connection; a server that then says nothing is waited for without one.
+    // The driver's timeout covers only the TCP connection, not a server that then stays silent.
     await withTimeout(client.connect(), clock, timeoutMs);
   } catch (error) {
     if (client.isOpen) client.destroy();
@@ -57,14 +58,14 @@ async function withNodeRedis(
   }
   isReached = true;
   return {
-    ...connectionOf(client),
+    ...adaptClient(client),
     end: async () => {
       if (client.isOpen) client.destroy();
     },
   };
 }
 
-async function withIoRedis({ Redis }: IoRedis, url: string, timeoutMs: number): Promise<Connection> {
+async function connectIoRedis({ Redis }: IoRedis, url: string, timeoutMs: number): Promise<Connection> {
   const client = new Redis(url, {
     connectTimeout: timeoutMs,
     maxRetriesPerRequest: 0,
@@ -72,32 +73,32 @@ async function withIoRedis({ Redis }: IoRedis, url: string, timeoutMs: number): 
     retryStrategy: (tries: number) => Math.min(50 * tries, 1_000),
   });
   client.on('error', () => {});
-  return { ...connectionOf(client), end: async () => client.disconnect() };
+  return { ...adaptClient(client), end: async () => client.disconnect() };
 }
 
-/** For people: without user and password. */
-export function placeOf(url: string | undefined, prefix: string): string {
+/** For messages: without user and password. */
+export function describePlace(url: string | undefined, prefix: string): string {
   const named = prefix === 'semel' ? '' : `, prefix ${prefix}`;
   if (url === undefined) return `the client's address${named}`;
   const { host, pathname } = readAddress(url, redisExample);
   return `${host}${pathname === '/' ? '' : pathname}${named}`;
 }
 
-export interface WayOptions {
+interface ConnectorOptions {
   readonly connect: () => Promise<Connection>;
-  /** Else it is the user's to repair. */
+  /** If false, only the user can reconnect. */
   readonly isOurs: boolean;
   readonly clock: Clock;
   readonly timeoutMs: number;
 }
 
-export interface Way {
+interface Connector {
   connection(): Promise<Connection>;
   ask<T>(question: (connection: Connection) => Promise<T>): Promise<T>;
   end(): Promise<void>;
 }
 
-export function wayTo({ connect, isOurs, clock, timeoutMs }: WayOptions): Way {
+export function createConnector({ connect, isOurs, clock, timeoutMs }: ConnectorOptions): Connector {
   let connecting: Promise<Connection> | undefined;
   let failingSince: number | undefined;
 
@@ -123,13 +124,13 @@ export function wayTo({ connect, isOurs, clock, timeoutMs }: WayOptions): Way {
         failingSince = undefined;
         return answer;
       } catch (error) {
-        if (replyCodeOf(error) !== undefined || isRecordDamage(error)) failingSince = undefined;
+        if (readReplyCode(error) !== undefined || isRecordDamage(error)) failingSince = undefined;
         else if (isOurs) {
           failingSince ??= askedAt;
           if (clock.mono() - failingSince >= timeoutMs && connecting === asked) {
             failingSince = undefined;
             forget(asked);
-            // What else waits on it is told that it failed, and asked again by its token.
+            // Other requests on this connection fail, and their callers retry with their tokens.
             asked.then((lost) => lost.end()).catch(() => {});
           }
         }

@@ -1,16 +1,16 @@
-// Whole numbers as digits: in base 64 with a fixed width, and in base 36 with as many as they need. Two digits at a time:
-// `toString(36)` takes four times as long beyond 31 bits, and every record has several such numbers.
+// Whole numbers as text: base 64 with a fixed width, or base 36 without. Two digits at a time, because `toString(36)` is four
+// times slower beyond 31 bits, and every record has several such numbers.
 
 const digits = '0123456789abcdefghijklmnopqrstuvwxyz';
-const pairs = pairsOf(digits);
+const pairs = listPairs(digits);
 const pair = 36 * 36;
 
 const wideDigits = `${digits}ABCDEFGHIJKLMNOPQRSTUVWXYZ-_`;
-const widePairs = pairsOf(wideDigits);
+const widePairs = listPairs(wideDigits);
 const values = new Uint8Array(128);
 for (let value = 0; value < wideDigits.length; value += 1) values[wideDigits.charCodeAt(value)] = value;
 
-function pairsOf(of: string): readonly string[] {
+function listPairs(of: string): readonly string[] {
   return [...of].flatMap((first) => [...of].map((second) => first + second));
 }
 
@@ -36,8 +36,8 @@ export function digit(code: number): number {
   return values[code] as number;
 }
 
-/** Of a fixed width. */
-export function numberIn(text: string, start: number, end: number): number {
+/** Parses a base-64 number. */
+export function parseNumber(text: string, start: number, end: number): number {
   let value = 0;
   for (let at = start; at < end; at += 1) value = value * 64 + digit(text.charCodeAt(at));
   return value;
@@ -59,8 +59,8 @@ const comma = 44;
 const minus = 45;
 const nine = 57;
 
-/** Numbers between commas; null: nothing stands there. */
-export function numbersIn(text: string, start: number, end: number): (number | null)[] {
+/** Parses base-36 numbers separated by commas; null for an empty one. */
+export function parseNumbers(text: string, start: number, end: number): (number | null)[] {
   const numbers: (number | null)[] = [];
   let value: number | null = null;
   let sign = 1;

@@ -1,19 +1,19 @@
-// What an error of Redis or of the way to it means for the caller: try later, ask a person, or it was the piece.
+// What an error from Redis or the connection means for the caller: retry later, ask a person, or one request is at fault.
 
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
 import { fillingError, movedError, notFillingError } from '../../store/move/ledger-state.ts';
 
-export interface Judgement {
+interface Judgement {
   readonly error: unknown;
-  /** It says nothing of a single piece: there is no use in asking for them one by one. */
+  /** Every request of the batch would fail like this: bisecting it is useless. */
   readonly concernsAll: boolean;
 }
 
-/** The first word of an error that the server answered with; undefined: the server did not answer. */
-export function replyCodeOf(error: unknown): string | undefined {
+/** The first word of the server's error; undefined if the server did not answer. */
+export function readReplyCode(error: unknown): string | undefined {
   const message = error instanceof Error ? error.message : '';
-  // What a script answers has other words before it, in some versions.
+  // Some versions put other words before a script's own error.
   const code =
     /^(?:ERR (?=SEMEL)|ERR Error running script .*?@user_script: ?\d+: )?([A-Z][A-Z]+)(?: |$)/.exec(
       message,
@@ -21,16 +21,16 @@ export function replyCodeOf(error: unknown): string | undefined {
   return code === 'ERR' && message.includes("user executing the script can't run") ? 'NOPERM' : code;
 }
 
-/** Something else than semel writes lies under a key of the ledger. */
+/** A key of the ledger holds a type that semel does not write. */
 export function isWrongType(error: unknown): boolean {
-  return replyCodeOf(error) === 'WRONGTYPE';
+  return readReplyCode(error) === 'WRONGTYPE';
 }
 
 export function hasForgotten(error: unknown): boolean {
-  return replyCodeOf(error) === 'SEMELFORGOT';
+  return readReplyCode(error) === 'SEMELFORGOT';
 }
 
-type Told = readonly [
+type Failure = readonly [
   code: 'STORE_UNAVAILABLE' | 'STORE_UNSAFE',
   happened: (where: string, cause: string) => string,
   details: ErrorDetails,
@@ -38,13 +38,13 @@ type Told = readonly [
 
 const busy = 'Nothing was run. Call again when it answers.';
 
-const byCode: Readonly<Record<string, Told>> = {
+const byCode: Readonly<Record<string, Failure>> = {
   SEMELFORGOT: [
     'STORE_UNSAFE',
     (where) =>
-      `The ledger in Redis at ${where} has forgotten something that it had confirmed: it was emptied, replaced, put back to an earlier state, or has evicted keys. What landed since may not be known any more.`,
+      `The ledger in Redis at ${where} has lost confirmed records: it was emptied, replaced, restored to an earlier state, or has evicted keys. It may no longer know what has landed.`,
     {
-      next: 'Nothing was run. Restore it if you can; else look what may be missing, and run `semel store accept-loss`.',
+      next: 'Nothing was run. Restore it if you can; otherwise find out what may be missing, then run `semel store accept-loss`.',
     },
   ],
   SEMELQUEUED: [
@@ -55,12 +55,12 @@ const byCode: Readonly<Record<string, Told>> = {
   ],
   SEMELOLD: [
     'STORE_UNSAFE',
-    (where) => `The ledger in Redis at ${where} is written by newer versions of semel only.`,
-    { next: 'Update semel in this program.' },
+    (where) => `The ledger in Redis at ${where} accepts writes only from newer versions of semel.`,
+    { next: 'Upgrade semel in this program.' },
   ],
   READONLY: [
     'STORE_UNSAFE',
-    (where, cause) => `Redis at ${where} takes no writes (${cause}).`,
+    (where, cause) => `Redis at ${where} does not accept writes (${cause}).`,
     { next: 'Nothing was run. Point semel at the primary.', retriable: true },
   ],
   NOREPLICAS: [
@@ -70,7 +70,7 @@ const byCode: Readonly<Record<string, Told>> = {
   ],
   LOADING: [
     'STORE_UNAVAILABLE',
-    (where) => `Redis at ${where} is still reading its data from disk.`,
+    (where) => `Redis at ${where} is still loading its data from disk.`,
     { next: busy },
   ],
   MASTERDOWN: ['STORE_UNAVAILABLE', (where) => `Redis at ${where} has lost its primary.`, { next: busy }],
@@ -83,17 +83,17 @@ const byCode: Readonly<Record<string, Told>> = {
   BUSY: [
     'STORE_UNAVAILABLE',
     (where) => `Redis at ${where} is busy with a script that does not end.`,
-    { next: 'Nothing was run. Look for who runs it; SCRIPT KILL ends it.' },
+    { next: 'Nothing was run. Find out which program runs it; SCRIPT KILL ends it.' },
   ],
   MISCONF: [
     'STORE_UNAVAILABLE',
     (where, cause) => `Redis at ${where} cannot write to its disk (${cause}).`,
-    { next: 'Nothing was run. Make room on the disk of the server, or repair it.' },
+    { next: "Nothing was run. Free space on the server's disk, or repair it." },
   ],
   OOM: [
     'STORE_UNAVAILABLE',
-    (where) => `Redis at ${where} has reached its limit of memory.`,
-    { next: 'Nothing was run. Raise `maxmemory`, or let `semel prune` take what has expired.' },
+    (where) => `Redis at ${where} has reached its memory limit.`,
+    { next: 'Nothing was run. Raise `maxmemory`, or remove expired records with `semel prune`.' },
   ],
   NOAUTH: [
     'STORE_UNAVAILABLE',
@@ -102,8 +102,8 @@ const byCode: Readonly<Record<string, Told>> = {
   ],
   WRONGPASS: [
     'STORE_UNAVAILABLE',
-    (where) => `Redis at ${where} refused user or password.`,
-    { next: 'Nothing was run. Correct user or password.', retriable: false },
+    (where) => `Redis at ${where} refused the user or password.`,
+    { next: 'Nothing was run. Correct the user or password.', retriable: false },
   ],
   NOPERM: [
     'STORE_UNSAFE',
@@ -113,8 +113,8 @@ const byCode: Readonly<Record<string, Told>> = {
   WRONGTYPE: [
     'STORE_UNSAFE',
     (where, cause) =>
-      `A key of the ledger in Redis at ${where} holds another type of value than semel writes (${cause}).`,
-    { next: 'Nothing was run. Find out who has written it, and restore a backup.' },
+      `A key of the ledger in Redis at ${where} holds a type of value that semel does not write (${cause}).`,
+    { next: 'Nothing was run. Find out what wrote it, and restore a backup.' },
   ],
   MOVED: [
     'STORE_UNSAFE',
@@ -123,12 +123,12 @@ const byCode: Readonly<Record<string, Told>> = {
   ],
 };
 
-/** How its standing tells of it: "the ledger …". */
-export function ledgerAt(where: string): string {
+/** For messages that start with "The ledger …". */
+export function describeLedger(where: string): string {
   return `in Redis at ${where}`;
 }
 
-function closedBy(code: string | undefined, where: string, cause: string): SemelError | undefined {
+function closedError(code: string | undefined, where: string, cause: string): SemelError | undefined {
   if (code === 'SEMELMOVED') return movedError(where, cause.replace(/^.*?SEMELMOVED ?/, ''));
   if (code === 'SEMELFILLING') return fillingError(where);
   return code === 'SEMELNOTFILLING' ? notFillingError(where) : undefined;
@@ -137,16 +137,17 @@ function closedBy(code: string | undefined, where: string, cause: string): Semel
 export function judge(error: unknown, where: string): Judgement {
   if (isSemelError(error)) return { error, concernsAll: !isRecordDamage(error) };
   const cause = error instanceof Error ? error.message || String(error) : String(error);
-  const code = replyCodeOf(error);
-  const refused = closedBy(code, ledgerAt(where), cause);
+  const code = readReplyCode(error);
+  const refused = closedError(code, describeLedger(where), cause);
   if (refused !== undefined) return { error: refused, concernsAll: true };
-  const told = code === undefined ? undefined : (byCode[code] ?? (code === 'ASK' ? byCode.MOVED : undefined));
-  if (told !== undefined) {
-    const [kind, happened, details] = told;
+  const failure =
+    code === undefined ? undefined : (byCode[code] ?? (code === 'ASK' ? byCode.MOVED : undefined));
+  if (failure !== undefined) {
+    const [kind, happened, details] = failure;
     const evidence = { store: where, cause };
     return {
       error: new SemelError(kind, happened(where, cause), { cause: error, evidence, ...details }),
-      // It may be the history of one record.
+      // WRONGTYPE may concern the events of just one record.
       concernsAll: code !== 'WRONGTYPE',
     };
   }
@@ -164,8 +165,8 @@ export function judge(error: unknown, where: string): Judgement {
     };
   }
   return {
-    error: new SemelError('STORE_UNAVAILABLE', `Redis at ${where} did not take a record (${cause}).`, {
-      next: 'Nothing was run. Look at the message of Redis.',
+    error: new SemelError('STORE_UNAVAILABLE', `Redis at ${where} rejected a record (${cause}).`, {
+      next: "Nothing was run. See Redis's message.",
       cause: error,
       retriable: false,
     }),

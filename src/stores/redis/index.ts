@@ -1,4 +1,4 @@
-// The door of the Redis store.
+// What the Redis store exports.
 
 export type {
   IoRedisClusterLike,

@@ -1,5 +1,5 @@
-// Pages of records in the order of their keys. Redis keeps no order, and an index of it would take as much memory again
-// as the records: the keys are scanned and sorted here.
+// Pages of records in key order. Redis keeps no order, and an index would take as much memory as the records, so keys are
+// scanned and sorted here.
 
 import type { Clock } from '../../core/clock.ts';
 import { isInDoubt } from '../../rules/state.ts';
@@ -7,12 +7,12 @@ import { isDamaged } from '../../store/damage.ts';
 import type { RowPage } from '../../store/remote/backend.ts';
 import type { DamagedRecord, ListQuery, Row } from '../../store/store.ts';
 import type { Node } from './client.ts';
-import { type Names, nameOf, partsOf, scan } from './names.ts';
+import { joinName, type Names, scan, splitName } from './names.ts';
 
-export interface Scanned {
+export interface ListContext {
   nodes(): Promise<readonly Node[]>;
   names(): Names;
-  /** As they are; undefined: gone meanwhile. */
+  /** Undefined for a record that is gone meanwhile. */
   rows(
     namespace: string,
     keys: readonly string[],
@@ -20,7 +20,7 @@ export interface Scanned {
   readonly clock: Clock;
 }
 
-export type ListRows = (asked: ListQuery) => Promise<RowPage>;
+type ListRows = (asked: ListQuery) => Promise<RowPage>;
 
 interface Snapshot {
   readonly about: string;
@@ -28,22 +28,22 @@ interface Snapshot {
   readonly until: number;
 }
 
-/** Read at once where only some of the rows may match. */
+/** Rows per query where only some of them may match. */
 const chunk = 200;
-/** A scan that takes long serves the next pages too, for so many times as long as it took. */
+/** A scan longer than this is reused for the next pages, for `worth` times as long as it took. */
 const longScanMs = 50;
 const worth = 20;
 
-export function lister(ledger: Scanned): ListRows {
+export function createList(ledger: ListContext): ListRows {
   let last: Snapshot | undefined;
 
   return async (asked) => {
-    const keys = await keysOf(asked);
-    // One more than asked for tells whether there is a next page.
+    const keys = await readKeys(asked);
+    // One more than the limit shows whether there is a next page.
     const step = Math.max(chunk, asked.limit + 1);
     const rows: Row[] = [];
     const damaged: DamagedRecord[] = [];
-    /** Those behind the last row belong to the next page, if there is one. */
+    /** Damaged records after the last row; they belong to the next page, if there is one. */
     const behind: DamagedRecord[] = [];
     let now: number | undefined;
     for (let start = 0; start < keys.length || now === undefined; start += step) {
@@ -67,23 +67,28 @@ export function lister(ledger: Scanned): ListRows {
     return { rows, next: undefined, damaged: [...damaged, ...behind], now: now as number };
   };
 
-  /** All that may be on this page or a later one, in order. */
-  async function keysOf({ namespace, prefix = '', contract, after }: ListQuery): Promise<readonly string[]> {
+  /** All keys of this page and the later ones, in order. */
+  async function readKeys({
+    namespace,
+    prefix = '',
+    contract,
+    after,
+  }: ListQuery): Promise<readonly string[]> {
     const starts = [prefix, contract === undefined ? '' : `${contract}/`];
     const start = starts.reduce((longest, one) => (one.length > longest.length ? one : longest));
-    const about = nameOf(namespace, start);
+    const about = joinName(namespace, start);
     const isKnown = after !== undefined && last?.about === about && ledger.clock.mono() < last.until;
-    const keys = isKnown && last !== undefined ? last.keys : await keysUnder(about);
+    const keys = isKnown && last !== undefined ? last.keys : await scanKeys(about);
     return keys.filter(
       (key) => (after === undefined || key > after) && starts.every((one) => key.startsWith(one)),
     );
   }
 
-  async function keysUnder(about: string): Promise<readonly string[]> {
+  async function scanKeys(about: string): Promise<readonly string[]> {
     const startedAt = ledger.clock.mono();
     const found = new Set<string>();
     for await (const names of scan(await ledger.nodes(), ledger.names(), about))
-      for (const name of names) found.add(partsOf(name)[1]);
+      for (const name of names) found.add(splitName(name)[1]);
     const keys = [...found].sort();
     const tookMs = ledger.clock.mono() - startedAt;
     last = tookMs < longScanMs ? undefined : { about, keys, until: ledger.clock.mono() + worth * tookMs };

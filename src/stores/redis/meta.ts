@@ -1,5 +1,5 @@
-// Whether the ledger is still the one that this process knows, and no older than it was. Every write says what it knows;
-// whoever finds it otherwise writes nothing.
+// What the ledger says about itself, per bucket: its id, its count of writes, whether it is closed. Every write passes what
+// this process knows of it, and a script that finds another id or a lower count refuses to write.
 
 import type { Random } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
@@ -14,20 +14,20 @@ import {
   type Script,
   stand,
 } from './exchange/scripts.ts';
-import { clusterBuckets, type Names, namesOf } from './names.ts';
+import { clusterBuckets, createNames, type Names } from './names.ts';
 
 export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<Reply>;
 
 /** What this process has seen of a bucket. */
-export interface Known {
+export interface KnownBucket {
   id: string;
   seq: number;
 }
 
-export interface Incarnation {
+export interface KnownLedger {
   readonly names: Names;
-  of(bucket: number): Known;
-  saw(bucket: number, seq: number): void;
+  of(bucket: number): KnownBucket;
+  markSeen(bucket: number, seq: number): void;
 }
 
 export interface BucketMeta {
@@ -37,13 +37,13 @@ export interface BucketMeta {
   readonly writer: number;
   readonly buckets: number;
   readonly floor: number;
-  /** Why it refuses its users: `MOVED` and where to, or `FILLING`; null: it does not. */
+  /** Why it is closed to its users: `MOVED` and where to, or `FILLING`; null if it is open. */
   readonly closed: string | null;
-  /** The incarnation of the ledger that it is or was filled from. */
+  /** The id of the ledger that it is or was filled from. */
   readonly from: string | null;
-  /** Counts the changes of the standing. */
+  /** Counts the changes of `closed` and `from`. */
   readonly turn: number;
-  /** When a person has accepted a loss last; null: never. */
+  /** When a person last accepted a loss; null if never. */
   readonly accepted: string | null;
   readonly acceptedBy: string | null;
   readonly acceptedWhy: string | null;
@@ -55,46 +55,45 @@ export interface LedgerOptions {
   readonly random: Random;
 }
 
-/** A ledger as it was found. */
-export interface Inspected {
+export interface InspectedLedger {
   readonly metas: readonly BucketMeta[];
-  readonly known: Incarnation;
+  readonly known: KnownLedger;
 }
 
-/** What is known from before, if anything, stands: another ledger is taken up only where a person has accepted it. */
-export async function identify(run: Run, options: LedgerOptions, before?: Incarnation): Promise<Incarnation> {
-  return (await inspect(run, options, before, 'users')).known;
+/** Refuses a ledger other than the one known before, unless a person accepted a loss. */
+export async function identify(run: Run, options: LedgerOptions, before?: KnownLedger): Promise<KnownLedger> {
+  return (await inspect(run, options, before, 'user')).known;
 }
 
-/** Whoever moves the ledger may come also while it is closed to its users. */
+/** A mover may use the ledger even while it is closed to its users. */
 export async function inspect(
   run: Run,
   options: LedgerOptions,
-  before: Incarnation | undefined,
-  who: 'users' | 'whoever',
-): Promise<Inspected> {
-  const found = checked(await metasOf(run, options, before === undefined), before);
+  before: KnownLedger | undefined,
+  who: 'user' | 'mover',
+): Promise<InspectedLedger> {
+  const found = checkMetas(await readMetas(run, options, before === undefined), before);
   const closed = found.metas.find((meta) => meta.closed !== null)?.closed;
-  if (who === 'users' && closed) throw new Error(`SEMEL${closed}`);
+  if (who === 'user' && closed) throw new Error(`SEMEL${closed}`);
   if (found.metas.some(({ writer }) => writer > layoutVersion)) throw new Error('SEMELOLD');
   return found;
 }
 
-/** Undefined: there is none, and none is begun. */
+/** Undefined if there is no ledger; does not create one. */
 export async function inspectIfAny(
   run: Run,
   options: LedgerOptions,
-  before: Incarnation | undefined,
-): Promise<Inspected | undefined> {
-  const { id, lost } = await describe(run, namesOf(options.prefix, 1), 0, '', 'look');
+  before: KnownLedger | undefined,
+): Promise<InspectedLedger | undefined> {
+  const { id, lost } = await readMeta(run, createNames(options.prefix, 1), 0, '', 'look');
   const isNone = before === undefined && id === null && lost === null;
-  return isNone ? undefined : inspect(run, options, before, 'whoever');
+  return isNone ? undefined : inspect(run, options, before, 'mover');
 }
 
-function checked(
+function checkMetas(
   { names, metas }: { names: Names; metas: readonly BucketMeta[] },
-  before: Incarnation | undefined,
-): Inspected {
+  before: KnownLedger | undefined,
+): InspectedLedger {
   const seen = metas.map((meta, bucket) => {
     const was = before?.of(bucket);
     const isKnown = was === undefined || was.id === meta.id || meta.accepted !== null;
@@ -103,11 +102,11 @@ function checked(
     if (was?.id === meta.id && meta.seq < was.seq) throw new Error('SEMELFORGOT');
     return { id: meta.id, seq: meta.seq };
   });
-  const known: Incarnation = {
+  const known: KnownLedger = {
     names,
-    of: (bucket) => seen[bucket] as Known,
-    saw(bucket, seq) {
-      const one = seen[bucket] as Known;
+    of: (bucket) => seen[bucket] as KnownBucket,
+    markSeen(bucket, seq) {
+      const one = seen[bucket] as KnownBucket;
       if (seq > one.seq) one.seq = seq;
     },
   };
@@ -115,33 +114,33 @@ function checked(
 }
 
 /**
- * The first bucket is described last, so that where it is, the others were. A ledger that was only begun is finished;
- * one that lost a bucket, or that has records and no description, is not taken for a new one.
+ * Creates the first bucket's `meta` last, so that its existence implies the others. Finishes a ledger that was only partly
+ * created; does not mistake one that lost a bucket, or has records but no `meta`, for a new one.
  */
-async function metasOf(
+async function readMetas(
   run: Run,
   { prefix, isCluster, random }: LedgerOptions,
   mayBegin: boolean,
 ): Promise<{ names: Names; metas: readonly BucketMeta[] }> {
   const id = random.token();
-  const first = await describe(run, namesOf(prefix, 1), 0, id, 'look');
+  const first = await readMeta(run, createNames(prefix, 1), 0, id, 'look');
   const buckets = first.buckets || (isCluster ? clusterBuckets : 1);
-  // No ledger has another count. One that was changed could be too many to be described.
+  // No other count is valid. A count that was tampered with could be huge.
   if (buckets !== 1 && buckets !== clusterBuckets) throw new Error('SEMELFORGOT');
-  const names = namesOf(prefix, buckets);
+  const names = createNames(prefix, buckets);
   const isNew = first.id === null && first.lost === null && mayBegin;
   const rest = await Promise.all(
-    Array.from({ length: buckets - 1 }, (_, n) => describe(run, names, n + 1, id, isNew ? 'new' : 'old')),
+    Array.from({ length: buckets - 1 }, (_, n) => readMeta(run, names, n + 1, id, isNew ? 'new' : 'old')),
   );
   const isUsed = rest.some(({ seq, lost }) => seq > 0 || lost !== null);
   const head =
     first.id === null && first.lost === null
-      ? await describe(run, names, 0, id, isNew && !isUsed ? 'new' : 'old')
+      ? await readMeta(run, names, 0, id, isNew && !isUsed ? 'new' : 'old')
       : first;
   return { names, metas: [head, ...rest] };
 }
 
-async function describe(
+async function readMeta(
   run: Run,
   names: Names,
   bucket: number,
@@ -152,7 +151,7 @@ async function describe(
   const args = [id, String(names.buckets), String(layoutVersion), how];
   const reply = (await run(begin, keys, args)) as readonly (string | null)[];
   const arrived = reply[descriptionFields.length];
-  if (arrived !== names.meta(bucket)) throw rewritesKeys(names.meta(bucket), String(arrived));
+  if (arrived !== names.meta(bucket)) throw rewrittenKeysError(names.meta(bucket), String(arrived));
   const found = Object.fromEntries(
     descriptionFields.map((field, index) => [field, reply[index] ?? null]),
   ) as Record<(typeof descriptionFields)[number], string | null>;
@@ -170,27 +169,27 @@ export function isCount(value: number): boolean {
   return value >= 0 && value < mostCount;
 }
 
-/** As it was laid out, or would be if it were new. */
-export async function bucketsOf(run: Run, prefix: string, isCluster: boolean): Promise<number> {
-  const { buckets } = await describe(run, namesOf(prefix, 1), 0, '', 'look');
+/** The ledger's number of buckets, or that of a new one. */
+export async function readBucketCount(run: Run, prefix: string, isCluster: boolean): Promise<number> {
+  const { buckets } = await readMeta(run, createNames(prefix, 1), 0, '', 'look');
   return buckets === 1 || buckets === clusterBuckets ? buckets : isCluster ? clusterBuckets : 1;
 }
 
-/** Opens the ledger again, as another: those who knew it take it up. */
-export async function acceptAnew(
+/** Reopens the ledger under a new id, which the programs that knew it then adopt. */
+export async function reopenAsNew(
   run: Run,
   names: Names,
   random: Random,
   { by, note }: { readonly by: string; readonly note: string | null },
 ): Promise<void> {
   const args = [random.token(), String(names.buckets), String(layoutVersion), by, note ?? ''];
-  // The first last: until then nobody can open it.
+  // The first bucket last: until then nobody can open the ledger.
   for (let bucket = names.buckets - 1; bucket >= 0; bucket -= 1)
     await run(accept, [names.slots(bucket), names.meta(bucket)], args);
 }
 
-/** What it changes on the way there it does not change back on the way here: records could not be listed or removed. */
-function rewritesKeys(sent: string, arrived: string): SemelError {
+/** The client changes keys in commands but not in replies, so records could not be listed or removed. */
+function rewrittenKeysError(sent: string, arrived: string): SemelError {
   const added = arrived.endsWith(sent) ? arrived.slice(0, -sent.length) : undefined;
   return new SemelError(
     'STORE_UNSAFE',
@@ -209,7 +208,7 @@ function rewritesKeys(sent: string, arrived: string): SemelError {
 const filling = 'FILLING';
 const moved = 'MOVED ';
 
-export function standingOf({ id, closed, from }: BucketMeta): Standing {
+export function parseStanding({ id, closed, from }: BucketMeta): Standing {
   return {
     incarnation: id ?? '',
     movedTo: closed?.startsWith(moved) ? closed.slice(moved.length) : null,
@@ -218,14 +217,14 @@ export function standingOf({ id, closed, from }: BucketMeta): Standing {
   };
 }
 
-/** False: somebody else changed it, or wrote where nobody may have written since it was inspected. */
-export async function change(
+/** False if another process changed the state, or wrote to a ledger that must stay empty. */
+export async function changeStanding(
   run: Run,
-  { names, of, saw }: Incarnation,
+  { names, of, markSeen }: KnownLedger,
   meta: BucketMeta,
   becomes: Standing,
 ): Promise<boolean> {
-  const was = standingOf(meta);
+  const was = parseStanding(meta);
   const { movedTo, cameFrom } = becomes;
   if (was.movedTo === movedTo && was.cameFrom === cameFrom && was.filling === becomes.filling) return true;
   const { id, seq } = of(0);
@@ -244,6 +243,6 @@ export async function change(
       mustBeUnwritten ? String(meta.seq) : '',
     ],
   )) as [number, number | string];
-  saw(0, Number(latest));
+  markSeen(0, Number(latest));
   return isDone === 1;
 }

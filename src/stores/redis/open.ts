@@ -1,57 +1,57 @@
-// Whether a Redis may keep a ledger. What it cannot promise is refused in a sentence, before anything is claimed; so is
-// what cannot be found out.
+// Checks that a Redis server keeps what it confirms, at opening and while it is in use. Refuses servers that do not, or that
+// do not reveal their settings.
 
 import type { Clock } from '../../core/clock.ts';
 import { isSemelError, SemelError } from '../../core/errors.ts';
 import type { Swap } from '../../store/remote/backend.ts';
 import type { Connection, Node, Reply } from './client.ts';
 
-export interface OpenOptions {
+interface OpenOptions {
   readonly acceptLoss: boolean;
   readonly where: string;
 }
 
 export interface ServerFacts {
   readonly version: string;
-  /** A sentence where this server may forget what it has confirmed. */
+  /** A sentence if this server can lose confirmed writes. */
   readonly forgets: string | undefined;
 }
 
 const settings = ['appendfsync', 'no-appendfsync-on-rewrite', 'appendonly', 'maxmemory-policy'];
-/** Older ones get no more repairs. */
+/** Older versions get no more fixes. */
 const oldestVersion = [6, 2] as const;
 
 export async function checkServers(connection: Connection, options: OpenOptions): Promise<ServerFacts> {
   const nodes = await connection.nodes();
-  const facts = await Promise.all(nodes.map(factsOf));
-  for (const fact of facts) refuse(fact, connection, options);
-  const weak = [...new Set(facts.flatMap(weaknesses))];
+  const facts = await Promise.all(nodes.map(readFacts));
+  for (const fact of facts) refuseUnfit(fact, connection, options);
+  const weak = [...new Set(facts.flatMap(findWeaknesses))];
   if (weak.length > 0 && !options.acceptLoss)
     throw new SemelError(
       'STORE_UNSAFE',
-      `Redis at ${options.where} can lose what it has confirmed, or this cannot be ruled out: ${weak.join('; ')}. An effect could be repeated.`,
+      `Redis at ${options.where} can lose confirmed writes, or this cannot be ruled out: ${weak.join('; ')}. An effect could be repeated.`,
       {
         next: "Set `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`, or accept the loss with `durability: 'accept-loss'`.",
       },
     );
   const version = facts[0]?.info.get('redis_version') ?? 'of an unknown version';
-  return { version, forgets: forgetsOf(weak, facts, connection) };
+  return { version, forgets: describeForgetting(weak, facts, connection) };
 }
 
 interface Facts {
   readonly info: ReadonlyMap<string, string>;
-  /** Undefined: the server does not tell. */
+  /** Undefined if the server refuses CONFIG GET. */
   readonly config: ReadonlyMap<string, string> | undefined;
 }
 
-async function factsOf(node: Node): Promise<Facts> {
-  // Without a word for sections: older servers take only one.
-  const [text, config] = await Promise.all([node('info'), configOf(node)]);
+async function readFacts(node: Node): Promise<Facts> {
+  // All sections: older servers accept only one section name.
+  const [text, config] = await Promise.all([node('info'), readConfig(node)]);
   const lines = String(text).matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm);
   return { info: new Map([...lines].map(([, name, value]) => [name as string, value as string])), config };
 }
 
-async function configOf(node: Node): Promise<ReadonlyMap<string, string> | undefined> {
+async function readConfig(node: Node): Promise<ReadonlyMap<string, string> | undefined> {
   try {
     const pairs = await Promise.all(settings.map((name) => node('config', 'get', name)));
     return new Map(pairs.map((pair) => (pair as readonly Reply[]).map(String) as [string, string]));
@@ -60,7 +60,7 @@ async function configOf(node: Node): Promise<ReadonlyMap<string, string> | undef
   }
 }
 
-function refuse({ info }: Facts, { isCluster }: Connection, { where }: OpenOptions): void {
+function refuseUnfit({ info }: Facts, { isCluster }: Connection, { where }: OpenOptions): void {
   const unsafe = (happened: string, next: string) => new SemelError('STORE_UNSAFE', happened, { next });
   const version = info.get('redis_version') ?? '';
   const [major = 0, minor = 0] = version.split('.').map(Number);
@@ -76,7 +76,7 @@ function refuse({ info }: Facts, { isCluster }: Connection, { where }: OpenOptio
     );
 }
 
-function weaknesses({ info, config }: Facts): string[] {
+function findWeaknesses({ info, config }: Facts): string[] {
   const policy = config?.get('maxmemory-policy') ?? info.get('maxmemory_policy');
   const isAppending = info.has('aof_enabled')
     ? info.get('aof_enabled') === '1'
@@ -95,37 +95,37 @@ function weaknesses({ info, config }: Facts): string[] {
   ].filter((reason) => reason !== false);
 }
 
-function forgetsOf(
+function describeForgetting(
   weak: readonly string[],
   facts: readonly Facts[],
   { isCluster }: Connection,
 ): string | undefined {
   const hasReplicas = facts.some(({ info }) => Number(info.get('connected_slaves') ?? 0) > 0);
   const sentences = [
-    weak.length > 0 && `This ledger can forget after a crash of the server: ${weak.join('; ')}.`,
+    weak.length > 0 && `This ledger can lose writes if the server crashes: ${weak.join('; ')}.`,
     hasReplicas &&
-      `Redis tells its replicas afterwards: a failover ${isCluster ? 'of a server of the cluster ' : ''}can forget the last moments, and a program that starts after it cannot notice.`,
+      `Redis replicates asynchronously: a failover ${isCluster ? 'of a server of the cluster ' : ''}can lose the last writes, and a program that starts after it cannot notice.`,
   ].filter((sentence) => sentence !== false);
   return sentences.length === 0 ? undefined : sentences.join(' ');
 }
 
-export interface SettingsWatchOptions {
-  /** Throws STORE_UNSAFE where they are too weak. */
+interface SettingsWatchOptions {
+  /** Throws STORE_UNSAFE if the settings are too weak. */
   readonly check: () => Promise<unknown>;
   readonly clock: Clock;
 }
 
-export interface SettingsWatch {
-  /** Throws the refusal where one of these would make a new record. */
+interface SettingsWatch {
+  /** Throws the refusal if one of these would create a record. */
   admit(swaps: readonly Swap[]): void;
   refusal(): SemelError | undefined;
 }
 
 const everyMs = 10_000;
-/** While calls are refused. */
+/** The interval while calls are refused. */
 const soonMs = 500;
 
-export function settingsWatch({ check, clock }: SettingsWatchOptions): SettingsWatch {
+export function watchSettings({ check, clock }: SettingsWatchOptions): SettingsWatch {
   let refusal: SemelError | undefined;
   let checkedAt = clock.mono();
   let isChecking = false;
@@ -145,7 +145,7 @@ export function settingsWatch({ check, clock }: SettingsWatchOptions): SettingsW
       await check();
       refusal = undefined;
     } catch (error) {
-      // A server that does not answer says nothing about its settings, and refuses calls by itself.
+      // A server that does not answer fails the calls anyway.
       if (isSemelError(error) && error.code === 'STORE_UNSAFE') refusal = error;
     } finally {
       checkedAt = clock.mono();

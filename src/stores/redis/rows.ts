@@ -1,37 +1,37 @@
-// A row as one packed text, and back: a head of fixed width that starts with the revision that a swap compares, a few numbers
-// and names, the texts one after the other as they are, and a checksum. Redis rounds sizes up to steps of 64 bytes, so a few
-// bytes may cost many; a hash with values of this size would take twice the memory.
+// Packs a row into one text, and back: a head of fixed width that starts with the revision that a swap compares, a few
+// numbers and names, the texts one after the other, and a checksum. Redis rounds sizes up to steps of 64 bytes, so every
+// byte counts; a hash would take twice the memory.
 
 import { crc32 } from 'node:zlib';
 import { type Columns, fromColumns, toColumns } from '../../store/columns.ts';
 import { damagedRecord, parseDetail } from '../../store/damage.ts';
 import type { Found } from '../../store/remote/backend.ts';
 import type { Row, StoreEvent } from '../../store/store.ts';
-import { digit, digits2, digits6, digits7, numberIn, numbersIn, toBase36 } from './digits.ts';
-import { nameOf } from './names.ts';
+import { digit, digits2, digits6, digits7, parseNumber, parseNumbers, toBase36 } from './digits.ts';
+import { joinName } from './names.ts';
 
 // The head: revision, created, status and flags, fence, token.
 const createdFrom = 7;
 const stateFrom = 14;
-/** Where the digit stands that holds the status, counted from zero. */
+/** Index of the digit that holds the status. */
 export const statusAt = 15;
 const fenceFrom = 16;
 const tokenFrom = 25;
 const headEnd = 36;
 const statusBits = 3;
-/** Behind the flags of the columns. */
+/** Bits after those of the columns' flags. */
 const hasResult = 1 << 10;
 const hasPlainAsker = 1 << 11;
-/** Of a record whose token is not 64 bits: it is among the rest. */
+/** For a token that is not 64 bits, which is stored with the rest. */
 const noToken = '...........';
 const minuteMs = 60_000;
 
-/** What a packed record starts with as long as nobody else has written it. */
-export function headOf(revision: number): string {
+/** How a packed record of this revision starts. */
+export function encodeHead(revision: number): string {
   return digits7(revision);
 }
 
-/** The checksum covers the name too: a value that was copied to another key is refused. */
+/** The checksum includes the name, so a value copied to another key is refused. */
 export function pack(row: Row, revision: number): string {
   const [
     status,
@@ -55,39 +55,39 @@ export function pack(row: Row, revision: number): string {
     status | (flags << statusBits) | (result === null ? 0 : hasResult) | (isPlain ? hasPlainAsker : 0);
   const windowMs = expires !== null && settled !== null ? expires - settled : -1;
   const minutes = windowMs >= 0 && windowMs % minuteMs === 0 ? windowMs / minuteMs : null;
-  const numbers = trimmed(
-    `${short(settled)},${short(minutes)},${sizeOf(args)},${sizeOf(content)},${sizeOf(asker)},${sizeOf(more)},${minutes === null ? short(expires) : ''}`,
+  const numbers = trimCommas(
+    `${encodeNumber(settled)},${encodeNumber(minutes)},${encodeSize(args)},${encodeSize(content)},${encodeSize(asker)},${encodeSize(more)},${minutes === null ? encodeNumber(expires) : ''}`,
   );
-  const head = `${digits7(revision)}${digits7(created)}${digits2(state)}${digits2(Math.floor(fence / 2 ** 42))}${digits7(fence % 2 ** 42)}${token === null ? noToken : tokenIn(token)}`;
-  const names = `${version === usualVersion ? '' : escaped(version)},${escaped(owner)}`;
+  const head = `${digits7(revision)}${digits7(created)}${digits2(state)}${digits2(Math.floor(fence / 2 ** 42))}${digits7(fence % 2 ** 42)}${token === null ? noToken : encodeToken(token)}`;
+  const names = `${version === usualVersion ? '' : escapeName(version)},${escapeName(owner)}`;
   const text = `${head}${numbers}\n${names}\n${args ?? ''}${content ?? ''}${asker ?? ''}${more ?? ''}${result ?? ''}`;
   return `${text}${checksum(row.namespace, row.key, text)}`;
 }
 
 function checksum(namespace: string, key: string, text: string): string {
-  return digits6(crc32(nameOf(namespace, key) + text));
+  return digits6(crc32(joinName(namespace, key) + text));
 }
 
 const usualVersion = '1';
 
-/** Throws the damage of this one record: that semel did not write it, or that it was changed since. */
+/** Throws if semel did not write this record, or if it was changed since. */
 export function unpack(namespace: string, key: string, packed: string): Found {
   try {
-    return unpacked(namespace, key, packed);
+    return parsePacked(namespace, key, packed);
   } catch (error) {
     throw damagedRecord(namespace, key, error instanceof Error ? error.message : String(error));
   }
 }
 
-function unpacked(namespace: string, key: string, packed: string): Found {
+function parsePacked(namespace: string, key: string, packed: string): Found {
   const end = packed.length - 6;
   if (packed.slice(end) !== checksum(namespace, key, packed.slice(0, end)))
     throw new Error('its checksum does not match');
   const numbersEnd = packed.indexOf('\n', headEnd);
   const namesEnd = packed.indexOf('\n', numbersEnd + 1);
-  const state = numberIn(packed, stateFrom, fenceFrom);
+  const state = parseNumber(packed, stateFrom, fenceFrom);
   const token = packed.slice(tokenFrom, headEnd);
-  const numbers = numbersIn(packed, headEnd, numbersEnd);
+  const numbers = parseNumbers(packed, headEnd, numbersEnd);
   const [settled = null, minutes = null] = numbers;
   const comma = packed.indexOf(',', numbersEnd);
   const version = packed.slice(numbersEnd + 1, comma);
@@ -105,11 +105,11 @@ function unpacked(namespace: string, key: string, packed: string): Found {
   const columns: Columns = [
     state & ((1 << statusBits) - 1),
     (state & (hasResult - 1)) >> statusBits,
-    numberIn(packed, fenceFrom, tokenFrom),
-    token === noToken ? null : tokenOf(token),
-    version === '' ? usualVersion : unescaped(version),
-    unescaped(packed.slice(comma + 1, namesEnd)),
-    numberIn(packed, createdFrom, stateFrom),
+    parseNumber(packed, fenceFrom, tokenFrom),
+    token === noToken ? null : decodeToken(token),
+    version === '' ? usualVersion : unescapeName(version),
+    unescapeName(packed.slice(comma + 1, namesEnd)),
+    parseNumber(packed, createdFrom, stateFrom),
     settled,
     minutes === null ? (numbers[6] ?? null) : (settled as number) + minutes * minuteMs,
     args,
@@ -118,25 +118,24 @@ function unpacked(namespace: string, key: string, packed: string): Found {
     (state & hasPlainAsker) === 0 ? asker : `["${asker}"]`,
     more,
   ];
-  return { row: fromColumns(namespace, key, columns), revision: numberIn(packed, 0, createdFrom) };
+  return { row: fromColumns(namespace, key, columns), revision: parseNumber(packed, 0, createdFrom) };
 }
 
-/** The code of the status, by the digit that stands at `statusAt`. */
-export function statusIn(code: number): number {
+/** The status code in the digit at `statusAt`. */
+export function parseStatus(code: number): number {
   return digit(code) & ((1 << statusBits) - 1);
 }
 
-/** Numbers take two thirds of the room so. */
-function short(value: number | null): string {
+/** Base 36 takes two thirds of the space of decimal digits. */
+function encodeNumber(value: number | null): string {
   return value === null ? '' : toBase36(value);
 }
 
-function sizeOf(text: string | null): string {
+function encodeSize(text: string | null): string {
   return text === null ? '' : toBase36(text.length);
 }
 
-/** Without the commas at its end. */
-function trimmed(list: string): string {
+function trimCommas(list: string): string {
   let end = list.length;
   while (end > 0 && list.charCodeAt(end - 1) === comma) end -= 1;
   return list.slice(0, end);
@@ -144,8 +143,8 @@ function trimmed(list: string): string {
 
 const comma = 44;
 
-/** A usual token is 16 hexadecimal digits: 28 bits in five digits of ours, and 36 in six. */
-function tokenIn(token: string): string {
+/** A usual token has 16 hex digits: 28 bits as five base-64 digits, and 36 bits as six. */
+function encodeToken(token: string): string {
   return (
     digits6(Number.parseInt(token.slice(0, 7), 16)).slice(1) + digits6(Number.parseInt(token.slice(7), 16))
   );
@@ -153,23 +152,23 @@ function tokenIn(token: string): string {
 
 const hexTriples = Array.from({ length: 4096 }, (_, value) => value.toString(16).padStart(3, '0'));
 
-function tokenOf(text: string): string {
+function decodeToken(text: string): string {
   let hex = digit(text.charCodeAt(0)).toString(16);
-  for (let at = 1; at < text.length; at += 2) hex += hexTriples[numberIn(text, at, at + 2)];
+  for (let at = 1; at < text.length; at += 2) hex += hexTriples[parseNumber(text, at, at + 2)];
   return hex;
 }
 
 const special = /[%,\n]/;
 
-function escaped(text: string): string {
+function escapeName(text: string): string {
   return special.test(text) ? text.replace(/[%,\n]/g, encodeURIComponent) : text;
 }
 
-function unescaped(text: string): string {
+function unescapeName(text: string): string {
   return text.includes('%') ? decodeURIComponent(text) : text;
 }
 
-/** Without its instant, which may be the store's to tell. */
+/** Without its instant, which the store may add. */
 export function packEvent(event: Omit<StoreEvent, 'at'>): [type: string, rest: string] {
   return [event.type, `${event.generation}\n${event.fence}\n${JSON.stringify(event.detail)}`];
 }

@@ -1,5 +1,5 @@
-// The store in Redis. The swaps of a batch are one script per bucket; what a script may write it
-// compares first, with the revision that was seen, the time that was meant and the ledger that is known.
+// The store in Redis. The swaps of a batch are one script per bucket. Before a script writes, it compares the record's
+// revision, the time window and the ledger's id.
 
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
@@ -10,29 +10,29 @@ import type { Found, RemoteBackend, Swap } from '../../store/remote/backend.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { DamagedRecord, Store, StoreEvent } from '../../store/store.ts';
 import { acceptLoss } from './accept-loss.ts';
-import { connectionOf, type Node, type RedisClient, type Reply } from './client.ts';
-import { connect, placeOf, wayTo } from './connection.ts';
-import { dueIn, slotsDue } from './exchange/due.ts';
-import { type Exchanged, exchanger, runBy } from './exchange/exchange.ts';
+import { adaptClient, type Node, type RedisClient, type Reply } from './client.ts';
+import { connect, createConnector, describePlace } from './connection.ts';
+import { findDueRecords, findDueSlots } from './exchange/due.ts';
+import { createExchange, type Exchanged, runScript } from './exchange/exchange.ts';
 import { append, layoutVersion, look, type Script } from './exchange/scripts.ts';
 import { hasForgotten, isWrongType, judge } from './failure.ts';
-import { lister, type Scanned } from './list.ts';
-import { type Incarnation, identify } from './meta.ts';
-import { checkPrefix, nameOf } from './names.ts';
-import { checkServers, type ServerFacts, settingsWatch } from './open.ts';
+import { createList, type ListContext } from './list.ts';
+import { identify, type KnownLedger } from './meta.ts';
+import { checkPrefix, joinName } from './names.ts';
+import { checkServers, type ServerFacts, watchSettings } from './open.ts';
 import { redisRaw } from './raw.ts';
 import { packEvent, unpackEvent } from './rows.ts';
 
 export interface RedisStoreOptions {
-  /** `redis://user:password@host:6379/0`, or `rediss://…`; uses the package `redis` or `ioredis`. */
+  /** `redis://user:password@host:6379/0`, or `rediss://…`; needs the package `redis` or `ioredis`. */
   readonly url?: string;
-  /** A client of `ioredis` or `redis`, or a cluster of either; yours to connect and to close. */
+  /** An `ioredis` or `redis` client or cluster. You connect and close it. */
   readonly client?: RedisClient;
-  /** What all keys of the ledger start with. @default 'semel' */
+  /** Prefix of all keys of the ledger. @default 'semel' */
   readonly prefix?: string;
-  /** `accept-loss`: also a server that can lose what it has confirmed. @default 'durable' */
+  /** `accept-loss`: also use a server that can lose confirmed writes. @default 'durable' */
   readonly durability?: 'durable' | 'accept-loss';
-  /** How long an answer is waited for, in milliseconds. @default 10_000 */
+  /** Timeout per request, in milliseconds. @default 10_000 */
   readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -40,8 +40,8 @@ export interface RedisStoreOptions {
 
 export interface RedisStore extends Store {
   /**
-   * For a person, after the ledger has forgotten: opens it again with what is there. Reads every record, because none
-   * may give out a fence that may have been given before. Who said so, and why, is kept.
+   * Reopens a ledger that lost records, with what is left. For a person to decide; who decided, and why, is stored. Reads
+   * every record, to raise its fence above any that may have been given before.
    */
   acceptLoss(said?: { readonly by: string; readonly note: string | null }): Promise<void>;
 }
@@ -57,7 +57,7 @@ interface RedisBackend extends Pick<RedisStore, 'acceptLoss'> {
   readonly raw: Raw;
 }
 
-function notMoved(where: string): SemelError {
+function clusterNotMovedError(where: string): SemelError {
   return new SemelError(
     'STORE_UNSAFE',
     `The ledger in the Redis cluster at ${where} cannot be moved as it is.`,
@@ -69,37 +69,37 @@ function notMoved(where: string): SemelError {
 
 function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random): RedisBackend {
   const prefix = checkPrefix(options.prefix ?? 'semel');
-  const where = placeOf(options.url, prefix);
+  const where = describePlace(options.url, prefix);
   const timeoutMs = options.timeoutMs ?? 10_000;
-  const way = wayTo({
+  const connector = createConnector({
     connect: async () =>
       options.client === undefined
         ? connect(options.url ?? 'redis://127.0.0.1:6379', clock, timeoutMs)
-        : connectionOf(options.client),
+        : adaptClient(options.client),
     isOurs: options.client === undefined,
     clock,
     timeoutMs,
   });
-  const { connection } = way;
+  const { connection } = connector;
   const address = fullAddress(options.url, { prefix: options.prefix, durability: options.durability });
-  let incarnation: Incarnation | undefined;
-  let identifying: Promise<Incarnation> | undefined;
+  let incarnation: KnownLedger | undefined;
+  let identifying: Promise<KnownLedger> | undefined;
   const acceptsLoss = options.durability === 'accept-loss';
-  const records = exchanger(!acceptsLoss);
-  const settings = settingsWatch({ check: factsOfServers, clock });
+  const records = createExchange(!acceptsLoss);
+  const settings = watchSettings({ check: checkSettings, clock });
 
-  const listRows = lister({
+  const listRows = createList({
     clock,
     names: () => known().names,
     nodes,
-    rows: rowsOf,
+    rows: readRows,
   });
 
   return {
     backend: {
       async open() {
-        const facts = await factsOfServers();
-        await identified();
+        const facts = await checkSettings();
+        await refreshLedger();
         return {
           kind: 'redis',
           location: `${where} (Redis ${facts.version})`,
@@ -108,32 +108,32 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
           clockProblem: undefined,
         };
       },
-      now: () => nowOf(0),
+      now: () => readTime(0),
       exchange(swaps) {
         if (!acceptsLoss) settings.admit(swaps);
-        return asKnown(() => exchange(swaps));
+        return withKnownLedger(() => exchange(swaps));
       },
       list: listRows,
       async due(limit) {
-        const ways = { names: known().names, run, send };
+        const context = { names: known().names, run, send };
         const found: Found[] = [];
-        const buckets = await slotsDue(ways, nowOf);
+        const buckets = await findDueSlots(context, readTime);
         for (const { bucket, now, slots } of buckets)
           if (slots.length > 0 && found.length < limit)
-            found.push(...(await dueIn(ways, bucket, slots, limit - found.length, now)));
+            found.push(...(await findDueRecords(context, bucket, slots, limit - found.length, now)));
         return { found, now: Math.min(...buckets.map(({ now }) => now)) };
       },
       remove: (removals) =>
-        asKnown(async () => {
-          const done = await way.ask((reached) =>
+        withKnownLedger(async () => {
+          const done = await connector.ask((reached) =>
             Promise.all(removals.map((removal) => records.remove(reached, known(), removal))),
           );
           return done.filter((isDone) => isDone).length;
         }),
-      append: (events) => asKnown(() => appendEvents(events)),
+      append: (events) => withKnownLedger(() => appendEvents(events)),
       async history(namespace, key) {
         const { names } = known();
-        const list = names.events(names.bucketOf(namespace, key), nameOf(namespace, key));
+        const list = names.events(names.bucketOf(namespace, key), joinName(namespace, key));
         const events = (await send(list, ['lrange', list, '0', '-1'])) as readonly string[];
         return events.map((event) => unpackEvent(namespace, key, event));
       },
@@ -147,9 +147,9 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
         );
         return [...new Set(sets.flat())].sort();
       },
-      close: way.end,
+      close: connector.end,
       judge: (error) =>
-        // What is under way is settled all the same: it is asked again without the new claims beside it.
+        // Not for the whole batch: running attempts can still settle, without the new claims.
         error === settings.refusal() ? { error, concernsAll: false } : judge(error, where),
     },
     raw: redisRaw({
@@ -157,8 +157,8 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
       send,
       nodes,
       async open() {
-        await factsOfServers();
-        if ((await connection()).isCluster) throw notMoved(where);
+        await checkSettings();
+        if ((await connection()).isCluster) throw clusterNotMovedError(where);
       },
       prefix,
       where,
@@ -176,24 +176,26 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
     },
   };
 
-  function factsOfServers(): Promise<ServerFacts> {
-    return way.ask((reached) => checkServers(reached, { where, acceptLoss: acceptsLoss }));
+  function checkSettings(): Promise<ServerFacts> {
+    return connector.ask((reached) => checkServers(reached, { where, acceptLoss: acceptsLoss }));
   }
 
-  /** One that is damaged fails all that are read with it: they are then read one by one. */
-  async function rowsOf(namespace: string, keys: readonly string[]): ReturnType<Scanned['rows']> {
-    if (keys.length === 0) return { rows: [], now: await nowOf(0) };
+  /** A damaged record fails the whole read, so the records are then read one by one. */
+  async function readRows(namespace: string, keys: readonly string[]): ReturnType<ListContext['rows']> {
+    if (keys.length === 0) return { rows: [], now: await readTime(0) };
     try {
       const { now, answers } = await exchange(keys.map((key) => ({ namespace, key, write: undefined })));
       const rows = answers.map((answer) => (answer.done ? undefined : answer.found?.row));
       return {
-        rows: await Promise.all(rows.map((row, nth) => row ?? strangeRow(namespace, keys[nth] as string))),
+        rows: await Promise.all(
+          rows.map((row, nth) => row ?? findForeignRow(namespace, keys[nth] as string)),
+        ),
         now,
       };
     } catch (error) {
       if (!isRecordDamage(error)) throw error;
-      if (keys.length === 1) return { rows: [readDamage(error)], now: await nowOf(0) };
-      const parts = await Promise.all(keys.map((key) => rowsOf(namespace, [key])));
+      if (keys.length === 1) return { rows: [readDamage(error)], now: await readTime(0) };
+      const parts = await Promise.all(keys.map((key) => readRows(namespace, [key])));
       return { rows: parts.flatMap(({ rows }) => rows), now: Math.min(...parts.map(({ now }) => now)) };
     }
   }
@@ -203,17 +205,17 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
     return asked.map(
       (node) =>
         (...command) =>
-          way.ask(() => node(...command)),
+          connector.ask(() => node(...command)),
     );
   }
 
   async function exchange(swaps: readonly Swap[]): Promise<Exchanged> {
     try {
-      return await way.ask((reached) => records.exchange(reached, known(), swaps));
+      return await connector.ask((reached) => records.exchange(reached, known(), swaps));
     } catch (error) {
       if (!isWrongType(error)) throw error;
       for (const { namespace, key } of swaps) {
-        const problem = await strangeAt(namespace, key);
+        const problem = await findForeignValue(namespace, key);
         if (problem !== undefined) throw problem;
       }
       throw error;
@@ -221,15 +223,15 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
   }
 
   /** MGET returns nothing for values that are not strings. The scan found the key, so it has another type or is gone by now. */
-  async function strangeRow(namespace: string, key: string): Promise<DamagedRecord | undefined> {
-    const problem = await strangeAt(namespace, key);
+  async function findForeignRow(namespace: string, key: string): Promise<DamagedRecord | undefined> {
+    const problem = await findForeignValue(namespace, key);
     return problem && readDamage(problem);
   }
 
-  /** The damage of a record in whose place something else lies. */
-  async function strangeAt(namespace: string, key: string): Promise<SemelError | undefined> {
+  /** An error if the record's key holds another type of value. */
+  async function findForeignValue(namespace: string, key: string): Promise<SemelError | undefined> {
     const { names } = known();
-    const record = names.record(names.bucketOf(namespace, key), nameOf(namespace, key));
+    const record = names.record(names.bucketOf(namespace, key), joinName(namespace, key));
     const type = String(await send(record, ['type', record]));
     return type === 'string' || type === 'none'
       ? undefined
@@ -237,14 +239,14 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
   }
 
   function send(key: string, command: readonly string[]): Promise<Reply> {
-    return way.ask(({ send: ask }) => ask(key, command));
+    return connector.ask(({ send: ask }) => ask(key, command));
   }
 
   function run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply> {
-    return runBy(send, script, keys, args);
+    return runScript(send, script, keys, args);
   }
 
-  async function identified(): Promise<Incarnation> {
+  async function refreshLedger(): Promise<KnownLedger> {
     identifying ??= connection()
       .then(({ isCluster }) => identify(run, { prefix, isCluster, random }, incarnation))
       .finally(() => {
@@ -254,24 +256,24 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
     return incarnation;
   }
 
-  function known(): Incarnation {
+  function known(): KnownLedger {
     if (incarnation === undefined) throw new Error('SEMELFORGOT');
     return incarnation;
   }
 
-  /** Where a person has accepted what was lost meanwhile, it goes on with what is there. */
-  async function asKnown<T>(ask: () => Promise<T>): Promise<T> {
+  /** Retries once if the ledger was lost: a person may have accepted that meanwhile. */
+  async function withKnownLedger<T>(ask: () => Promise<T>): Promise<T> {
     try {
-      if (incarnation === undefined) await identified();
+      if (incarnation === undefined) await refreshLedger();
       return await ask();
     } catch (error) {
       if (!hasForgotten(error)) throw error;
-      await identified();
+      await refreshLedger();
       return ask();
     }
   }
 
-  async function nowOf(bucket: number): Promise<number> {
+  async function readTime(bucket: number): Promise<number> {
     const [now] = (await run(look, [known().names.record(bucket, '')], [])) as [number];
     return now;
   }
@@ -279,13 +281,13 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
   async function appendEvents(events: readonly Omit<StoreEvent, 'at'>[]): Promise<void> {
     const { names, of } = known();
     const byBucket = Map.groupBy(events, ({ namespace, key }) => names.bucketOf(namespace, key));
-    // Also where there is nothing to write, whether one may is asked.
+    // Even with nothing to write, check that the ledger may be written.
     if (byBucket.size === 0) byBucket.set(0, []);
     await Promise.all(
       [...byBucket].map(([bucket, some]) => {
         const { id, seq } = of(bucket);
         const lists = some.flatMap(({ namespace, key }) => {
-          const name = nameOf(namespace, key);
+          const name = joinName(namespace, key);
           return [names.record(bucket, name), names.events(bucket, name)];
         });
         return run(

@@ -1,58 +1,58 @@
-// The swaps of one bucket as keys and arguments of the script that does them. What is ordinary (a new record; a swap that
-// changes nothing but its record) goes in bulk, and whatever else one by one.
+// Builds the keys and arguments of the `swap` script for one bucket. Ordinary writes (a new record; a swap that changes only
+// its record) go in bulk, all others one by one.
 
 import type { Found, Swap, Write } from '../../../store/remote/backend.ts';
 import type { Row } from '../../../store/store.ts';
-import type { Known } from '../meta.ts';
-import { type Names, nameOf } from '../names.ts';
-import { headOf, pack, packNoted } from '../rows.ts';
+import type { KnownBucket } from '../meta.ts';
+import { joinName, type Names } from '../names.ts';
+import { encodeHead, pack, packNoted } from '../rows.ts';
 import { commonStart, slotToFile } from './due.ts';
 import { layoutVersion } from './scripts.ts';
 
-/** A swap, and where in Redis it is about. */
-export interface Placed extends Swap {
+/** A swap, and the Redis key of its record. */
+export interface PlacedSwap extends Swap {
   readonly bucket: number;
   readonly name: string;
   readonly record: string;
-  /** Its place in what was asked. */
+  /** Its index in the caller's list. */
   readonly n: number;
 }
 
-export interface Writing extends Placed {
+export interface PlacedWrite extends PlacedSwap {
   readonly write: Write;
 }
 
-export interface BatchOptions {
+interface BatchOptions {
   readonly names: Names;
   readonly bucket: number;
-  readonly known: Known;
-  /** Records of other buckets are out of the script's reach. */
+  readonly known: KnownBucket;
+  /** In a cluster, a script cannot read records of other buckets. */
   readonly isCluster: boolean;
-  /** A new record is made only where the server has evicted nothing. */
+  /** Create new records only if the server has evicted nothing. */
   readonly mustKeep: boolean;
 }
 
-export interface Batch {
+interface Batch {
   readonly keys: string[];
   readonly args: string[];
-  /** In the order in which the script numbers them. */
-  readonly order: readonly Writing[];
+  /** The writes in the script's numbering. */
+  readonly order: readonly PlacedWrite[];
 }
 
-/** Decisions of one batch are made together; one that is this far from the others is judged by its own time. */
+/** Bulk writes share one time window. A write decided this much later than the first goes by itself. */
 const togetherMs = 100;
-/** What must be done sooner than this would shorten the time of all others. */
+/** A write that expires sooner than this would shorten the window of all others. */
 const ampleMs = 1_000;
 
-export function batchOf(writings: readonly Writing[], options: BatchOptions): Batch {
+export function buildBatch(writes: readonly PlacedWrite[], options: BatchOptions): Batch {
   const { names, bucket, known, mustKeep } = options;
   const from = names.nameStart(bucket);
-  const { fresh, swapped, others, at, until } = sorted(writings);
+  const { fresh, swapped, rest, at, until } = sortWrites(writes);
   const namespaces = new Set<string>();
-  for (const { namespace, write } of writings) if (write.before === undefined) namespaces.add(namespace);
+  for (const { namespace, write } of writes) if (write.before === undefined) namespaces.add(namespace);
   const lists: string[] = [];
   const groups: string[] = [];
-  const order: Writing[] = [];
+  const order: PlacedWrite[] = [];
   const records: string[] = [];
   const rows: string[] = [];
   let lowest = Number.MAX_SAFE_INTEGER;
@@ -73,7 +73,7 @@ export function batchOf(writings: readonly Writing[], options: BatchOptions): Ba
     const { before, row, revision } = one.write as Write & { before: Found; row: Row };
     order.push(one);
     records.push(one.record);
-    rows.push(headOf(before.revision), pack(row, revision));
+    rows.push(encodeHead(before.revision), pack(row, revision));
   }
   const batch = {
     keys: [names.slots(bucket), names.meta(bucket), names.namespaces(bucket), ...lists, ...records],
@@ -96,7 +96,7 @@ export function batchOf(writings: readonly Writing[], options: BatchOptions): Ba
     ],
     order,
   };
-  for (const one of others) {
+  for (const one of rest) {
     order.push(one);
     addOne(batch, one, options);
   }
@@ -104,25 +104,25 @@ export function batchOf(writings: readonly Writing[], options: BatchOptions): Ba
 }
 
 interface Sorted {
-  /** By the slot in which they are filed. */
-  readonly fresh: ReadonlyMap<number, readonly Writing[]>;
-  readonly swapped: readonly Writing[];
-  readonly others: readonly Writing[];
+  /** New records, by the slot in which to file them. */
+  readonly fresh: ReadonlyMap<number, readonly PlacedWrite[]>;
+  readonly swapped: readonly PlacedWrite[];
+  readonly rest: readonly PlacedWrite[];
   readonly at: number;
   readonly until: number;
 }
 
-function sorted(writings: readonly Writing[]): Sorted {
-  const fresh = new Map<number, Writing[]>();
-  const swapped: Writing[] = [];
-  const others: Writing[] = [];
-  // One command writes all new records, and the last value of a key would win: two of one key do not go together.
+function sortWrites(writes: readonly PlacedWrite[]): Sorted {
+  const fresh = new Map<number, PlacedWrite[]>();
+  const swapped: PlacedWrite[] = [];
+  const rest: PlacedWrite[] = [];
+  // MSETNX writes all new records, and would let two claims of one key both win: only one per key goes in bulk.
   const taken = new Set<string>();
   let earliest = Number.MAX_SAFE_INTEGER;
-  for (const { write } of writings) if (write.at < earliest) earliest = write.at;
+  for (const { write } of writes) if (write.at < earliest) earliest = write.at;
   let at = 0;
   let until = Number.MAX_SAFE_INTEGER;
-  for (const one of writings) {
+  for (const one of writes) {
     const { before, row, events, beside, at: from, until: to } = one.write;
     const isTimely = from <= earliest + togetherMs && to >= earliest + ampleMs;
     const isPlain = row !== undefined && events.length === 0 && beside.length === 0;
@@ -130,7 +130,7 @@ function sorted(writings: readonly Writing[]): Sorted {
     const isOrdinary =
       isTimely && isPlain && !taken.has(one.key) && (before === undefined) === (slot !== undefined);
     if (!isOrdinary) {
-      others.push(one);
+      rest.push(one);
       continue;
     }
     taken.add(one.key);
@@ -143,10 +143,10 @@ function sorted(writings: readonly Writing[]): Sorted {
       else together.push(one);
     }
   }
-  return { fresh, swapped, others, at, until };
+  return { fresh, swapped, rest, at, until };
 }
 
-function addOne({ keys, args }: Batch, one: Writing, { names, bucket, isCluster }: BatchOptions): void {
+function addOne({ keys, args }: Batch, one: PlacedWrite, { names, bucket, isCluster }: BatchOptions): void {
   const { namespace, name, record, write } = one;
   const { before, row, revision, events, at, until, beside } = write;
   const slot = row && slotToFile(before?.row, row, write);
@@ -156,7 +156,7 @@ function addOne({ keys, args }: Batch, one: Writing, { names, bucket, isCluster 
     names.events(bucket, name),
   );
   args.push(
-    headIn(before?.revision),
+    encodeExpectedHead(before?.revision),
     String(at),
     String(until),
     String(row?.fence ?? 0),
@@ -168,12 +168,12 @@ function addOne({ keys, args }: Batch, one: Writing, { names, bucket, isCluster 
   const near = beside.filter(({ key }) => !isCluster || names.bucketOf(namespace, key) === bucket);
   args.push(String(near.length));
   for (const other of near) {
-    keys.push(names.record(bucket, nameOf(namespace, other.key)));
-    args.push(headIn(other.revision));
+    keys.push(names.record(bucket, joinName(namespace, other.key)));
+    args.push(encodeExpectedHead(other.revision));
   }
 }
 
-/** Empty: there should be none. */
-function headIn(revision: number | undefined): string {
-  return revision === undefined ? '' : headOf(revision);
+/** Empty if no record is expected. */
+function encodeExpectedHead(revision: number | undefined): string {
+  return revision === undefined ? '' : encodeHead(revision);
 }

@@ -1,13 +1,12 @@
-// What is asked about records: looks, swaps and removals. The swaps of a batch are one script per bucket, and all is sent
-// at once.
+// Reads, swaps and removes records. The swaps of a batch are one script per bucket, and all scripts are sent at once.
 
 import type { Removal, Swap, Swapped } from '../../../store/remote/backend.ts';
 import type { Connection, Reply } from '../client.ts';
-import { replyCodeOf } from '../failure.ts';
-import { type Incarnation, isCount } from '../meta.ts';
-import { nameOf } from '../names.ts';
-import { headOf, pack, unpack } from '../rows.ts';
-import { batchOf, type Placed, type Writing } from './batch.ts';
+import { readReplyCode } from '../failure.ts';
+import { isCount, type KnownLedger } from '../meta.ts';
+import { joinName } from '../names.ts';
+import { encodeHead, pack, unpack } from '../rows.ts';
+import { buildBatch, type PlacedSwap, type PlacedWrite } from './batch.ts';
 import { layoutVersion, look, remove, type Script, swap } from './scripts.ts';
 
 export interface Exchanged {
@@ -16,28 +15,28 @@ export interface Exchanged {
   readonly answers: readonly Swapped[];
 }
 
-export interface Exchange {
-  exchange(connection: Connection, known: Incarnation, swaps: readonly Swap[]): Promise<Exchanged>;
-  /** Whether it was still there as it was seen. */
-  remove(connection: Connection, known: Incarnation, removal: Removal): Promise<boolean>;
+interface Exchange {
+  exchange(connection: Connection, known: KnownLedger, swaps: readonly Swap[]): Promise<Exchanged>;
+  /** False if the record changed since it was read. */
+  remove(connection: Connection, known: KnownLedger, removal: Removal): Promise<boolean>;
 }
 
-/** @param mustKeep A new record is made only where the server has evicted nothing. */
-export function exchanger(mustKeep: boolean): Exchange {
+/** @param mustKeep Create new records only if the server has evicted nothing. */
+export function createExchange(mustKeep: boolean): Exchange {
   let floor = 0;
   return { exchange, remove: removeOne };
 
   async function exchange(
-    reached: Connection,
-    known: Incarnation,
+    connection: Connection,
+    known: KnownLedger,
     swaps: readonly Swap[],
   ): Promise<Exchanged> {
-    const placed = swaps.map((one, n) => placeOf(known, one, n));
-    const moot = reached.isCluster ? await mootOf(reached, known, placed) : nothing;
-    const looks: Placed[] = [];
-    const byBucket = new Map<number, Writing[]>();
+    const placed = swaps.map((one, n) => locate(known, one, n));
+    const moot = connection.isCluster ? await findMoot(connection, known, placed) : nothing;
+    const looks: PlacedSwap[] = [];
+    const byBucket = new Map<number, PlacedWrite[]>();
     for (const one of placed) {
-      if (!isWriting(one) || moot.has(one)) {
+      if (!isPlacedWrite(one) || moot.has(one)) {
         looks.push(one);
         continue;
       }
@@ -47,43 +46,43 @@ export function exchanger(mustKeep: boolean): Exchange {
     }
     const answers = new Array<Swapped>(swaps.length);
     const nows = await Promise.all([
-      lookAt(reached, known, looks, answers),
-      ...[...byBucket.values()].map((some) => swapIn(reached, known, some, answers)),
+      lookAt(connection, known, looks, answers),
+      ...[...byBucket.values()].map((some) => swapIn(connection, known, some, answers)),
     ]);
     return { now: Math.min(...nows), floor, answers };
   }
 
-  /** All of one bucket, by one script. Answers the time. */
+  /** Runs one script for all writes of a bucket. Returns the time. */
   async function swapIn(
     { isCluster, send }: Connection,
-    { names, of, saw }: Incarnation,
-    writings: readonly Writing[],
+    { names, of, markSeen }: KnownLedger,
+    writes: readonly PlacedWrite[],
     answers: Swapped[],
   ): Promise<number> {
-    const [{ bucket }] = writings as [Writing, ...Writing[]];
-    const { keys, args, order } = batchOf(writings, {
+    const [{ bucket }] = writes as [PlacedWrite, ...PlacedWrite[]];
+    const { keys, args, order } = buildBatch(writes, {
       names,
       bucket,
       known: of(bucket),
       isCluster,
       mustKeep,
     });
-    const [now, lowest, latest, ...exceptions] = (await runBy(send, swap, keys, args)) as SwapReply;
-    saw(bucket, Number(latest));
+    const [now, lowest, latest, ...exceptions] = (await runScript(send, swap, keys, args)) as SwapReply;
+    markSeen(bucket, Number(latest));
     floor = Math.max(floor, Number(lowest));
-    for (const { n } of writings) answers[n] = swapDone;
+    for (const { n } of writes) answers[n] = swapDone;
     for (let index = 0; index < exceptions.length; index += 2) {
-      const { n, namespace, key } = order[Number(exceptions[index]) - 1] as Writing;
+      const { n, namespace, key } = order[Number(exceptions[index]) - 1] as PlacedWrite;
       answers[n] = notDone(namespace, key, exceptions[index + 1]);
     }
     return now;
   }
 
-  /** Answers the time; never one that is later than a look: a record could be judged by it that was renewed in between. */
+  /** Returns the time, never later than a read: otherwise a record renewed in between could be judged by it. */
   async function lookAt(
     { isCluster, isInOrder, send }: Connection,
-    { names, of, saw }: Incarnation,
-    placed: readonly Placed[],
+    { names, of, markSeen }: KnownLedger,
+    placed: readonly PlacedSwap[],
     answers: Swapped[],
   ): Promise<number> {
     const [first] = placed;
@@ -91,8 +90,8 @@ export function exchanger(mustKeep: boolean): Exchange {
     if (!isCluster) {
       const asked = send('', ['time']);
       if (!isInOrder) await asked;
-      // Together: when the connection ends all fail, and one that nobody waits for would end the program. What is read
-      // of the ledger is no older than its records: whatever they tell of is confirmed, and must not be lost unnoticed.
+      // Awaited together: if the connection ends all fail, and an unhandled rejection would end the program. `meta` is
+      // read after the records, so `seq` covers everything that they show.
       const [time, values, [lowest, closed, id, seq]] = (await Promise.all([
         asked,
         send(first.record, ['mget', ...placed.map(({ record }) => record)]),
@@ -101,15 +100,15 @@ export function exchanger(mustKeep: boolean): Exchange {
       if (typeof closed === 'string') throw new Error(`SEMEL${closed}`);
       if (!isCount(Number(lowest)) || !isCount(Number(seq))) throw new Error('SEMELFORGOT');
       floor = Math.max(floor, Number(lowest));
-      if (id === of(0).id) saw(0, Number(seq));
+      if (id === of(0).id) markSeen(0, Number(seq));
       for (const [index, { n, namespace, key }] of placed.entries())
         answers[n] = notDone(namespace, key, values[index]);
       return Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
     }
-    // The floor is that of the last write: to be told of it each look would have to be told by itself.
+    // Uses the floor of the last write: reading it here would cost one more command per record.
     const nows = await Promise.all(
       placed.map(async ({ n, namespace, key, record }) => {
-        const [now, value] = (await runBy(send, look, [record], [])) as LookReply;
+        const [now, value] = (await runScript(send, look, [record], [])) as LookReply;
         answers[n] = notDone(namespace, key, value);
         return now;
       }),
@@ -119,14 +118,14 @@ export function exchanger(mustKeep: boolean): Exchange {
 
   async function removeOne(
     { send }: Connection,
-    { names, of, saw }: Incarnation,
+    { names, of, markSeen }: KnownLedger,
     { before, row, revision, events }: Removal,
   ): Promise<boolean> {
     const { namespace, key, fence } = before.row;
     const bucket = names.bucketOf(namespace, key);
-    const name = nameOf(namespace, key);
+    const name = joinName(namespace, key);
     const { id, seq } = of(bucket);
-    const [done, latest] = (await runBy(
+    const [done, latest] = (await runScript(
       send,
       remove,
       [names.record(bucket, name), names.meta(bucket), names.events(bucket, name)],
@@ -134,13 +133,13 @@ export function exchanger(mustKeep: boolean): Exchange {
         id,
         String(seq),
         String(layoutVersion),
-        headOf(before.revision),
+        encodeHead(before.revision),
         String(fence),
         row === undefined ? '' : pack(row, revision),
         ...(events ?? []),
       ],
     )) as [number, number | string];
-    saw(bucket, Number(latest));
+    markSeen(bucket, Number(latest));
     return done === 1;
   }
 }
@@ -148,25 +147,25 @@ export function exchanger(mustKeep: boolean): Exchange {
 type SwapReply = [now: number, floor: string, seq: number | string, ...exceptions: (number | string)[]];
 
 const swapDone: Swapped = { done: true };
-const nothing: ReadonlySet<Placed> = new Set();
+const nothing: ReadonlySet<PlacedSwap> = new Set();
 
-function isWriting(placed: Placed): placed is Writing {
+function isPlacedWrite(placed: PlacedSwap): placed is PlacedWrite {
   return placed.write !== undefined;
 }
 
-function placeOf({ names }: Incarnation, { namespace, key, write }: Swap, n: number): Placed {
+function locate({ names }: KnownLedger, { namespace, key, write }: Swap, n: number): PlacedSwap {
   const bucket = names.bucketOf(namespace, key);
-  const name = nameOf(namespace, key);
+  const name = joinName(namespace, key);
   return { namespace, key, write, bucket, name, record: names.record(bucket, name), n };
 }
 
-/** Those that depend on records of other buckets, which no script of theirs may read, and which are no longer as they were. */
-async function mootOf(
-  reached: Connection,
-  { names }: Incarnation,
-  placed: readonly Placed[],
-): Promise<ReadonlySet<Placed>> {
-  const moot = new Set<Placed>();
+/** Writes whose condition on a record in another bucket no longer holds; their own script cannot read it. */
+async function findMoot(
+  connection: Connection,
+  { names }: KnownLedger,
+  placed: readonly PlacedSwap[],
+): Promise<ReadonlySet<PlacedSwap>> {
+  const moot = new Set<PlacedSwap>();
   const others = placed.flatMap((one) =>
     (one.write?.beside ?? []).map((other) => ({
       one,
@@ -178,8 +177,8 @@ async function mootOf(
     others
       .filter(({ one, bucket }) => bucket !== one.bucket)
       .map(async ({ one, other, bucket }) => {
-        const record = names.record(bucket, nameOf(one.namespace, other.key));
-        const [, value] = (await runBy(reached.send, look, [record], [])) as LookReply;
+        const record = names.record(bucket, joinName(one.namespace, other.key));
+        const [, value] = (await runScript(connection.send, look, [record], [])) as LookReply;
         const found = value === null ? undefined : unpack(one.namespace, other.key, value);
         if (found?.revision !== other.revision) moot.add(one);
       }),
@@ -193,8 +192,8 @@ function notDone(namespace: string, key: string, value: string | number | null |
   return { done: false, found: typeof value === 'string' ? unpack(namespace, key, value) : undefined };
 }
 
-/** By its digest, which every server knows after the first time, until it is started anew. */
-export async function runBy(
+/** Runs a script by its digest, and sends its text to a server that does not know it yet. */
+export async function runScript(
   send: Connection['send'],
   script: Script,
   keys: readonly string[],
@@ -205,7 +204,7 @@ export async function runBy(
   try {
     return await send(first, command);
   } catch (error) {
-    if (replyCodeOf(error) !== 'NOSCRIPT') throw error;
+    if (readReplyCode(error) !== 'NOSCRIPT') throw error;
     return send(first, ['eval', script.text, ...command.slice(2)]);
   }
 }

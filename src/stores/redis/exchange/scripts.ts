@@ -1,30 +1,30 @@
-// What Redis does by itself, one step at a time: it compares and writes, and never decides. Every key of a script lies
-// in one bucket and so, in a cluster, in one slot.
+// The Lua scripts. They compare and write, and never decide. All keys of a script are in one bucket, and so in one slot of
+// a cluster.
 
 import { createHash } from 'node:crypto';
-import { headOf, statusAt } from '../rows.ts';
+import { encodeHead, statusAt } from '../rows.ts';
 
 export interface Script {
   readonly text: string;
   readonly sha: string;
 }
 
-/** Newer programs that write what this one cannot read raise `writer` in the ledger's description. */
+/** A newer program that writes what this one cannot read raises `writer` in the ledger's `meta`. */
 export const layoutVersion = 1;
 
 const clock = `local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 `;
 
-// No ledger counts this far. A count that somebody has changed is not believed: no fence would ever be above it.
+// No ledger counts this far. A higher count was tampered with, and no fence could ever exceed it.
 export const mostCount = 9_000_000_000_000_000;
 const counts = `local function isCount(text)
   return text and string.find(text, '^%d+$') and tonumber(text) < ${mostCount}
 end
 `;
 
-// A ledger that is not the one the caller knows, or that is behind what the caller has seen, has forgotten. That it has
-// is written down, for whoever comes new; but another ledger at this address is not ours to mark.
+// A ledger with another id, or behind what the caller has seen, has lost writes. That is recorded in `lost`, for programs
+// that start later; but another ledger at this address is left alone.
 const sameLedger = `${counts}local meta = redis.call('HMGET', KEYS[2], 'id', 'seq', 'floor', 'lost', 'closed', 'writer', 'evicted', 'start')
 local isOther = meta[1] and meta[1] ~= ARGV[1]
 local isWhole = isCount(meta[2]) and isCount(meta[3])
@@ -34,14 +34,13 @@ if meta[4] or not meta[1] or isOther or not isWhole or tonumber(meta[2]) < tonum
 end
 `;
 
-// Why a ledger is closed to its users is written as the word that they are answered with: whatever the reason, there is
-// one field to look at.
+// `closed` holds the error with which users are refused, whatever the reason.
 const sentinel = `${sameLedger}if meta[5] then return redis.error_reply('SEMEL' .. meta[5]) end
 if tonumber(ARGV[3]) < tonumber(meta[6]) then return redis.error_reply('SEMELOLD') end
 `;
 
-// A record that was evicted looks like one that never was. The server counts what it evicts, from 0 at each start: the
-// count that the ledger knows, and of which start, lie in its description. A count that was reset starts anew.
+// An evicted record looks as if it had never existed. The server counts evictions from 0 at each start; `meta` keeps the
+// last count and the run id of that start. A count that was reset starts again.
 const told = `local function told(section, pattern)
   local info = redis.pcall('INFO', section)
   return type(info) == 'string' and string.match(info, pattern) or ''
@@ -59,8 +58,8 @@ const noEviction = `${told}local function hasEvicted()
 end
 `;
 
-// An entry of a due list holds what all its names start with, then the rest of each, every part behind its length. Nothing
-// is cut within a character, so that every driver can read it as text.
+// An entry of a due list: the names' common prefix, then the rest of each name, every part after its length. Never splits a
+// character, so that every driver can read it as text.
 const filing = `local function part(text) return #text .. ':' .. text end
 local function file(slots, list, slot, records, from, common)
   local parts = {part(string.sub(records[1], from, common - 1))}
@@ -69,29 +68,29 @@ local function file(slots, list, slot, records, from, common)
 end
 `;
 
-// What a record is compared by. A value that semel did not write has a head that nobody expects.
-const head = `local function head(value) return value and string.sub(value, 1, ${headOf(0).length}) or '' end
+// What a record is compared by. A value that semel did not write never matches.
+const head = `local function head(value) return value and string.sub(value, 1, ${encodeHead(0).length}) or '' end
 `;
 
 /** KEYS: record. */
 export const look: Script = script(`${clock}return {now, redis.call('GET', KEYS[1])}`);
 
 /**
- * All swaps of a batch in one bucket. What concerns the ledger is checked once. Three parts follow, and no record is in two
- * of the first two:
- * - New records, the ordinary claim: all written by one command if none of them exists, else one by one.
- * - Records that are swapped, the ordinary settlement: read by one command, compared by their heads, written by one.
- * - Whatever also has events, other records to compare, a short time to live or a slot to be filed in, one by one.
+ * All swaps of a batch in one bucket. The ledger's state is checked once. Three parts follow; no record is in both of the
+ * first two:
+ * - New records (ordinary claims): written by one MSETNX if none exists, otherwise one by one.
+ * - Swapped records (ordinary settlements): one MGET, compared by their heads, one MSET.
+ * - Writes with events, other records to compare, a narrow time window or a slot to be filed in: one by one.
  *
- * That something is written is counted before a script can break off: what stands then is confirmed by the next look.
+ * `seq` is raised before the first write, so that a write is counted even if the script fails halfway.
  * KEYS: slots, meta, namespaces; due lists of the new; the new; the swapped; of each other: record, its due list (or the
  * record again), events, others beside.
- * ARGV: id, seen, writer, whether to make sure that nothing was evicted; where names start; earliest and latest instant of
+ * ARGV: id, seen, writer, whether to check for evictions; where names start; earliest and latest instant of
  * the first two parts, lowest fence of the new; counts of namespaces, due lists, new, swapped; the namespaces; of each due
  * list: slot, count of its records, where their names begin to differ; of each new: row; of each swapped: old head, row; of
  * each other: old head, at, until, fence, slot (empty: none), row (empty: none), count of events, those events, count of
  * others beside, their heads.
- * Answers now, floor, seq; then of each that was not done its number and what is there, or 0.
+ * Returns now, floor, seq; then for each write that was not done its number and the record found, or 0.
  */
 export const swap: Script =
   script(`${filing}${head}${clock}${sentinel}${noEviction}if ARGV[4] == '1' and hasEvicted() then
@@ -188,8 +187,8 @@ end
 return answers`);
 
 /**
- * KEYS: record, meta, events. ARGV: id, seen, writer, old head, fence, row (empty: nothing stays), then the types of the
- * events that go.
+ * KEYS: record, meta, events. ARGV: id, seen, writer, old head, fence, row (empty: delete the record), then the types of
+ * events to delete.
  */
 export const remove: Script = script(`${head}${sentinel}
 if head(redis.call('GET', KEYS[1])) ~= ARGV[4] then return {0, meta[2]} end
@@ -209,8 +208,8 @@ end
 return {1, redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
 
 /**
- * Retention has looked at an entry, and none of its records can go now: those that can go later are filed there, unless
- * somebody else was faster. KEYS: slots, due list, later due lists. ARGV: slot, entry; of each later: slot, entry.
+ * Drops an entry none of whose records can go now, and files those that can go later, unless another process was faster.
+ * KEYS: slots, due list, later due lists. ARGV: slot, entry; of each later: slot, entry.
  */
 export const refile: Script = script(`local isHere = redis.call('LREM', KEYS[2], 1, ARGV[2]) == 1
 if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('ZREM', KEYS[1], ARGV[1]) end
@@ -222,8 +221,8 @@ end
 return 1`);
 
 /**
- * KEYS: slots, meta; for each event its record and the list of events there. ARGV: id, seen, writer; for each event its type,
- * and the rest after its instant.
+ * KEYS: slots, meta; for each event its record and its list of events. ARGV: id, seen, writer; for each event its type, and
+ * what follows its instant.
  */
 export const append: Script = script(`${clock}${sentinel}
 local at = '\\n' .. string.format('%.0f', now) .. '\\n'
@@ -248,9 +247,9 @@ export const descriptionFields = [
 ] as const;
 
 /**
- * A bucket of a new ledger, or what is there. What has records and no description has lost it.
- * KEYS: slots, meta, namespaces. ARGV: id, count of buckets, version, `new` where no other bucket speaks against it, `look` to change nothing.
- * Answers its description, and last the key of the description as it has reached the server.
+ * Creates a bucket's `meta`, or reads it. A bucket with records but without `meta` is marked as lost.
+ * KEYS: slots, meta, namespaces. ARGV: id, count of buckets, version, `new` to create it, `look` to change nothing.
+ * Returns the fields of `meta`, and last its key as the server received it.
  */
 export const begin: Script = script(`${clock}${told}
 if ARGV[4] ~= 'look' and redis.call('HEXISTS', KEYS[2], 'id') == 0 and redis.call('HEXISTS', KEYS[2], 'lost') == 0 then
@@ -266,7 +265,7 @@ local found = redis.call('HMGET', KEYS[2], ${descriptionFields.map((field) => `'
 found[#found + 1] = KEYS[2]
 return found`);
 
-/** Nobody writes until a person has accepted what is lost. KEYS: slots, meta. */
+/** Closes the bucket until a person accepts the loss. KEYS: slots, meta. */
 export const close: Script = script("redis.call('HSET', KEYS[2], 'lost', 'unknown') return 1");
 
 /** KEYS: record. ARGV: old head, row. */
@@ -276,8 +275,8 @@ redis.call('SET', KEYS[1], ARGV[2])
 return 1`);
 
 /**
- * A person accepts what is lost: the bucket goes on as another. KEYS: slots, meta. ARGV: id, count of buckets, version, who,
- * why.
+ * Reopens a bucket under a new id, after a person accepted the loss. KEYS: slots, meta. ARGV: id, count of buckets, version,
+ * who, why.
  */
 export const accept: Script = script(`${counts}${clock}${told}
 redis.call('HSET', KEYS[2], 'evicted', evicted(), 'start', start())
@@ -290,8 +289,8 @@ redis.call('HSET', KEYS[2], 'id', ARGV[1], 'seq', 0, 'floor', string.format('%.0
 return 1`);
 
 /**
- * Another standing, if nobody has changed it since. KEYS: slots, meta. ARGV: id, seen, writer, count of changes, closed, from,
- * the count of writes that it must still have (empty: any). Answers 1 where it is done, else 0; and seq.
+ * Changes the ledger's state if nobody else has. KEYS: slots, meta. ARGV: id, seen, writer, count of changes, closed, from,
+ * the seq that it must still have (empty: any). Returns 1 if done, otherwise 0; and seq.
  */
 export const stand: Script = script(`${sameLedger}
 if (redis.call('HGET', KEYS[2], 'turn') or '0') ~= ARGV[4] then return {0, meta[2]} end
@@ -302,7 +301,7 @@ if ARGV[6] ~= '' then redis.call('HSET', KEYS[2], 'from', ARGV[6]) end
 redis.call('HINCRBY', KEYS[2], 'turn', 1)
 return {1, redis.call('HINCRBY', KEYS[2], 'seq', 1)}`);
 
-/** As they lie there, each with its history. KEYS: of each: record, events. Answers now; of each: record, events. */
+/** Reads records with their events. KEYS: of each: record, events. Returns now; of each: record, events. */
 export const read: Script = script(`${clock}
 local answers = {now}
 for i = 1, #KEYS, 2 do
@@ -313,7 +312,7 @@ return answers`);
 
 export const gone = '!';
 
-/** KEYS: records. Answers the digit of each one's status, in a row. */
+/** KEYS: records. Returns the status digits of all, as one text. */
 export const statuses: Script = script(`local found = {}
 for i, record in ipairs(KEYS) do
   found[i] = redis.call('GETRANGE', record, ${statusAt}, ${statusAt})
@@ -322,8 +321,8 @@ end
 return table.concat(found)`);
 
 /**
- * Records of another ledger replace what is here, by whoever fills it; what is gone there goes here, and retention finds
- * by itself that it is.
+ * Copies records from another ledger, and removes those that it no longer has; their names stay in the due lists, where
+ * pruning skips them. Only while the ledger is being filled.
  * KEYS: slots, meta, namespaces; of each that comes: record, due list (or the record again), events; of each that goes:
  * record, events.
  * ARGV: id, seen, writer, from, floor, where names start, count of those that come; of each: slot (empty: none), namespace,
