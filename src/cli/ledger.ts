@@ -4,11 +4,11 @@ import { existsSync } from 'node:fs';
 import { SemelError } from '../core/errors.ts';
 import {
   createSemel,
-  environmentText,
+  readEnvironment,
   type Semel,
   type SemelOptions,
   storeAt,
-  storeUnder,
+  lazyStoreAt,
 } from '../semel/index.ts';
 import { looksLikeServer } from '../store/address.ts';
 import type { Store } from '../store/store.ts';
@@ -31,7 +31,7 @@ export function ledgerFor(
 ): Semel {
   const { make, ...rest } = options;
   return createSemel({
-    store: storeUnder(checkedUrl(choice, make ?? false), make === true ? {} : { migrate: false }),
+    store: lazyStoreAt(checkedUrl(choice, make ?? false), make === true ? {} : { migrate: false }),
     namespace: namespaceOf(choice),
     // Warnings name the ledger's location, which agents must not see.
     onWarning: make === true && isAgent() ? () => undefined : complain,
@@ -65,7 +65,7 @@ export function checkedUrl(choice: Pick<LedgerChoice, 'store'>, make: boolean): 
 
 /** Undefined if neither the option nor the environment names one. */
 export function chosenNamespace({ namespace }: Pick<LedgerChoice, 'namespace'>): string | undefined {
-  return namespace ?? environmentText('SEMEL_NAMESPACE');
+  return namespace ?? readEnvironment('SEMEL_NAMESPACE');
 }
 
 export function namespaceOf(choice: Pick<LedgerChoice, 'namespace'>): string {
@@ -73,7 +73,7 @@ export function namespaceOf(choice: Pick<LedgerChoice, 'namespace'>): string {
 }
 
 function urlOf({ store }: Pick<LedgerChoice, 'store'>): string {
-  return store ?? environmentText('SEMEL_STORE') ?? 'sqlite:';
+  return store ?? readEnvironment('SEMEL_STORE') ?? 'sqlite:';
 }
 
 /** The ledger's file; undefined if it is on a server. */

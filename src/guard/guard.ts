@@ -16,7 +16,7 @@ import {
   forgetTool,
   type Semel,
   type ToolFunction,
-  warningOf,
+  warnerOf,
 } from '../semel/index.ts';
 import type { Guess } from './guess.ts';
 import { errorForModel, isProgramError, noteForModel, unrecordedNote } from './model-text.ts';
@@ -152,7 +152,7 @@ function guardTool(
   return {
     name,
     dispatchesAtClaim: dispatch === 'claim',
-    warn: (message) => warningOf(tool)?.(message),
+    warn: (message) => warnerOf(tool)?.(message),
     forget: () => forgetTool(tool),
     call,
     async keyOf(asked) {
@@ -188,7 +188,7 @@ async function callTool(
   byCall: boolean,
 ): Promise<Answer> {
   if (byCall && call.toolCallId === undefined)
-    warningOf(tool)?.(
+    warnerOf(tool)?.(
       `${tool.contract.name}: \`repeat: 'by-call'\` has no effect, because its calls come without a tool call id: ` +
         'equal calls of one turn count as one.',
     );
@@ -205,7 +205,7 @@ async function callTool(
   if (isProgramError(result.error)) {
     const { name } = tool.contract;
     const { message } = result.error;
-    warningOf(tool)?.(message.startsWith(name) ? message : `${name}: ${message}`);
+    warnerOf(tool)?.(message.startsWith(name) ? message : `${name}: ${message}`);
   }
   return { ok: false, error: errorForModel(result.error, receipt), receipt };
 }

@@ -1,12 +1,12 @@
-// Retention without anybody's doing: expired records are removed in small batches, seldom and in the background.
-// No rule depends on it, so whatever goes wrong is left for the next time.
+// Removes expired records in the background, rarely and in small batches. No rule depends on it, so it ignores errors and
+// tries again next time.
 
 import type { Clock, Random } from '../core/clock.ts';
 import type { Ledger } from '../ledger/index.ts';
 
 interface Housekeeping {
   start(): void;
-  /** A program that never runs long enough for the timer does its share at the end, one time in many. */
+  /** A program too short for the timer prunes at its end instead, one time in twenty. */
   finish(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export function createHousekeeping(ledger: Ledger, clock: Clock, random: Random)
     timer = clock.setTimeout(() => void work(), ms, 'background');
   }
 
-  /** Batch after batch while they come back full, so that it keeps up with any rate; calls come in between. */
+  /** Prunes batch after batch while they are full, to keep up with any rate, and lets calls in between. */
   async function round(): Promise<void> {
     const pruned = await ledger.prune(batch).catch(() => 0);
     after(pruned < batch ? everyMs : betweenMs, round);

@@ -14,24 +14,30 @@ export type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
-export { forgetTool } from './forget-tool.ts';
 export type { Limits, OnceOptions, SemelOptions } from './options.ts';
 export { commandOptions } from './place/command-options.ts';
-export { environmentText } from './place/environment.ts';
+export { readEnvironment } from './place/environment.ts';
 export { loginName } from './place/login.ts';
-export { ownName, type Root, rootsIn, rootsKnown } from './place/roots.ts';
-export { type StoreChoice, storeAt, storeUnder } from './place/store-of.ts';
-export { playedBy, type Rebuild, type Rebuilding, rebuildOf, type Sibling } from './rebuild.ts';
+export { listRoots, type Root, rootsNamespace, suggestNamespace } from './place/roots.ts';
+export { lazyStoreAt, type StoreChoice, storeAt } from './place/store-choice.ts';
 export type { Resolution } from './records/decisions.ts';
 export {
+  findRecordProblem,
   type PortableEvent,
   type PortableRecord,
   type PortableRetention,
-  problemOf,
 } from './records/portable.ts';
 export type { RecordInfo } from './records/record-info.ts';
 export type { ActOptions, DoubtGroup, Doubts, RecordQuery, Records } from './records/records.ts';
 export type { ExportQuery, ImportResult, Transfer } from './records/transfer.ts';
 export { createSemel, type Semel } from './semel.ts';
 export type { SweepOptions, SweepReport } from './sweep.ts';
-export { warningOf } from './tool-warning.ts';
+export {
+  type Clone,
+  type CloneChanges,
+  type CloneTool,
+  clonerOf,
+  forgetTool,
+  overrideStore,
+  warnerOf,
+} from './tool-internals.ts';

@@ -1,4 +1,4 @@
-// What a semel and its one-liners can be told.
+// The options of `createSemel` and `once`. Refuses unknown ones.
 
 import type { Clock, Random } from '../core/clock.ts';
 import type { Via } from '../core/contract/classify.ts';
@@ -7,18 +7,18 @@ import type { Duration } from '../core/contract/duration.ts';
 import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import type { Per } from '../core/contract/period.ts';
 import { SemelError } from '../core/errors.ts';
-import { callFields } from './calls/asker.ts';
+import { callFields } from './calls/call-identity.ts';
 import type { CallOptions } from './definition.ts';
-import type { StoreChoice } from './place/store-of.ts';
+import type { StoreChoice } from './place/store-choice.ts';
 
 export interface SemelOptions {
-  /** A store, a database handle, or a URL: `sqlite:path`, `memory:`. @default SEMEL_STORE, else the ledger of this user */
+  /** A store, a database handle, or a URL: `sqlite:path`, `memory:`. @default SEMEL_STORE, otherwise the user's default ledger */
   readonly store?: StoreChoice;
-  /** The tenant or application. @default SEMEL_NAMESPACE, else the application's package name */
+  /** The tenant or application. @default SEMEL_NAMESPACE, otherwise the application's package name */
   readonly namespace?: string;
   /** `observe` runs every call as before, and records what semel would have done. @default 'enforce' */
   readonly mode?: Mode;
-  /** `rerun` gives the guarantee up. @default 'hold' */
+  /** `rerun` gives up the guarantee. @default 'hold' */
   readonly onDoubt?: OnDoubt;
   readonly defaults?: Omit<ContractDefaults, 'mode' | 'onDoubt'>;
   readonly limits?: Partial<Limits>;
@@ -26,11 +26,11 @@ export interface SemelOptions {
   readonly cache?: false | { readonly maxBytes?: number; readonly maxAge?: Duration };
   /** Permissions that every call of this process has. */
   readonly permissions?: readonly string[];
-  /** Whether `read` and `write-idempotent` may run while the store is away. @default true */
+  /** Whether `read` and `write-idempotent` may run while the store is unavailable. @default true */
   readonly unguarded?: boolean;
-  /** Remove expired records in the background. @default true */
+  /** Whether to remove expired records in the background. @default true */
   readonly prune?: boolean;
-  /** Who holds the claims of this process, as evidence for people. @default its host and process id */
+  /** The name under which this process holds claims, for people. @default host and process id */
   readonly owner?: string;
   /** Where warnings go. @default process.emitWarning */
   readonly onWarning?: (message: string) => void;
@@ -43,7 +43,7 @@ export interface Limits {
   readonly resultBytes: number;
   /** @default 1 MiB */
   readonly argsBytes: number;
-  /** Larger args are not stored, so that nobody else can run the call again. @default 64 KiB */
+  /** Larger args are not stored; then only the caller can run the call again. @default 64 KiB */
   readonly storedArgsBytes: number;
   /** @default 64 */
   readonly depth: number;
@@ -57,9 +57,9 @@ export interface OnceOptions extends CallOptions {
   readonly lease?: Duration;
   readonly timeout?: Duration | 'none';
   readonly ifBusy?: 'wait' | 'fail';
-  /** How all that the effect does is sent. */
+  /** How the effect sends its requests. */
   readonly via?: Via;
-  /** Its record answers every caller, not only its own. @default false */
+  /** Whether the record answers every caller. @default false */
   readonly share?: boolean;
 }
 

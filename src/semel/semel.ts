@@ -1,4 +1,4 @@
-// The public object: tools, one-liners, identity, and the ledger's doors.
+// The public object: tools, `once`, identity, records and doubts.
 
 import { hostname } from 'node:os';
 import { type AttemptContext, type Call, createPipeline } from '../call/index.ts';
@@ -15,9 +15,9 @@ import { createLedger, type EventName, eventNames, type SemelEvents } from '../l
 import type { StoreFacts } from '../store/store.ts';
 import { type Begun, begin } from './begin.ts';
 import { type Ambient, handoff, within } from './calls/ambient.ts';
-import { noOptions } from './calls/asker.ts';
-import { createCalls } from './calls/call-of.ts';
-import { type KeyInfo, keyInfoOf } from './calls/key-info.ts';
+import { createCallFactory } from './calls/call-factory.ts';
+import { noOptions } from './calls/call-identity.ts';
+import { describeKey, type KeyInfo } from './calls/key-info.ts';
 import type {
   CallOptions,
   Given,
@@ -37,12 +37,12 @@ import {
 } from './options.ts';
 import { commandOptions } from './place/command-options.ts';
 import { loginName, userName } from './place/login.ts';
-import { namespaceFor } from './place/namespace.ts';
-import { otherRoots, rootsIn, sharedWarning } from './place/roots.ts';
-import { storeOf } from './place/store-of.ts';
-import { playedBy, type Rebuilding, type Sibling } from './rebuild.ts';
+import { resolveNamespace } from './place/namespace.ts';
+import { recordRoot, rootsNamespace, sharedWarning } from './place/roots.ts';
+import { resolveStore } from './place/store-choice.ts';
 import { createRecords, type Doubts, type Records } from './records/records.ts';
 import { type SweepOptions, type SweepReport, sweep } from './sweep.ts';
+import { type Clone, type CloneChanges, overrideStore } from './tool-internals.ts';
 import { type AnyDefinition, createToolbox, type KnownTool, type OneLinerOptions } from './toolbox.ts';
 
 export interface Semel extends AsyncDisposable {
@@ -66,38 +66,38 @@ export interface Semel extends AsyncDisposable {
   tool<Args, Value, Prepared = undefined, Busy extends IfBusy = 'wait'>(
     definition: ToolDefinition<Args, Value, Prepared, Busy> & Storable<Value>,
   ): ToolFunction<Args, Given<Value, Busy>>;
-  /** The first half of a call; the attempt is settled by hand. */
+  /** Starts a call; settle its attempt yourself. */
   begin<Input, Value>(
     tool: ToolFunction<Input, Value>,
     args: Input,
     options?: CallOptions,
   ): Promise<Begun<Value>>;
-  /** The key that a call would have, and what it is made of. Nothing is claimed. */
+  /** The key that a call would have, and what it is made of. Claims nothing. */
   keyOf<Input>(tool: ToolFunction<Input, unknown>, args: Input, options?: CallOptions): Promise<KeyInfo>;
-  /** Calls made inside `work` belong to this conversation, turn or run. Takes a hand-off too. */
+  /** Calls made inside `work` belong to this conversation, turn or run. Also takes a hand-off. */
   within<T>(identity: Ambient | string, work: () => T): T;
-  /** The identity of the code that runs now, for another process or agent. Holds no secrets. */
+  /** The current identity, for another process or agent. Contains no secrets. */
   handoff(): string;
   readonly records: Records;
   readonly doubts: Doubts & {
-    /** Asks about what is in doubt, with the tools of this process. */
+    /** Tries to settle records in doubt with this process's tools. */
     sweep(options?: SweepOptions): Promise<SweepReport>;
   };
   on<Name extends EventName>(name: Name, listener: (event: SemelEvents[Name]) => void): () => void;
-  /** Opens the store, and tells what is true of it. Calls open it by themselves. */
+  /** Opens the store and returns facts about it. Calls open it by themselves. */
   open(): Promise<StoreFacts>;
-  /** Lets running calls finish for `grace`, ends the others by what is known of them, closes the store. */
+  /** Waits up to `grace` for running calls, settles the others by what is known of them, and closes the store. */
   close(options?: { readonly grace?: Duration }): Promise<void>;
 }
 
-/** Whoever did not read so many does not read more. */
+/** Stop after 10,000 warnings; nobody reads further. */
 const maxWarnings = 10_000;
 
 export function createSemel(options: SemelOptions = {}): Semel {
   checkOptions(options);
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
-  const { name: namespace, root } = namespaceFor(options.namespace);
+  const { name: namespace, root } = resolveNamespace(options.namespace);
   const warn =
     options.onWarning ?? ((message: string) => process.emitWarning(escapeInvisible(message), 'SemelWarning'));
   const limits: Limits = {
@@ -108,7 +108,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     ...options.limits,
   };
   const cache = options.cache === false ? { maxBytes: 0 } : (options.cache ?? {});
-  const store = storeOf(options.store, clock, random);
+  const store = resolveStore(options.store, clock, random);
   const ledger = createLedger({
     store,
     clock,
@@ -144,7 +144,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       maxDepth: limits.depth,
     },
   };
-  const calls = createCalls(source);
+  const calls = createCallFactory(source);
   const { records, doubts } = createRecords({
     ledger,
     namespace,
@@ -155,14 +155,14 @@ export function createSemel(options: SemelOptions = {}): Semel {
     maxResultBytes: limits.resultBytes,
     warnOnce,
   });
-  const said = new Set<string>();
-  const startingNow = new Set<Promise<unknown>>();
+  const issuedWarnings = new Set<string>();
+  const startingCalls = new Set<Promise<unknown>>();
   const housekeeping = createHousekeeping(ledger, clock, random);
   let facts: StoreFacts | undefined;
   let opened: Promise<StoreFacts> | undefined;
   let closed: Promise<void> | undefined;
 
-  /** A logger that fails must not keep what was done from being recorded. */
+  /** A failing logger must not keep an effect from being recorded. */
   function warnDuringCall(message: string): void {
     try {
       warnOnce(message);
@@ -171,20 +171,19 @@ export function createSemel(options: SemelOptions = {}): Semel {
     }
   }
 
-  /** Warnings are said once: by the second time they are noise. */
   function warnOnce(message: string): void {
-    if (said.has(message) || said.size >= maxWarnings) return;
-    said.add(message);
+    if (issuedWarnings.has(message) || issuedWarnings.size >= maxWarnings) return;
+    issuedWarnings.add(message);
     warn(message);
   }
 
   function open(): Promise<StoreFacts> {
     opened ??= ledger
       .facts()
-      .then(noteRoot)
+      .then(checkRoot)
       .then(
         (found) => {
-          facts = discreet(found);
+          facts = hideAddress(found);
           for (const sentence of [found.forgets, found.clockProblem, found.warning])
             if (sentence !== undefined) warnOnce(sentence);
           if (options.prune ?? true) housekeeping.start();
@@ -198,12 +197,12 @@ export function createSemel(options: SemelOptions = {}): Semel {
     return opened;
   }
 
-  /** A namespace that nobody named keeps the applications that use it. A ledger in memory is this process's own. */
-  async function noteRoot(found: StoreFacts): Promise<StoreFacts> {
+  /** Warns if another application uses the same unnamed namespace. A ledger in memory is never shared. */
+  async function checkRoot(found: StoreFacts): Promise<StoreFacts> {
     if (root === undefined || found.kind === 'memory') return found;
     const book = createSemel({
-      store: playedBy(store, { close: async () => undefined }),
-      namespace: rootsIn(namespace),
+      store: overrideStore(store, { close: async () => undefined }),
+      namespace: rootsNamespace(namespace),
       clock,
       random,
       prune: false,
@@ -211,24 +210,24 @@ export function createSemel(options: SemelOptions = {}): Semel {
       onWarning: () => undefined,
     });
     try {
-      const others = await otherRoots(book, root);
+      const others = await recordRoot(book, root);
       if (others.length > 0) warnOnce(sharedWarning(namespace, root, others));
     } catch (error) {
-      // Asked once: no call is refused for it, or held up again.
+      // Tried once: this must not refuse or delay calls.
       warnOnce(
-        `Whether other applications use the namespace ${JSON.stringify(namespace)} could not be seen (${(error as Error).message}). Name it: createSemel({ namespace: '…' }).`,
+        `semel could not check whether other applications use the namespace ${JSON.stringify(namespace)} (${(error as Error).message}). Name it: createSemel({ namespace: '…' }).`,
       );
     }
     return found;
   }
 
-  const toolbox = createToolbox({ defaults, warnOnce, prepare, run: pipeline.run, rebuild });
+  const toolbox = createToolbox({ defaults, warnOnce, prepare, run: pipeline.run, clone });
 
-  function rebuild(definition: AnyDefinition, change: Rebuilding): Sibling {
+  function clone(definition: AnyDefinition, change: CloneChanges): Clone {
     const other = createSemel({
       ...options,
       namespace,
-      store: playedBy(change.store?.(store) ?? store, { close: async () => undefined }),
+      store: overrideStore(change.store?.(store) ?? store, { close: async () => undefined }),
       clock: change.clock?.(clock) ?? clock,
       onWarning: () => undefined,
     });
@@ -236,27 +235,27 @@ export function createSemel(options: SemelOptions = {}): Semel {
     return { semel: other, tool: other.tool(same as ToolDefinition<unknown, unknown>) };
   }
 
-  /** The call that the pipeline can run; a promise only where the schema or the store has to be waited for. */
+  /** Makes a call that the pipeline can run. Returns a promise only if it waits for the schema or the store. */
   function prepare(
     { tool, schema }: KnownTool,
     args: unknown,
     callOptions: CallOptions,
   ): Call | Promise<Call> {
     const made = calls.make(tool, schema, args, callOptions);
-    if (made instanceof Promise) return starting(made.then(beforeUse));
+    if (made instanceof Promise) return trackStart(made.then(beforeUse));
     const ready = beforeUse(made);
-    return ready instanceof Promise ? starting(ready) : ready;
+    return ready instanceof Promise ? trackStart(ready) : ready;
   }
 
-  /** Closing lets calls finish, also those that have not got as far as the pipeline. */
-  function starting<T>(step: Promise<T>): Promise<T> {
-    const end = () => void startingNow.delete(step);
-    startingNow.add(step);
+  /** `close` also waits for calls that have not reached the pipeline yet. */
+  function trackStart<T>(step: Promise<T>): Promise<T> {
+    const end = () => void startingCalls.delete(step);
+    startingCalls.add(step);
     step.then(end, end);
     return step;
   }
 
-  /** A promise only at the first use. */
+  /** Returns a promise only at the first use, when it opens the store. */
   function beforeUse(call: Call): Call | Promise<Call> {
     const { tool, args, identity } = call;
     const { contract } = tool;
@@ -267,7 +266,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
       );
     }
     if (contract.effect === 'read' || opened !== undefined) return call;
-    // What is wrong with the store is told by the call itself, as its own error.
+    // If the store cannot be opened, the call itself fails with that error.
     return open().then(
       () => call,
       () => call,
@@ -279,7 +278,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     const known = toolbox.find(name);
     const problem =
       known === undefined
-        ? 'is no tool of this semel'
+        ? 'was not created by this Semel instance'
         : fn.contract.effect === 'read'
           ? 'is a read, which is not recorded'
           : undefined;
@@ -304,7 +303,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
           },
         );
       }
-      // Observing runs what it cannot guard; the call says what would have been refused.
+      // Observe mode also runs what it would refuse; the receipt says so.
       if (options.mode !== 'observe') checkOnceOptions(onceOptions as OnceOptions);
       const { per, window, failureWindow, lease, timeout, ifBusy, via, share, ...callOptions } =
         onceOptions as OnceOptions;
@@ -320,7 +319,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     },
     async keyOf(fn, args, callOptions = noOptions) {
       const { tool, schema } = recordedTool(fn);
-      return keyInfoOf(await calls.make(tool, schema, args, callOptions));
+      return describeKey(await calls.make(tool, schema, args, callOptions));
     },
     within,
     handoff,
@@ -340,7 +339,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
     async close({ grace = '10s' } = {}) {
       const graceMs = durationMs(grace, 'grace');
       const closing = () => pipeline.close(graceMs);
-      closed ??= (startingNow.size === 0 ? closing() : Promise.allSettled(startingNow).then(closing))
+      closed ??= (startingCalls.size === 0 ? closing() : Promise.allSettled(startingCalls).then(closing))
         .then(() => housekeeping.finish())
         .then(() => ledger.close());
       return closed;
@@ -350,7 +349,7 @@ export function createSemel(options: SemelOptions = {}): Semel {
   return semel;
 }
 
-/** An address may hold a password: it is there for whoever asks for it, and in no log that prints the facts. */
-function discreet(found: StoreFacts): StoreFacts {
+/** The address may hold a password: it stays readable, but does not show when the facts are logged. */
+function hideAddress(found: StoreFacts): StoreFacts {
   return Object.defineProperty({ ...found }, 'address', { value: found.address, enumerable: false });
 }

@@ -1,5 +1,5 @@
-// Asks about open records that nobody called for again: `verify` where the tool has one, a re-run where the
-// provider honours the key. What cannot be decided stays where it is, listed.
+// Settles open records that nobody called again: by `verify` if the tool has one, by a re-run if the provider honours the
+// key. Leaves the others in doubt and counts them.
 
 import {
   Call,
@@ -14,7 +14,7 @@ import { decodeResult } from '../core/codec/codec.ts';
 import { items } from '../core/paging.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { type FormerAsker, onBehalfOf } from './calls/ambient.ts';
+import { type RecordedIdentity, runAs } from './calls/ambient.ts';
 import { checkArgs } from './calls/validation.ts';
 import type { KnownTool } from './toolbox.ts';
 
@@ -37,30 +37,30 @@ export async function sweep(
   ledger: Ledger,
   pipeline: Pipeline,
   namespace: string,
-  toolOf: (contract: string) => KnownTool | undefined,
+  findTool: (contract: string) => KnownTool | undefined,
   { execute = true, contract }: SweepOptions,
   warnOnce: (message: string) => void = () => undefined,
 ): Promise<SweepReport> {
   const report = { landed: 0, notLanded: 0, open: 0 };
   const about = { namespace, inDoubt: true, limit: 100, ...(contract === undefined ? {} : { contract }) };
   for await (const record of items((from) => ledger.list({ ...about, ...from }))) {
-    const known = toolOf(record.contract);
-    const call = known && callOfRecord(known.tool, record);
+    const known = findTool(record.contract);
+    const call = known && toCall(known.tool, record);
     const isLate = record.notAfter !== null && record.readAt > record.notAfter;
-    const mayRun = call && execute && !isLate && (await fits(known, call.args, warnOnce));
-    const goOn = () => call && (mayRun ? pipeline.run(call) : justAsk(pipeline, call));
-    const result = await onBehalfOf(askerOf(record), goOn);
-    if (result !== undefined && (await isOver(ledger, record, result))) continue;
-    report[meaning(result)] += 1;
+    const mayRun = call && execute && !isLate && (await fitsSchema(known, call.args, warnOnce));
+    const goOn = () => call && (mayRun ? pipeline.run(call) : verifyOnly(pipeline, call));
+    const result = await runAs(recordedIdentity(record), goOn);
+    if (result !== undefined && (await isSettledAndExpired(ledger, record, result))) continue;
+    report[classifyResult(result)] += 1;
   }
   return report;
 }
 
 /**
- * The schema may have changed since the args were stored: what it refuses to callers now is not run for nobody. A schema
- * that transforms may refuse its own output; such records are left to their callers too.
+ * The schema may have changed since the args were stored: a sweep must not run what a caller could not. A schema that
+ * transforms may refuse its own output; such records are left to their callers too.
  */
-async function fits({ schema, tool }: KnownTool, args: unknown, warnOnce: (message: string) => void) {
+async function fitsSchema({ schema, tool }: KnownTool, args: unknown, warnOnce: (message: string) => void) {
   if (schema === undefined) return true;
   try {
     await checkArgs(schema, args, tool.contract);
@@ -73,25 +73,29 @@ async function fits({ schema, tool }: KnownTool, args: unknown, warnOnce: (messa
   }
 }
 
-/** Somebody settled it since it was listed, and its window has ended: there is nothing to do or to tell. */
-async function isOver(ledger: Ledger, { namespace, key, generation }: StoredRecord, result: Result) {
+/** It was settled after it was listed, and its window has ended: there is nothing to report. */
+async function isSettledAndExpired(
+  ledger: Ledger,
+  { namespace, key, generation }: StoredRecord,
+  result: Result,
+) {
   if (result.ok || result.error.code !== 'EXPIRED' || result.receipt.fence !== 0) return false;
   const now = await ledger.read(namespace, key);
   return now?.generation !== generation || !now.inDoubt;
 }
 
-/** Whether it landed may be asked at any time, also when it is too late to run it. */
-function justAsk(pipeline: Pipeline, call: Call): Promise<Result> {
+/** `verify` may be called at any time, even when it is too late to run. */
+function verifyOnly(pipeline: Pipeline, call: Call): Promise<Result> {
   return pipeline.runWith(call.with({ notAfter: null, verifyOnly: true }), async () => ({
     ending: { outcome: 'released', because: 'the sweep does not execute' },
     thrown: undefined,
   }));
 }
 
-function meaning(result: Result | undefined): keyof SweepReport {
+function classifyResult(result: Result | undefined): keyof SweepReport {
   if (result === undefined) return 'open';
   if (result.ok) return result.receipt.skipped ? 'open' : 'landed';
-  // Done, by whoever was faster: only its value is not known.
+  // Another process was faster; only the value is unknown.
   if (result.error.code === 'RESULT_OMITTED') return 'landed';
   return result.error.code === 'NOT_LANDED' ||
     result.error.code === 'FAILED' ||
@@ -100,7 +104,7 @@ function meaning(result: Result | undefined): keyof SweepReport {
     : 'open';
 }
 
-function askerOf({ conversation, turn, run, caller }: StoredRecord): FormerAsker {
+function recordedIdentity({ conversation, turn, run, caller }: StoredRecord): RecordedIdentity {
   return {
     conversation: conversation ?? undefined,
     turn: turn ?? undefined,
@@ -109,12 +113,12 @@ function askerOf({ conversation, turn, run, caller }: StoredRecord): FormerAsker
   };
 }
 
-/** Only with the args that were stored whole can somebody else than the caller go on. */
-function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
+/** Only the caller can continue a call whose args were not stored completely. */
+function toCall(tool: Tool, record: StoredRecord): Call | undefined {
   if (record.args === null || tool.contract.redact.length > 0) return undefined;
-  // An observed tool runs whatever the ledger says, so it is not for the ledger to start it.
+  // An observed tool runs whatever the ledger says, so a sweep does not start it.
   if (tool.contract.mode === 'observe') return undefined;
-  // Nor what other code has sent: neither `run` nor `verify` may understand its args.
+  // Neither `run` nor `verify` may understand the args of other code.
   if (!isSameCode({ tool }, record)) return undefined;
   const parts = {
     tool,
@@ -124,13 +128,13 @@ function callOfRecord(tool: Tool, record: StoredRecord): Call | undefined {
     fingerprint: record.fingerprint,
     intent: '',
     periodEndsAt: record.retention?.periodEndsAt ?? null,
-    identity: { ...askerOf(record), toolCallId: record.toolCallId ?? undefined },
+    identity: { ...recordedIdentity(record), toolCallId: record.toolCallId ?? undefined },
     again: record.again,
     notAfter: record.notAfter,
     signal: undefined,
-    // Since it was listed, it may have been settled and have expired: then nobody wants it run.
+    // It may have been settled and have expired since it was listed: then it must not run.
     generation: record.generation,
   };
-  // Nobody reads a sweep's errors one by one, so they need no address.
+  // Nobody reads a sweep's errors one by one, so they need no store address.
   return new Call(parts, { ...unstoredMaker, content: () => record.content, storedArgs: () => record.args });
 }

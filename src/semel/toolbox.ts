@@ -1,4 +1,4 @@
-// The tools of one semel: definitions become functions, and one name stands for one contract.
+// The tools of one Semel instance. Turns definitions into functions, and refuses two contracts under one name.
 
 import {
   type AttemptContext,
@@ -14,7 +14,8 @@ import { checkKnown, fieldNames } from '../core/contract/known-fields.ts';
 import type { StandardSchema } from '../core/contract/standard-schema.ts';
 import { isSemelError, SemelError, withReceipt } from '../core/errors.ts';
 import { isGeneratorFunction } from '../core/plain.ts';
-import { noOptions } from './calls/asker.ts';
+import { withoutUndefined } from './calls/ambient.ts';
+import { noOptions } from './calls/call-identity.ts';
 import { createContractWarnings } from './contract-warnings.ts';
 import type {
   CallOptions,
@@ -23,11 +24,16 @@ import type {
   ToolDefinition,
   ToolFunction,
 } from './definition.ts';
-import { forgetKey } from './forget-tool.ts';
-import { type Rebuild, type Rebuilding, rebuildKey, type Sibling } from './rebuild.ts';
-import { warningKey } from './tool-warning.ts';
+import {
+  type Clone,
+  type CloneChanges,
+  type CloneTool,
+  cloneKey,
+  forgetKey,
+  warningKey,
+} from './tool-internals.ts';
 
-/** A tool, and what checks its args. */
+/** A tool and its schema. */
 export interface KnownTool {
   readonly tool: Tool;
   readonly schema: StandardSchema | undefined;
@@ -37,11 +43,11 @@ export interface Toolbox {
   define(definition: AnyDefinition): ToolFunction<unknown, unknown>;
   /** Makes one call. */
   invoke(known: KnownTool, args: unknown, options: CallOptions): Promise<unknown>;
-  /** A tool whose effect is another closure at each call. */
+  /** A tool for `once`: its effect is a new closure at each call. */
   oneLiner(name: string, options: OneLinerOptions, effect: (ctx: AttemptContext<undefined>) => unknown): Tool;
-  /** By its name, or by one that it had before. Not one-liners: their effect is gone with its call. */
+  /** By its current or an earlier name. Does not find one-liners: their effect ends with the call. */
   find(name: string): KnownTool | undefined;
-  /** Says once what looks wrong with the identity of such calls. */
+  /** Warns once of what looks wrong with the identity of these args. */
   warnOfIdentity(tool: Tool, args: unknown): void;
 }
 
@@ -57,13 +63,13 @@ export type OneLinerOptions = Pick<
 export interface ToolboxSource {
   readonly defaults: ContractDefaults;
   readonly warnOnce: (message: string) => void;
-  /** A promise only where something has to be waited for, here as in `run`. */
+  /** Returns a promise only if it has to wait, like `run`. */
   readonly prepare: (known: KnownTool, args: unknown, options: CallOptions) => Call | Promise<Call>;
   readonly run: (call: Call) => Result | Promise<Result>;
-  readonly rebuild: (definition: AnyDefinition, change: Rebuilding) => Sibling;
+  readonly clone: (definition: AnyDefinition, change: CloneChanges) => Clone;
 }
 
-export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: ToolboxSource): Toolbox {
+export function createToolbox({ defaults, warnOnce, prepare, run, clone }: ToolboxSource): Toolbox {
   const shapes = new Map<string, string>();
   const tools = new Map<string, KnownTool>();
   const warnings = createContractWarnings(warnOnce);
@@ -71,10 +77,10 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
 
   function claimName(contract: Tool['contract']): void {
     const { name } = contract;
-    const shape = shapeOf(contract);
+    const shape = describeShape(contract);
     const known = shapes.get(name) ?? shape;
     if (known !== shape) {
-      const different = differenceOf(known, shape).map((field) => `\`${field}\``);
+      const different = findDifferences(known, shape).map((field) => `\`${field}\``);
       const next = 'Give one of them another name, or both the same terms.';
       throw new SemelError(
         'CONTRACT_INVALID',
@@ -85,7 +91,7 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
     shapes.set(name, shape);
   }
 
-  /** A name per id would fill the memory of a process that runs for months. */
+  /** A program with a new name per id would fill the memory within months. */
   function forgetOldest(): void {
     if (oneLiners.size <= maxOneLiners) return;
     warnOnce(
@@ -101,15 +107,15 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
     warnings.forget(name);
   }
 
-  /** The value, or the error with its receipt. What a read threw passes as it is. */
+  /** Returns the value or throws the error with its receipt. A read's own error passes unchanged. */
   function invoke(known: KnownTool, args: unknown, options: CallOptions = noOptions): Promise<unknown> {
     const { name } = known.tool.contract;
     let calling: Result | Promise<Result>;
     try {
       const call = prepare(known, args, options);
-      calling = paced(call instanceof Promise ? call.then(run) : run(call));
+      calling = pace(call instanceof Promise ? call.then(run) : run(call));
     } catch (error) {
-      calling = paced(Promise.reject(error));
+      calling = pace(Promise.reject(error));
     }
     if (calling instanceof Promise) return valueLater(name, calling);
     if (calling.ok) return Promise.resolve(calling.value);
@@ -138,7 +144,7 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
           run: definition.run as Tool['run'],
           prepare: definition.prepare as Tool['prepare'],
           verify: definition.verify as Tool['verify'],
-          classify: classifier(definition.classify),
+          classify: compileClassifier(definition.classify),
           onReplay: definition.onReplay as Tool['onReplay'],
         },
       };
@@ -155,10 +161,10 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
       const attempt = async (args: unknown, options: CallOptions = noOptions): Promise<Result> => {
         try {
           const call = prepare(known, args, options);
-          return told(await paced(call instanceof Promise ? call.then(run) : run(call)));
+          return withErrorReceipt(await pace(call instanceof Promise ? call.then(run) : run(call)));
         } catch (error) {
           const receipt = emptyReceipt(contract.name);
-          return paced({
+          return pace({
             ok: false,
             error: withReceipt(asSemelError(contract.name, error), receipt),
             receipt,
@@ -166,8 +172,8 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
         }
       };
       Object.defineProperty(guarded, 'name', { value: contract.name });
-      const again: Rebuild = (change) => rebuild(definition, change);
-      Object.defineProperty(guarded, rebuildKey, { value: again });
+      const again: CloneTool = (change) => clone(definition, change);
+      Object.defineProperty(guarded, cloneKey, { value: again });
       Object.defineProperty(guarded, warningKey, { value: warnOnce });
       const forget = () => {
         if (tools.get(contract.name) !== known) return;
@@ -186,13 +192,13 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
           next: notAGenerator,
         });
       const run: Tool['run'] = (_args, ctx) => effect(ctx as AttemptContext<undefined>);
-      // The contract of a one-liner is the same at each call: only its effect is new.
+      // Only the effect of a one-liner is new at each call; its contract is reused.
       const shape = `${name}\0${JSON.stringify(options)}`;
       const known = oneLiners.get(shape);
       if (known !== undefined) return { contract: known, run };
       const traits = { hasVerify: false, hasPrepare: false };
       const contract = defineContract(
-        { per: 'ever', ...given(options), name, effect: 'write-non-idempotent' },
+        { per: 'ever', ...withoutUndefined(options), name, effect: 'write-non-idempotent' },
         traits,
         defaults,
       );
@@ -212,40 +218,40 @@ export function createToolbox({ defaults, warnOnce, prepare, run, rebuild }: Too
 
 const maxOneLiners = 1_000;
 
-/** Taken now: a test may fake the timers later, and nobody would turn them. */
-const nextTurn = setImmediate;
-let answers = 0;
-const answersAtOnce = 100;
+/** Captured now: a test may fake timers later and never advance them. */
+const yieldToLoop = setImmediate;
+let syncAnswers = 0;
+const maxSyncAnswers = 100;
 
 /**
- * A program that asks again and again gets its answers without ever waiting for the outside, and would starve its own
- * timers: heartbeats, and the very call that it asks for.
+ * Yields to the event loop now and then: a program that calls in a loop gets cached answers without ever waiting, and would
+ * starve its own timers, such as heartbeats.
  */
-function paced(calling: Result | Promise<Result>): Result | Promise<Result> {
-  answers += 1;
-  if (answers < answersAtOnce) return calling;
-  answers = 0;
-  // Refused before that turn, it would be a rejection that nobody handles, and end the process.
+function pace(calling: Result | Promise<Result>): Result | Promise<Result> {
+  syncAnswers += 1;
+  if (syncAnswers < maxSyncAnswers) return calling;
+  syncAnswers = 0;
+  // A rejection before the next turn would be unhandled and end the process.
   if (calling instanceof Promise) calling.catch(() => undefined);
-  return new Promise((resolve) => nextTurn(() => resolve(calling)));
+  return new Promise((resolve) => yieldToLoop(() => resolve(calling)));
 }
 
 async function valueLater(name: string, calling: Promise<Result>): Promise<unknown> {
   let result: Result;
   try {
-    result = told(await calling);
+    result = withErrorReceipt(await calling);
   } catch (error) {
-    throw receipted(name, error);
+    throw withEmptyReceipt(name, error);
   }
   if (result.ok) return result.value;
   throw result.error;
 }
 
-function receipted(name: string, error: unknown): unknown {
+function withEmptyReceipt(name: string, error: unknown): unknown {
   return isSemelError(error) && error.receipt === undefined ? withReceipt(error, emptyReceipt(name)) : error;
 }
 
-function told(result: Result): Result {
+function withErrorReceipt(result: Result): Result {
   return result.ok ? result : { ...result, error: withReceipt(result.error, result.receipt) };
 }
 
@@ -293,7 +299,7 @@ const meanings: readonly string[] = ['notLanded', 'rejected', 'maybeLanded'];
 
 const notAGenerator = 'Calling it runs nothing of its body. Write an async function that returns the result.';
 
-/** What the compiler checks for those who have one. */
+/** Checks for programs without types. */
 function checkParts(definition: AnyDefinition, { effect, mode }: Tool['contract']): void {
   const refuse = (path: string, what: string, next: string): never => {
     throw new SemelError('CONTRACT_INVALID', `${definition.name}: \`${path}\` ${what}.`, { path, next });
@@ -301,11 +307,11 @@ function checkParts(definition: AnyDefinition, { effect, mode }: Tool['contract'
   const { run, input, classify } = definition;
   if (typeof run !== 'function') refuse('run', 'is missing', 'Give the tool a `run`.');
   for (const part of ['prepare', 'verify', 'onReplay'] as const) {
-    const given: unknown = definition[part];
-    if (given !== undefined && typeof given !== 'function')
-      refuse(part, 'is no function', `Write ${part}: (…) => ….`);
+    const value: unknown = definition[part];
+    if (value !== undefined && typeof value !== 'function')
+      refuse(part, 'is not a function', `Write ${part}: (…) => ….`);
   }
-  // A read may stream: nothing is recorded of it. And what is only observed runs as it did before.
+  // A read may stream, because it is not recorded. An observed tool runs as it did before.
   if (effect !== 'read' && mode === 'enforce')
     for (const part of ['run', 'prepare', 'verify', 'onReplay'] as const)
       if (isGeneratorFunction(definition[part])) refuse(part, 'is a generator', notAGenerator);
@@ -318,18 +324,13 @@ function checkParts(definition: AnyDefinition, { effect, mode }: Tool['contract'
   if (input !== undefined && typeof input?.['~standard']?.validate !== 'function')
     refuse(
       'input',
-      'is no Standard Schema',
-      'Pass a schema of zod, valibot, arktype or another that is one.',
+      'is not a Standard Schema',
+      'Pass a schema made with zod, valibot, arktype or another library that supports it.',
     );
 }
 
-/** Options that were spelt out as undefined are options that were not given. */
-function given<T extends object>(options: T): T {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
-}
-
 /** What two definitions of one name must agree on. */
-function shapeOf({ provider, normalize, ...plain }: Tool['contract']): string {
+function describeShape({ provider, normalize, ...plain }: Tool['contract']): string {
   return JSON.stringify({
     ...plain,
     provider: provider?.name,
@@ -338,15 +339,14 @@ function shapeOf({ provider, normalize, ...plain }: Tool['contract']): string {
   });
 }
 
-/** The fields in which two shapes differ. */
-function differenceOf(one: string, other: string): readonly string[] {
+function findDifferences(one: string, other: string): readonly string[] {
   const [a, b] = [JSON.parse(one), JSON.parse(other)] as Record<string, unknown>[];
   return Object.keys({ ...a, ...b })
     .filter((field) => JSON.stringify(a?.[field]) !== JSON.stringify(b?.[field]))
     .map((field) => field.replace(/Ms$/, ''));
 }
 
-function classifier(classify: Tool['classify'] | ClassifyTable): Tool['classify'] {
+function compileClassifier(classify: Tool['classify'] | ClassifyTable): Tool['classify'] {
   if (typeof classify !== 'object') return classify;
   return (error) => {
     const code = listErrorCodes(error).find((each) => Object.hasOwn(classify, each));
@@ -358,7 +358,7 @@ function asSemelError(name: string, error: unknown): SemelError {
   if (isSemelError(error)) return error;
   return new SemelError('FAILED', `${name} threw: ${describeError(error)}.`, {
     cause: error,
-    next: 'It was not recorded: call again if it is worth it.',
+    next: 'It was not recorded, so you may call again.',
     retriable: true,
   });
 }

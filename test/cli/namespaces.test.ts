@@ -2,7 +2,7 @@
 
 import { createSemel } from 'semel';
 import { beforeAll, expect, test } from 'vitest';
-import { rootsIn } from '../../src/semel/index.ts';
+import { rootsNamespace } from '../../src/semel/index.ts';
 import { mailOf } from './operator.ts';
 import { place } from './place.ts';
 
@@ -90,7 +90,7 @@ test('doctor finds two applications in one namespace, with the lines that settle
   const shared = { store: at.storeAt('shared.db'), prune: false, onWarning: () => undefined };
   await using semel = createSemel({ ...shared, namespace: 'app' });
   await semel.once('mail', 1, () => 1);
-  await using roots = createSemel({ ...shared, namespace: rootsIn('app') });
+  await using roots = createSemel({ ...shared, namespace: rootsNamespace('app') });
   for (const root of ['/srv/one', '/srv/two']) await roots.once('semel.root', root, () => 'host');
   const there = ['--store', shared.store];
   const { code, stdout } = await at.semel('doctor', '--only', 'NAMESPACE_SHARED', there);

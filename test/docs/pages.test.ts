@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { referencePage } from '../../scripts/cli-docs.ts';
 import { effects } from '../../src/core/contract/words.ts';
 import type { Answer } from '../../src/ledger/index.ts';
-import { callFields } from '../../src/semel/calls/asker.ts';
+import { callFields } from '../../src/semel/calls/call-identity.ts';
 import { semelFields } from '../../src/semel/options.ts';
 import { toolFields } from '../../src/semel/toolbox.ts';
 import type { EventType } from '../../src/store/store.ts';

@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { createSemel } from 'semel';
 import { memoryStore } from 'semel/memory';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { applicationOf } from '../../src/semel/place/application.ts';
+import { findApplication } from '../../src/semel/place/application.ts';
 import { ownPrefix, ownSchema } from '../servers/own-place.ts';
 
 const scratch = realpathSync(mkdtempSync(join(tmpdir(), 'semel-namespace-')));
@@ -72,7 +72,7 @@ describe('the application', () => {
     shellCwd?: string,
   ) => {
     const at = started === undefined ? undefined : path(started);
-    return applicationOf({
+    return findApplication({
       started: at,
       cwd: realpathSync(path(cwd)),
       shellCwd: shellCwd === undefined ? undefined : path(shellCwd),
@@ -108,7 +108,7 @@ describe('the application', () => {
     ['keeps the name of a link that is re-pointed', of('current/server.js'), 'api', 'current'],
     [
       'is known in a bundle too',
-      applicationOf({
+      findApplication({
         started: path('app/dist/server.js'),
         cwd: path('elsewhere'),
         shellCwd: undefined,
@@ -132,12 +132,14 @@ describe('the application', () => {
 
   test('of a program without a file is that of its folder, by its whole path', () => {
     for (const started of ['-', '[eval]', '[worker eval]', './dist/server.js'])
-      expect(applicationOf({ started, cwd: path('app'), shellCwd: undefined, installed: bundled })).toEqual({
-        name: 'shop',
-        root: path('app'),
-      });
+      expect(findApplication({ started, cwd: path('app'), shellCwd: undefined, installed: bundled })).toEqual(
+        {
+          name: 'shop',
+          root: path('app'),
+        },
+      );
     const nowhere = { cwd: '/', shellCwd: undefined, installed: bundled };
-    expect(applicationOf({ started: undefined, ...nowhere })).toEqual({ name: undefined, root: undefined });
+    expect(findApplication({ started: undefined, ...nowhere })).toEqual({ name: undefined, root: undefined });
   });
 
   test('whose package.json is a pipe or a device is refused, not waited for', () => {
@@ -263,7 +265,7 @@ describe('two projects of one name', () => {
     });
     expect(await semel.once('mail', 1, () => 'sent')).toBe('sent');
     expect(await semel.once('mail', 2, () => 'sent')).toBe('sent');
-    expect(warnings.filter((warning) => warning.includes('could not be seen'))).toHaveLength(1);
+    expect(warnings.filter((warning) => warning.includes('could not check whether'))).toHaveLength(1);
   });
 
   test('that have no name share "default", and are told as well', async () => {

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { defineContract } from '../../src/core/contract/contract.ts';
 import { deriveIdentity } from '../../src/core/key/identity.ts';
 import { compileIdentity } from '../../src/core/key/identity-text.ts';
-import { validated } from '../../src/semel/calls/validation.ts';
+import { validateArgs } from '../../src/semel/calls/validation.ts';
 import { type Chance, chanceOf } from '../processes/chance.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: schemas of every kind
@@ -185,7 +185,7 @@ async function play(seed: number): Promise<void> {
     let made: string;
     let key: string;
     try {
-      const { args: out, leftOut } = await validated(schema, given, contract);
+      const { args: out, leftOut } = await validateArgs(schema, given, contract);
       made = deriveIdentity(out, contract.fields, {}, limits);
       key = text(out, leftOut.get(contract.fields));
     } catch {

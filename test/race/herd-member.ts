@@ -1,7 +1,7 @@
 // One process of a herd: many callers of one key, all at the same moment. Counts what it asked of the store.
 
 import { createSemel, isSemelError, systemClock, systemRandom } from '../../src/index.ts';
-import { storeOf } from '../../src/semel/place/store-of.ts';
+import { resolveStore } from '../../src/semel/place/store-choice.ts';
 import { jobOf, onFinish, print } from '../processes/child.ts';
 import { hookedStore } from '../processes/hooked-store.ts';
 import { senderHeaders } from '../support/effect-server/index.ts';
@@ -28,7 +28,7 @@ const { ledger, url, callers } = jobOf<HerdJob>();
 const started = new Promise<void>((resolve) => onFinish(resolve));
 const asked: Record<string, number> = {};
 const semel = createSemel({
-  store: hookedStore(storeOf(ledger, systemClock, systemRandom), {
+  store: hookedStore(resolveStore(ledger, systemClock, systemRandom), {
     before(method) {
       asked[method] = (asked[method] ?? 0) + 1;
     },

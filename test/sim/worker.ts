@@ -5,7 +5,7 @@ import type { Clock, Random } from '../../src/core/clock.ts';
 import type { Contract } from '../../src/core/contract/contract.ts';
 import type { StandardSchema } from '../../src/core/contract/standard-schema.ts';
 import { createLedger } from '../../src/ledger/index.ts';
-import { createCalls } from '../../src/semel/calls/call-of.ts';
+import { createCallFactory } from '../../src/semel/calls/call-factory.ts';
 import type { CallOptions } from '../../src/semel/definition.ts';
 import { createRecords, type Doubts, type Records } from '../../src/semel/records/records.ts';
 import { sweep } from '../../src/semel/sweep.ts';
@@ -66,7 +66,7 @@ export function startWorker(name: string, network: NetworkOptions, { isCaching, 
     warn: () => undefined,
   });
   const source = { namespace, address: () => undefined, permissions: [], now: () => clock.now(), limits };
-  const calls = createCalls(source);
+  const calls = createCallFactory(source);
   const records = createRecords({
     ledger,
     namespace,

@@ -4,10 +4,10 @@
 import {
   commandOptions,
   createSemel,
-  playedBy,
+  lazyStoreAt,
+  overrideStore,
   type Semel,
   type SemelOptions,
-  storeUnder,
 } from '../../semel/index.ts';
 import type { Store, StoreFacts } from '../../store/store.ts';
 import { checkedUrl, chosenNamespace, type LedgerChoice } from '../ledger.ts';
@@ -32,13 +32,13 @@ export function namespacesFor(
   choice: LedgerChoice,
   { make = false, ...options }: Options & { readonly make?: boolean } = {},
 ): Namespaces {
-  const store = storeUnder(checkedUrl(choice, make), make ? {} : { migrate: false });
+  const store = lazyStoreAt(checkedUrl(choice, make), make ? {} : { migrate: false });
   return namespacesOf(store, chosenNamespace(choice), options);
 }
 
 /** All namespaces share one connection. */
 export function namespacesOf(store: Store, chosen: string | undefined, options: Options = {}): Namespaces {
-  const shared = playedBy(store, { close: async () => undefined });
+  const shared = overrideStore(store, { close: async () => undefined });
   const opened = new Map<string, Semel>();
   const make = (namespace: string, onWarning: (message: string) => void) =>
     createSemel({ store: shared, namespace, prune: false, ...options, onWarning });

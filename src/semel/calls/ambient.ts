@@ -1,5 +1,5 @@
-// Who is asking, without passing it along: caller, conversation, turn and run of the code that runs now. A hand-off
-// carries them to another process, so that two deliveries of one task have one identity.
+// The identity of the code that runs now: caller, conversation, turn and run. A hand-off carries it to another process, so
+// that two deliveries of one task have the same identity.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHmac, timingSafeEqual } from 'node:crypto';
@@ -14,12 +14,12 @@ export interface Ambient {
   readonly conversation?: string;
   readonly turn?: string;
   readonly run?: string;
-  /** The instant that calendar periods are taken from: the scheduled one, not the one of a late start. */
+  /** The instant that determines calendar periods: the scheduled time, not that of a late start. */
   readonly at?: Date | number;
   readonly permissions?: readonly string[];
-  /** An adapter could only guess the turn. */
+  /** An adapter guessed the turn. */
   readonly weak?: boolean;
-  /** Whose calls these are, where the program serves several users. Only a digest of it is kept. */
+  /** The user, if the program serves several. Only a digest is kept. */
   readonly caller?: string;
 }
 
@@ -36,36 +36,36 @@ const ambientFields = fieldNames<Ambient>({
 const current = new AsyncLocalStorage<Ambient>();
 const version = 'semel1.';
 
-/** The caller is a digest here, as it is everywhere below. */
+/** Its `caller` is a digest, as everywhere below. */
 export function ambient(): Ambient {
   return current.getStore() ?? inherited();
 }
 
-/** The caller that this program itself has named, not the one it was started with. */
+/** The caller that the program named itself, not the one inherited from the process that started it. */
 export function namedCaller(): string | undefined {
   const caller = current.getStore()?.caller;
   return caller === inherited().caller ? undefined : caller;
 }
 
-/** Of a program that says nothing about who asks. */
+/** For a program that names no identity. */
 export const noAmbient: Ambient = Object.freeze({});
 
-let ofProcess: Ambient | undefined;
+let processAmbient: Ambient | undefined;
 
-/** A process that `semel run` started belongs to that run: every call of it, until the program says otherwise. */
+/** All calls of a process that `semel run` started belong to that run, unless the program says otherwise. */
 function inherited(): Ambient {
-  // Asked once: reading the environment is a call into the system.
-  if (ofProcess === undefined) {
+  // Read once: every read of the environment is a system call.
+  if (processAmbient === undefined) {
     const { SEMEL_CONTEXT: context } = process.env;
-    ofProcess = context === undefined || context === '' ? noAmbient : adopt(context);
+    processAmbient = context === undefined || context === '' ? noAmbient : parseHandoff(context);
   }
-  return ofProcess;
+  return processAmbient;
 }
 
-/** Inner identity is added to the outer one; a new conversation does not inherit a turn. */
+/** Adds to the outer identity. A new conversation does not inherit the turn. */
 export function within<T>(identity: Ambient | string, work: () => T): T {
   const isHandoff = typeof identity === 'string';
-  const inner = isHandoff ? adopt(identity) : identity;
+  const inner = isHandoff ? parseHandoff(identity) : identity;
   checkKnown('within', inner, ambientFields, 'INVALID_ARGS');
   if (typeof work !== 'function') {
     const next = 'Write semel.within({ conversation, turn }, () => …).';
@@ -76,37 +76,44 @@ export function within<T>(identity: Ambient | string, work: () => T): T {
   }
   const { turn, weak, ...outer } = ambient();
   const sameConversation = inner.conversation === undefined || inner.conversation === outer.conversation;
-  // A turn that is stated here is as sure as whoever states it says.
+  // A turn named here comes with its own `weak`.
   const inherited = sameConversation && inner.turn === undefined ? { turn, weak } : {};
-  const caller = isHandoff ? (outer.caller ?? inner.caller) : callerIn(inner);
-  return current.run({ ...outer, ...given(inherited), ...given(inner), ...given({ caller }) }, work);
+  const caller = isHandoff ? (outer.caller ?? inner.caller) : readCaller(inner);
+  return current.run(
+    { ...outer, ...withoutUndefined(inherited), ...withoutUndefined(inner), ...withoutUndefined({ caller }) },
+    work,
+  );
 }
 
-/** Who asked for a call that somebody else goes on with. The caller is a digest. */
-export type FormerAsker = {
+/** The identity in a record, for a call that another process continues. The caller is a digest. */
+export type RecordedIdentity = {
   readonly [K in 'conversation' | 'turn' | 'run' | 'caller']: Ambient[K] | undefined;
 };
 
-/** Runs `work` as its first caller: calls that it makes belong to the same conversation, turn and run. */
-export function onBehalfOf<T>(asker: FormerAsker, work: () => T): T {
+/** Calls made inside `work` belong to the recorded conversation, turn, run and caller. */
+export function runAs<T>(recorded: RecordedIdentity, work: () => T): T {
   const { at, permissions } = ambient();
-  return current.run(given({ at, permissions, ...asker }), work);
+  return current.run(withoutUndefined({ at, permissions, ...recorded }), work);
 }
 
-/** Only a digest of it is kept: it may be a name, or a token. */
-export function callerIn({ caller }: Pick<Ambient, 'caller'>): string | undefined {
+/** Returns a digest: the caller may be a name or a token. */
+export function readCaller({ caller }: Pick<Ambient, 'caller'>): string | undefined {
   if (caller === undefined) return undefined;
   if (typeof caller === 'string' && caller.trim() !== '' && caller.isWellFormed())
     return digestCaller({ id: caller });
-  throw new SemelError('INVALID_ARGS', '`caller` must be a string that is not empty.', {
+  throw new SemelError('INVALID_ARGS', '`caller` must be a non-empty string.', {
     path: 'caller',
-    next: 'Pass the id of the user, or leave it out.',
+    next: "Pass the user's id, or leave it out.",
   });
 }
 
-/** What is spelt out as undefined was not given. */
-function given(identity: { readonly [K in keyof Ambient]?: Ambient[K] | undefined }): Ambient {
-  return Object.fromEntries(Object.entries(identity).filter(([, part]) => part !== undefined));
+/** A field set to undefined counts as missing. */
+export function withoutUndefined<T extends object>(
+  fields: {
+    readonly [K in keyof T]?: T[K] | undefined;
+  },
+): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
 export function handoff(): string {
@@ -123,47 +130,48 @@ export function handoff(): string {
     ...(caller === undefined ? [] : [caller]),
   ];
   const body = Buffer.from(JSON.stringify(parts)).toString('base64url');
-  // One wrong character would be another identity, and a second effect.
-  return `${version}${body}.${checkOf(body)}`;
+  // One wrong character would make another identity, and a second effect.
+  return `${version}${body}.${signHandoff(body)}`;
 }
 
 /**
- * Without a key it finds mistakes only: a stranger can write a hand-off of their own. With one, only those who have the
- * key can.
+ * Without SEMEL_HANDOFF_KEY this only detects damage, and strangers can forge hand-offs. With it, only holders of the key
+ * can make them.
  */
-function checkOf(text: string): string {
+function signHandoff(text: string): string {
   const { SEMEL_HANDOFF_KEY: key } = process.env;
   if (key === undefined || key === '') return shortDigest(version, text);
-  if (key.length >= shortestKey)
+  if (key.length >= minKeyLength)
     return createHmac('sha256', key)
       .update(version + text)
       .digest('base64url');
-  throw new SemelError('INVALID_ARGS', `SEMEL_HANDOFF_KEY is shorter than ${shortestKey} characters.`, {
+  throw new SemelError('INVALID_ARGS', `SEMEL_HANDOFF_KEY is shorter than ${minKeyLength} characters.`, {
     path: 'SEMEL_HANDOFF_KEY',
-    next: 'Set it to a long random text, the same for all that hand over to each other.',
+    next: 'Set it to a long random string, the same in all processes that hand off to each other.',
   });
 }
 
-const shortestKey = 16;
+const minKeyLength = 16;
 
-function adopt(text: string): Ambient {
+function parseHandoff(text: string): Ambient {
   const bad = (why: string): never => {
-    throw new SemelError('NO_IDENTITY', `This is no hand-off of semel: ${why}.`, {
-      next: 'Pass what `semel.handoff()` gave, unchanged.',
+    throw new SemelError('NO_IDENTITY', `This is not a valid semel hand-off: ${why}.`, {
+      next: 'Pass what `semel.handoff()` returned, unchanged.',
     });
   };
   if (!text.startsWith(version))
-    bad(text.startsWith('semel') ? 'it is of another version' : 'it does not start so');
+    bad(text.startsWith('semel') ? 'it has another version' : `it does not start with "${version}"`);
   const [body = '', check] = text.slice(version.length).split('.');
-  if (!isSame(check ?? '', checkOf(body))) bad('it is damaged, or was made with another SEMEL_HANDOFF_KEY');
+  if (!isEqual(check ?? '', signHandoff(body)))
+    bad('it is damaged, or was made with another SEMEL_HANDOFF_KEY');
   const parts = JSON.parse(Buffer.from(body, 'base64url').toString()) as unknown[];
   if (!['undefined', 'string'].includes(typeof parts[5])) bad('it is damaged');
   const [conversation, turn, run, at, weak, caller] = parts.map((part) => part ?? undefined);
-  return given({ conversation, turn, run, at, weak, caller } as Ambient);
+  return withoutUndefined({ conversation, turn, run, at, weak, caller } as Ambient);
 }
 
-/** In a time that tells nothing of how much of it is right. */
-function isSame(given: string, right: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(right)];
+/** Compares in constant time. */
+function isEqual(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)];
   return a.length === b.length && timingSafeEqual(a, b);
 }

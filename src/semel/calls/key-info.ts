@@ -1,4 +1,4 @@
-// What a key is made of, for people who ask why two calls differ, or why they do not.
+// Explains what a key is made of: why two calls have different keys, or the same.
 
 import type { Call } from '../../call/index.ts';
 import { contentPaths } from '../../core/key/identity.ts';
@@ -13,18 +13,18 @@ export interface KeyInfo {
   /** What bounds the intent: `2026-06-19`, a digest of the conversation, `-` for ever. */
   readonly period: string;
   readonly periodEndsAt: Date | undefined;
-  /** The args that make the intent, normalised. With a caller's own key they only guard it against another use. */
+  /** The normalised args that make the intent. With the caller's own key they only detect its reuse. */
   readonly identity: unknown;
   /** What may be worded differently for the same intent. */
   readonly content: readonly string[];
-  /** What means nothing. */
+  /** Fields that do not matter. */
   readonly volatile: readonly string[];
   readonly again: string | undefined;
-  /** Under which a live record of an earlier form of the contract would stand for this call. */
+  /** Keys under which a live record of an earlier form of the contract would answer this call. */
   readonly olderKeys: readonly string[];
 }
 
-export function keyInfoOf(call: Call): KeyInfo {
+export function describeKey(call: Call): KeyInfo {
   const { key, namespace, args, olderKeys, again, periodEndsAt, fingerprint, intent } = call;
   const { name, fields } = call.tool.contract;
   const [, period = ''] = key.split('/');

@@ -1,4 +1,4 @@
-// What bounds the intent of a call: its turn, conversation, run or day, as its contract says.
+// Derives the period that bounds a call's intent: its turn, conversation, run or day, as the contract says.
 
 import type { Identity } from '../../call/index.ts';
 import type { Contract } from '../../core/contract/contract.ts';
@@ -14,8 +14,8 @@ export type PeriodOf = (identity: Identity, at: number | undefined) => Period;
 
 export const ever: Period = { text: '-', exact: 'ever', endsAt: null };
 
-/** Calls come in runs, turns and days: most have the period of the last one. */
-export function periodsOf(per: Per, contract: Contract, now: () => number): PeriodOf {
+/** Remembers the last period: most calls share it. */
+export function compilePeriod(per: Per, contract: Contract, now: () => number): PeriodOf {
   if (per === 'ever') return () => ever;
   let last = ever;
   if (typeof per === 'object') {
@@ -28,44 +28,44 @@ export function periodsOf(per: Per, contract: Contract, now: () => number): Peri
       return last;
     };
   }
-  let of: Identity | undefined;
+  let lastIdentity: Identity | undefined;
   return (identity) => {
-    if (of !== undefined && isSameScope(of, identity)) return last;
-    last = scopeOf(per, identity, contract);
-    of = identity;
+    if (lastIdentity !== undefined && hasSameScope(lastIdentity, identity)) return last;
+    last = derivePeriod(per, identity, contract);
+    lastIdentity = identity;
     return last;
   };
 }
 
-function isSameScope(a: Identity, b: Identity): boolean {
+function hasSameScope(a: Identity, b: Identity): boolean {
   return (
     a === b ||
     (a.conversation === b.conversation && a.turn === b.turn && a.run === b.run && a.weak === b.weak)
   );
 }
 
-function scopeOf(per: 'run' | 'conversation' | 'turn', identity: Identity, contract: Contract): Period {
+function derivePeriod(per: 'run' | 'conversation' | 'turn', identity: Identity, contract: Contract): Period {
   const { conversation, turn, run } = identity;
   if (per === 'run') {
-    const id = run ?? missing(contract, 'run', "`per: 'run'` needs a run");
-    return { text: runName(id), exact: JSON.stringify(['run', id]), endsAt: null };
+    const id = run ?? throwMissing(contract, 'run', "`per: 'run'` needs a run");
+    return { text: nameRun(id), exact: JSON.stringify(['run', id]), endsAt: null };
   }
-  const id = conversation ?? missing(contract, 'conversation', `\`per: '${per}'\` needs a conversation`);
-  const words = conversationName(id);
+  const id = conversation ?? throwMissing(contract, 'conversation', `\`per: '${per}'\` needs a conversation`);
+  const words = nameConversation(id);
   if (per === 'conversation')
     return { text: words, exact: JSON.stringify(['conversation', id]), endsAt: null };
-  const step = turn ?? missing(contract, 'turn', "`per: 'turn'` needs a turn");
+  const step = turn ?? throwMissing(contract, 'turn', "`per: 'turn'` needs a turn");
   if (identity.weak && contract.effect === 'irreversible' && !contract.acceptsWeak) {
-    missing(contract, 'turn', 'an irreversible effect needs a turn that is known, not guessed');
+    throwMissing(contract, 'turn', 'an irreversible effect needs a turn that is known, not guessed');
   }
   return { text: words, exact: JSON.stringify(['turn', id, step]), endsAt: null };
 }
 
-const conversationName = shortNames('c', 'conversation');
-const runName = shortNames('r', 'run');
+const nameConversation = createShortNames('c', 'conversation');
+const nameRun = createShortNames('r', 'run');
 
-/** Ids hold private data and slashes, so a key shows a digest of them. A conversation has many calls. */
-function shortNames(letter: string, kind: string): (id: string) => string {
+/** Ids may hold private data and slashes, so keys show a digest. Cached: a conversation has many calls. */
+function createShortNames(letter: string, kind: string): (id: string) => string {
   const names = new Map<string, string>();
   const most = 1_000;
   return (id) => {
@@ -78,6 +78,6 @@ function shortNames(letter: string, kind: string): (id: string) => string {
   };
 }
 
-function missing(contract: Contract, path: string, why: string): never {
+function throwMissing(contract: Contract, path: string, why: string): never {
   throw new SemelError('NO_IDENTITY', `${contract.name}: ${why}, and none was given.`, { path });
 }

@@ -16,7 +16,7 @@ import {
   type Try,
   valueIn,
 } from './schema-reduce.ts';
-import { at, deepest, type Fields, isFields, isWithin, placed, same } from './schema-trials.ts';
+import { at, type Fields, isFields, isSame, isWithin, maxDepth, setAt } from './schema-trials.ts';
 
 export interface SchemaDefaults {
   /** Each holds what the schema would fill in, whatever the other args are. */
@@ -44,9 +44,9 @@ export function schemaDefaults(
   /** Most calls hold no default at all: every arg is required, and one trial for each shows it. */
   let needing: Promise<boolean> | undefined;
   async function isAllNeeded(steps: Steps, value: unknown): Promise<boolean> {
-    const without = await attempt(validate, placed(input, steps, undefined));
+    const without = await attempt(validate, setAt(input, steps, undefined));
     if (without.issues === undefined) return false;
-    if (!isFields(value) || steps.length >= deepest) return true;
+    if (!isFields(value) || steps.length >= maxDepth) return true;
     for (const name of Object.keys(value))
       if (!(await isAllNeeded([...steps, name], value[name]))) return false;
     return true;
@@ -62,7 +62,7 @@ export function schemaDefaults(
     again ??= attempt(validate, input).then(valueIn);
     const second = await again;
     if (second === undefined) return [];
-    return made.filter((steps) => same(at(second, steps), at(output, steps)) === false);
+    return made.filter((steps) => isSame(at(second, steps), at(output, steps)) === false);
   }
 
   async function trial(fields: readonly Steps[]): Promise<Reduced | undefined> {
@@ -78,11 +78,11 @@ export function schemaDefaults(
     fields: readonly Steps[],
     lists: FieldLists,
   ): Promise<SchemaDefaults> {
-    const { constant, made, whole } = judge(input, output, fields, lists, reduced);
+    const { constant, made, whole } = judgeFields(input, output, fields, lists, reduced);
     const fresh = made.length === 0 ? [] : await freshAmong(made);
     // What is in the key as it was given tells two calls apart by itself.
     const isInKey = (steps: Steps) =>
-      isIdentity(steps, lists) && same(at(output, steps), at(input, steps)) === true;
+      isIdentity(steps, lists) && isSame(at(output, steps), at(input, steps)) === true;
     const isSeen = ({ steps, moves }: Moving) =>
       isInKey(steps) || moves.some((each) => isIdentity(each, lists));
     const stuckIn = (by: Reduced) => [
@@ -98,7 +98,7 @@ export function schemaDefaults(
   }
 
   return async (lists) => {
-    const fields = fieldsIn(output, lists);
+    const fields = identityFields(output, lists);
     try {
       const reduced = await trial(fields);
       return reduced === undefined ? nothing : await defaultsBy(reduced, fields, lists);
@@ -130,7 +130,7 @@ export function sharedDefaults(
   shared: Reduced,
 ): SharedDefaults | undefined {
   if (!isFields(output)) return { defaults: nothing, overridden: [] };
-  const judged = judge(input, output, fieldsIn(output, lists), lists, shared);
+  const judged = judgeFields(input, output, identityFields(output, lists), lists, shared);
   if (judged.made.length > 0 || judged.isUntried) return undefined;
   const constant = judged.constant.map(({ steps }) => steps);
   return { defaults: { ...nothing, constant, whole: judged.whole }, overridden: judged.overridden };
@@ -138,10 +138,10 @@ export function sharedDefaults(
 
 /** The schema still fills in the same: a default may be a function of the time, or of a setting. */
 export function isCurrent({ steps, by }: Found, now: SchemaResult<unknown>): boolean {
-  return same(at(valueIn(now), steps), at(by.filledIn, steps)) === true;
+  return isSame(at(valueIn(now), steps), at(by.filledIn, steps)) === true;
 }
 
-function fieldsIn(output: Fields, { identity }: FieldLists): readonly Steps[] {
+function identityFields(output: Fields, { identity }: FieldLists): readonly Steps[] {
   if (identity === undefined) return Object.keys(output).map((name) => [name]);
   return identity.map((path) => findSteps(output, path)).filter((steps) => steps !== undefined);
 }
@@ -157,7 +157,7 @@ interface Judged {
   readonly isUntried: boolean;
 }
 
-function judge(
+function judgeFields(
   input: unknown,
   output: unknown,
   fields: readonly Steps[],
@@ -173,23 +173,23 @@ function judge(
     const value = at(output, steps);
     if (value === undefined || isIgnored(steps, lists)) return;
     const isLeftOut = at(by.base, steps) === undefined;
-    const isConstant = isLeftOut && !isMoved(steps, by) && !isDay(value);
+    const isConstant = isLeftOut && !isMoved(steps, by) && !isDateLike(value);
     if (isConstant && at(input, steps) !== undefined && at(by.filledIn, steps) !== undefined)
       overridden.push({ steps, by });
-    if (isConstant && same(at(by.filledIn, steps), value) === true) {
+    if (isConstant && isSame(at(by.filledIn, steps), value) === true) {
       constant.push({ steps, by });
     } else if (at(input, steps) === undefined) {
       made.push(steps);
-    } else if (isFields(value) && isFields(at(input, steps)) && steps.length < deepest) {
-      const inner = within(steps, by);
+    } else if (isFields(value) && isFields(at(input, steps)) && steps.length < maxDepth) {
+      const inner = findInside(steps, by);
       if (inner === undefined) isUntried = true;
       else if (inner.reduced !== undefined)
         for (const name of Object.keys(value)) look([...steps, name], inner.reduced);
-      else if (same(value, at(input, steps)) !== true) whole.push(steps);
+      else if (isSame(value, at(input, steps)) !== true) whole.push(steps);
     }
   };
   for (const steps of fields) {
-    const by = trialOf(steps, reduced);
+    const by = findTrial(steps, reduced);
     if (by !== undefined) look(steps, by);
   }
   return { constant, made, overridden, whole, isUntried };
@@ -201,15 +201,15 @@ function isMoved(steps: Steps, { moving }: Reduced): boolean {
 }
 
 /** What is known of the members of this object; undefined: it was not tried. */
-function within(steps: Steps, by: Reduced): Inside | undefined {
+function findInside(steps: Steps, by: Reduced): Inside | undefined {
   const found = by.inside.find((each) => each.steps.length === steps.length && isWithin(each.steps, steps));
   return found === undefined && isFields(at(by.base, steps)) ? { steps, reduced: by } : found;
 }
 
 /** The trial that tells of a field named by its path; undefined: it is not looked at. */
-function trialOf(steps: Steps, by: Reduced): Reduced | undefined {
+function findTrial(steps: Steps, by: Reduced): Reduced | undefined {
   const outer = by.inside.find((each) => each.steps.length < steps.length && isWithin(steps, each.steps));
-  return outer === undefined ? by : outer.reduced && trialOf(steps, outer.reduced);
+  return outer === undefined ? by : outer.reduced && findTrial(steps, outer.reduced);
 }
 
 const nothing: SchemaDefaults = { constant: [], fresh: [], stuck: [], whole: [] };
@@ -218,9 +218,11 @@ const nothing: SchemaDefaults = { constant: [], fresh: [], stuck: [], whole: [] 
  * A date is filled in by the clock: by tomorrow the default is another, and the key must not be. An instant counts as one
  * only at a quarter of an hour: any other is fresh at each call, which two calls in the same millisecond do not show.
  */
-function isDay(value: unknown): boolean {
+function isDateLike(value: unknown): boolean {
   if (typeof value === 'string')
-    return value.length <= 40 && (days.some((form) => form.test(value)) || isOnTheQuarter(instantIn(value)));
+    return (
+      value.length <= 40 && (days.some((form) => form.test(value)) || isOnTheQuarter(parseInstant(value)))
+    );
   // Identity refuses a Date, and says so: better than to answer tomorrow's call by today's.
   const ms = value instanceof Date ? value.getTime() : value;
   return typeof ms === 'number' && ms > firstMs && ms < lastMs && isOnTheQuarter(ms);
@@ -245,7 +247,7 @@ const lastMs = 4_102_444_800_000;
 const quarterMs = 15 * 60_000;
 
 /** As `toISOString` writes it: in a text without milliseconds a fresh instant would be on the quarter too often. */
-function instantIn(text: string): number {
+function parseInstant(text: string): number {
   return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}(?:Z|[+-]\d{2}:?\d{2})$/.test(text)
     ? Date.parse(text)
     : Number.NaN;

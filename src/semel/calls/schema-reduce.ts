@@ -8,13 +8,13 @@ import {
   at,
   constants,
   constantsLike,
-  deepest,
   type Fields,
   isFields,
+  isSame,
   isWithin,
+  maxDepth,
   notObjects,
-  placed,
-  same,
+  setAt,
   without,
 } from './schema-trials.ts';
 
@@ -85,10 +85,10 @@ async function reduceWithin(
 
   /** What is inside can be compared. */
   function isContainer(steps: Steps): boolean {
-    return isFields(at(input, steps)) && isFields(at(output, steps)) && steps.length < deepest;
+    return isFields(at(input, steps)) && isFields(at(output, steps)) && steps.length < maxDepth;
   }
 
-  const isReplaced = (steps: Steps) => replaced.some((each) => isSame(each.steps, steps));
+  const isReplaced = (steps: Steps) => replaced.some((each) => isSamePath(each.steps, steps));
 
   /** Until nothing more can go: an arg may be required only as long as another one is there. */
   async function leaveOut(): Promise<void> {
@@ -103,9 +103,9 @@ async function reduceWithin(
     const members = at(base, steps);
     if (!isFields(members) || isReplaced(steps)) return;
     const isTakenWithout = (names: readonly string[]) => isTaken(without(base, steps, names));
-    for (const name of await leftOf(Object.keys(members).sort(), isTakenWithout)) {
+    for (const name of await findRequired(Object.keys(members).sort(), isTakenWithout)) {
       const inner = [...steps, name];
-      if (at(base, inner) === undefined || (await isTaken(placed(base, inner, undefined)))) continue;
+      if (at(base, inner) === undefined || (await isTaken(setAt(base, inner, undefined)))) continue;
       if (isContainer(inner)) await leaveOutMembers(inner);
     }
   }
@@ -130,7 +130,7 @@ async function reduceWithin(
 
   async function replace(steps: Steps, by: readonly unknown[]): Promise<Others | undefined> {
     for (const [index, constant] of by.entries())
-      if (await isTaken(placed(base, steps, constant))) return { others: by.slice(index + 1), most: 1 };
+      if (await isTaken(setAt(base, steps, constant))) return { others: by.slice(index + 1), most: 1 };
     return undefined;
   }
 
@@ -146,13 +146,13 @@ async function reduceWithin(
     const from = base;
     const others: unknown[] = [];
     for (const word of await alternativesAt(steps)) {
-      const result = await attempt(validate, placed(from, steps, word));
+      const result = await attempt(validate, setAt(from, steps, word));
       // Under this word the schema wants other args: it chooses a branch.
       if (result.issues !== undefined && !isAbout(result, steps)) return undefined;
       if (result.issues === undefined) others.push(word);
     }
     const [first, ...rest] = others;
-    if (first === undefined || !(await isTaken(placed(from, steps, first)))) return undefined;
+    if (first === undefined || !(await isTaken(setAt(from, steps, first)))) return undefined;
     return { others: rest, most: rest.length };
   }
 
@@ -163,50 +163,50 @@ async function reduceWithin(
     if (!isFields(lean)) return lean;
     const isLeaner = async (names: readonly string[]) => {
       const less = without(lean, [], names);
-      const result = await attempt(validate, placed(base, steps, isList ? [less] : less));
+      const result = await attempt(validate, setAt(base, steps, isList ? [less] : less));
       if (result.issues === undefined) lean = less;
       return result.issues === undefined;
     };
-    for (const name of await leftOf(Object.keys(lean).sort(), isLeaner)) await isLeaner([name]);
+    for (const name of await findRequired(Object.keys(lean).sort(), isLeaner)) await isLeaner([name]);
     return lean;
   }
 
   /** Compared with the least that the schema takes, so that it is the same for all calls that have this arg. */
-  async function movesOf({ steps, others, most }: Replaced): Promise<readonly Steps[]> {
+  async function findMoves({ steps, others, most }: Replaced): Promise<readonly Steps[]> {
     const moves: Steps[] = [];
     let taken = 0;
     for (const other of others) {
       if (taken === most) break;
-      const result = await attempt(validate, placed(base, steps, other));
+      const result = await attempt(validate, setAt(base, steps, other));
       if (result.issues !== undefined) continue;
       taken += 1;
-      moves.push(...differing(filledIn, result.value));
+      moves.push(...findDifferences(filledIn, result.value));
     }
     return moves;
   }
 
   /** Schemas name the members of an enum when they refuse another value. */
   async function alternativesAt(steps: Steps): Promise<readonly unknown[]> {
-    const { issues = [] } = await attempt(validate, placed(base, steps, 'semel?'));
-    return alternativesIn(issues);
+    const { issues = [] } = await attempt(validate, setAt(base, steps, 'semel?'));
+    return findAlternatives(issues);
   }
 
   async function isTied({ steps }: Replaced): Promise<boolean> {
-    return !isAbout(await attempt(validate, placed(base, steps, undefined)), steps);
+    return !isAbout(await attempt(validate, setAt(base, steps, undefined)), steps);
   }
 
   /** The outermost objects that were left out or replaced. */
-  function objectsIn(steps: Steps): readonly Steps[] {
+  function findObjects(steps: Steps): readonly Steps[] {
     const members = at(input, steps);
     return Object.keys(isFields(members) ? members : {}).flatMap((name) => {
       const inner = [...steps, name];
       if (!isContainer(inner)) return [];
-      return at(base, inner) === undefined || isReplaced(inner) ? [inner] : objectsIn(inner);
+      return at(base, inner) === undefined || isReplaced(inner) ? [inner] : findObjects(inner);
     });
   }
 
-  async function insideOf(steps: Steps, moving: readonly Moving[]): Promise<Inside> {
-    const given = placed(base, steps, at(input, steps));
+  async function reduceInside(steps: Steps, moving: readonly Moving[]): Promise<Inside> {
+    const given = setAt(base, steps, at(input, steps));
     const result = await attempt(validate, given);
     // Not given alone, or not only as an object: a text that is made the same object has no members to compare.
     if (result.issues !== undefined || !(await isOnlyObject(steps))) return { steps, reduced: undefined };
@@ -216,7 +216,7 @@ async function reduceWithin(
 
   async function isOnlyObject(steps: Steps): Promise<boolean> {
     for (const other of notObjects) {
-      const { issues } = await attempt(validate, placed(base, steps, other));
+      const { issues } = await attempt(validate, setAt(base, steps, other));
       const isLookedInto = issues?.some(({ path = [] }) => path.length > steps.length);
       if (issues === undefined || isLookedInto) return false;
     }
@@ -227,26 +227,26 @@ async function reduceWithin(
   await replaceMembers(within);
   await leaveOut();
   const moving: Moving[] = [];
-  for (const each of outer.moving) moving.push({ ...each, moves: await movesOf(each) });
+  for (const each of outer.moving) moving.push({ ...each, moves: await findMoves(each) });
   for (const each of replaced)
     if (at(base, each.steps) !== undefined)
-      moving.push({ ...each, isTied: await isTied(each), moves: await movesOf(each) });
+      moving.push({ ...each, isTied: await isTied(each), moves: await findMoves(each) });
   const inside: Inside[] = [];
-  for (const steps of objectsIn(within)) inside.push(await insideOf(steps, moving));
+  for (const steps of findObjects(within)) inside.push(await reduceInside(steps, moving));
   return { base, filledIn, stuck, moving, inside };
 }
 
-const isSame = (a: Steps, b: Steps) => a.length === b.length && isWithin(a, b);
+const isSamePath = (a: Steps, b: Steps) => a.length === b.length && isWithin(a, b);
 
 /** So many members are left out one by one; of more, as many at once as the schema lets go. */
-const mostOneByOne = 100;
+const maxOneByOne = 100;
 
 /** Those that cannot be left out in bulk. A client can send thousands of members that the schema does not even name. */
-async function leftOf(
+async function findRequired(
   names: readonly string[],
   isTaken: (names: readonly string[]) => Promise<boolean>,
 ): Promise<readonly string[]> {
-  if (names.length <= mostOneByOne) return names;
+  if (names.length <= maxOneByOne) return names;
   const left: string[] = [];
   const drop = async (some: readonly string[]): Promise<void> => {
     if (await isTaken(some)) return;
@@ -260,7 +260,7 @@ async function leftOf(
 }
 
 /** The words in quotation marks. */
-export function alternativesIn(issues: readonly SchemaIssue[]): readonly string[] {
+export function findAlternatives(issues: readonly SchemaIssue[]): readonly string[] {
   const quoted = issues.flatMap(({ message }) => [...String(message).matchAll(/(["'])([^"']+)\1/g)]);
   return quoted.slice(0, 16).map(([, , word]) => word as string);
 }
@@ -281,8 +281,8 @@ export class TooManyTrials extends Error {
 }
 
 /** The trials for one call. Each costs as much as the call has members, and a client chooses how many it has. */
-export function bounded(validate: Try, input: unknown): Try {
-  const cost = 10 + membersIn(input, 0);
+export function limitTrials(validate: Try, input: unknown): Try {
+  const cost = 10 + countMembers(input, 0);
   let left = limits.trialMembers;
   return (trial) => {
     left -= cost;
@@ -291,10 +291,10 @@ export function bounded(validate: Try, input: unknown): Try {
   };
 }
 
-function membersIn(value: unknown, depth: number): number {
-  if (typeof value !== 'object' || value === null || depth > deepest) return 0;
+function countMembers(value: unknown, depth: number): number {
+  if (typeof value !== 'object' || value === null || depth > maxDepth) return 0;
   const members = Object.values(value);
-  return members.reduce((sum: number, member) => sum + membersIn(member, depth + 1), members.length);
+  return members.reduce((sum: number, member) => sum + countMembers(member, depth + 1), members.length);
 }
 
 export function valueIn(result: SchemaResult<unknown>): unknown {
@@ -311,8 +311,8 @@ function isAbout({ issues = [] }: { issues?: readonly SchemaIssue[] | undefined 
   );
 }
 
-function differing(a: unknown, b: unknown, steps: Steps = []): readonly Steps[] {
-  if (!isFields(a) || !isFields(b) || steps.length === deepest) return same(a, b) === true ? [] : [steps];
+function findDifferences(a: unknown, b: unknown, steps: Steps = []): readonly Steps[] {
+  if (!isFields(a) || !isFields(b) || steps.length === maxDepth) return isSame(a, b) === true ? [] : [steps];
   const names = new Set([...Object.keys(a), ...Object.keys(b)]);
-  return [...names].flatMap((name) => differing(at(a, [name]), at(b, [name]), [...steps, name]));
+  return [...names].flatMap((name) => findDifferences(at(a, [name]), at(b, [name]), [...steps, name]));
 }

@@ -9,7 +9,7 @@ import { isPlainPrototype } from '../../core/plain.ts';
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** Further inside, objects are taken as a whole. */
-export const deepest = 4;
+export const maxDepth = 4;
 
 /** What may stand for an arg, whatever was given. */
 export const constants: readonly unknown[] = [
@@ -35,24 +35,25 @@ export const notObjects: readonly unknown[] = ['{}', ...constants.filter((one) =
 
 /** Where none of those fits: by its kind alone, never by its value. `lean`: its shape, or that of its items. */
 export function constantsLike(value: unknown, lean: unknown): readonly unknown[] {
-  if (Array.isArray(value)) return value.length === 0 ? [] : skeletons(lean).map((item) => [item]);
-  if (isFields(value)) return skeletons(lean);
+  if (Array.isArray(value)) return value.length === 0 ? [] : createSkeletons(lean).map((item) => [item]);
+  if (isFields(value)) return createSkeletons(lean);
   if (value instanceof Date) return [new Date(0), new Date(Date.UTC(2100, 0))];
   return typeof value === 'bigint' ? [0n, 1n] : [];
 }
 
 /** Of the same shape, with constants in it. */
-function skeletons(value: unknown): readonly unknown[] {
-  return [skeleton(value, 'semel', 1, 0), skeleton(value, '', 0, 0)];
+function createSkeletons(value: unknown): readonly unknown[] {
+  return [createSkeleton(value, 'semel', 1, 0), createSkeleton(value, '', 0, 0)];
 }
 
-function skeleton(value: unknown, text: string, number: number, depth: number): unknown {
-  if (depth === deepest) return null;
-  if (Array.isArray(value)) return value.slice(0, 1).map((item) => skeleton(item, text, number, depth + 1));
+function createSkeleton(value: unknown, text: string, number: number, depth: number): unknown {
+  if (depth === maxDepth) return null;
+  if (Array.isArray(value))
+    return value.slice(0, 1).map((item) => createSkeleton(item, text, number, depth + 1));
   if (isFields(value)) {
     const members = Object.entries(value).map(([name, member]) => [
       name,
-      skeleton(member, text, number, depth + 1),
+      createSkeleton(member, text, number, depth + 1),
     ]);
     return Object.fromEntries(members);
   }
@@ -76,10 +77,10 @@ export function at(value: unknown, steps: Steps): unknown {
 }
 
 /** `undefined` leaves it out. */
-export function placed(value: unknown, [name, ...rest]: Steps, member: unknown): unknown {
+export function setAt(value: unknown, [name, ...rest]: Steps, member: unknown): unknown {
   if (name === undefined || !isFields(value)) return value;
   const inner = Object.hasOwn(value, name) ? value[name] : undefined;
-  const next = rest.length === 0 ? member : placed(inner, rest, member);
+  const next = rest.length === 0 ? member : setAt(inner, rest, member);
   // Every trial begins here: a spread is many times as fast as taking a member out of the rest.
   const copy: Record<string, unknown> = { ...value };
   if (next === undefined) delete copy[name];
@@ -94,14 +95,14 @@ export function without(value: unknown, steps: Steps, names: readonly string[]):
   if (!isFields(members)) return value;
   const rest: Record<string, unknown> = { ...members };
   for (const name of names) delete rest[name];
-  return steps.length === 0 ? rest : placed(value, steps, rest);
+  return steps.length === 0 ? rest : setAt(value, steps, rest);
 }
 
 /** Undefined: they cannot be compared. */
-export function same(a: unknown, b: unknown): boolean | undefined {
+export function isSame(a: unknown, b: unknown): boolean | undefined {
   if (a === undefined || b === undefined) return a === b;
   if (isPlainScalar(a) && isPlainScalar(b)) return a === b;
-  const [one, other] = [textOf(a), textOf(b)];
+  const [one, other] = [encode(a), encode(b)];
   return one === undefined || other === undefined ? undefined : one === other;
 }
 
@@ -110,7 +111,7 @@ function isPlainScalar(value: unknown): boolean {
   return typeof value === 'string' || typeof value === 'boolean' || value === null || Number.isFinite(value);
 }
 
-function textOf(value: unknown): string | undefined {
+function encode(value: unknown): string | undefined {
   try {
     return canonicalJson(value);
   } catch {

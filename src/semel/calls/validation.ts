@@ -5,7 +5,7 @@ import type { SchemaIssue, SchemaResult, StandardSchema } from '../../core/contr
 import { SemelError } from '../../core/errors.ts';
 import type { LeftOut } from '../../core/key/identity.ts';
 import { isCurrent, type SchemaDefaults, schemaDefaults, sharedDefaults } from './schema-defaults.ts';
-import { bounded, type Reduced, type Try } from './schema-reduce.ts';
+import { limitTrials, type Reduced, type Try } from './schema-reduce.ts';
 import { sharedTrial } from './schema-shapes.ts';
 
 export interface Validated {
@@ -15,38 +15,38 @@ export interface Validated {
 }
 
 /** A promise only where the schema is one, or has to be tried out. */
-export function validated(
+export function validateArgs(
   schema: StandardSchema,
   input: unknown,
   contract: Contract,
   warnOnce: (message: string) => void = () => undefined,
 ): Validated | Promise<Validated> {
   const checking = checkArgs(schema, input, contract);
-  return after(checking, (args) => {
+  return mapNow(checking, (args) => {
     // Nothing is remembered of a read, so it has no identity.
     if (contract.effect === 'read') return { args, leftOut: noneLeftOut };
     const validate: Try = async (trial) => schema['~standard'].validate(trial);
-    return after(sharedTrial(schema, validate, input), (shared) =>
-      leftOutBy(contract, judgeFor(schema, validate, input, args, shared), args, warnOnce),
+    return mapNow(sharedTrial(schema, validate, input), (shared) =>
+      findLeftOut(contract, createJudge(schema, validate, input, args, shared), args, warnOnce),
     );
   });
 }
 
 const noneLeftOut: Validated['leftOut'] = new Map();
 
-function leftOutBy(
+function findLeftOut(
   contract: Contract,
   judge: Judge,
   args: unknown,
   warnOnce: (message: string) => void,
 ): Validated | Promise<Validated> {
   const judged = (found: SchemaDefaults) => {
-    warnOf(contract.name, found, warnOnce);
+    warnAbout(contract.name, found, warnOnce);
     return found;
   };
-  const own = after(judge(contract.fields), judged);
+  const own = mapNow(judge(contract.fields), judged);
   if (contract.was.length === 0)
-    return after(own, (found) => ({ args, leftOut: new Map([[contract.fields, found]]) }));
+    return mapNow(own, (found) => ({ args, leftOut: new Map([[contract.fields, found]]) }));
   return Promise.all(contract.was.map(async ({ fields }) => [fields, await judge(fields)] as const)).then(
     async (earlier) => ({ args, leftOut: new Map([...earlier, [contract.fields, await own]]) }),
   );
@@ -54,7 +54,7 @@ function leftOutBy(
 
 type Judge = (lists: FieldLists) => SchemaDefaults | Promise<SchemaDefaults>;
 
-function judgeFor(
+function createJudge(
   schema: StandardSchema,
   validate: Try,
   input: unknown,
@@ -63,7 +63,7 @@ function judgeFor(
 ): Judge {
   let alone: ReturnType<typeof schemaDefaults> | undefined;
   const judgeAlone: Judge = (lists) => {
-    alone ??= schemaDefaults(bounded(validate, input), input, args);
+    alone ??= schemaDefaults(limitTrials(validate, input), input, args);
     return alone(lists);
   };
   return (lists) => {
@@ -72,7 +72,7 @@ function judgeFor(
     const { defaults, overridden } = found;
     if (overridden.length === 0) return defaults;
     const trials = [...new Set(overridden.map(({ by }) => by))];
-    return after(allOf(trials.map(({ base }) => validatedNow(schema, base))), (results) =>
+    return mapNow(awaitAll(trials.map(({ base }) => validateNow(schema, base))), (results) =>
       overridden.every((each) => isCurrent(each, results[trials.indexOf(each.by)] as SchemaResult<unknown>))
         ? defaults
         : judgeAlone(lists),
@@ -80,12 +80,14 @@ function judgeFor(
   };
 }
 
-function allOf<T extends object>(values: readonly (T | Promise<T>)[]): readonly T[] | Promise<readonly T[]> {
+function awaitAll<T extends object>(
+  values: readonly (T | Promise<T>)[],
+): readonly T[] | Promise<readonly T[]> {
   return values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[]);
 }
 
 /** A schema that threw has not filled anything in. */
-function validatedNow(
+function validateNow(
   schema: StandardSchema,
   input: unknown,
 ): SchemaResult<unknown> | Promise<SchemaResult<unknown>> {
@@ -99,7 +101,7 @@ function validatedNow(
 }
 
 /** At once where it is there. */
-function after<T, U>(value: T | Promise<T>, then: (value: T) => U | Promise<U>): U | Promise<U> {
+function mapNow<T, U>(value: T | Promise<T>, then: (value: T) => U | Promise<U>): U | Promise<U> {
   return value instanceof Promise ? value.then(then) : then(value);
 }
 
@@ -124,13 +126,13 @@ export function checkArgs(
     return threw(cause);
   }
   const checked = (found: SchemaResult<unknown>) => {
-    if (found.issues !== undefined) throw invalid(contract.name, found.issues);
+    if (found.issues !== undefined) throw invalidArgs(contract.name, found.issues);
     return found.value;
   };
   return 'then' in result ? Promise.resolve(result).catch(threw).then(checked) : checked(result);
 }
 
-function warnOf(
+function warnAbout(
   name: string,
   { fresh, stuck, whole, isTooMuch }: SchemaDefaults,
   warnOnce: (message: string) => void,
@@ -153,14 +155,14 @@ function warnOf(
     );
 }
 
-function invalid(name: string, issues: readonly SchemaIssue[]): SemelError {
-  const shown = issues.slice(0, 3).map((issue) => `${pathOf(issue)}: ${issue.message}`);
+function invalidArgs(name: string, issues: readonly SchemaIssue[]): SemelError {
+  const shown = issues.slice(0, 3).map((issue) => `${formatPath(issue)}: ${issue.message}`);
   return new SemelError('INVALID_ARGS', `${name}: the args do not fit its schema (${shown.join('; ')}).`, {
-    path: issues[0] === undefined ? 'args' : pathOf(issues[0]),
+    path: issues[0] === undefined ? 'args' : formatPath(issues[0]),
   });
 }
 
-function pathOf({ path }: SchemaIssue): string {
+function formatPath({ path }: SchemaIssue): string {
   let text = 'args';
   for (const part of path ?? []) {
     const key = typeof part === 'object' ? part.key : part;

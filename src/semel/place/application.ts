@@ -22,34 +22,34 @@ interface Process {
   readonly installed: string | undefined;
 }
 
-export function applicationOf({ started, cwd, shellCwd, installed }: Process): Application {
-  const home = homeOf(installed);
-  const here = shellCwd !== undefined && real(shellCwd) === real(cwd) ? shellCwd : cwd;
+export function findApplication({ started, cwd, shellCwd, installed }: Process): Application {
+  const home = findHome(installed);
+  const here = shellCwd !== undefined && realPath(shellCwd) === realPath(cwd) ? shellCwd : cwd;
   // A REPL, `node -e`, standard input, a worker that was given its text.
-  if (started === undefined || !isAbsolute(started)) return launched(home ?? real(cwd));
-  const entry = real(join(real(dirname(started)), basename(started)));
-  const own = above(dirname(entry));
+  if (started === undefined || !isAbsolute(started)) return launchedFrom(home ?? realPath(cwd));
+  const entry = realPath(join(realPath(dirname(started)), basename(started)));
+  const own = findManifest(dirname(entry));
   // One that lies elsewhere (installed globally, or by a platform) is known by semel, which is installed for the application.
-  const launcher = home !== undefined && !isInside(entry, home) ? home : beforeModules(entry);
+  const launcher = home !== undefined && !isInside(entry, home) ? home : modulesOwner(entry);
   // An installed program that uses semel itself is an application too.
-  if (launcher !== undefined && own?.usesSemel !== true) return launched(launcher);
-  return spelt(own, dirname(started)) ?? { name: undefined, root: dirname(started) };
+  if (launcher !== undefined && own?.usesSemel !== true) return launchedFrom(launcher);
+  return asStarted(own, dirname(started)) ?? { name: undefined, root: dirname(started) };
 
   /** A launcher works for the folder that it was started in, where that belongs to what it is installed for. */
-  function launched(from: string): Application {
-    const found = isInside(real(cwd), from) ? above(real(cwd)) : above(from);
-    return spelt(found ?? above(real(cwd)), here) ?? { name: undefined, root: undefined };
+  function launchedFrom(from: string): Application {
+    const found = isInside(realPath(cwd), from) ? findManifest(realPath(cwd)) : findManifest(from);
+    return asStarted(found ?? findManifest(realPath(cwd)), here) ?? { name: undefined, root: undefined };
   }
 }
 
 /** The folder that semel is installed for; undefined where it is not installed, or for no named package. */
-function homeOf(installed: string | undefined): string | undefined {
-  const home = installed === undefined ? undefined : beforeModules(real(installed));
+function findHome(installed: string | undefined): string | undefined {
+  const home = installed === undefined ? undefined : modulesOwner(realPath(installed));
   return home !== undefined && manifestIn(home)?.name !== undefined ? home : undefined;
 }
 
 /** Whose node_modules hold it. */
-function beforeModules(path: string): string | undefined {
+function modulesOwner(path: string): string | undefined {
   const parts = path.split(sep);
   const at = parts.indexOf('node_modules');
   return at < 0 ? undefined : parts.slice(0, at).join(sep) || sep;
@@ -61,7 +61,7 @@ interface Manifest extends Application {
 }
 
 /** The nearest package.json with a name: builds leave some without one beside their output. Else the nearest at all. */
-function above(folder: string): Manifest | undefined {
+function findManifest(folder: string): Manifest | undefined {
   let nearest: Manifest | undefined;
   for (let at = folder; ; at = dirname(at)) {
     const found = manifestIn(at);
@@ -75,7 +75,7 @@ function manifestIn(root: string): Manifest | undefined {
   const path = join(root, 'package.json');
   let read: string;
   try {
-    if (isOfStranger(path)) return undefined;
+    if (belongsToStranger(path)) return undefined;
     const file = openRegular(path);
     try {
       read = readFileSync(file, 'utf8');
@@ -103,15 +103,15 @@ function manifestIn(root: string): Manifest | undefined {
 }
 
 /** In a folder like /tmp anybody can put one above the programs of others, and would choose their namespace. */
-function isOfStranger(path: string): boolean {
+function belongsToStranger(path: string): boolean {
   const user = process.geteuid?.();
   const { uid } = lstatSync(path);
   if (user === undefined || uid === 0 || uid === user) return false;
   const isOpenToAll = (statSync(dirname(path)).mode & 0o002) !== 0;
-  return isOpenToAll && uid !== ownerOf(process.argv[1]);
+  return isOpenToAll && uid !== fileOwner(process.argv[1]);
 }
 
-function ownerOf(file: string | undefined): number | undefined {
+function fileOwner(file: string | undefined): number | undefined {
   return file === undefined ? undefined : statSync(file, { throwIfNoEntry: false })?.uid;
 }
 
@@ -126,16 +126,16 @@ function unreadable(path: string, cause: unknown): SemelError {
 }
 
 /** As the program was started: `/srv/app/current` stays the same from one release to the next. */
-function spelt(found: Manifest | undefined, from: string): Application | undefined {
+function asStarted(found: Manifest | undefined, from: string): Application | undefined {
   if (found === undefined) return undefined;
   for (let at = from; ; at = dirname(at)) {
-    if (real(at) === found.root) return { name: found.name, root: at };
+    if (realPath(at) === found.root) return { name: found.name, root: at };
     if (at === dirname(at)) return { name: found.name, root: found.root };
   }
 }
 
 export function isSameFolder(one: string, other: string): boolean {
-  return one === other || real(one) === real(other);
+  return one === other || realPath(one) === realPath(other);
 }
 
 function isInside(path: string, folder: string): boolean {
@@ -144,7 +144,7 @@ function isInside(path: string, folder: string): boolean {
 }
 
 /** As it is where it does not exist. */
-function real(path: string): string {
+function realPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {

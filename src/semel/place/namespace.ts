@@ -1,8 +1,8 @@
 // The tenant or application that records belong to: what was said, otherwise the name in the application's package.json.
 
 import { checkText } from '../../core/text.ts';
-import { applicationOf } from './application.ts';
-import { environmentText } from './environment.ts';
+import { findApplication } from './application.ts';
+import { readEnvironment } from './environment.ts';
 
 interface NamespaceChoice {
   readonly name: string;
@@ -10,11 +10,11 @@ interface NamespaceChoice {
   readonly root: string | undefined;
 }
 
-export function namespaceFor(given: string | undefined): NamespaceChoice {
+export function resolveNamespace(given: string | undefined): NamespaceChoice {
   const named =
-    checkText('namespace', given) ?? checkText('SEMEL_NAMESPACE', environmentText('SEMEL_NAMESPACE'));
+    checkText('namespace', given) ?? checkText('SEMEL_NAMESPACE', readEnvironment('SEMEL_NAMESPACE'));
   if (named !== undefined) return { name: named, root: undefined };
-  const { name = 'default', root } = applicationOf({
+  const { name = 'default', root } = findApplication({
     started: process.argv[1],
     cwd: workingFolder(),
     shellCwd: process.env.PWD,

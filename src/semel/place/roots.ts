@@ -10,7 +10,7 @@ import type { Semel } from '../semel.ts';
 import { isSameFolder } from './application.ts';
 
 /** Where they are kept, so that nobody takes them for effects. */
-export const rootsIn = (namespace: string) => `${namespace}${suffix}`;
+export const rootsNamespace = (namespace: string) => `${namespace}${suffix}`;
 export const isRootsNamespace = (namespace: string) => namespace.endsWith(suffix);
 const suffix = ' (roots)';
 
@@ -23,7 +23,7 @@ export interface Root {
 type Book = Pick<Semel, 'records' | 'once'>;
 
 /** Oldest first. `book` is a Semel in `rootsIn(namespace)`. */
-export async function rootsKnown(book: Pick<Book, 'records'>): Promise<readonly Root[]> {
+export async function listRoots(book: Pick<Book, 'records'>): Promise<readonly Root[]> {
   const roots: Root[] = [];
   const list = (from: From) => book.records.list({ limit: 500, ...from });
   for await (const { args, createdAt, ref, expired } of items(list))
@@ -32,13 +32,13 @@ export async function rootsKnown(book: Pick<Book, 'records'>): Promise<readonly 
 }
 
 /** Notes this folder, and answers those of others. */
-export async function otherRoots(book: Book, root: string): Promise<readonly Root[]> {
+export async function recordRoot(book: Book, root: string): Promise<readonly Root[]> {
   const isOwn = (other: Root) => isSameFolder(other.root, root);
-  const before = await rootsKnown(book);
+  const before = await listRoots(book);
   const isNew = !before.some(isOwn);
   if (isNew) await note(book, root);
   // Read once more: of two that come at the same time one at least sees the other.
-  const known = isNew ? await rootsKnown(book) : before;
+  const known = isNew ? await listRoots(book) : before;
   return known.filter((other) => !isOwn(other));
 }
 
@@ -57,12 +57,12 @@ async function note(book: Book, root: string): Promise<void> {
 export function sharedWarning(namespace: string, root: string, others: readonly Root[]): string {
   const [first] = others as readonly [Root, ...Root[]];
   const more = others.length === 1 ? '' : ` and ${others.length - 1} more`;
-  const own = shellWord(ownName(namespace, root));
+  const own = shellWord(suggestNamespace(namespace, root));
   return `${root} and ${first.root}${more} use the namespace ${JSON.stringify(namespace)} of one ledger, each because nothing else is named: they get each other's results. If they are different applications, give this one its own name: createSemel({ namespace: '${own}' }), or SEMEL_NAMESPACE=${own}. If they are the same one, name it: createSemel({ namespace: '${namespace}' }). Then \`semel doctor\` has the line that ends this warning for the other.`;
 }
 
 /** A suggestion. */
-export function ownName(namespace: string, root: string): string {
+export function suggestNamespace(namespace: string, root: string): string {
   const folder = basename(root);
   return folder === namespace || folder === '' ? `${basename(dirname(root)) || 'my'}-${namespace}` : folder;
 }

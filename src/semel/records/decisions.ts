@@ -17,11 +17,11 @@ export type Resolution =
   | 'died'
   | { readonly abandon: string };
 
-export function actOf(resolution: Resolution, maxResultBytes: number): Act {
+export function toAct(resolution: Resolution, maxResultBytes: number): Act {
   if (resolution === 'notLanded' || resolution === 'runAgain' || resolution === 'died')
     return { type: resolution };
   const decision: object = typeof resolution === 'object' && resolution !== null ? resolution : {};
-  if ('abandon' in decision) return { type: 'abandon', reason: oneLine(String(decision.abandon)) };
+  if ('abandon' in decision) return { type: 'abandon', reason: toOneLine(String(decision.abandon)) };
   if (resolution === 'landed' || (!('landed' in decision) && 'remoteRef' in decision)) {
     const remoteRef = 'remoteRef' in decision ? String(decision.remoteRef) : null;
     return {
@@ -40,18 +40,22 @@ export function actOf(resolution: Resolution, maxResultBytes: number): Act {
 }
 
 /** A reason is shown on terminals and to models, in the middle of a sentence. */
-function oneLine(text: string): string {
+function toOneLine(text: string): string {
   return text.replace(/\p{Cc}+/gu, ' ').trim();
 }
 
-function insteadOfReopening({ inDoubt, lapsed, status }: StoredRecord): string {
+function adviceForOpen({ inDoubt, lapsed, status }: StoredRecord): string {
   if (inDoubt) return 'It is in doubt: resolve it.';
   return status === 'running' && !lapsed
     ? 'It is being executed: wait for it.'
     : 'The next call executes it.';
 }
 
-export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredRecord | undefined): SemelError {
+export function resolveError(
+  seen: StoredRecord,
+  why: ResolveRefusal,
+  now: StoredRecord | undefined,
+): SemelError {
   const evidence = now === undefined ? {} : { status: now.status, ref: formatRef(now), inDoubt: now.inDoubt };
   const sentences: Record<ResolveRefusal, [string, string?]> = {
     gone: now?.expired
@@ -75,9 +79,7 @@ export function refusal(seen: StoredRecord, why: ResolveRefusal, now: StoredReco
     'not running': ['is not being executed, so nothing can have died with it.', 'Look at it again.'],
     'not failed': [
       'did not fail, so it cannot be reopened.',
-      now === undefined || now.status === 'succeeded'
-        ? 'To run it again, `forget` it.'
-        : insteadOfReopening(now),
+      now === undefined || now.status === 'succeeded' ? 'To run it again, `forget` it.' : adviceForOpen(now),
     ],
     early: [
       'may still land: a request of it can be on its way.',

@@ -52,7 +52,7 @@ export interface PortableEvent {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-export function portableOf(record: StoredRecord, history: readonly StoreEvent[]): PortableRecord {
+export function toPortable(record: StoredRecord, history: readonly StoreEvent[]): PortableRecord {
   const { result, retention } = record;
   const portable = {
     semel: 1,
@@ -60,17 +60,16 @@ export function portableOf(record: StoredRecord, history: readonly StoreEvent[])
     ...showFields(record, plain, (value) => value),
     doubt: record.doubtFence !== null,
     fingerprint: record.fingerprint ?? undefined,
-    ...showFields(record, json, jsonOf),
-    value: jsonOf(result?.text ?? null),
+    ...showFields(record, json, parseStored),
+    value: parseStored(result?.text ?? null),
     omitted: result?.omitted ?? undefined,
     remoteRef: result?.remoteRef ?? undefined,
     error: record.error ?? undefined,
-    retention:
-      retention === null ? undefined : { ...retention, periodEndsAt: instant(retention.periodEndsAt) },
+    retention: retention === null ? undefined : { ...retention, periodEndsAt: toIso(retention.periodEndsAt) },
     movedTo: record.movedTo ?? undefined,
-    ...showFields(record, instants, instant),
+    ...showFields(record, instants, toIso),
     ...showFields(record, texts, (text) => text ?? undefined),
-    history: history.map(({ at, type, fence, detail }) => ({ at: instant(at), type, fence, detail })),
+    history: history.map(({ at, type, fence, detail }) => ({ at: toIso(at), type, fence, detail })),
   };
   return portable as PortableRecord;
 }
@@ -78,12 +77,12 @@ export function portableOf(record: StoredRecord, history: readonly StoreEvent[])
 /** "Never" is further away than a date can be. */
 export const farAway = Date.UTC(9999, 0);
 
-function instant(at: number | null): string | undefined {
+function toIso(at: number | null): string | undefined {
   return at === null ? undefined : new Date(Math.max(0, Math.min(at, farAway))).toISOString();
 }
 
 /** What is stored is JSON already. */
-function jsonOf(text: string | null): unknown {
+function parseStored(text: string | null): unknown {
   return text === null ? undefined : JSON.parse(text);
 }
 
@@ -166,7 +165,7 @@ const checks: Readonly<Record<keyof PortableRecord, Check>> = {
 };
 
 /** What is wrong with it; undefined: it is a record. */
-export function problemOf(value: unknown): string | undefined {
+export function findRecordProblem(value: unknown): string | undefined {
   if (!isObject(value)) return 'it is no object';
   const record = value as Record<string, unknown>;
   if (record.semel !== undefined && record.semel !== 1) return `it has form ${String(record.semel)}, not 1`;

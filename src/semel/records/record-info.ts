@@ -39,7 +39,7 @@ export interface RecordInfo extends Shown, Dates, Known<Pick<StoredRecord, Field
   readonly error: RecordError | undefined;
 }
 
-export function infoOf(record: StoredRecord): RecordInfo {
+export function toRecordInfo(record: StoredRecord): RecordInfo {
   const { namespace, contract, key, version, effect, status, result } = record;
   const { inDoubt, lapsed, leaseLeftMs, expired, attempts, fence, generation, owner } = record;
   return {

@@ -9,8 +9,8 @@ import { pages } from '../../core/paging.ts';
 import type { Ledger } from '../../ledger/index.ts';
 import type { Act, Page, StoredRecord, StoreEvent } from '../../store/store.ts';
 import { isRootsNamespace } from '../place/roots.ts';
-import { actOf, type Resolution, refusal } from './decisions.ts';
-import { infoOf, type RecordInfo } from './record-info.ts';
+import { type Resolution, resolveError, toAct } from './decisions.ts';
+import { type RecordInfo, toRecordInfo } from './record-info.ts';
 import { createTransfer, type Transfer } from './transfer.ts';
 
 export interface RecordQuery {
@@ -94,29 +94,29 @@ export function createRecords({
   async function* all(query: RecordQuery): AsyncGenerator<StoredRecord> {
     const about = { ...query, namespace, limit: query.limit ?? 500 };
     for await (const page of pages((from) => ledger.list({ ...about, ...from }), query.after)) {
-      tellDamaged(page.damaged);
+      warnOfDamage(page.damaged);
       yield* page.items;
     }
   }
 
-  function tellDamaged(damaged: Page<unknown>['damaged'] = []): void {
+  function warnOfDamage(damaged: Page<unknown>['damaged'] = []): void {
     for (const { namespace: where, key, problem } of damaged)
       warnOnce(`The record ${key} of ${where} cannot be read and is left out: ${problem}.`);
   }
 
   /** A record whose texts cannot be read is told like one that the store cannot read. */
-  function readable({ items, next, damaged = [] }: Page<StoredRecord>): Page<RecordInfo> {
+  function toReadablePage({ items, next, damaged = [] }: Page<StoredRecord>): Page<RecordInfo> {
     const infos: RecordInfo[] = [];
     const unreadable = [...damaged];
     for (const record of items) {
       try {
-        infos.push(infoOf(record));
+        infos.push(toRecordInfo(record));
       } catch (error) {
         if (!(error instanceof SemelError)) throw error;
         unreadable.push({ namespace, key: record.key, problem: error.happened });
       }
     }
-    tellDamaged(unreadable);
+    warnOfDamage(unreadable);
     return { items: infos, next, ...(unreadable.length === 0 ? {} : { damaged: unreadable }) };
   }
 
@@ -143,7 +143,7 @@ export function createRecords({
     return undefined;
   }
 
-  async function act(
+  async function resolveRecord(
     record: StoredRecord,
     what: Act,
     { by, note, force }: ActOptions,
@@ -161,11 +161,11 @@ export function createRecords({
       note: note ?? null,
       force: force ?? false,
     });
-    if (!answer.ok) throw refusal(record, answer.why, answer.record);
-    return infoOf(answer.record);
+    if (!answer.ok) throw resolveError(record, answer.why, answer.record);
+    return toRecordInfo(answer.record);
   }
 
-  async function must(keyOrId: string): Promise<StoredRecord> {
+  async function findOrThrow(keyOrId: string): Promise<StoredRecord> {
     const record = await find(keyOrId);
     if (record === undefined)
       throw new SemelError('INVALID_ARGS', `There is no record ${keyOrId} in ${namespace}.`, {
@@ -176,35 +176,37 @@ export function createRecords({
   }
 
   /** A ref stands for the record as it was looked at, and for no other state of it. */
-  async function asSeen(named: string): Promise<{ record: StoredRecord; isRef: boolean }> {
+  async function findAsSeen(named: string): Promise<{ record: StoredRecord; isRef: boolean }> {
     const at = named.lastIndexOf('@');
-    if (at < 0) return { record: await must(named), isRef: false };
-    const record = await must(named.slice(0, at));
+    if (at < 0) return { record: await findOrThrow(named), isRef: false };
+    const record = await findOrThrow(named.slice(0, at));
     const now = formatRef(record);
-    if (now.slice(now.indexOf('@')) !== named.slice(at)) throw refusal(record, 'stale', record);
+    if (now.slice(now.indexOf('@')) !== named.slice(at)) throw resolveError(record, 'stale', record);
     return { record, isRef: true };
   }
 
   const records: Records = {
     async get(keyOrId) {
       const record = await find(keyOrId);
-      return record && infoOf(record);
+      return record && toRecordInfo(record);
     },
     async list(query = {}) {
       const page = await ledger.list({ ...query, namespace, limit: query.limit ?? 100 });
-      return readable(page);
+      return toReadablePage(page);
     },
     async history(keyOrId) {
-      const record = keyOrId.includes('/') ? undefined : await must(keyOrId);
+      const record = keyOrId.includes('/') ? undefined : await findOrThrow(keyOrId);
       return ledger.history(namespace, record?.key ?? keyOrId);
     },
     async annotate(keyOrId, detail) {
-      ledger.annotate(await must(keyOrId), detail);
+      ledger.annotate(await findOrThrow(keyOrId), detail);
     },
     namespaces: async () =>
       (await ledger.namespaces()).filter((name) => !isCallsNamespace(name) && !isRootsNamespace(name)),
-    forget: async (named, options = {}) => act((await asSeen(named)).record, { type: 'forget' }, options),
-    reopen: async (named, options = {}) => act((await asSeen(named)).record, { type: 'reopen' }, options),
+    forget: async (named, options = {}) =>
+      resolveRecord((await findAsSeen(named)).record, { type: 'forget' }, options),
+    reopen: async (named, options = {}) =>
+      resolveRecord((await findAsSeen(named)).record, { type: 'reopen' }, options),
     async prune({ batch = 500, dryRun = false } = {}) {
       if (dryRun) return ledger.countExpired();
       let pruned = 0;
@@ -219,18 +221,18 @@ export function createRecords({
       const limit = query.limit ?? 100;
       const items: RecordInfo[] = [];
       let next: string | undefined;
-      for await (const record of open({ ...query, limit: Math.min(500, limit + 1) })) {
+      for await (const record of openRecords({ ...query, limit: Math.min(500, limit + 1) })) {
         if (items.length === limit) {
           next = items.at(-1)?.key;
           break;
         }
-        items.push(...readable({ items: [record], next: undefined }).items);
+        items.push(...toReadablePage({ items: [record], next: undefined }).items);
       }
       return { items, next };
     },
     async groups() {
       const groups = new Map<string, { contract: string; error: string; refs: string[] }>();
-      for await (const record of open({})) {
+      for await (const record of openRecords({})) {
         const error = record.error?.message ?? 'the process that ran it exited without reporting a result';
         const name = `${record.contract}\0${error}`;
         const group = groups.get(name) ?? { contract: record.contract, error, refs: [] };
@@ -241,20 +243,20 @@ export function createRecords({
     },
     async resolve(ref, resolution, options = {}) {
       const askedAt = clock.mono();
-      const what = actOf(resolution, maxResultBytes);
-      const { record, isRef } = await asSeen(ref);
+      const what = toAct(resolution, maxResultBytes);
+      const { record, isRef } = await findAsSeen(ref);
       if (!isRef)
         throw new SemelError('INVALID_ARGS', `${ref} does not say which state of the record was looked at.`, {
           path: 'ref',
           next: `If it was the present one, write ${formatRef(record)}.`,
         });
       // Whoever decides has looked before they asked; this process may have stood still since.
-      return act(record, what, options, record.readAt - (clock.mono() - askedAt));
+      return resolveRecord(record, what, options, record.readAt - (clock.mono() - askedAt));
     },
   };
 
   /** Both kinds in the order of their keys, and no more of them than is asked for. */
-  async function* open(query: RecordQuery): AsyncGenerator<StoredRecord> {
+  async function* openRecords(query: RecordQuery): AsyncGenerator<StoredRecord> {
     const unknown = all({ ...query, status: 'unknown' });
     const lapsed = onlyLapsed(all({ ...query, status: 'running' }));
     let [one, other] = [await unknown.next(), await lapsed.next()];

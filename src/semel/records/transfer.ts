@@ -8,7 +8,7 @@ import { digest } from '../../core/key/key.ts';
 import type { Ledger } from '../../ledger/index.ts';
 import { fieldsOfKind, showFields } from '../../rules/record.ts';
 import type { ClaimRequest, Retention, StoredRecord, StoredResult } from '../../store/store.ts';
-import { farAway, type PortableRecord, portableOf, problemOf } from './portable.ts';
+import { farAway, findRecordProblem, type PortableRecord, toPortable } from './portable.ts';
 
 export type ImportResult =
   | {
@@ -42,70 +42,70 @@ interface TransferSource {
 }
 
 /** A worker may dispatch it in the other ledger this long after the look, where nobody knows better. */
-const unknownTailMs = 11 * 60_000;
+const unknownNetworkMs = 11 * 60_000;
 const failureMs = 3_600_000;
-const mostHistory = 100;
+const maxHistory = 100;
 
 export function createTransfer({ ledger, namespace, clock, user, all }: TransferSource): Transfer {
   return {
     async *export({ only, ...query } = {}) {
       for await (const record of all(query))
-        if (only?.(record) ?? true) yield portableOf(record, await ledger.history(namespace, record.key));
+        if (only?.(record) ?? true) yield toPortable(record, await ledger.history(namespace, record.key));
     },
     async import(record, { dryRun = false } = {}) {
       checkRecord(record, namespace);
       const { key } = record;
-      const as = arrivingAs(record, clock.now());
+      const as = decideImport(record, clock.now());
       if (typeof as !== 'string') return { imported: false, key, because: as.because };
-      const inTheWay = dryRun ? await standing(key, as) : await arrive(record, as);
-      if (inTheWay !== undefined) return { imported: false, key, because: inTheWay };
+      const obstacle = dryRun ? await findObstacle(key, as) : await importRecord(record, as);
+      if (obstacle !== undefined) return { imported: false, key, because: obstacle };
       return { imported: true, as: as === 'given up' ? 'failed' : as, key };
     },
   };
 
   /** What `arrive` would be told. */
-  async function standing(key: string, as: Arriving): Promise<string | undefined> {
+  async function findObstacle(key: string, as: ImportAs): Promise<string | undefined> {
     const there = await ledger.read(namespace, key);
     // Newer forms of its contract answer for it; a link arrives beside those that are there.
     const newer = as === 'link' ? [] : (there?.movedTo ?? []);
     const records = [there, ...(await Promise.all(newer.map((each) => ledger.read(namespace, each))))];
-    const inTheWay = records.find((each) => each !== undefined && each.movedTo === null && !isFree(each));
-    return inTheWay && existing(inTheWay);
+    const obstacle = records.find((each) => each !== undefined && each.movedTo === null && !isFree(each));
+    return obstacle && describeExisting(obstacle);
   }
 
   /** Why it is left out; undefined: it is taken in. */
-  async function arrive(record: PortableRecord, as: Arriving): Promise<string | undefined> {
-    if (as === 'link') return leaveLinks(record);
+  async function importRecord(record: PortableRecord, as: ImportAs): Promise<string | undefined> {
+    if (as === 'link') return importLinks(record);
     // Not random: an import that was cut off is the same claim when it is asked again, and goes on.
     const from = [record.key, String(record.generation), String(record.fence)];
     const token = digest('semel/import', namespace, ...from, as);
-    const answer = await ledger.claim(requestOf(record, as, token, clock.now()));
-    if (answer.is !== 'execute') return answer.is === 'gone' ? 'it is gone' : existing(answer.record);
+    const answer = await ledger.claim(toClaimRequest(record, as, token, clock.now()));
+    if (answer.is !== 'execute') return answer.is === 'gone' ? 'it is gone' : describeExisting(answer.record);
     // Its key may lead to that of a newer form of its contract.
     const { key, fence, generation } = answer.record;
     const { record: settled } = await ledger.settle({
       ...{ namespace, key, token, fence, generation, keyed: record.keyed, found: false },
       outcome: as === 'succeeded' || as === 'failed' ? as : 'unknown',
-      result: resultOf(record, as),
-      error: as === 'succeeded' ? null : (record.error ?? openError(record)),
+      result: toStoredResult(record, as),
+      error: as === 'succeeded' ? null : (record.error ?? inDoubtError(record)),
     });
     if (settled === undefined) return 'it was removed meanwhile';
-    ledger.annotate(settled, noteOf(record));
+    ledger.annotate(settled, importNote(record));
     if (as === 'given up') await giveUp(settled, record, token);
     return undefined;
   }
 
   /** The records that it leads to come by themselves, before it or after it. */
-  async function leaveLinks(record: PortableRecord): Promise<string | undefined> {
+  async function importLinks(record: PortableRecord): Promise<string | undefined> {
     const { key: older, movedTo = [] } = record;
     for (const key of movedTo) {
       const token = digest('semel/import', namespace, older, key, 'link');
-      const request = requestOf({ ...record, key }, 'link', token, clock.now());
+      const request = toClaimRequest({ ...record, key }, 'link', token, clock.now());
       await ledger.link({ ...request, olderKeys: [older] });
     }
     const there = await ledger.read(namespace, older);
     if (there === undefined) return 'this store keeps no links';
-    return there.movedTo === null ? existing(there) : undefined;
+    return there.movedTo === null ? describeExisting(there) : undefined;
   }
 
   async function giveUp(settled: StoredRecord, { error }: PortableRecord, token: string): Promise<void> {
@@ -120,10 +120,10 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
   }
 }
 
-type Arriving = 'succeeded' | 'failed' | 'in doubt' | 'given up' | 'link';
+type ImportAs = 'succeeded' | 'failed' | 'in doubt' | 'given up' | 'link';
 
 /** An open question is never lost; what may run again has nothing to say here. */
-function arrivingAs(record: PortableRecord, now: number): Arriving | { readonly because: string } {
+function decideImport(record: PortableRecord, now: number): ImportAs | { readonly because: string } {
   const { status, doubt, inDoubt, expiresAt, retention, movedTo } = record;
   if (movedTo !== undefined) return 'link';
   if (inDoubt || status === 'running' || status === 'unknown') return 'in doubt';
@@ -139,7 +139,7 @@ function isFree({ status, lapsed, inDoubt, expired }: StoredRecord): boolean {
   return expired || status === 'released' || (lapsed && !inDoubt);
 }
 
-function existing({ status, inDoubt }: StoredRecord): string {
+function describeExisting({ status, inDoubt }: StoredRecord): string {
   return `there is a record of it already (${inDoubt ? 'in doubt' : status})`;
 }
 
@@ -147,15 +147,15 @@ const instants = fieldsOfKind('instant');
 const json = fieldsOfKind('json');
 const texts = fieldsOfKind('text');
 
-function requestOf(record: PortableRecord, as: Arriving, token: string, now: number): ClaimRequest {
+function toClaimRequest(record: PortableRecord, as: ImportAs, token: string, now: number): ClaimRequest {
   const { namespace, key, version, effect, keyed, owner, fence, providerKeyFence } = record;
   const { notAfter, inFlightUntil, firstDispatchedAt, lastDispatchedAt } = showFields(
     record,
     instants,
-    instantOf,
+    parseInstant,
   );
-  const { args, prepared, content } = showFields(record, json, textOf);
-  const networkMs = Math.max(0, inFlightUntil === null ? unknownTailMs : inFlightUntil - now);
+  const { args, prepared, content } = showFields(record, json, toJson);
+  const networkMs = Math.max(0, inFlightUntil === null ? unknownNetworkMs : inFlightUntil - now);
   return {
     ...{ namespace, key, olderKeys: [], token, fingerprint: record.fingerprint ?? null },
     ...{ for: 'execute', generation: null, crossing: true, leaseMs: 60_000, rerunWithinMs: null },
@@ -168,18 +168,18 @@ function requestOf(record: PortableRecord, as: Arriving, token: string, now: num
       keyed,
       owner,
     },
-    ...{ retention: retentionOf(record, as, now), args, content, notAfter, share: false },
+    ...{ retention: toRetention(record, as, now), args, content, notAfter, share: false },
     ...showFields(record, texts, (text) => text ?? null),
     imported: { fence, providerKeyFence, firstDispatchedAt, lastDispatchedAt, prepared },
   };
 }
 
-function instantOf(text: string | undefined): number | null {
+function parseInstant(text: string | undefined): number | null {
   return text === undefined ? null : Date.parse(text);
 }
 
 /** What is settled ends when it would have ended there; what is open has all of its time before it. */
-function retentionOf({ retention, expiresAt }: PortableRecord, as: Arriving, now: number): Retention {
+function toRetention({ retention, expiresAt }: PortableRecord, as: ImportAs, now: number): Retention {
   // A link without an end is of a record that is kept for good.
   const keep = retention?.keep ?? (as === 'link' && expiresAt === undefined);
   if (as !== 'in doubt') {
@@ -196,35 +196,35 @@ function retentionOf({ retention, expiresAt }: PortableRecord, as: Arriving, now
   };
 }
 
-function resultOf({ value, omitted, remoteRef }: PortableRecord, as: Arriving): StoredResult | null {
-  const text = textOf(value);
+function toStoredResult({ value, omitted, remoteRef }: PortableRecord, as: ImportAs): StoredResult | null {
+  const text = toJson(value);
   if (as !== 'succeeded' && remoteRef === undefined) return null;
   const why = text === null ? (omitted ?? 'it was not in the ledger that it came from') : null;
   return { text, omitted: why, remoteRef: remoteRef ?? null };
 }
 
-function openError({ status }: PortableRecord) {
+function inDoubtError({ status }: PortableRecord) {
   const message = `It was ${status} in the ledger that it came from, and nobody knows whether it landed.`;
   return { code: 'IN_DOUBT', message, retriable: false };
 }
 
-function textOf(value: unknown): string | null {
+function toJson(value: unknown): string | null {
   return value === undefined ? null : JSON.stringify(value);
 }
 
 /** What the arrival changes, as it was. */
-function noteOf(record: PortableRecord): Readonly<Record<string, unknown>> {
+function importNote(record: PortableRecord): Readonly<Record<string, unknown>> {
   const { status, attempts, owner, fence, createdAt, settledAt, lastDispatchedAt, history } = record;
-  const left = history.length - mostHistory;
+  const left = history.length - maxHistory;
   return {
     imported: { status, attempts, owner, fence, createdAt, settledAt, lastDispatchedAt },
-    ...(history.length === 0 ? {} : { history: history.slice(-mostHistory) }),
+    ...(history.length === 0 ? {} : { history: history.slice(-maxHistory) }),
     ...(left > 0 ? { historyLeftOut: left } : {}),
   };
 }
 
 function checkRecord(record: PortableRecord, namespace: string): void {
-  const problem = problemOf(record);
+  const problem = findRecordProblem(record);
   if (problem !== undefined)
     throw new SemelError('INVALID_ARGS', `This is no exported record: ${problem}.`, {
       path: 'record',

@@ -2,10 +2,10 @@
 // empty cache and real timers; one kind dies between its effect and its record.
 
 import type { Clock } from '../../core/clock.ts';
-import { playedBy, type Rebuild, type Rebuilding, type Sibling } from '../../semel/index.ts';
+import { type Clone, type CloneChanges, type CloneTool, overrideStore } from '../../semel/index.ts';
 import type { Store } from '../../store/store.ts';
 
-export interface Instance extends Sibling {
+export interface Instance extends Clone {
   end(): Promise<void>;
 }
 
@@ -14,7 +14,7 @@ export interface MortalInstance extends Instance {
   readonly died: Promise<string>;
 }
 
-type Definition = NonNullable<Rebuilding['definition']>;
+type Definition = NonNullable<CloneChanges['definition']>;
 
 // A test may fake the timers of its own process; waiting for another worker is real.
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
@@ -23,7 +23,7 @@ export function realPause(ms: number): Promise<void> {
   return new Promise((resolve) => void startTimer(resolve, ms));
 }
 
-export function startInstance(rebuild: Rebuild, definition: Definition): Instance {
+export function startInstance(rebuild: CloneTool, definition: Definition): Instance {
   const timers = realTimers();
   const sibling = rebuild({ definition, clock: timers.clock });
   return {
@@ -35,7 +35,7 @@ export function startInstance(rebuild: Rebuild, definition: Definition): Instanc
   };
 }
 
-export function startMortal(rebuild: Rebuild, definition: Definition): MortalInstance {
+export function startMortal(rebuild: CloneTool, definition: Definition): MortalInstance {
   const timers = realTimers();
   let die: (key: string) => void = () => undefined;
   const died = new Promise<string>((resolve) => {
@@ -46,7 +46,7 @@ export function startMortal(rebuild: Rebuild, definition: Definition): MortalIns
     definition,
     clock: timers.clock,
     store: (store: Store) =>
-      playedBy(store, {
+      overrideStore(store, {
         async settle({ namespace, key, token, fence, generation }) {
           // The time until somebody may take over is not waited for: the lease ends with its holder.
           await store.renew({ namespace, key, token, fence, generation, leaseMs: 0, inFlightForMs: 0 });

@@ -2,7 +2,7 @@
 // store, and says which one failed and what to change. Knows no test runner: it returns, or it throws.
 
 import { randomBytes } from 'node:crypto';
-import { rebuildOf, type ToolFunction } from '../../semel/index.ts';
+import { clonerOf, type ToolFunction } from '../../semel/index.ts';
 import { fixFor } from './fix.ts';
 import { judge } from './judge.ts';
 import type { LandsOnceOptions } from './options.ts';
@@ -81,7 +81,7 @@ function subjectOf<Input, Value>(
   args: Input | (() => Input),
   options: LandsOnceOptions<unknown>,
 ): Subject {
-  const rebuild = rebuildOf(tool);
+  const rebuild = clonerOf(tool);
   if (rebuild === undefined)
     throw new TypeError('landsOnce tests what `semel.tool` returned; this is something else.');
   if (typeof options?.effects !== 'function')

@@ -2,7 +2,7 @@
 
 import type { Result } from '../../call/index.ts';
 import type { Contract } from '../../core/contract/contract.ts';
-import type { CallOptions, Rebuild } from '../../semel/index.ts';
+import type { CallOptions, CloneTool } from '../../semel/index.ts';
 import { type Instance, type MortalInstance, startInstance, startMortal } from './instance.ts';
 import type { LandsOnceOptions } from './options.ts';
 import { type Line, listen, onLine } from './replies.ts';
@@ -11,7 +11,7 @@ import { type Definition, type Faults, newWatch, type Watch, watched } from './w
 
 /** What is tested, the same for all rows. */
 export interface Subject {
-  readonly rebuild: Rebuild;
+  readonly rebuild: CloneTool;
   readonly contract: Contract;
   readonly definition: Definition;
   /** The args as the user's code makes them, anew for each call. */

@@ -2,10 +2,10 @@
 // `run` took the key that it was given. Changes nothing, except for the fault that a row asks for.
 
 import { type AttemptContext, unsure, type Verification } from '../../call/index.ts';
-import type { Rebuilding } from '../../semel/index.ts';
+import type { CloneChanges } from '../../semel/index.ts';
 import type { SeenRequest } from './replies.ts';
 
-export type Definition = Parameters<NonNullable<Rebuilding['definition']>>[0];
+export type Definition = Parameters<NonNullable<CloneChanges['definition']>>[0];
 
 interface SeenRun {
   /** How many effects this one run made; undefined where others ran at the same time. */

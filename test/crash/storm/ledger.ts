@@ -1,7 +1,7 @@
 // The ledger that the processes of a storm share, the server it lies on, and what can be done to that server.
 
 import { type Clock, systemClock, systemRandom } from '../../../src/index.ts';
-import { storeOf } from '../../../src/semel/place/store-of.ts';
+import { resolveStore } from '../../../src/semel/place/store-choice.ts';
 import type { Store } from '../../../src/store/index.ts';
 import { sqliteStore } from '../../../src/stores/sqlite/index.ts';
 import { movableClock } from '../../processes/movable-clock.ts';
@@ -88,7 +88,7 @@ function farLedger(store: PlaceName, address: string, place: string, server: Ser
     async after(inFlightForMs) {
       // Its clock is its own: there is nothing to do but wait.
       await new Promise((resolve) => setTimeout(resolve, inFlightForMs));
-      return { store: storeOf(address, systemClock, systemRandom), clock: systemClock };
+      return { store: resolveStore(address, systemClock, systemRandom), clock: systemClock };
     },
     [Symbol.asyncDispose]: () => server.stop(),
   };

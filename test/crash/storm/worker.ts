@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { createSemel, isSemelError, systemClock, systemRandom } from '../../../src/index.ts';
-import { storeOf } from '../../../src/semel/place/store-of.ts';
+import { resolveStore } from '../../../src/semel/place/store-choice.ts';
 import { chanceOf } from '../../processes/chance.ts';
 import { jobOf, onFinish, print } from '../../processes/child.ts';
 import { hookedStore } from '../../processes/hooked-store.ts';
@@ -42,7 +42,7 @@ const { ledger, url, log, worker, seed, lanes, storm, since } = jobOf<WorkerJob>
 const chance = chanceOf(seed);
 const work = openWorkLog(log, worker);
 const semel = createSemel({
-  store: hookedStore(storeOf(ledger, systemClock, systemRandom), work.hooks),
+  store: hookedStore(resolveStore(ledger, systemClock, systemRandom), work.hooks),
   namespace,
   onWarning: () => undefined,
 });

@@ -1,7 +1,7 @@
 // Two places for what should be one: records that cannot see each other are two effects.
 
 import { shellWord } from '../../../core/visible.ts';
-import { ownName, rootsIn } from '../../../semel/index.ts';
+import { suggestNamespace, rootsNamespace } from '../../../semel/index.ts';
 import { type Check, count } from './finding.ts';
 import type { ContractsIn, Seen } from './seen.ts';
 
@@ -55,7 +55,7 @@ export const namespaceShared: Check<'NAMESPACE_SHARED'> = {
         {
           namespace,
           found: `${listed(since)} use ${namespace} because nothing else is named: different applications get each other's results.`,
-          next: `In one of them: createSemel({ namespace: '${ownName(namespace, last.root)}' }), or '${namespace}' if they are one. Then: semel forget ${last.ref} ${optionsFor(rootsIn(namespace))}`,
+          next: `In one of them: createSemel({ namespace: '${suggestNamespace(namespace, last.root)}' }), or '${namespace}' if they are one. Then: semel forget ${last.ref} ${optionsFor(rootsNamespace(namespace))}`,
         },
       ];
     });

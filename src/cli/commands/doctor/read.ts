@@ -4,7 +4,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { SemelError } from '../../../core/errors.ts';
 import { livenessFolder, livenessProblem } from '../../../jobs/index.ts';
-import { commandOptions, type RecordInfo, rootsIn, rootsKnown, type Semel } from '../../../semel/index.ts';
+import { commandOptions, type RecordInfo, rootsNamespace, listRoots, type Semel } from '../../../semel/index.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { defaultPath } from '../../../stores/sqlite/index.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
@@ -65,7 +65,7 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     contracts.push({
       namespace,
       contracts: await listContracts(semel),
-      roots: await rootsKnown(ledger.in(rootsIn(namespace))),
+      roots: await listRoots(ledger.in(rootsNamespace(namespace))),
     });
     if (chosen !== undefined && namespace !== chosen) continue;
     for await (const record of recordsOf(semel, since)) {

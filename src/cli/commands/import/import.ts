@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isSemelError } from '../../../core/errors.ts';
 import { shellWord } from '../../../core/visible.ts';
-import { storeUnder } from '../../../semel/index.ts';
+import { lazyStoreAt } from '../../../semel/index.ts';
 import { flagReader } from '../../args/flag-values.ts';
 import { bounded, isStream, linesOf, textOf } from '../../args/input.ts';
 import { type Namespaces, namespacesFor, namespacesOf } from '../../args/namespaces.ts';
@@ -176,6 +176,6 @@ function ledgerOf(choice: LedgerChoice, dryRun: boolean): Namespaces {
   } catch (error) {
     if (!isSemelError(error, 'STORE_UNAVAILABLE')) throw error;
     // A dry run makes no ledger: one that is not there is as empty as this.
-    return namespacesOf(storeUnder('memory:', {}), chosenNamespace(choice), { onWarning: () => undefined });
+    return namespacesOf(lazyStoreAt('memory:', {}), chosenNamespace(choice), { onWarning: () => undefined });
   }
 }

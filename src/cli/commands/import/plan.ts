@@ -1,7 +1,7 @@
 // The first reading of a file: which lines count, what is wrong with the others. Nothing is written before it is done.
 
 import { isTooDeep } from '../../../core/key/json-shape.ts';
-import { problemOf } from '../../../semel/index.ts';
+import { findRecordProblem } from '../../../semel/index.ts';
 import type { Line } from '../../args/input.ts';
 import { entryOf, type Meaning, type PlainFields, unknownEndings, usualFields } from './plain.ts';
 
@@ -67,7 +67,7 @@ export async function planOf(
   }
 
   function readOwn(number: number, line: Fields): string | undefined {
-    const problem = problemOf(line);
+    const problem = findRecordProblem(line);
     if (problem !== undefined) return problem;
     namespaces.add(line.namespace as string);
     speaks.set(JSON.stringify([line.namespace, line.key]), { line: number, isDone: false, ends: 0 });

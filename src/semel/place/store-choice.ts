@@ -8,23 +8,23 @@ import type { Store } from '../../store/store.ts';
 import type { PostgresClient } from '../../stores/postgres/index.ts';
 import type { RedisClient } from '../../stores/redis/index.ts';
 import type { SqliteLike } from '../../stores/sqlite/index.ts';
-import { environmentText } from './environment.ts';
+import { readEnvironment } from './environment.ts';
 
 export type StoreChoice = Store | SqliteLike | PostgresClient | RedisClient | string;
 
-export function storeOf(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
-  const chosen = choice ?? environmentText('SEMEL_STORE') ?? 'sqlite:';
-  if (typeof chosen === 'string') return storeUnder(chosen, { clock, random });
+export function resolveStore(choice: StoreChoice | undefined, clock: Clock, random: Random): Store {
+  const chosen = choice ?? readEnvironment('SEMEL_STORE') ?? 'sqlite:';
+  if (typeof chosen === 'string') return lazyStoreAt(chosen, { clock, random });
   const isThing = (typeof chosen === 'object' || typeof chosen === 'function') && chosen !== null;
-  if (!isThing) throw unknownStore(`${String(chosen)} is none`);
+  if (!isThing) throw unusableStore(`${String(chosen)} is none`);
   if ('claim' in chosen) return chosen;
   if ('prepare' in chosen)
-    return later(async () => (await sqlite()).sqliteStore({ database: chosen, clock, random }));
+    return createLazy(async () => (await sqlite()).sqliteStore({ database: chosen, clock, random }));
   if ('query' in chosen || 'unsafe' in chosen)
-    return later(async () => (await postgres()).postgresStore({ client: chosen, clock, random }));
+    return createLazy(async () => (await postgres()).postgresStore({ client: chosen, clock, random }));
   if (typeof chosen === 'object' && ('call' in chosen || 'sendCommand' in chosen))
-    return later(async () => (await redis()).redisStore({ client: chosen, clock, random }));
-  throw unknownStore('this object is neither a store nor a client of a database that semel knows');
+    return createLazy(async () => (await redis()).redisStore({ client: chosen, clock, random }));
+  throw unusableStore('this object is neither a store nor a client of a database that semel knows');
 }
 
 interface StoreAtOptions {
@@ -36,40 +36,40 @@ interface StoreAtOptions {
 
 /** The store itself, with all that its kind can do. Nothing is opened. */
 export function storeAt(url: string, options: StoreAtOptions = {}): Promise<Store> {
-  return makerOf(url, options)();
+  return storeMaker(url, options)();
 }
 
 /** The same, made when it is first used. */
-export function storeUnder(url: string, options: StoreAtOptions): Store {
+export function lazyStoreAt(url: string, options: StoreAtOptions): Store {
   if (url === 'memory:') return memoryStore(options);
-  return later(makerOf(url, options));
+  return createLazy(storeMaker(url, options));
 }
 
-function makerOf(url: string, { migrate, ...options }: StoreAtOptions): () => Promise<Store> {
+function storeMaker(url: string, { migrate, ...options }: StoreAtOptions): () => Promise<Store> {
   if (url === 'memory:') return async () => memoryStore(options);
   if (url.startsWith('sqlite:')) {
     const path = url.slice('sqlite:'.length);
-    if (path === ':memory:') throw unknownStore("SQLite's own memory is none; 'memory:' is");
+    if (path === ':memory:') throw unusableStore("SQLite's own memory is none; 'memory:' is");
     // Not repeated: it may hold a password.
-    if (looksLikeServer(path)) throw unknownStore('sqlite: takes a path, and this looks like a host');
+    if (looksLikeServer(path)) throw unusableStore('sqlite: takes a path, and this looks like a host');
     return async () => (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), ...options });
   }
   if (/^postgres(ql)?:\/\//.test(url)) {
     readAddress(url, postgresExample);
-    const said = {
+    const parameters = {
       ...options,
       ...(migrate === undefined ? {} : { migrate }),
-      ...saidIn(url, 'schema', 'durability'),
+      ...extractParameters(url, 'schema', 'durability'),
     };
-    return async () => (await postgres()).postgresStore(said);
+    return async () => (await postgres()).postgresStore(parameters);
   }
   if (/^rediss?:\/\//.test(url)) {
     readAddress(url, redisExample);
-    const said = { ...options, ...saidIn(url, 'prefix', 'durability') };
-    return async () => (await redis()).redisStore(said);
+    const parameters = { ...options, ...extractParameters(url, 'prefix', 'durability') };
+    return async () => (await redis()).redisStore(parameters);
   }
   const [, kind] = /^([a-z][a-z0-9+.-]{0,15}):/i.exec(url) ?? [];
-  throw unknownStore(
+  throw unusableStore(
     kind === undefined
       ? 'its address does not begin with a kind of store'
       : `${JSON.stringify(kind)} is not a kind of store`,
@@ -77,19 +77,22 @@ function makerOf(url: string, { migrate, ...options }: StoreAtOptions): () => Pr
 }
 
 /** `?schema=…`, `?prefix=…` and `?durability=…` are ours; a database knows no such parameters. */
-function saidIn(url: string, ...names: readonly string[]): { url: string; [name: string]: string } {
-  const said: { url: string; [name: string]: string } = { url };
+function extractParameters(
+  url: string,
+  ...names: readonly string[]
+): { url: string; [name: string]: string } {
+  const parameters: { url: string; [name: string]: string } = { url };
   for (const name of names) {
     const [, before, value, after] =
-      new RegExp(`^([^?]*\\?(?:.*&)?)${name}=([^&]*)&?(.*)$`).exec(said.url) ?? [];
+      new RegExp(`^([^?]*\\?(?:.*&)?)${name}=([^&]*)&?(.*)$`).exec(parameters.url) ?? [];
     if (before === undefined || value === undefined) continue;
-    said.url = (before + (after ?? '')).replace(/[?&]$/, '');
-    said[name] = decodeURIComponent(value);
+    parameters.url = (before + (after ?? '')).replace(/[?&]$/, '');
+    parameters[name] = decodeURIComponent(value);
   }
-  return said;
+  return parameters;
 }
 
-function unknownStore(why: string): SemelError {
+function unusableStore(why: string): SemelError {
   return new SemelError('CONTRACT_INVALID', `The store cannot be used: ${why}.`, {
     path: 'store',
     next: "Pass 'sqlite:path/to/ledger.db', 'postgres://…', 'redis://…', 'memory:', a client of a database, or a store.",
@@ -102,7 +105,7 @@ const postgres = () => import('../../stores/postgres/index.ts');
 const redis = () => import('../../stores/redis/index.ts');
 
 /** A store that is made on first use. From then on its methods are those of the store itself. */
-function later(make: () => Promise<Store>): Store {
+function createLazy(make: () => Promise<Store>): Store {
   let made: Promise<Store> | undefined;
   const store = () => {
     made ??= make().then((present) => Object.assign(lazy, present));

@@ -1,5 +1,4 @@
-// From what a user passed to a call with a key. Everything that can be wrong with the input is found here,
-// before anything is claimed.
+// Turns what a user passes into a call with a key. Finds everything wrong with the input before anything is claimed.
 
 import { Call, type CallMaker, type CallParts, type Tool, unstoredMaker } from '../../call/index.ts';
 import { toInstant } from '../../core/clock.ts';
@@ -14,9 +13,9 @@ import { compileWording } from '../../core/key/wording.ts';
 import { copyPlain } from '../../core/plain.ts';
 import { checkText } from '../../core/text.ts';
 import type { CallOptions } from '../definition.ts';
-import { type Asker, askerOf } from './asker.ts';
-import { ever, type Period, type PeriodOf, periodsOf } from './periods.ts';
-import { type Validated, validated } from './validation.ts';
+import { type CallIdentity, resolveIdentity } from './call-identity.ts';
+import { compilePeriod, ever, type Period, type PeriodOf } from './periods.ts';
+import { type Validated, validateArgs } from './validation.ts';
 
 export interface CallLimits {
   readonly maxArgsBytes: number;
@@ -33,11 +32,10 @@ export interface CallSource {
   readonly warnOnce?: (message: string) => void;
 }
 
-/** The calls of one semel, made of what its users pass. */
-export interface Calls {
+export interface CallFactory {
   /**
-   * A promise only where the schema needs one. In observe mode a call that cannot have a key runs as before, and the
-   * receipt says what would have been.
+   * Returns a promise only if the schema needs one. In observe mode a call that cannot have a key still runs, and its receipt
+   * says what semel would have done.
    */
   make(
     tool: Tool,
@@ -47,7 +45,7 @@ export interface Calls {
   ): Call | Promise<Call>;
 }
 
-export function createCalls(source: CallSource): Calls {
+export function createCallFactory(source: CallSource): CallFactory {
   const compiled = new WeakMap<Contract, Compiled>();
 
   function compiledFor(contract: Contract): Compiled {
@@ -64,15 +62,15 @@ export function createCalls(source: CallSource): Calls {
       const { contract } = tool;
       const { effect, mode } = contract;
       try {
-        // The key is taken now and the effect runs later: both must be of the same args.
+        // The effect runs later, and must see the args that the key is made of.
         const given = effect === 'read' || mode === 'observe' ? input : copyPlain(input);
-        const asker = askerOf(source.permissions, contract, options);
+        const caller = resolveIdentity(source.permissions, contract, options);
         const maker = compiledFor(contract);
-        if (schema === undefined) return keyedCall(maker, tool, given, noSchema, asker, options);
-        const checking = validated(schema, given, contract, source.warnOnce);
+        if (schema === undefined) return keyedCall(maker, tool, given, noSchema, caller, options);
+        const checking = validateArgs(schema, given, contract, source.warnOnce);
         if (!(checking instanceof Promise))
-          return keyedCall(maker, tool, checking.args, checking.leftOut, asker, options);
-        return keyedLater(source, maker, tool, schema, input, checking, asker, options);
+          return keyedCall(maker, tool, checking.args, checking.leftOut, caller, options);
+        return keyedCallLater(source, maker, tool, schema, input, checking, caller, options);
       } catch (problem) {
         return keylessCall(source, tool, schema, input, options, problem);
       }
@@ -80,27 +78,27 @@ export function createCalls(source: CallSource): Calls {
   };
 }
 
-// Closures have functions of their own here: where one is made, every call pays for what it captures.
+// Closures are made in functions of their own: otherwise every call would pay for the captured variables.
 
-async function keyedLater(
+async function keyedCallLater(
   source: CallSource,
   maker: Compiled,
   tool: Tool,
   schema: StandardSchema,
   input: unknown,
   checking: Promise<Validated>,
-  asker: Asker,
+  caller: CallIdentity,
   options: CallOptions,
 ): Promise<Call> {
   try {
     const { args, leftOut } = await checking;
-    return keyedCall(maker, tool, args, leftOut, asker, options);
+    return keyedCall(maker, tool, args, leftOut, caller, options);
   } catch (problem) {
     return keylessCall(source, tool, schema, input, options, problem);
   }
 }
 
-/** Only what is observed runs without a key. */
+/** Only observed calls run without a key. */
 function keylessCall(
   source: CallSource,
   tool: Tool,
@@ -121,13 +119,13 @@ async function observedCall(
   options: CallOptions,
   problem: SemelError,
 ): Promise<Call> {
-  const args = schema === undefined ? input : (await validated(schema, input, tool.contract)).args;
+  const args = schema === undefined ? input : (await validateArgs(schema, input, tool.contract)).args;
   const unkeyed = { key: '', fingerprint: null, intent: '', periodEndsAt: null, again: null };
   const nobody = { identity: {}, notAfter: null, signal: options.signal };
   return new Call({ tool, namespace, args, ...unkeyed, ...nobody, problem }, { ...unstoredMaker, address });
 }
 
-/** A contract as the calls of one semel need it. */
+/** A contract, compiled for the calls of one Semel instance. */
 interface Compiled extends CallMaker {
   readonly source: CallSource;
   readonly own: Form;
@@ -149,7 +147,7 @@ function compile(source: CallSource, contract: Contract): Compiled {
     name,
     fields,
     identityText: compileIdentity(fields, contract.normalize, identityLimits),
-    periodOf: periodsOf(per, contract, now),
+    periodOf: compilePeriod(per, contract, now),
     key: keyDeriver(namespace, name),
   });
   const own = formOf(contract);
@@ -159,11 +157,11 @@ function compile(source: CallSource, contract: Contract): Compiled {
     source,
     own,
     earlier: contract.was.map(formOf),
-    // A call without a period has its caller's own key, or needs none.
+    // A call without a period has the caller's own key, or needs none.
     deriveKey: ({ period, intent, again }) =>
       period === undefined ? '' : own.key(period, intent, again ?? undefined),
     content: ({ key, args }) => digestContent(key, withoutRedacted(args, contract), contract.fields),
-    storedArgs: ({ args }) => storedArgs(args, contract, limits),
+    storedArgs: ({ args }) => encodeArgs(args, contract, limits),
     address,
   };
 }
@@ -173,14 +171,14 @@ function keyedCall(
   tool: Tool,
   args: unknown,
   leftOut: Validated['leftOut'],
-  asker: Asker,
+  caller: CallIdentity,
   options: CallOptions,
 ): Call {
   const { own } = maker;
-  const { identity, at } = asker;
+  const { identity, at } = caller;
   const again = checkText('again', options.again);
   const ownKey = checkText('key', options.key);
-  // Nothing is remembered of a read, so it needs no identity, and may take args that could give none.
+  // A read is not recorded, so it needs no identity, and its args may be anything.
   const isRead = tool.contract.effect === 'read';
   const intent = isRead ? '' : own.identityText(args, leftOut.get(own.fields));
   const period = isRead || ownKey !== undefined ? undefined : own.periodOf(identity, at);
@@ -196,29 +194,29 @@ function keyedCall(
     notAfter: toInstant('notAfter', options.notAfter) ?? null,
     signal: options.signal,
     period,
-    exact: period && exactly(period, intent, again),
+    exact: period && exactText(period, intent, again),
     inTurn:
       identity.toolCallId === undefined
         ? undefined
-        : inOtherTurns(maker, tool, args, leftOut, asker, options),
+        : rekeyForTurn(maker, tool, args, leftOut, caller, options),
   };
   if (isRead || (period !== undefined && maker.earlier.length === 0)) return new Call(parts, maker);
-  return withAllKeys(maker, parts, leftOut, at, ownKey);
+  return callWithAllKeys(maker, parts, leftOut, at, ownKey);
 }
 
-function inOtherTurns(
+function rekeyForTurn(
   maker: Compiled,
   tool: Tool,
   args: unknown,
   leftOut: Validated['leftOut'],
-  { identity, at }: Asker,
+  { identity, at }: CallIdentity,
   options: CallOptions,
 ): (turn: string) => Call {
   return (turn) => keyedCall(maker, tool, args, leftOut, { identity: { ...identity, turn }, at }, options);
 }
 
 /** For a caller's own key, and for contracts with earlier forms. */
-function withAllKeys(
+function callWithAllKeys(
   maker: Compiled,
   parts: CallParts,
   leftOut: Validated['leftOut'],
@@ -240,25 +238,25 @@ function withAllKeys(
 }
 
 /**
- * All that the key is derived from, except what the maker's calls share. Each part is JSON, so that no two lists of them
- * meet in one text.
+ * Everything the key is derived from, except what all calls of the contract share. Each part is JSON, so different parts
+ * never make the same text.
  */
-function exactly({ exact }: Period, intent: string, again: string | undefined): string {
+function exactText({ exact }: Period, intent: string, again: string | undefined): string {
   const whole = exact === ever.exact ? intent : exact + intent;
   return again === undefined ? whole : JSON.stringify(again) + whole;
 }
 
 const noSchema: Validated['leftOut'] = new Map();
 
-/** Args that are too large or no data stay with the caller; then nobody else can run the call again. */
-function storedArgs(args: unknown, contract: Contract, { maxStoredArgsBytes }: CallLimits): string | null {
+/** Null if the args are too large or not data: then only the caller can run the call again. */
+function encodeArgs(args: unknown, contract: Contract, { maxStoredArgsBytes }: CallLimits): string | null {
   const encoded = encodeResult(withoutRedacted(args, contract), {
     maxBytes: maxStoredArgsBytes,
   });
   return encoded.ok ? encoded.text : null;
 }
 
-/** Neither they nor a digest of them is stored: a value that can be guessed is found by trying. */
+/** Not even a digest is stored: a guessable value could be found by trying. */
 function withoutRedacted(args: unknown, { redact }: Contract): unknown {
   return redact.length === 0 ? args : redactPaths(args, redact);
 }

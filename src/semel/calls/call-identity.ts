@@ -1,4 +1,4 @@
-// Who makes a call, and whether they may: from its options and from the code around it.
+// Resolves a call's identity from its options and the ambient identity, and refuses calls without the required permissions.
 
 import type { Identity } from '../../call/index.ts';
 import { toInstant } from '../../core/clock.ts';
@@ -8,49 +8,53 @@ import { SemelError } from '../../core/errors.ts';
 import { describeKind } from '../../core/plain.ts';
 import { checkText } from '../../core/text.ts';
 import type { CallOptions } from '../definition.ts';
-import { type Ambient, ambient, callerIn, noAmbient } from './ambient.ts';
+import { type Ambient, ambient, noAmbient, readCaller } from './ambient.ts';
 
-export interface Asker {
+export interface CallIdentity {
   readonly identity: Identity;
-  /** The instant that calendar periods are taken from; undefined: now. */
+  /** The instant that determines calendar periods; undefined: now. */
   readonly at: number | undefined;
 }
 
-/** Who asks, and whether they may: told before anything is looked at. */
-export function askerOf(permissions: readonly string[], contract: Contract, options: CallOptions): Asker {
-  const around = ambient();
+/** Checks options, version and permissions too, before anything else happens. */
+export function resolveIdentity(
+  permissions: readonly string[],
+  contract: Contract,
+  options: CallOptions,
+): CallIdentity {
+  const outer = ambient();
   const isPlain = options === noOptions && contract.permissions.length === 0;
-  if (isPlain && around === noAmbient) return nobody;
-  if (isPlain && around === lastAround) return lastAsker;
+  if (isPlain && outer === noAmbient) return noIdentity;
+  if (isPlain && outer === lastAmbient) return lastIdentity;
   checkOptions(options);
   checkVersion(contract, options.version);
   if (contract.permissions.length > 0) {
     checkPermissions(contract, [
       ...permissions,
-      ...(around.permissions ?? []),
+      ...(outer.permissions ?? []),
       ...(options.permissions ?? []),
     ]);
   }
-  const asker: Asker = {
+  const resolved: CallIdentity = {
     identity: {
-      conversation: checkText('conversation', options.conversation ?? around.conversation),
-      turn: checkText('turn', options.turn ?? around.turn),
-      run: checkText('run', options.run ?? around.run),
+      conversation: checkText('conversation', options.conversation ?? outer.conversation),
+      turn: checkText('turn', options.turn ?? outer.turn),
+      run: checkText('run', options.run ?? outer.run),
       toolCallId: checkText('toolCallId', options.toolCallId),
-      caller: callerIn(options) ?? around.caller,
-      weak: options.turn === undefined && around.weak === true,
+      caller: readCaller(options) ?? outer.caller,
+      weak: options.turn === undefined && outer.weak === true,
     },
-    at: toInstant('at', options.at ?? around.at),
+    at: toInstant('at', options.at ?? outer.at),
   };
-  // A Date can be set; whatever else is around a call stays as it is.
-  if (isPlain && typeof around.at !== 'object') {
-    lastAround = around;
-    lastAsker = asker;
+  // A Date is mutable, so it cannot be remembered.
+  if (isPlain && typeof outer.at !== 'object') {
+    lastAmbient = outer;
+    lastIdentity = resolved;
   }
-  return asker;
+  return resolved;
 }
 
-const nobody: Asker = {
+const noIdentity: CallIdentity = {
   identity: Object.freeze({
     conversation: undefined,
     turn: undefined,
@@ -62,11 +66,10 @@ const nobody: Asker = {
   at: undefined,
 };
 
-/** Who asks for a call without options: what is around it, and so around the next one. */
-let lastAround: Ambient | undefined;
-let lastAsker: Asker = nobody;
+/** Calls without options mostly share one ambient identity. */
+let lastAmbient: Ambient | undefined;
+let lastIdentity: CallIdentity = noIdentity;
 
-/** What a call without options passes. */
 export const noOptions: CallOptions = Object.freeze({});
 
 export const callFields: ReadonlySet<string> = fieldNames<CallOptions>({
@@ -84,7 +87,7 @@ export const callFields: ReadonlySet<string> = fieldNames<CallOptions>({
   caller: true,
 });
 
-/** What others call it, and somebody may pass by habit. */
+/** Names that other libraries use. */
 const aliases: Readonly<Record<string, string>> = {
   idempotencyKey: 'key',
   conversationId: 'conversation',
@@ -109,16 +112,16 @@ function checkOptions(options: CallOptions): void {
     );
   checkMeant('The options of a call', options, callFields, aliases, 'INVALID_ARGS');
   const { signal } = options;
-  // Not by its class: a signal of another realm, or of a polyfill, is one too.
+  // Not `instanceof`: a signal may come from another realm or a polyfill.
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     refuse('signal', `\`signal\` is ${describeKind(signal)}`, 'Pass an AbortSignal.');
 }
 
-function checkVersion(contract: Contract, asked: string | undefined): void {
-  if (asked === undefined || majorVersion(asked) === majorVersion(contract.version)) return;
+function checkVersion(contract: Contract, requested: string | undefined): void {
+  if (requested === undefined || majorVersion(requested) === majorVersion(contract.version)) return;
   throw new SemelError(
     'VERSION_MISMATCH',
-    `${contract.name} has version ${contract.version}; the call asks for ${asked}.`,
+    `${contract.name} has version ${contract.version}; the call asks for ${requested}.`,
     { path: 'version' },
   );
 }

@@ -1,0 +1,53 @@
+// What adapters, guards and semel/testing reach behind a tool: its warnings, its name, and a clone of it as another process
+// would have it. Not public; it may change in any release. Symbols are shared by name, so that two loaded copies of semel agree.
+
+import type { Clock } from '../core/clock.ts';
+import type { Store } from '../store/store.ts';
+import type { ToolFunction } from './definition.ts';
+import type { Semel } from './semel.ts';
+import type { AnyDefinition } from './toolbox.ts';
+
+export const warningKey: unique symbol = Symbol.for('semel.warning') as never;
+export const forgetKey: unique symbol = Symbol.for('semel.forget') as never;
+export const cloneKey: unique symbol = Symbol.for('semel.rebuild') as never;
+
+/** Warns the program once: a framework shows a tool's answers only to the model. */
+export function warnerOf(tool: object): ((message: string) => void) | undefined {
+  return (tool as { [warningKey]?: (message: string) => void })[warningKey];
+}
+
+/** Frees the tool's name; calls that have begun go on. Keeps names that strangers make up from filling the memory. */
+export function forgetTool(tool: object): void {
+  (tool as { [forgetKey]?: () => void })[forgetKey]?.();
+}
+
+/** What differs in the other process. */
+export interface CloneChanges {
+  readonly store?: (store: Store) => Store;
+  readonly clock?: (clock: Clock) => Clock;
+  readonly definition?: (definition: AnyDefinition) => AnyDefinition;
+}
+
+export interface Clone {
+  readonly tool: ToolFunction<unknown, unknown>;
+  /** Closing it leaves the store open: the store belongs to the original. */
+  readonly semel: Semel;
+}
+
+export type CloneTool = (change: CloneChanges) => Clone;
+
+export function clonerOf(tool: unknown): CloneTool | undefined {
+  return typeof tool === 'function' ? (tool as { [cloneKey]?: CloneTool })[cloneKey] : undefined;
+}
+
+/** The store with some of its methods replaced; works for class instances too. */
+export function overrideStore(store: Store, methods: Partial<Store>): Store {
+  return new Proxy(store, {
+    get(target, name) {
+      const replacement: unknown = Reflect.get(methods, name);
+      if (replacement !== undefined) return replacement;
+      const method: unknown = Reflect.get(target, name);
+      return typeof method === 'function' ? method.bind(target) : method;
+    },
+  });
+}
