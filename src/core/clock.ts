@@ -53,6 +53,18 @@ class LongTimer {
   }
 }
 
+/** Rejects after the timeout, so that a server that does not answer cannot block its callers forever. */
+export function withTimeout<T>(answer: Promise<T>, clock: Clock, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimeout(
+      () => reject(new Error(`no answer within ${timeoutMs} ms`)),
+      timeoutMs,
+      'background',
+    );
+    answer.then(resolve, reject).finally(() => clock.clearTimeout(timer));
+  });
+}
+
 export interface Random {
   /** Fresh for every claim; 64 bits, since it is only ever compared with the other tokens of one key. */
   token(): string;

@@ -1,6 +1,6 @@
-// A row as columns, and back, for every store that writes rows. The usual record costs little: what has its usual
-// value is not stored, instants are counted from the record's creation, and everything unusual or only of use while a
-// record is open is one JSON text.
+// Converts rows to columns and back, for every store that writes rows. The usual record stays small: usual values are not
+// stored, instants are relative to the creation, and everything unusual, or needed only while a record is open, is one
+// JSON text.
 
 import { effects, type Status } from '../core/contract/words.ts';
 import type { News, RecordError, Row } from './store.ts';
@@ -12,7 +12,7 @@ export function statusCode(status: Status): number {
   return statuses.indexOf(status);
 }
 
-/** An attempt is under way or unaccounted for: what people look for first, and what retention never takes. */
+/** An attempt is running or not accounted for. Pruning never removes it. */
 export function isOpen(status: Status): boolean {
   return status === 'running' || status === 'unknown';
 }
@@ -20,7 +20,7 @@ export function isOpen(status: Status): boolean {
 // The two lowest bits of `flags` are the effect class.
 const keyed = 4;
 export const dispatchedFlag = 8;
-/** Dispatched first and last when it was created: the claim was the line. */
+/** Dispatched first and last when it was created: the claim was the dispatch. */
 const crossedAtClaim = 16;
 const retained = 32;
 const kept = 64;
@@ -30,7 +30,7 @@ export type Columns = [
   status: number,
   flags: number,
   fence: number,
-  /** Hexadecimal, where it has the usual form. */
+  /** Null if the token is not of the usual form: then `more` has it. */
   token: string | null,
   version: string,
   owner: string,
@@ -44,7 +44,7 @@ export type Columns = [
   more: string | null,
 ];
 
-/** What most settled records do not have. Instants are milliseconds from `created`. */
+/** What most settled records do not have. Instants are milliseconds after `created`. */
 interface More {
   token?: string;
   generation?: number;
@@ -94,10 +94,7 @@ export function toColumns(row: Row): Columns {
   ];
 }
 
-/**
- * The same for a row that differs from an earlier one in what became of its attempt only. Undefined: the attempt, its
- * words or its asker are others.
- */
+/** A faster `toColumns` for a row whose attempt has ended or continued since `was`. Undefined: anything else differs. */
 export function updateColumns(was: Row, columns: Columns, row: Row): Columns | undefined {
   const isSame =
     row.token === was.token &&
@@ -277,7 +274,7 @@ function from(created: number, delta: number | undefined): number | null {
   return delta === undefined ? null : created + delta;
 }
 
-/** "Never" is a number in JSON and in a database too. */
+/** JSON and databases have no Infinity. */
 function finite(ms: number): number {
   return Math.min(ms, Number.MAX_SAFE_INTEGER);
 }

@@ -1,4 +1,4 @@
-// The raw side of a store that loads and saves rows synchronously: memory and SQLite.
+// Moving a ledger whose store reads and writes rows synchronously: memory and SQLite.
 
 import {
   abandonFilling,
@@ -21,17 +21,16 @@ import {
 import type { Backend, Transaction } from './local-store.ts';
 
 export interface RawBackend extends Pick<Backend, 'list' | 'history' | 'namespaces' | 'peek'> {
-  /** How people call it. */
+  /** Names the ledger in messages. */
   where(): string;
-  /** Opens it, also where its standing refuses everybody else. */
+  /** Opens it even if it is sealed or being filled. */
   open(): Promise<unknown>;
-  /** One durable step under the lock, whatever the standing. */
+  /** One durable step under the lock, even if it is sealed or being filled. */
   transact<T>(work: (transaction: Transaction, standing: StandingTable) => T): Promise<T>;
   about(): Omit<About, keyof Standing | 'floor'>;
 }
 
-/** As it is stored. */
-export interface StandingTable {
+interface StandingTable {
   read(): Standing & { readonly floor: number };
   set(standing: Standing): void;
 }
@@ -39,30 +38,30 @@ export interface StandingTable {
 const openStatuses = ['running', 'unknown'] as const;
 
 export function localRaw(backend: RawBackend): Raw {
-  const stand = (change: (standing: Standing) => Standing) =>
-    inOpen(() => backend.transact((_, table) => table.set(change(table.read()))));
+  const update = (change: (standing: Standing) => Standing) =>
+    whenOpen(() => backend.transact((_, table) => table.set(change(table.read()))));
 
   return {
     about: () =>
-      inOpen(async () => {
+      whenOpen(async () => {
         const { incarnation, movedTo, cameFrom, filling, floor } = await backend.transact((_, table) =>
           table.read(),
         );
         return { ...backend.about(), incarnation, movedTo, cameFrom, filling, floor };
       }),
-    page: ({ openOnly, after, limit }) => inOpen(async () => pageOf(openOnly, after, limit)),
-    find: (names) => inOpen(async () => names.map(found)),
-    probe: () => inOpen(() => backend.transact((_, table) => table.set(table.read()))),
+    page: ({ openOnly, after, limit }) => whenOpen(async () => readPage(openOnly, after, limit)),
+    find: (names) => whenOpen(async () => names.map(find)),
+    probe: () => whenOpen(() => backend.transact((_, table) => table.set(table.read()))),
 
-    seal: (to) => stand((standing) => seal(standing, to, backend.where())),
-    unseal: () => stand(unseal),
+    seal: (to) => update((standing) => seal(standing, to, backend.where())),
+    unseal: () => update(unseal),
     fill: (from) =>
-      stand((standing) => startFilling(standing, from, backend.about().records === 0, backend.where())),
-    finish: (from) => stand((standing) => finishFilling(standing, from, backend.where())),
-    abandon: (from) => stand((standing) => abandonFilling(standing, from)),
+      update((standing) => startFilling(standing, from, backend.about().records === 0, backend.where())),
+    finish: (from) => update((standing) => finishFilling(standing, from, backend.where())),
+    abandon: (from) => update((standing) => abandonFilling(standing, from)),
 
     write: (from, { put = [], remove = [], floor = 0 }) =>
-      inOpen(() =>
+      whenOpen(() =>
         backend.transact((transaction, table) => {
           checkFilling(table.read(), from, backend.where());
           transaction.raiseFloor(floor);
@@ -76,17 +75,17 @@ export function localRaw(backend: RawBackend): Raw {
       ),
   };
 
-  async function inOpen<T>(question: () => Promise<T>): Promise<T> {
+  async function whenOpen<T>(request: () => Promise<T>): Promise<T> {
     await backend.open();
-    return question();
+    return request();
   }
 
-  function found({ namespace, key }: Name): RawRecord | undefined {
+  function find({ namespace, key }: Name): RawRecord | undefined {
     const { row, time } = backend.peek(namespace, key);
     return row && toRawRecord(row, backend.history(namespace, key), time);
   }
 
-  function pageOf(openOnly: boolean, after: string | undefined, limit: number): RawPage {
+  function readPage(openOnly: boolean, after: string | undefined, limit: number): RawPage {
     const [from, status, key] = after === undefined ? [] : (JSON.parse(after) as [string, number, string]);
     const statuses = openOnly ? openStatuses : [undefined];
     const names = backend.namespaces();

@@ -1,5 +1,5 @@
-// A store whose backend can load and save rows synchronously inside one transaction: memory and SQLite. It adds
-// nothing to the rules; it applies them.
+// A store whose backend reads and writes rows synchronously inside one transaction: memory and SQLite. It applies the
+// rules and adds nothing to them.
 
 import { claim, findLoss } from '../../rules/claim.ts';
 import { isLink, listForms, makeLink, nextStep } from '../../rules/forms.ts';
@@ -23,40 +23,40 @@ import type {
   StoreFacts,
 } from '../store.ts';
 
-/** What the rules see of a backend, while it holds its lock. */
+/** What a rule can do while the backend holds its lock. */
 export interface Transaction {
   readonly time: Time;
   readonly floor: number;
   get(namespace: string, key: string): Row | undefined;
-  /** False: there may be one with this key, and nothing was changed. */
+  /** False: the key may exist already, and nothing was changed. */
   insert(row: Row): boolean;
-  /** In the place of what `get` said. False: that is no longer so, and nothing was changed. */
+  /** Replaces what `get` returned. False: that has changed since, and nothing was written. */
   put(row: Row): boolean;
   remove(row: Row): void;
   raiseFloor(fence: number): void;
   note(event: StoreEvent): void;
-  /** Drops the record's events: those of these types, or all. */
+  /** Drops the record's events, of these types or all. */
   dropEvents(row: Row, types?: readonly EventType[]): void;
-  /** Rows that retention might take, at most `limit`, oldest expiry first. */
+  /** Rows that pruning might remove, at most `limit`, oldest expiry first. */
   due(limit: number): readonly Row[];
 }
 
 export type Rule<Request, Answer> = (tx: Transaction, request: Request) => Answer;
 
-/** News about what is under way goes before new work, so that a full queue never costs a lease. */
+/** Renewals and dispatches go before new claims, so that a full queue never costs a lease. */
 export type Urgency = 'holding' | 'claiming' | 'settling';
 
 export interface Backend {
   open(): Promise<StoreFacts>;
   /**
-   * Makes a rule callable: opens if need be, applies the rule to the request in one atomic step, and answers once it is
-   * durable; may share the step with others.
+   * Makes a rule callable. A call opens the store if necessary, applies the rule in one atomic step, which it may share
+   * with other calls, and answers once the step is durable.
    */
   transact<Request, Answer>(
     urgency: Urgency,
     rule: Rule<Request, Answer>,
   ): (request: Request) => Promise<Answer>;
-  /** Reads what is committed, without a lock. At a glance: whoever finds nothing claims next, and learns more. */
+  /** Reads what is committed, without a lock. `glance`: may find nothing, since a claim follows then. */
   peek(namespace: string, key: string, how?: 'glance'): { row: Row | undefined; time: Time };
   list(query: ListQuery): {
     rows: readonly Row[];
@@ -69,7 +69,6 @@ export interface Backend {
   close(): Promise<void>;
 }
 
-/** Read at once where all are counted. */
 const pageSize = 500;
 
 export function localStore(backend: Backend): Store {
@@ -78,7 +77,7 @@ export function localStore(backend: Backend): Store {
     open: () => backend.open(),
 
     claim: Object.assign(transact('claiming', claimIn), {
-      glance: (asking: Asking) => lostAlready(backend, asking),
+      glance: (asking: Asking) => peekLoss(backend, asking),
     }),
     renew: transact('holding', renewIn),
     dispatch: transact('holding', dispatchIn),
@@ -123,7 +122,7 @@ export function localStore(backend: Backend): Store {
       for (const row of page.rows) if (isDue(row, page.time)) count += 1;
       if (page.next === undefined) return count;
       after = page.next;
-      // A ledger can be long: whoever else has work in this process gets a turn.
+      // A ledger can be long: let other work of this process run.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -135,41 +134,36 @@ const clearIn = stepIn(clear);
 const settleIn = stepIn(settle);
 const resolveIn = stepIn(resolve);
 
-/** Decides again where what was decided by is no longer so. */
+/** Decides again if the row has changed since it was read. */
 function stepIn<Request extends { readonly namespace: string; readonly key: string }, Answer>(
   decide: (row: Row | undefined, request: Request, time: Time) => Step<Answer>,
 ): Rule<Request, Answer> {
   return (tx, request) => {
     for (;;) {
       const step = decide(tx.get(request.namespace, request.key), request, tx.time);
-      if (isPut(tx, step)) return step.answer;
+      if (tryWrite(tx, step)) return step.answer;
     }
   };
 }
 
 function appendIn(tx: Transaction, events: readonly Omit<StoreEvent, 'at'>[]): void {
   for (const event of events) {
-    // Of a record that was pruned meanwhile nothing is kept, and nobody would ever remove it.
+    // Nobody would ever remove the events of a record that has been pruned.
     if (tx.get(event.namespace, event.key) !== undefined) tx.note({ ...event, at: tx.time.wall });
   }
-}
-
-/** The request for an earlier form of its key. */
-function under(request: ClaimRequest, key: string): ClaimRequest {
-  return key === request.key ? request : { ...request, key };
 }
 
 function claimIn(tx: Transaction, request: ClaimRequest): ClaimAnswer {
   const { namespace, key, olderKeys } = request;
   if (olderKeys.length > 0) return claimForms(tx, request);
-  // Usually nobody has been there: then no look is needed, and the first try decides.
+  // Usually the key is new: then the insert decides, without a read.
   const first = claim(undefined, request, tx.time, tx.floor);
   if (first.row !== null && tx.insert(first.row)) return first.answer;
   for (;;) {
     const row = tx.get(namespace, key);
     if (isLink(row)) return claimForms(tx, request);
     const step = claim(row, request, tx.time, tx.floor);
-    if (isPut(tx, step)) return step.answer;
+    if (tryWrite(tx, step)) return step.answer;
   }
 }
 
@@ -183,16 +177,21 @@ function claimForms(tx: Transaction, request: ClaimRequest): ClaimAnswer {
       const key = forms.keys[step.form] as string;
       tx.put(makeLink(rows[step.form], key, step.to, request, tx.time, tx.floor));
     } else {
-      const asked = under(request, forms.keys[step.form] as string);
+      const key = forms.keys[step.form] as string;
       const floor = Math.max(tx.floor, rows[step.form]?.fence ?? 0);
-      const made = claim(step.row, asked, tx.time, step.row === undefined ? floor : tx.floor);
-      if (isPut(tx, made)) return made.answer;
+      const claimed = claim(
+        step.row,
+        { ...request, key },
+        tx.time,
+        step.row === undefined ? floor : tx.floor,
+      );
+      if (tryWrite(tx, claimed)) return claimed.answer;
     }
   }
 }
 
-/** A claim that changes nothing needs no lock: what it lost to is committed. */
-function lostAlready(backend: Backend, asking: Asking): Loss | undefined {
+/** A losing claim changes nothing, so it needs no lock. */
+function peekLoss(backend: Backend, asking: Asking): Loss | undefined {
   const { namespace, key, olderKeys } = asking;
   const { row, time } = backend.peek(namespace, key, 'glance');
   if (olderKeys.length === 0 && !isLink(row)) return findLoss(row, asking, time);
@@ -205,7 +204,7 @@ function lostAlready(backend: Backend, asking: Asking): Loss | undefined {
   }
 }
 
-function isPut(tx: Transaction, { row, events }: Step<unknown>): boolean {
+function tryWrite(tx: Transaction, { row, events }: Step<unknown>): boolean {
   if (row !== null && !tx.put(row)) return false;
   for (const event of events) tx.note(event);
   return true;

@@ -1,10 +1,10 @@
-// Moves a ledger to another store without losing an open question. Everything is copied while the source is in use; then
-// the source is sealed, what changed meanwhile is copied, all of it is compared, and only then the target is opened. At no
-// moment may two ledgers be written to; whatever interrupts this, the same again goes on from there.
+// Moves a ledger to another store without losing an open record. Copies everything while the source is in use, seals the
+// source, copies what has changed, compares, and only then opens the target. Never are both ledgers writable. After an
+// interruption, the same copy resumes.
 
 import { SemelError } from '../../core/errors.ts';
 import { toleranceMs } from '../clock-check.ts';
-import { movedError } from './ledger-state.ts';
+import { movedError, unsafe } from './ledger-state.ts';
 import { type About, isSame, type Name, type Raw, type RawRecord } from './raw.ts';
 
 interface CopyOptions {
@@ -23,25 +23,25 @@ export interface Progress {
 }
 
 export interface Copied {
-  /** It was done before, and nothing was changed now. */
+  /** It had been copied before, and nothing was changed now. */
   readonly before: boolean;
   readonly records: number;
   readonly open: number;
   readonly floor: number;
-  /** Where the source says that it is now. */
+  /** The address in the seal of the source. */
   readonly movedTo: string;
-  /** How long neither of the two could be used. */
+  /** How long neither ledger could be used. */
   readonly closedMs: number;
 }
 
-/** What is held at once, in characters. */
+/** How much is read at once, in characters. */
 const pageChars = 2 * 1024 * 1024;
 const firstPage = 50;
 const largestPage = 1_000;
-/** A lease that runs out while it is looked at is written anew. */
-const mostTries = 5;
+/** A record whose lease ends during the comparison is written again. */
+const maxTries = 5;
 
-/** What a copy would do, and whether it may; changes nothing. */
+/** Checks whether a copy is allowed, and says what it would do. Changes nothing. */
 export function plan(there: About, here: About | undefined): 'copy' | 'go on' | 'done' {
   if (there.incarnation === '')
     throw new SemelError('STORE_UNAVAILABLE', `There is no ledger at ${there.address}.`, {
@@ -100,7 +100,7 @@ export async function copyLedger(options: CopyOptions): Promise<Copied> {
     options.onProgress?.({ step, looked, written, total });
   }
 
-  /** Every record is compared with what is there, and read again once it was written. */
+  /** Compares every record with the target, writes those that differ, and in the last passes compares them again. */
   async function pass(step: 'first pass' | 'open records' | 'last pass', openOnly: boolean): Promise<void> {
     const total = step === 'open records' ? (await source.about()).open : (await source.about()).records;
     const counts = { looked: 0, written: 0 };
@@ -115,7 +115,7 @@ export async function copyLedger(options: CopyOptions): Promise<Copied> {
     let left = await different(records, readAt);
     const { length } = left;
     for (let tries = 1; left.length > 0; tries += 1) {
-      if (tries > mostTries) throw notEqual(left[0] as RawRecord);
+      if (tries > maxTries) throw notEqual(left[0] as RawRecord);
       await target.write(from, { put: left });
       if (!isLast) break;
       left = await different(left, readAt);
@@ -129,7 +129,7 @@ export async function copyLedger(options: CopyOptions): Promise<Copied> {
     return records.filter((record, index) => !isSame(record, found[index], passedMs));
   }
 
-  /** What was pruned at the source since the first pass. */
+  /** Removes what the source has pruned since the first pass. */
   async function removeOthers(): Promise<void> {
     const counts = { looked: 0, written: 0 };
     for await (const { records } of pages(target, false)) {
@@ -167,14 +167,14 @@ interface Counts {
 function compare(there: About, here: About): void {
   if (there.movedTo === null)
     throw unsafe(
-      `The seal of ${there.address} was taken back while it was copied.`,
-      'Copy again when nobody else decides about it.',
+      `The seal of ${there.address} was removed while it was copied.`,
+      'Copy again when nobody else is changing it.',
     );
   const differ = (['records', 'open'] as const).find((name) => there[name] !== here[name]);
   if (differ !== undefined || here.floor < there.floor)
     throw unsafe(
       `The copy is not complete: ${there.records} records, ${there.open} open, floor ${there.floor} at ${there.address}, but ${here.records}, ${here.open}, ${here.floor} at ${here.address}.`,
-      'Nothing was opened. Start it again; if that does not help, this is a bug of semel.',
+      'The target was not opened. Copy again; if that does not help, this is a bug in semel.',
     );
 }
 
@@ -189,10 +189,6 @@ function nameOf({ row }: RawRecord): Name {
 function notEqual({ row }: RawRecord): SemelError {
   return unsafe(
     `The record ${row.key} of ${row.namespace} is not the same after it was copied.`,
-    'Nothing was opened. Start it again; if that does not help, this is a bug of semel.',
+    'The target was not opened. Copy again; if that does not help, this is a bug in semel.',
   );
-}
-
-function unsafe(happened: string, next: string): SemelError {
-  return new SemelError('STORE_UNSAFE', happened, { next });
 }

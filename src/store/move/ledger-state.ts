@@ -1,20 +1,20 @@
-// Whether a ledger may be used: by everybody, by nobody any more (it was moved), or only by whoever fills it. Pure: a
-// store reads and writes it under the lock that keeps writers out, and refuses by it in the same step as every write.
+// Whether a ledger may be used: by everyone, by nobody (it has moved), or only by the copy that fills it. Pure: a store
+// keeps this state under the lock of its writers, and checks it in the same step as every write.
 
 import { SemelError } from '../../core/errors.ts';
 
 export interface Standing {
-  /** No two ledgers have the same; empty: there is none yet. */
+  /** The unique id of the ledger; empty: there is none yet. */
   readonly incarnation: string;
-  /** Where it is now, without a password; null: here. */
+  /** The address it has moved to, without a password; null: it has not moved. */
   readonly movedTo: string | null;
-  /** The incarnation of the ledger that it is or was filled from; null: none, or that was given up. */
+  /** The incarnation of the ledger that it is or was filled from; null: none, or the copy was abandoned. */
   readonly cameFrom: string | null;
-  /** Its records are not all here yet: a claim could repeat what the other ledger knows. */
+  /** Records are still missing: a claim could repeat what the other ledger has recorded. */
   readonly filling: boolean;
 }
 
-/** Why a call is refused; undefined: it may. */
+/** Why a call is refused; undefined: it is allowed. */
 export function refusalOf(standing: Omit<Standing, 'incarnation'>, where: string): SemelError | undefined {
   if (standing.movedTo !== null) return movedError(where, standing.movedTo);
   return standing.filling ? fillingError(where) : undefined;
@@ -29,7 +29,7 @@ export function movedError(where: string, to: string): SemelError {
 
 export function fillingError(where: string): SemelError {
   return new SemelError('STORE_UNAVAILABLE', `The ledger ${where} is being filled from another one.`, {
-    next: 'Nothing was run. Call again when `semel store copy` has ended; if it was interrupted, start it again.',
+    next: 'Nothing was run. Call again when `semel store copy` has finished; if it was interrupted, run it again.',
     evidence: { path: where },
   });
 }
@@ -44,23 +44,23 @@ export function unseal(standing: Standing): Standing {
   return { ...standing, movedTo: null };
 }
 
-/** Only an empty ledger is filled, and by one copy at a time. */
+/** Only an empty ledger can be filled, by one copy at a time. */
 export function startFilling(standing: Standing, from: string, isEmpty: boolean, where: string): Standing {
   const { incarnation, movedTo, cameFrom, filling } = standing;
   if (incarnation === from)
-    throw unsafe(`${where} is the ledger that is copied, or a copy of its files.`, 'Name another place.');
+    throw unsafe(`${where} is the source itself, or a copy of its files.`, 'Choose another target.');
   if (movedTo !== null) throw movedError(where, movedTo);
   if (filling) {
     if (cameFrom === from || cameFrom === null) return { ...standing, cameFrom: from };
     throw unsafe(
-      `The ledger ${where} is being filled from another one than this.`,
-      'End that copy, or name another place.',
+      `The ledger ${where} is being filled from another ledger.`,
+      'Finish that copy, or choose another target.',
     );
   }
   if (!isEmpty)
     throw unsafe(
       `The ledger ${where} has records${cameFrom === from ? ' of its own since it was finishFilling from this one' : ''}.`,
-      'Name a place with none: another file, another database or another schema.',
+      'Choose an empty target: another file, another database or another schema.',
     );
   return { ...standing, cameFrom: from, filling: true };
 }
@@ -70,23 +70,23 @@ export function finishFilling(standing: Standing, from: string, where: string): 
   return { ...standing, filling: false };
 }
 
-/** It stays closed: half of its records would be worse than none. */
+/** The ledger stays closed: half of the records would be worse than none. */
 export function abandonFilling(standing: Standing, from: string): Standing {
   return standing.filling && standing.cameFrom === from ? { ...standing, cameFrom: null } : standing;
 }
 
-/** Asked in the same step as every write of a copy: a slow one must not overwrite what is in use already. */
+/** Checked in the same step as every write of a copy: a slow copy must not overwrite a ledger that is in use. */
 export function checkFilling({ filling, cameFrom }: Standing, from: string, where: string): void {
   if (!filling || cameFrom !== from) throw notFillingError(where);
 }
 
 export function notFillingError(where: string): SemelError {
   return unsafe(
-    `The ledger ${where} is no longer being filled by this copy: another one ended it, or it was given up.`,
-    'Look with `semel store check` which of the two ledgers is in use.',
+    `The ledger ${where} is no longer being filled by this copy: another copy finished it, or it was abandoned.`,
+    'Run `semel store check` to see which of the two ledgers is in use.',
   );
 }
 
-function unsafe(happened: string, next: string): SemelError {
+export function unsafe(happened: string, next: string): SemelError {
   return new SemelError('STORE_UNSAFE', happened, { next });
 }

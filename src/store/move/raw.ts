@@ -1,5 +1,5 @@
-// A ledger as it lies there, beside the rules: for `semel store`, which moves it as a whole. Nothing here claims or
-// settles; a record leaves and arrives with its token, its fence and its history, so that whoever holds it goes on.
+// Reads and writes a whole ledger without the rules, for `semel store copy`. A record keeps its token, its fence and its
+// history, so that its holder can continue in the new ledger.
 
 import { leaseLeftMs, type Time } from '../../rules/state.ts';
 import { toColumns } from '../columns.ts';
@@ -7,49 +7,48 @@ import type { Row, StoreEvent } from '../store.ts';
 import type { Standing } from './ledger-state.ts';
 
 /**
- * What a store offers to be moved. All of it works while the ledger is sealed or being filled, when every other call is
- * refused. Writing is for whoever closed the ledger with `fill(from)`, `from` being the incarnation of the source: each
- * write checks in its own step that this is still so.
+ * What a store provides to be moved. All methods work while the ledger is sealed or being filled, when every other call
+ * is refused. Only the copy that called `fill(from)` may write, `from` being the incarnation of the source: each write
+ * checks that in its own step.
  */
 export interface Raw {
   about(): Promise<About>;
-  /** All records in any order that does not change, or only the open ones; `after` is the `next` of the page before. */
+  /** All records, or only the open ones, in a stable order. */
   page(query: RawQuery): Promise<RawPage>;
-  /** What is there under these names. */
   find(names: readonly Name[]): Promise<readonly (RawRecord | undefined)[]>;
-  /** A durable write that changes nothing, to measure one. */
+  /** A durable write that changes nothing, to measure how long one takes. */
   probe(): Promise<void>;
 
-  /** From here on every other write is refused with STORE_MOVED; one that was under way is done when this answers. */
+  /** From now on every other write is refused with STORE_MOVED; writes that were under way have finished. */
   seal(to: string): Promise<void>;
   unseal(): Promise<void>;
 
-  /** Closes an empty ledger for all but this copy; one that this copy has closed already stays so. */
+  /** Closes an empty ledger to all but this copy. Safe to repeat. */
   fill(from: string): Promise<void>;
-  /** In one durable step. A record replaces what is there, with its history. */
+  /** Replaces or removes records with their history, in one durable step. */
   write(from: string, change: RawChange): Promise<void>;
-  /** Everything is here: the ledger is open to all. */
+  /** The copy is complete: opens the ledger to all. */
   finish(from: string): Promise<void>;
-  /** No copy writes here any more until the next `fill`. */
+  /** No copy may write until the next `fill`. */
   abandon(from: string): Promise<void>;
 }
 
 export interface About extends Standing {
-  /** What leads a command or `SEMEL_STORE` here, without a password. */
+  /** The `--store` option or `SEMEL_STORE` for this ledger, without a password. */
   readonly address: string;
-  /** Of its schema, and the newest that this semel knows. */
+  /** The version of its schema, and the newest that this semel knows. */
   readonly schema: number;
   readonly known: number;
-  /** The highest fence that was ever removed. */
+  /** The highest fence that pruning has removed. */
   readonly floor: number;
   readonly records: number;
   /** Running or unknown. */
   readonly open: number;
-  /** With indexes; undefined where nobody can tell. */
+  /** Including indexes; undefined if unknown. */
   readonly bytes: number | undefined;
   /** The store's wall clock in milliseconds. */
   readonly now: number;
-  /** When a person accepted last that it had forgotten something, and what that person said. */
+  /** When a person last accepted a loss of records, who, and their note. */
   readonly lossAccepted?:
     | { readonly at: number; readonly by: string | undefined; readonly note: string | undefined }
     | undefined;
@@ -72,18 +71,18 @@ export interface RawPage {
 }
 
 export interface RawRecord {
-  /** Its lease says nothing: an instant of one store's clock means nothing to another. */
+  /** Without its lease: an instant of one store's clock means nothing to another. */
   readonly row: Row;
   /** How long the holder has left; null: nobody holds it. */
   readonly leaseLeftMs: number | null;
-  /** In the order in which they happened. */
+  /** Oldest first. */
   readonly events: readonly StoreEvent[];
 }
 
 export interface RawChange {
   readonly put?: readonly RawRecord[];
   readonly remove?: readonly Name[];
-  /** Not lowered by a lower one. */
+  /** Raises the floor; never lowers it. */
   readonly floor?: number;
 }
 
@@ -95,10 +94,10 @@ export function toRawRecord(row: Row, events: readonly StoreEvent[], time: Time)
   };
 }
 
-/** Clocks drift, and a lease that ends early is taken over under a living attempt. */
+/** Clocks drift, and a lease that ends early lets another worker take over a live attempt. */
 const marginMs = 1_000;
 
-/** By the clock of the store that takes it. What has passed since it was read is given to the holder. */
+/** Converts the lease to the clock of the target. The holder also gains the time since the record was read. */
 export function fromRawRecord(
   { row, leaseLeftMs: left }: RawRecord,
   { boot, mono }: Pick<Time, 'boot' | 'mono'>,
@@ -107,7 +106,7 @@ export function fromRawRecord(
   return { ...row, leaseBoot: boot, leaseUntil: left === 0 ? mono : mono + left + marginMs };
 }
 
-/** Field by field, as they are stored; a lease may be longer here than there, never shorter. */
+/** Compares what is stored. The lease at the target may be longer, never shorter. */
 export function isSame(there: RawRecord, here: RawRecord | undefined, passedMs: number): here is RawRecord {
   if (here === undefined) return false;
   const isCovered = (here.leaseLeftMs ?? 0) + passedMs >= (there.leaseLeftMs ?? 0);
@@ -115,6 +114,12 @@ export function isSame(there: RawRecord, here: RawRecord | undefined, passedMs: 
 }
 
 function textOf({ row, events, leaseLeftMs: left }: RawRecord): string {
-  const told = events.map(({ at, generation, fence, type, detail }) => [at, generation, fence, type, detail]);
-  return JSON.stringify([row.namespace, row.key, toColumns(row), left === null, told]);
+  const history = events.map(({ at, generation, fence, type, detail }) => [
+    at,
+    generation,
+    fence,
+    type,
+    detail,
+  ]);
+  return JSON.stringify([row.namespace, row.key, toColumns(row), left === null, history]);
 }

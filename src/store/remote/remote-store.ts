@@ -4,6 +4,7 @@
 import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
 import { type KeyMap, keyMap } from '../../core/key-map.ts';
+import { type From, pages } from '../../core/paging.ts';
 import { claim, findLoss } from '../../rules/claim.ts';
 import { type FormStep, isLink, listForms, makeLink, nextStep } from '../../rules/forms.ts';
 import { clear, dispatch, renew } from '../../rules/holder.ts';
@@ -395,13 +396,9 @@ export function remoteStore(
   async function countExpired(): Promise<number> {
     let count = 0;
     for (const namespace of await backend.namespaces()) {
-      for (let after: string | undefined; ; ) {
-        const query = { namespace, limit: pageSize, ...(after === undefined ? {} : { after }) };
-        const { rows, next, time } = await timed(() => backend.list(query));
+      const read = (from: From) => timed(() => backend.list({ namespace, limit: pageSize, ...from }));
+      for await (const { rows, time } of pages(read))
         for (const row of rows) if (isDue(row, time)) count += 1;
-        if (next === undefined) break;
-        after = next;
-      }
     }
     return count;
   }

@@ -1,12 +1,11 @@
 // The store in a Postgres database. Every request, or batch of requests, is one statement on any connection, so a pool or
 // a pooler in transaction mode is enough.
 
-import { type Clock, type Random, systemClock, systemRandom } from '../../core/clock.ts';
+import { type Clock, type Random, systemClock, systemRandom, withTimeout } from '../../core/clock.ts';
 import { fullAddress, redactAddress } from '../../store/address.ts';
 import { dispatchedFlag, statusCode } from '../../store/columns.ts';
 import { isDamaged, parseDetail, readOrDamage } from '../../store/damage.ts';
 import type { Found, RemoteBackend, Removal } from '../../store/remote/backend.ts';
-import { withTimeout } from '../../store/remote/in-time.ts';
 import { remoteStore } from '../../store/remote/remote-store.ts';
 import type { Store, StoreEvent, StoreFacts } from '../../store/store.ts';
 import { encodeArray, encodeBinaryArray, isListType, type ListType, type Value } from './array.ts';

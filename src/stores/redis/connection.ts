@@ -1,11 +1,10 @@
 // Our own client from a URL, connected on first use and again after it stops answering. The driver is an optional peer: a
 // user who passes a client does not need it.
 
-import type { Clock } from '../../core/clock.ts';
+import { type Clock, withTimeout } from '../../core/clock.ts';
 import { readAddress, redisExample } from '../../store/address.ts';
 import { isRecordDamage } from '../../store/damage.ts';
 import { loadDriver, missingDriver } from '../../store/remote/driver.ts';
-import { withTimeout } from '../../store/remote/in-time.ts';
 import { adaptClient, type Connection, type IoRedisLike, type NodeRedisLike } from './client.ts';
 import { readReplyCode } from './failure.ts';
 
