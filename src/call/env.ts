@@ -2,8 +2,9 @@
 
 import type { Clock, Random } from '../core/clock.ts';
 import type { Ledger, Timers } from '../ledger/index.ts';
+import type { Work } from './work.ts';
 
-export interface Env {
+export interface Env extends Pick<Work, 'closing' | 'inBackground'> {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -15,8 +16,4 @@ export interface Env {
   readonly mayRunUnguarded: boolean;
   /** Warns once per message. */
   readonly warn: (message: string) => void;
-  /** Aborts when calls that still run or wait must end. */
-  readonly closing: AbortSignal;
-  /** Settling that goes on after the caller was answered. */
-  readonly inBackground: (settling: Promise<unknown>) => void;
 }

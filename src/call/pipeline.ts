@@ -4,7 +4,7 @@
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { type Answer, createTimers, type LostAnswer } from '../ledger/index.ts';
 import type { Call } from './call.ts';
-import { Claim, chooseWayOut, firstPurpose, type Purpose, reportAnswer } from './claim.ts';
+import { Claim, chooseWayOut, firstPurpose, PendingRead, type Purpose, reportAnswer } from './claim.ts';
 import type { Env } from './env.ts';
 import { runAttempt } from './execute.ts';
 import { createHabit } from './habit.ts';
@@ -19,19 +19,15 @@ import { replay, replayCached } from './replay.ts';
 import { type Body, isLate, runTool } from './run-tool.ts';
 import { type ActiveCall, createSharing, waitForResult } from './sharing.ts';
 import { type NextStep, wait, waitForOtherCaller } from './wait.ts';
-import { createWork } from './work.ts';
+import { createWork, type Work } from './work.ts';
 
 export type PipelineOptions = Omit<Env, 'timers' | 'closing' | 'inBackground'>;
 
-export interface Pipeline {
+export interface Pipeline extends Pick<Work, 'closing' | 'close'> {
   /** Returns a promise only if there is something to wait for: many replays are in memory. */
   run(call: Call): Result | Promise<Result>;
   /** The same path, but the caller executes the effect. */
   runWith(call: Call, body: Body): Promise<Result>;
-  /** Aborts when calls that still run or wait must end. */
-  readonly closing: AbortSignal;
-  /** Refuses new calls, gives running ones this long to finish, then ends them. */
-  close(graceMs: number): Promise<void>;
 }
 
 export function createPipeline(options: PipelineOptions): Pipeline {
@@ -60,8 +56,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       reportAnswer(env, call, known);
       return known.cached === undefined ? replay(call, known.record) : replayCached(call, known.cached);
     }
-    if (known === undefined && ledger.readFirst !== undefined && habit.readsFirst(contract))
-      return readOrStart(env, work, habit, call, start);
+    if (known === undefined && ledger.readFirst !== undefined && habit.readsFirst(contract)) {
+      const read = new PendingRead(call);
+      read.result = readOrStart(env, work, habit, read, start);
+      return read.result;
+    }
     return start(call, known);
   }
 
@@ -105,12 +104,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   /** Starts an execution that no equal call shares. */
-  function startAlone(
-    call: Call,
-    body: Body,
-    purpose: Purpose,
-    known: LostAnswer | undefined,
-  ): Promise<Result> {
+  function startAlone(call: Call, body: Body, purpose: Purpose, known?: LostAnswer): Promise<Result> {
     const active = sharing.startAlone(call);
     active.result = loop(active, body, purpose, known);
     return active.result;

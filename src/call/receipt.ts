@@ -1,6 +1,7 @@
 // Creates receipts, and the errors that a record answers with.
 
 import { mayHaveArrived } from '../core/contract/classify.ts';
+import type { Contract } from '../core/contract/contract.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { type ErrorCode, errorCodes, SemelError } from '../core/errors.ts';
 import { recordId } from '../core/key/key.ts';
@@ -17,7 +18,7 @@ export type Result<Value = unknown> =
   | { readonly ok: false; readonly error: SemelError; readonly receipt: Receipt };
 
 export function createReceipt(
-  call: Call,
+  call: Pick<Call, 'namespace' | 'key' | 'identity'> & { tool: { contract: Pick<Contract, 'name'> } },
   record: StoredRecord | undefined,
   more: Partial<Receipt> = {},
 ): Receipt {
@@ -44,26 +45,9 @@ export function createReceipt(
 }
 
 /** For a call that was refused before it had a key. */
-export function emptyReceipt(contract: string): Receipt {
-  return {
-    contract,
-    key: '',
-    id: '',
-    fence: 0,
-    generation: 0,
-    attempt: 0,
-    executed: false,
-    replayed: false,
-    skipped: false,
-    settledAt: undefined,
-    drift: [],
-    remoteRef: undefined,
-    omitted: undefined,
-    unguarded: false,
-    acceptedRepeat: false,
-    weak: false,
-    observed: undefined,
-  };
+export function emptyReceipt(name: string): Receipt {
+  const call = { tool: { contract: { name } }, namespace: '', key: '', identity: {} };
+  return { ...createReceipt(call, undefined), id: '' };
 }
 
 export function refuse(

@@ -32,7 +32,7 @@ export function foreignError({ tool, identity }: Call, { status, lapsed }: Store
   if (identity.weak === true)
     return new SemelError(
       'NO_IDENTITY',
-      `${name}: the same was asked before in the same words, and nothing tells whether by the same user.`,
+      `${name}: an equal call was made before in the same words, and nothing says whether by the same user.`,
       {
         path: 'caller',
         next: 'Nothing was run. Pass `conversation` and `turn`, or `caller`, to `semel.within`.',

@@ -30,14 +30,9 @@ export function replay(
   if (record.status !== 'succeeded') return { ...refuse(call, record, errorFromRecord(record)), receipt };
   const stored = record.result?.text == null ? undefined : decodeResult(record.result.text);
   if (call.tool.onReplay !== undefined) return fetchLive(call.tool.onReplay, call, record, stored, receipt);
-  if (record.result?.text == null) {
-    return {
-      ok: false,
-      error: omittedError(record, record.result?.omitted ?? 'nothing was stored'),
-      receipt,
-    };
-  }
-  return { ok: true, value: stored, receipt };
+  if (record.result?.text != null) return { ok: true, value: stored, receipt };
+  const why = record.result?.omitted ?? 'nothing was stored';
+  return { ok: false, error: omittedError(record, why), receipt };
 }
 
 /** From memory, for a tool without `onReplay`: the value was parsed before, and each reader gets a copy. */

@@ -204,8 +204,8 @@ const maxMessageLength = 500;
 const controlCharacters = /\p{Cc}+/gu;
 
 /** One line, short, with the error's own code in front. */
-export function describeError(given: unknown): string {
-  const thrown = makeReadable(given);
+export function describeError(error: unknown): string {
+  const thrown = makeReadable(error);
   const text = readMessage(thrown);
   const code = isSemelError(thrown) ? undefined : listErrorCodes(thrown)[0];
   const line = (code !== undefined && !text.startsWith(code) ? `${code}: ${text}` : text)

@@ -59,8 +59,8 @@ export async function verify(attempt: Attempt, inDoubt: StoredRecord | undefined
   }
 }
 
-function describeOtherVersion(sentBy: string, askedIn: string): string {
-  return `it says "not landed", but version ${sentBy} sent it, and this is version ${askedIn}`;
+function describeOtherVersion(sentBy: string, ownVersion: string): string {
+  return `it says "not landed", but version ${sentBy} sent it, and this is version ${ownVersion}`;
 }
 
 /** `verify` looks for what was sent, so it gets the args of that attempt, not those of the present call. */

@@ -54,7 +54,7 @@ export async function wait(
     return answer({ ok: true, value: undefined, receipt: createReceipt(call, first, { skipped: true }) });
   if (contract.ifBusy === 'fail') return answer(refuse(call, first, inFlightError(call, first)));
 
-  const { ledger, clock, random, closing, warn } = env;
+  const { ledger, clock, warn } = env;
   // The running write was sent before this call was made, and another write may have come between: this one is made too.
   const isSeparate = isRepeatable(contract.effect);
   const since = clock.mono();
@@ -62,16 +62,11 @@ export async function wait(
   const until = since + (isUnbounded ? longestNestedMs : contract.waitMs);
   let running = first;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
-    const left = until - clock.mono();
-    if (left <= 0) return answer(refuse(call, running, inFlightError(call, running, outerContract)));
-    await sleep(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
-    if (call.signal?.aborted) return answer(refuse(call, running, leftBehindError(call, running)));
-    if (closing.aborted) return answer(refuse(call, running, closedError()));
-
-    const { namespace, fingerprint, caller, share } = call;
-    const { generation } = first;
-    const query = { namespace, key: running.key, fingerprint, generation, caller, share };
-    const now = await ledger.readAnswer(query);
+    const end = await pause(env, call, pauseMs, until);
+    if (end === 'timeout') return answer(refuse(call, running, inFlightError(call, running, outerContract)));
+    if (end === 'aborted') return answer(refuse(call, running, leftBehindError(call, running)));
+    if (end === 'closed') return answer(refuse(call, running, closedError()));
+    const now = await ledger.readAnswer(createQuery(call, running));
     const isOver = now.is === 'gone' || now.is === 'replay' || now.record.status === 'released';
     if (isSeparate && isOver) return startAnew;
     if (now.is === 'foreign') return answer(refuse(call, undefined, foreignError(call, now.record)));
@@ -87,7 +82,7 @@ export async function wait(
     }
     if (now.record.lapsed) return claimFree(now.record);
     running = now.record;
-    if (clock.mono() - since >= longMs) warn(longWait(contract, running, outerContract));
+    if (clock.mono() - since >= longMs) warn(describeLongWait(contract, running, outerContract));
   }
 }
 
@@ -108,23 +103,38 @@ export async function waitForOtherCaller(
 }
 
 async function waitUntilOver(env: Env, call: Call, first: StoredRecord): Promise<NextStep> {
-  const { ledger, clock, random, closing } = env;
-  const { namespace, fingerprint, caller, share, tool } = call;
-  const query = { namespace, key: first.key, fingerprint, generation: first.generation, caller, share };
-  const until = clock.mono() + tool.contract.waitMs;
+  const until = env.clock.mono() + call.tool.contract.waitMs;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
-    const left = until - clock.mono();
-    if (left <= 0) return { result: refuse(call, undefined, foreignError(call, first)) };
-    await sleep(clock, Math.min(left, pauseMs * (0.5 + random.fraction() / 2)), [closing, call.signal]);
-    if (call.signal?.aborted) return { result: refuse(call, undefined, abortedError(call)) };
-    if (closing.aborted) return { result: refuse(call, undefined, closedError()) };
-    const now = await ledger.readAnswer(query);
+    const end = await pause(env, call, pauseMs, until);
+    if (end === 'timeout') return { result: refuse(call, undefined, foreignError(call, first)) };
+    if (end === 'aborted') return { result: refuse(call, undefined, abortedError(call)) };
+    if (end === 'closed') return { result: refuse(call, undefined, closedError()) };
+    const now = await env.ledger.readAnswer(createQuery(call, first));
     const isRunning = now.is === 'foreign' && now.record.status === 'running';
     if (!isRunning || now.record.lapsed) return startAnew;
   }
 }
 
-function longWait(
+/** Sleeps before the next look at the record, with jitter; says why the wait is over, if it is. */
+async function pause(
+  { clock, random, closing }: Env,
+  { signal }: Call,
+  pauseMs: number,
+  until: number,
+): Promise<'timeout' | 'aborted' | 'closed' | undefined> {
+  const leftMs = until - clock.mono();
+  if (leftMs <= 0) return 'timeout';
+  await sleep(clock, Math.min(leftMs, pauseMs * (0.5 + random.fraction() / 2)), [closing, signal]);
+  if (signal?.aborted) return 'aborted';
+  return closing.aborted ? 'closed' : undefined;
+}
+
+/** The record in the generation that the call waits for. */
+function createQuery({ namespace, fingerprint, caller, share }: Call, { key, generation }: StoredRecord) {
+  return { namespace, key, fingerprint, generation, caller, share };
+}
+
+function describeLongWait(
   { name, leaseMs }: Call['tool']['contract'],
   { owner }: StoredRecord,
   outerContract: string | undefined,

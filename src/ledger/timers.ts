@@ -79,8 +79,8 @@ export class TimerList {
     this.#ms = ms;
   }
 
-  start(timer: Timer, now: number = this.#clock.mono()): void {
-    timer.dueAt = now + this.#ms;
+  start(timer: Timer): void {
+    timer.dueAt = this.#clock.mono() + this.#ms;
     timer.list = this;
     timer.previous = this.#last;
     if (this.#last === undefined) this.#first = timer;

@@ -62,8 +62,8 @@ async function record(env: Env, active: ActiveCall, claimed: StoredRecord): Prom
     effect = run();
     try {
       return { ending: { outcome: 'succeeded', value: await effect }, thrown: undefined };
-    } catch (given) {
-      const thrown = makeReadable(given);
+    } catch (caught) {
+      const thrown = makeReadable(caught);
       return { ending: classifyThrown(attempt, thrown, requests.fates), thrown };
     }
   };

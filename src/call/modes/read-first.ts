@@ -4,7 +4,7 @@
 import type { SemelError } from '../../core/errors.ts';
 import type { LostAnswer } from '../../ledger/index.ts';
 import type { Call } from '../call.ts';
-import { PendingRead, reportAnswer } from '../claim.ts';
+import { type PendingRead, reportAnswer } from '../claim.ts';
 import type { Env } from '../env.ts';
 import type { Habit } from '../habit.ts';
 import { type Result, refuse } from '../receipt.ts';
@@ -12,20 +12,12 @@ import { abortedError, closedError } from '../refusals.ts';
 import { replay } from '../replay.ts';
 import type { Work } from '../work.ts';
 
-type Start = (call: Call, known: LostAnswer | undefined) => Promise<Result>;
-
-export function readOrStart(env: Env, work: Work, habit: Habit, call: Call, start: Start): Promise<Result> {
-  const read = new PendingRead(call);
-  read.result = replayOrStart(env, work, habit, read, start);
-  return read.result;
-}
-
-async function replayOrStart(
+export async function readOrStart(
   env: Env,
   work: Work,
   habit: Habit,
   read: PendingRead,
-  start: Start,
+  start: (call: Call, known: LostAnswer | undefined) => Promise<Result>,
 ): Promise<Result> {
   const { call } = read;
   let found: LostAnswer | undefined;

@@ -1,7 +1,6 @@
 // A call after its `notAfter`: nothing is run any more, but the call still learns what was done in time, or may have been.
 
 import { isSemelError } from '../../core/errors.ts';
-import type { LostAnswer } from '../../ledger/index.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Call } from '../call.ts';
 import { createClaimRequest, firstPurpose, type Purpose } from '../claim.ts';
@@ -10,14 +9,11 @@ import { type Result, refuse } from '../receipt.ts';
 import { tooLateError } from '../refusals.ts';
 import type { Body } from '../run-tool.ts';
 
-type StartAlone = (
+export async function answerLate(
+  env: Env,
   call: Call,
-  body: Body,
-  purpose: Purpose,
-  known: LostAnswer | undefined,
-) => Promise<Result>;
-
-export async function answerLate(env: Env, call: Call, startAlone: StartAlone): Promise<Result> {
+  startAlone: (call: Call, body: Body, purpose: Purpose) => Promise<Result>,
+): Promise<Result> {
   const { ledger, random, owner } = env;
   const error = tooLateError(call);
   try {
@@ -30,7 +26,7 @@ export async function answerLate(env: Env, call: Call, startAlone: StartAlone): 
     });
     // `verify` may be asked at any time.
     const verifying = call.with({ notAfter: null, verifyOnly: true });
-    return await startAlone(verifying, body, { ...firstPurpose, generation }, undefined);
+    return await startAlone(verifying, body, { ...firstPurpose, generation });
   } catch (thrown) {
     if (!isSemelError(thrown)) throw thrown;
     return refuse(call, undefined, thrown);
