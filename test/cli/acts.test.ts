@@ -66,7 +66,7 @@ test('forget asks, acts only on what was shown, and the next call executes', asy
   expect(await named(desk, 'ann')).toMatchObject({ expired: false });
 
   const stale = await desk.semel(['forget', `${id}@7`, '--yes']);
-  expect(stale.stderr).toContain('has changed since it was looked at');
+  expect(stale.stderr).toContain('has changed since you looked');
   expect(stale.code).toBe(70);
   const open = await desk.semel(['forget', (await named(desk, 'lost-1')).id, '--yes']);
   expect(open.stderr).toContain('Resolve it instead.');

@@ -120,16 +120,16 @@ test('CSV is read as RFC 4180 has it, from standard input too', async () => {
 test.each([
   [['audit'], '', 'it takes one file'],
   [['audit', 'nowhere.jsonl'], '', 'there is no file nowhere.jsonl'],
-  [['audit', '-'], 'hello\nworld\n', 'no line of it is a JSON object or a row of CSV'],
+  [['audit', '-'], 'hello\nworld\n', 'no line is a JSON object or a CSV row'],
   [['audit', '-'], '{"tool":"mail","args":{}}\n', 'no field is a time'],
-  [['audit', '-'], '{"ts":1781859600,"msg":"hello"}\n', 'which fields make a call cannot be guessed'],
+  [['audit', '-'], '{"ts":1781859600,"msg":"hello"}\n', 'cannot guess which fields identify a call'],
   [
     ['audit', '-', '--same', 'tool,args.laed'],
     '{"ts":1781859600,"tool":"mail","args":{"lead":1}}\n',
     'no line has all of tool, args.laed, ts. The lines have: ts, tool, args.',
   ],
   [['audit', '-', '--within', 'soon'], '', '--within "soon" is not a duration'],
-  [['audit', '-', '--restart', '('], '', '--restart is no regular expression'],
+  [['audit', '-', '--restart', '('], '', '--restart is not a regular expression'],
   [['audit', '-', '--where', 'done'], '', '--where "done" is not a name with a value'],
   [['audit', '-', '--limit', '0'], '', 'Write a whole number from 1 to 10000'],
 ])('%j with %j is refused: %s', async (args, input, sentence) => {
@@ -167,7 +167,7 @@ test('a start-up whose lines say no time is given up, however long they are', as
 
 test('hundreds of thousands of lines that cannot be read end as one does', async () => {
   const { code, stderr } = await semel(['audit', file('short.csv', `a,b\n${'x\n'.repeat(300_000)}`)]);
-  expect([code, stderr]).toEqual([64, expect.stringMatching(/no field is a time|no line of it/)]);
+  expect([code, stderr]).toEqual([64, expect.stringMatching(/no field is a time|no line is/)]);
 });
 
 test.each([

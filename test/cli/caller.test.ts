@@ -51,7 +51,7 @@ describe('an agent', () => {
     const at = place();
     const ref = await inDoubt(at);
     await at.semel('mcp', '--', 'sh', '-c', `${at.word} resolve ${ref} landed 2> said; cat`);
-    expect(at.lines('said').join()).toContain('is for the operator');
+    expect(at.lines('said').join()).toContain('is up to the operator');
   });
 
   test('may not decide, by whatever command', async () => {
@@ -95,7 +95,7 @@ describe('inside `semel run`', () => {
     const ref = await inDoubt(at);
     const script = `${at.word} resolve ${ref} run-again; ${at.word} once mail --id a=1 -- true; env -u SEMEL_RUN SEMEL_OPERATOR=me ${at.word} resolve ${ref} landed; true`;
     const said = await at.semel('run', 'job', '--per', 'none', '--', 'sh', '-c', script);
-    expect(said.stderr.match(/is for the operator/g)).toHaveLength(2);
+    expect(said.stderr.match(/is up to the operator/g)).toHaveLength(2);
     expect(said.stderr).not.toMatch(/not-landed|ledger\.db/);
     expect((await at.json('doubt')) as []).toHaveLength(1);
   });
@@ -154,7 +154,7 @@ describe('inside `semel run`', () => {
     const said = await at.semel('run', 'job', '--per', 'none', '--', 'bash', '-c', script);
     expect([said.code, at.lines('said').join()]).toEqual([
       0,
-      expect.not.stringContaining('is for the operator'),
+      expect.not.stringContaining('is up to the operator'),
     ]);
   });
 

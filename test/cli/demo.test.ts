@@ -43,7 +43,7 @@ test('one incident alone is told in plain lines where there is no terminal', asy
 test('a ledger that is named is not touched: the demo says that it has its own', async () => {
   const home = homeOfDemo();
   const { code, stderr } = await home.semel('demo', '--store', 'sqlite:mine.db');
-  expect(stderr).toMatch(/has a ledger of its own/);
+  expect(stderr).toMatch(/uses its own ledger/);
   expect(code).toBe(64);
   expect(readdirSync(home.folder)).toEqual([]);
 });

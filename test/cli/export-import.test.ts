@@ -91,7 +91,7 @@ describe('a ledger', () => {
     const { code, stderr } = await semel(['import', path, ...on('other.db', 'elsewhere')]);
     expect(code).toBe(64);
     expect(stderr).toContain('of namespace "shop", not "elsewhere"');
-    expect(stderr).toContain('Nothing was imported. Leave --namespace and SEMEL_NAMESPACE out');
+    expect(stderr).toContain('Nothing was imported. Leave out --namespace and SEMEL_NAMESPACE');
   });
 
   test('is followed: what changes is printed as it changes, until interrupted', async () => {
@@ -198,7 +198,7 @@ describe('a file with lines that cannot be read', () => {
       ...on('bad.db'),
     ]);
     expect([code, stdout]).toEqual([64, '']);
-    expect(stderr).toContain('2 of 4 lines cannot be read (line 2: it is no JSON; line 3: it has no `key`)');
+    expect(stderr).toContain('2 of 4 lines cannot be read (line 2: it is not JSON; line 3: it has no `key`)');
     expect(stderr).toContain('Nothing was imported.');
     expect((await semel(['export', ...on('bad.db')])).stdout).toBe('');
   });
@@ -216,7 +216,7 @@ describe('a file with lines that cannot be read', () => {
     const { code, stderr, stdout } = await semel(args);
     expect(code).toBe(0);
     expect(stdout).toContain('Imported 2 (2 succeeded), skipped 0.\n  2 could not be read');
-    expect(stderr).toContain('line 2 is left out: it is no JSON.');
+    expect(stderr).toContain('line 2 is left out: it is not JSON.');
   });
 
   test.each([
@@ -224,7 +224,7 @@ describe('a file with lines that cannot be read', () => {
     [['import', 'nowhere.jsonl'], 'there is no file nowhere.jsonl'],
     [['import', '.'], '. is a folder'],
     [['import', '-'], 'the file has no lines'],
-    [['import', 'x', '--map', 'done'], '--map done is no meaning'],
+    [['import', 'x', '--map', 'done'], '--map done is not valid'],
     [['export', 'x'], 'it takes no file'],
   ])('%j is refused: %s', async (args, sentence) => {
     const { code, stderr } = await semel([...args, ...on('usage.db')]);

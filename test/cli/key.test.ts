@@ -121,9 +121,9 @@ test.each([
   [['key', 'mail', '--and', '{lead}'], '--and is not JSON'],
   [['key', 'mail', '--id-json', 'nowhere.json'], 'there is no file nowhere.json'],
   [['key', 'mail', '--per', 'day', '--tz', 'Mars/Base'], '"Mars/Base" is not a time zone'],
-  [['key', 'mail', '--per', 'ever', '--tz', 'UTC'], '--tz means nothing for --per ever'],
+  [['key', 'mail', '--per', 'ever', '--tz', 'UTC'], '--tz has no effect with --per ever'],
   [['key', 'mail', '--per', 'turn'], 'needs a conversation'],
-  [['key', 'mail', '--normalize', 'lead=shout'], 'names no normaliser'],
+  [['key', 'mail', '--normalize', 'lead=shout'], '--normalize lead=shout is not valid'],
   [['key', 'no name', '--id', 'a=1'], "A contract's name is"],
 ])('%j is refused: %s', async (args, sentence) => {
   const { code, stderr, stdout } = await semel(args);

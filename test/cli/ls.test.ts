@@ -60,7 +60,7 @@ test('a namespace without records is told, with those that have some and what wa
 
 test('what is wrong with the question is said', async () => {
   for (const [flags, message] of [
-    [['--status', 'done'], '--status is one of running, '],
+    [['--status', 'done'], '--status must be one of running, '],
     [['-n', '0'], 'Write a whole number from 1 to 10000'],
     [['--since', 'yesterday'], '--since "yesterday" is not a time'],
     [['mail.send'], 'semel ls --tool mail.send'],

@@ -85,5 +85,5 @@ test('an empty ledger has nothing to count, and one that is not there is an erro
 test('a chart without end is refused', async () => {
   const { code, stderr } = await semel(['stats', '--since', '90d', '--by', 'hour', ...on('empty.db')]);
   expect(code).toBe(64);
-  expect(stderr).toContain('--since 90d makes more than 400 lines. Take less, or --by day.');
+  expect(stderr).toContain('--since 90d makes more than 400 lines. Use a shorter time, or --by day.');
 });

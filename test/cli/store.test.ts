@@ -117,8 +117,8 @@ test('migrate says what it would run, makes the schema, and is done then', async
   expect(dry.stdout).toMatch(/CREATE TABLE "cli_\d+"\.meta/);
   expect(dry.stderr).toMatch(/from nothing to version 2/);
   expect((await semel('store', 'check', '--store', url)).code).toBe(69);
-  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('Made the schema, version 2.\n');
-  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('The schema is version 2 already.\n');
+  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('Created the schema, version 2.\n');
+  expect((await semel('store', 'migrate', '--store', url)).stdout).toBe('The schema is already version 2.\n');
   expect((await semel('store', 'check', '--store', url)).code).toBe(0);
 });
 

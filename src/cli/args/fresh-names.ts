@@ -1,4 +1,4 @@
-// Names of args that stand for one request: they are made anew at each call, and no two calls share them.
+// Names of args that differ at each call, such as `requestId`.
 
 const fresh =
   /^(trace|span|request|correlation|invocation|(tool[_-]?)?call)[_-]?id$|^(nonce|uuid|random|idempotency[_-]?key)$/i;

@@ -1,4 +1,5 @@
-// `semel mcp`: a proxy in front of any MCP server, whose tools then land once. Its words only; what it does is in src/mcp.
+// `semel mcp`: a proxy in front of any MCP server, so that its tools land once. Options and messages only; the work is in
+// src/mcp.
 
 import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -31,28 +32,26 @@ import { complain, print, printAside, printable, printJson, table } from '../ren
 import { usageError } from '../usage.ts';
 
 const flags = {
-  policy: text('<file>', 'what each tool may do (default: by the hints of each tool)'),
-  name: text('<name>', 'what the server is called in the ledger (default: from its command)'),
-  conversation: text('<id>', 'the conversation of calls that name none'),
-  turn: text('<id>', 'the turn of calls that name none, with --conversation'),
-  http: text('<url>', 'the server is there, and talks streamable HTTP'),
-  listen: text('<port>', 'with --http: listen here, on this machine only, or on <host>:<port>'),
-  'allow-origin': texts('<origin>', 'with --listen: pages of this origin may call'),
-  'verified-tokens': toggle(
-    "with --listen: tokens were verified on the way here, so a JWT's subject is the caller",
-  ),
-  grace: text('<duration>', 'wait so long for begun calls when the client leaves (default: 30s)'),
-  env: texts('<name>', "pass this variable to the server, though it is one of semel's own secrets"),
-  inspect: toggle('list the tools and what holds for each, and end'),
-  write: text('<file>', 'with --inspect: write a policy file to start from'),
+  policy: text('<file>', "policy of each tool (default: from the tools' hints)"),
+  name: text('<name>', "the server's name in the ledger (default: from its command)"),
+  conversation: text('<id>', 'conversation for calls that do not name one'),
+  turn: text('<id>', 'turn for calls that do not name one; needs --conversation'),
+  http: text('<url>', "the server's URL, for streamable HTTP"),
+  listen: text('<port>', 'with --http: listen on this local port, or on <host>:<port>'),
+  'allow-origin': texts('<origin>', 'with --listen: allow web pages of this origin'),
+  'verified-tokens': toggle("with --listen: tokens are verified upstream, so a JWT's subject is the caller"),
+  grace: text('<duration>', 'how long to wait for running calls when the client leaves (default: 30s)'),
+  env: texts('<name>', "pass this variable to the server, even if it is one of semel's own secrets"),
+  inspect: toggle('list the tools and their policies, and exit'),
+  write: text('<file>', 'with --inspect: write a first policy file'),
 } as const;
 
 export default command({
   name: 'mcp',
   takes: '[options] -- <server command>',
-  about: `Stands between any MCP client and any MCP server. A tools/call that was made before is answered from the ledger, also
-after a restart and for another client; one that may have landed is held. Everything else passes byte for byte. The
-exit code is that of the server. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
+  about: `Stands between any MCP client and any MCP server. A repeated tools/call is answered from the ledger, also after a restart
+and for another client; one that may have landed is held. Everything else passes byte for byte. The exit code is the
+server's. Tools that say readOnlyHint pass; those that say idempotentHint always run; all
 others run once for the same arguments in a turn; where nothing names the turn, the model is asked before an equal
 call runs again within ten minutes, and answers with the tool semel_run_again, which the proxy adds.
 With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, where that is set in the environment.`,
@@ -66,7 +65,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
   ],
   async run({ values, positionals, rest }) {
     if (positionals.length > 0)
-      throw usageError('mcp', `What is ${positionals[0]}? The server's command stands after \`--\``);
+      throw usageError('mcp', `unexpected ${positionals[0]}: the server's command goes after \`--\``);
     const policies =
       values.policy === undefined
         ? noPolicies
@@ -75,7 +74,7 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
     if (values.inspect === true) return inspect(program, args, policies, values);
     if (values.write !== undefined) throw usageError('mcp', '--write needs --inspect');
     if ((program === undefined) === (values.http === undefined))
-      throw usageError('mcp', 'Name the server: a command after `--`, or a URL by --http');
+      throw usageError('mcp', 'it needs the server: a command after `--`, or --http <url>');
     const identity = identityOf(values);
     const graceMs = flagReader('mcp', values).duration('grace', 30_000, { to: maxTimerMs });
     if (values.name !== undefined && isReserved(`${values.name}.`))
@@ -93,13 +92,13 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
       limits: { argsBytes: limits.messageBytes },
     });
     try {
-      // A hand-off in the environment that cannot be read is told now, not with every call.
+      // Reports an unreadable hand-off in the environment now, not at every call.
       semel.within({}, () => undefined);
       const calls = createToolCalls({ semel, server, policies, onUnknownName: complain });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
-      // What a server starts for a model must not decide what that model did.
+      // A server's processes act for a model, which must not judge its own effects.
       process.env.SEMEL_AGENT ||= 'mcp';
-      // A client that does not listen any more does not end what it has begun.
+      // A client that has gone does not end its running calls.
       process.stdout.removeAllListeners('error');
       const caller = { scope: 'stdio', identity };
       const { stdin: input, stdout: output } = process;
@@ -173,9 +172,9 @@ function tokenFor(host: string, { username, password, search }: URL): string | u
   const isHere = /^(127(\.\d+){3}|localhost|\[?::1\]?)$/.test(host);
   const next =
     'Set SEMEL_MCP_TOKEN to a long random text, and let clients send it as the header Semel-Token.';
-  if (!isHere && !token) throw usageError('mcp', `others than this machine could reach ${host}`, next);
+  if (!isHere && !token) throw usageError('mcp', `other machines could reach ${host}`, next);
   if (!token && `${username}${password}${search}` !== '')
-    throw usageError('mcp', 'every program of this machine could call with the credentials in --http', next);
+    throw usageError('mcp', 'every program on this machine could use the credentials in --http', next);
   if (token && token.length < 16)
     throw usageError('mcp', 'SEMEL_MCP_TOKEN is shorter than 16 characters', next);
   return token || undefined;
@@ -189,20 +188,20 @@ async function inspect(
 ): Promise<number> {
   const { write, json, http } = values;
   if ((program === undefined) === (http === undefined))
-    throw usageError('mcp', '--inspect needs the server: a command after `--`, or a URL by --http');
+    throw usageError('mcp', '--inspect needs the server: a command after `--`, or --http <url>');
   const { SEMEL_MCP_AUTHORIZATION: authorization } = process.env;
   const asking =
     program === undefined
-      ? listHttpTools(urlOf(values), authorization, patienceMs)
-      : listCommandTools(program, args, patienceMs, envFor(values));
+      ? listHttpTools(urlOf(values), authorization, inspectTimeoutMs)
+      : listCommandTools(program, args, inspectTimeoutMs, envFor(values));
   const tools = await asking.catch((error: Error) => {
     throw new SemelError('FAILED', `${program ?? placeOf(values)} could not be asked: ${error.message}`, {
       next:
         error instanceof Unauthorized
           ? 'Set SEMEL_MCP_AUTHORIZATION to what the header `Authorization` has to say.'
           : program === undefined
-            ? 'Look whether it is up, and whether this is the URL that clients are given.'
-            : 'Start it by hand to see what is wrong with it.',
+            ? 'Check that it is running, and that this is the URL clients use.'
+            : 'Start it by hand to see what is wrong.',
     });
   });
   const rows = inspectTools(tools, policies);
@@ -240,14 +239,14 @@ async function inspect(
     writeFileSync(write, text, { flag: 'wx' });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    throw usageError('mcp', `${write} is there already: it is not overwritten`);
+    throw usageError('mcp', `${write} exists, and is not overwritten`);
   }
-  printAside(`semel: wrote ${write}: check each tool, then pass it by --policy.`);
+  printAside(`semel: wrote ${write}: check each tool, then use it with --policy.`);
   return 0;
 }
 
-/** A server that is installed first takes its time. */
-const patienceMs = 60_000;
+/** A server may be installed first. */
+const inspectTimeoutMs = 60_000;
 
 function urlOf({ http = '' }: Values): URL {
   if (!URL.canParse(http) || !/^https?:$/.test(new URL(http).protocol))

@@ -1,4 +1,4 @@
-// `semel audit`: duplicates in the logs that people already have. Needs no ledger, and writes nothing.
+// `semel audit`: finds duplicates in existing logs. Needs no ledger, and writes nothing.
 
 import type { SemelError } from '../../../core/errors.ts';
 import { flagReader } from '../../args/flag-values.ts';
@@ -14,20 +14,20 @@ import { reportOf, sentence, suggestionsOf } from './report.ts';
 export default command({
   name: 'audit',
   takes: '<file.jsonl|file.csv|-> [--same tool,args.lead] [--within 5m] [options]',
-  about: `Looks for calls that were made more than once: the same fields again within a time, the same call under different keys,
-one key for different calls, repeats right after a restart. Fields are dotted paths; args that are JSON in a text are looked
-into. What is not said is guessed from the first lines, and told. Exit code 1 if anything was found. No ledger is needed.`,
+  about: `Finds calls that were made more than once: the same fields within a time, the same call under different keys, one key for
+different calls, repeats right after a restart. Fields are dotted paths, also into JSON inside a string. Fields you do not
+name are guessed from the first lines, and reported. Exits with 1 if anything was found. Needs no ledger.`,
   flags: {
-    same: text('<a,b.c>', 'the fields that two calls share if they are one'),
-    within: text('<duration>', 'how long after the last one it counts (default 1h)'),
-    time: text('<field>', 'when the call was made'),
-    key: text('<field>', 'the key that it was made under'),
-    restart: text('<regex>', 'what a line looks like when the program starts'),
-    near: text('<duration>', 'how long after a restart is right after it (default 30s)'),
-    where: texts('<field>=<value>', 'only these lines: status=done'),
+    same: text('<a,b.c>', 'fields that make two calls the same'),
+    within: text('<duration>', 'maximum time between repeats (default: 1h)'),
+    time: text('<field>', 'field with the time of the call'),
+    key: text('<field>', 'field with its idempotency key'),
+    restart: text('<regex>', 'matches a line that the program prints when it starts'),
+    near: text('<duration>', 'how soon after a restart a repeat counts as near it (default: 30s)'),
+    where: texts('<field>=<value>', 'only lines with this value: status=done'),
     tool: text('<name>', 'only calls of this tool'),
-    format: choice(['jsonl', 'csv'], 'default: by the first line'),
-    limit: text('<number>', 'how many groups to print (default 20)'),
+    format: choice(['jsonl', 'csv'], 'format of the file (default: by its first line)'),
+    limit: text('<number>', 'maximum number of groups to print (default: 20)'),
   },
   examples: [
     'semel audit calls.jsonl --same tool,args.lead --within 5m',
@@ -72,8 +72,8 @@ function regexOf(text: string): RegExp {
   } catch (error) {
     throw usageError(
       'audit',
-      `--restart is no regular expression (${(error as Error).message})`,
-      'Escape what is meant as it is.',
+      `--restart is not a regular expression (${(error as Error).message})`,
+      'Escape special characters with a backslash.',
     );
   }
 }
@@ -82,16 +82,16 @@ function nothing({ missing, fields, asked = [] }: Missing): SemelError {
   const seen = `The lines have: ${fields.join(', ')}.`;
   switch (missing) {
     case 'lines':
-      return usageError('audit', 'no line of it is a JSON object or a row of CSV', 'Try --format jsonl|csv.');
+      return usageError('audit', 'no line is a JSON object or a CSV row', 'Try --format jsonl|csv.');
     case 'calls':
       return usageError('audit', `no line has all of ${asked.join(', ')}`, seen);
     case 'time':
-      return usageError('audit', 'no field is a time', `Name it by --time. ${seen}`);
+      return usageError('audit', 'no field is a time', `Name it with --time. ${seen}`);
     case 'same':
       return usageError(
         'audit',
-        'which fields make a call cannot be guessed',
-        `Name them by --same. ${seen}`,
+        'cannot guess which fields identify a call',
+        `Name them with --same. ${seen}`,
       );
   }
 }

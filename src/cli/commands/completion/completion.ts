@@ -1,4 +1,4 @@
-// `semel completion`: a script for the shell, made from the definitions of all commands.
+// `semel completion`: a script for the shell, generated from the definitions of all commands.
 
 import { type Commands, command } from '../../command.ts';
 import { choice } from '../../flags.ts';
@@ -20,13 +20,13 @@ const scripts: Readonly<Record<string, (commands: readonly CommandSpec[]) => str
 export default command({
   name: 'completion',
   takes: 'bash|zsh|fish',
-  about: `Prints a script that completes commands, options and their values, and contracts and records of the ledger.
+  about: `Prints a script that completes commands, options and values, and the ledger's contracts and records.
 Install it, then start a new shell:
   bash   echo 'source <(semel completion bash)' >> ~/.bashrc
   zsh    semel completion zsh > "\${fpath[1]}/_semel"
   fish   semel completion fish > ~/.config/fish/completions/semel.fish`,
   flags: {
-    words: choice(ledgerWords, 'print words of the ledger: what the scripts ask for'),
+    words: choice(ledgerWords, 'print words from the ledger, for the scripts'),
   },
   examples: ['source <(semel completion bash)', 'semel completion fish | source'],
   async run({ values, positionals, rest, commands }) {
@@ -47,16 +47,16 @@ Install it, then start a new shell:
   },
 });
 
-/** The line that is being typed names its ledger; what this command was told goes first. */
+/** The line being typed names its ledger; this command's own options come first. */
 function lineOf(
   rest: readonly string[] | undefined,
   { store, namespace }: { readonly store: string | undefined; readonly namespace: string | undefined },
 ): string {
-  const told = [
+  const own = [
     store === undefined ? '' : ` --store ${store}`,
     namespace === undefined ? '' : ` --namespace ${namespace}`,
   ];
-  return `${told.join('')} ${(rest ?? []).join(' ')}`;
+  return `${own.join('')} ${(rest ?? []).join(' ')}`;
 }
 
 async function specsOf(commands: Commands): Promise<readonly CommandSpec[]> {

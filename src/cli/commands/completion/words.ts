@@ -1,5 +1,5 @@
-// Words of the ledger for a completion. Only what a shell reads as one plain word: names were written by strangers, and
-// what is completed is run when somebody presses Enter.
+// Words from the ledger for completion. Only plain shell words: the names are untrusted, and a completed line runs when the
+// user presses Enter.
 
 import type { Semel } from '../../../semel/index.ts';
 import { namespacesFor } from '../../args/namespaces.ts';
@@ -32,7 +32,7 @@ export async function wordsFor(kind: LedgerWords, line: string): Promise<readonl
   }
 }
 
-/** As it stands on the line, where it is one plain word. */
+/** The option's value on the line, if it is a plain word. */
 export function valueOnLine(line: string, flag: string): string | undefined {
   const [, value] = new RegExp(`\\s--${flag}[\\s=]+(\\S+)\\s`).exec(line) ?? [];
   return value !== undefined && isPlain(value) ? value : undefined;

@@ -1,11 +1,11 @@
-// A process of the demo: it does its part of an incident, tells what it does, and may be killed in the middle of it.
+// A process of the demo: plays its part of an incident, reports what it does, and may be killed in the middle.
 
 import { once } from 'node:events';
 import { createSemel } from '../../../semel/index.ts';
 import type { Actor, Part, Way } from './incident.ts';
 import { incidents } from './incidents.ts';
 
-/** What it is told, as its argument. */
+/** Its argument, as JSON. */
 export interface Job {
   readonly incident: number;
   readonly way: Way;
@@ -13,15 +13,15 @@ export interface Job {
   readonly folder: string;
   readonly ledger: string;
   readonly url: string;
-  /** It waits for a word before it begins. */
+  /** Whether it waits for a message before it begins. */
   readonly waits: boolean;
 }
 
-/** What it tells. */
-export type Told = { readonly say: string } | { readonly ready: true };
+/** To the demo's own process. */
+export type Message = { readonly say: string } | { readonly ready: true };
 
-function tell(told: Told): Promise<void> {
-  return new Promise((resolve) => process.send?.(told, () => resolve()));
+function tell(message: Message): Promise<void> {
+  return new Promise((resolve) => process.send?.(message, () => resolve()));
 }
 
 function actorOf({ way, part, folder, ledger, url }: Job): Actor {
@@ -48,7 +48,7 @@ function actorOf({ way, part, folder, ledger, url }: Job): Actor {
   };
 }
 
-// Whoever started it is gone: nobody hears what it does.
+// The demo's own process has gone.
 process.once('disconnect', () => process.exit(1));
 void act(JSON.parse(process.argv[2] ?? '') as Job).then(() => process.exit(0));
 

@@ -1,5 +1,5 @@
-// `semel demo`: three incidents with real processes, a real server and a real ledger, bare and with semel; it counts what
-// landed. Nothing of the user's is touched.
+// `semel demo`: plays three incidents with real processes, a real server and a real ledger, bare and with semel, and
+// counts what landed. Touches nothing of the user's.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,9 +15,9 @@ import { type Outcome, play } from './stage.ts';
 export default command({
   name: 'demo',
   takes: '[options]',
-  about: `Plays three incidents twice, bare and with semel, with processes that are really killed and a server on this machine
-that counts what landed. Takes a few seconds; needs no network, and leaves nothing behind. Exits with 1 if an effect did
-not land exactly once with semel.`,
+  about: `Plays three incidents twice, bare and with semel: really kills processes, and counts what landed with a server on this
+machine. Takes a few seconds, needs no network, and leaves nothing behind. Exits with 1 if an effect did not land exactly
+once with semel.`,
   flags: {
     only: choice(['1', '2', '3'], 'only this incident'),
   },
@@ -25,7 +25,7 @@ not land exactly once with semel.`,
   async run({ values, positionals }) {
     if (positionals.length > 0) throw usageError('demo', 'it takes no arguments, only options');
     if (values.store !== undefined || values.namespace !== undefined)
-      throw usageError('demo', 'it has a ledger of its own', 'Leave --store and --namespace out.');
+      throw usageError('demo', 'it uses its own ledger', 'Leave out --store and --namespace.');
     const chosen = incidents.map((_, at) => at).filter((at) => !values.only || values.only === `${at + 1}`);
     const tell = values.json ? () => undefined : print;
     const startedAt = performance.now();

@@ -1,11 +1,11 @@
-// Plays one incident in one way: with a target, a ledger and a folder of its own, in processes of its own. Counts.
+// Plays one incident in one way, with its own target, ledger, folder and processes, and counts what landed.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createSemel, type Semel } from '../../../semel/index.ts';
-import type { Job, Told } from './actor.ts';
+import type { Job, Message } from './actor.ts';
 import type { Part, Stage, Way } from './incident.ts';
 import { incidents } from './incidents.ts';
 import { startTarget } from './target.ts';
@@ -70,8 +70,8 @@ function begin(job: Job, say: (text: string) => void): Begun {
     errors = `${errors}${text}`.slice(-2_000);
   });
   const ready = new Promise<void>((resolve) => {
-    child.on('message', (told: Told) => {
-      if ('say' in told) say(told.say);
+    child.on('message', (message: Message) => {
+      if ('say' in message) say(message.say);
       else resolve();
     });
   });

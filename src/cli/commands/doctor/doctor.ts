@@ -1,4 +1,4 @@
-// `semel doctor`: looks at a ledger and at how it is used, and says what is wrong and what to do.
+// `semel doctor`: checks a ledger and how it is used, and says what is wrong and what to do.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import { findSimilar } from '../../../core/contract/known-fields.ts';
@@ -14,13 +14,13 @@ import { type Reading, readLedger } from './read.ts';
 export default command({
   name: 'doctor',
   takes: '[options]',
-  about: `Looks at the ledger's files, its clock, its records and their history, in every namespace unless one is named, and
-exits with 1 if anything is found. Each finding has a stable id, says what to do, and is explained in docs/doctor.md:
-${wrapped(findingIds)}`,
+  about: `Checks the ledger's files, its clock, its records and their history, in all namespaces unless you choose one, and exits
+with 1 if it finds anything. Each finding has a stable id, says what to do, and is explained in docs/doctor.md:
+${wrap(findingIds)}`,
   flags: {
     since: text('<duration>', 'how far to look back (default: 30d)'),
-    only: texts('<ids>', 'only these findings, with commas between'),
-    ignore: texts('<ids>', 'not these findings'),
+    only: texts('<ids>', 'only these findings, separated by commas'),
+    ignore: texts('<ids>', 'skip these findings'),
   },
   examples: [
     'semel doctor',
@@ -48,11 +48,11 @@ function idsFor(
   only: readonly string[] | undefined,
   ignore: readonly string[] | undefined,
 ): readonly string[] {
-  const left = new Set(namedIn('--ignore', ignore));
-  return (only === undefined ? findingIds : namedIn('--only', only)).filter((id) => !left.has(id));
+  const left = new Set(parseIds('--ignore', ignore));
+  return (only === undefined ? findingIds : parseIds('--only', only)).filter((id) => !left.has(id));
 }
 
-function namedIn(flag: string, given: readonly string[] = []): readonly string[] {
+function parseIds(flag: string, given: readonly string[] = []): readonly string[] {
   const ids = given.flatMap((list) => list.split(',')).map((id) => id.trim().toUpperCase());
   for (const id of ids) {
     if (findingIds.includes(id)) continue;
@@ -60,7 +60,7 @@ function namedIn(flag: string, given: readonly string[] = []): readonly string[]
     throw usageError(
       'doctor',
       `${flag}: there is no finding ${JSON.stringify(id.slice(0, 80))}`,
-      near === undefined ? `It is one of ${findingIds.join(', ')}.` : `Did you mean ${near}?`,
+      near === undefined ? `Use one of ${findingIds.join(', ')}.` : `Did you mean ${near}?`,
     );
   }
   return ids;
@@ -101,7 +101,7 @@ function summary(reading: Reading, ids: readonly string[], findings: readonly Fi
   const verdict =
     findings.length === 0
       ? styled('green', 'Nothing is wrong.')
-      : `${count(findings.length, 'finding')}. docs/doctor.md tells what they mean.`;
+      : `${count(findings.length, 'finding')}. See docs/doctor.md.`;
   return [`Looked at ${printable(lookedAt)}, with ${made} checks.`, verdict];
 }
 
@@ -109,8 +109,8 @@ function placeOf({ facts, files }: Reading): string {
   return facts?.location ?? files?.path ?? 'the ledger';
 }
 
-/** In lines that a terminal holds. */
-function wrapped(words: readonly string[]): string {
+/** Breaks the list into lines. */
+function wrap(words: readonly string[]): string {
   const lines = [''];
   for (const word of words) {
     const line = lines.at(-1) as string;

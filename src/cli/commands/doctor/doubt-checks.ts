@@ -4,9 +4,9 @@ import { isReserved } from '../../../jobs/index.ts';
 import { ago, type Check, count, examples, type Found, latest } from './finding.ts';
 import { byContract, type RecordSeen, type Seen } from './seen.ts';
 
-/** Whoever is told of a doubt at once has had time to look. */
+/** Enough time for an operator to look. */
 const oldMs = 3_600_000;
-/** So many at once is no accident of one call. */
+/** This many at once have a common cause. */
 const many = 20;
 
 export const doubtBacklog: Check<'DOUBT_BACKLOG'> = {

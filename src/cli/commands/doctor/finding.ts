@@ -1,4 +1,4 @@
-// What a check finds, and how a check is written down. The ids are stable: monitoring and docs/doctor.md name them.
+// Checks and their findings. The ids are stable: monitoring and docs/doctor.md use them.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordSeen, Seen } from './seen.ts';
@@ -24,13 +24,13 @@ export interface Check<Id extends string = string> {
   finds(seen: Seen): readonly Found[];
 }
 
-const mostExamples = 5;
+const maxExamples = 5;
 
-/** The latest first: they are the ones that somebody remembers. */
+/** The latest first: people remember those. */
 export function examples(records: readonly RecordSeen[]): readonly string[] {
   return records
     .toSorted((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime())
-    .slice(0, mostExamples)
+    .slice(0, maxExamples)
     .map(({ id }) => id);
 }
 

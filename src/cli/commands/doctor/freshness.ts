@@ -1,4 +1,4 @@
-// Which args look as if they were made for this very call: instants of now, and names that stand for one request.
+// Which args look as if they were made for one call: current timestamps, and names like `requestId`.
 
 import { isFreshName } from '../../args/fresh-names.ts';
 
@@ -6,13 +6,13 @@ const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i;
 
 /** How far an instant may lie from the call to be its own "now". */
 const nowMs = 10_000;
-const deepest = 8;
+const maxDepth = 8;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Undefined where it lies too deep to tell. */
+/** Undefined if nested too deep. */
 export function withoutFresh(args: object, at: number, depth = 0): Fields | undefined {
-  if (depth > deepest) return undefined;
+  if (depth > maxDepth) return undefined;
   const rest: Record<string, unknown> = Object.create(null);
   for (const [name, value] of Object.entries(args)) {
     if (isFresh(name, value, at)) continue;
@@ -23,7 +23,7 @@ export function withoutFresh(args: object, at: number, depth = 0): Fields | unde
 
 /** Their paths. */
 export function freshFields(args: unknown, at: number, prefix = '', depth = 0): readonly string[] {
-  if (!isObject(args) || depth > deepest) return [];
+  if (!isObject(args) || depth > maxDepth) return [];
   return Object.entries(args).flatMap(([name, value]) =>
     isFresh(name, value, at) ? [`${prefix}${name}`] : freshFields(value, at, `${prefix}${name}.`, depth + 1),
   );

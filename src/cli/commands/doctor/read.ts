@@ -1,5 +1,5 @@
-// Reads what the checks look at: the ledger's files, its records with their history, and the ledger of this user where
-// that is another one. Changes nothing.
+// Reads what the checks need: the ledger's files, its records with their history, and the user's default ledger if that
+// is another one. Changes nothing.
 
 import { existsSync, realpathSync } from 'node:fs';
 import { SemelError } from '../../../core/errors.ts';
@@ -13,19 +13,17 @@ import { type LedgerChoice, ledgerPath, storeFor } from '../../ledger.ts';
 import { filesAt } from './files.ts';
 import type { ContractsIn, RecordSeen, Refused, Seen } from './seen.ts';
 
-/** More than these are not held in memory. */
-const mostRecords = 200_000;
-/** More than these are not looked at. */
-const mostNamespaces = 1_000;
+/** Held in memory. */
+const maxRecords = 200_000;
+const maxNamespaces = 1_000;
 /** Larger args are not compared. */
-const mostArgs = 4_096;
+const maxArgsLength = 4_096;
 
 export interface Reading extends Seen {
-  /** Whose records were looked at. */
   readonly namespaces: readonly string[];
-  /** What was left out, in sentences. */
+  /** Sentences. */
   readonly leftOut: readonly string[];
-  /** How many records were read; those with nothing new to tell are not kept. */
+  /** How many records were read; old ones without events are not kept. */
   readonly looked: number;
 }
 
@@ -51,11 +49,11 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
   const { facts } = opened;
   const all = await ledger.in(chosen ?? 'default').records.namespaces();
   const leftOut: string[] = [];
-  if (all.length > mostNamespaces)
+  if (all.length > maxNamespaces)
     leftOut.push(
-      `Only ${mostNamespaces} of ${all.length} namespaces were looked at: name another by --namespace.`,
+      `Only ${maxNamespaces} of ${all.length} namespaces were checked: choose another with --namespace.`,
     );
-  const names = all.slice(0, mostNamespaces);
+  const names = all.slice(0, maxNamespaces);
   if (chosen !== undefined && !names.includes(chosen)) names.push(chosen);
   const records: RecordSeen[] = [];
   const contracts: ContractsIn[] = [];
@@ -71,13 +69,13 @@ export async function readLedger(choice: LedgerChoice, now: number, since: numbe
     for await (const record of recordsOf(semel, since)) {
       looked += 1;
       if (record === undefined) continue;
-      if (records.length === mostRecords) {
-        leftOut.push(`Only ${mostRecords} records were looked at: choose by --since or --namespace.`);
+      if (records.length === maxRecords) {
+        leftOut.push(`Only ${maxRecords} records were checked: narrow it down with --since or --namespace.`);
         break;
       }
       records.push(record);
     }
-    if (records.length === mostRecords) break;
+    if (records.length === maxRecords) break;
   }
   return {
     now,
@@ -103,7 +101,7 @@ function livenessProblemOf({ kind, location }: StoreFacts): string | undefined {
   return problem === undefined ? undefined : `${folder} ${problem}.`;
 }
 
-/** A refusal is what a doctor is asked about; that there is no ledger, or that it does not answer, is not. */
+/** A refused ledger is a finding; a missing or unreachable one is an error. */
 async function opening(
   ledger: Pick<Namespaces, 'open'>,
 ): Promise<{ facts: StoreFacts } | { refused: Refused }> {
@@ -126,7 +124,7 @@ async function damageIn(choice: LedgerChoice): Promise<readonly string[]> {
   }
 }
 
-/** Undefined for a record that has nothing to tell: settled before, and quiet since. */
+/** Undefined for a record that was settled before `since` and has no events after it. */
 async function* recordsOf(semel: Semel, since: number): AsyncGenerator<RecordSeen | undefined> {
   for await (const record of everyRecord(semel, {})) {
     const history = await semel.records.history(record.key);
@@ -158,13 +156,13 @@ function seenOf(record: RecordInfo, events: RecordSeen['events']): RecordSeen {
 
 function isSmall(args: unknown): boolean {
   try {
-    return (JSON.stringify(args) ?? '').length <= mostArgs;
+    return (JSON.stringify(args) ?? '').length <= maxArgsLength;
   } catch {
     return false;
   }
 }
 
-/** Looked at by its contracts only. Where it cannot be opened, whoever uses it is told. */
+/** Only its contracts. If it cannot be opened, the programs that use it report that. */
 async function otherLedger({ kind, location }: StoreFacts): Promise<Seen['other']> {
   const path = defaultPath();
   if (kind !== 'sqlite' || !existsSync(path) || realpathSync(path) === location) return undefined;
@@ -174,7 +172,7 @@ async function otherLedger({ kind, location }: StoreFacts): Promise<Seen['other'
       { cache: false, onWarning: () => undefined },
     );
     const contracts: ContractsIn[] = [];
-    for (const namespace of (await ledger.in('default').records.namespaces()).slice(0, mostNamespaces))
+    for (const namespace of (await ledger.in('default').records.namespaces()).slice(0, maxNamespaces))
       contracts.push({ namespace, contracts: await listContracts(ledger.in(namespace)), roots: [] });
     return { path, contracts };
   } catch {

@@ -1,9 +1,9 @@
-// What a doctor looks at, read once: the checks are pure over it.
+// The input of the checks, read once. The checks are pure functions of it.
 
 import type { RecordInfo, Root } from '../../../semel/index.ts';
 import type { StoreEvent, StoreFacts } from '../../../store/store.ts';
 
-/** A record without its result, and what history says of it since the doctor looks. */
+/** A record without its result, and its recent history. */
 export interface RecordSeen
   extends Pick<
     RecordInfo,
@@ -25,14 +25,14 @@ export interface RecordSeen
   readonly events: readonly Pick<StoreEvent, 'at' | 'generation' | 'type' | 'detail'>[];
 }
 
-/** The ledger's files as they lay there before it was opened. */
+/** The ledger's files before it was opened. */
 export interface FilesSeen {
   readonly path: string;
-  /** Of the write-ahead log; it grows where nobody can fold it into the ledger. */
+  /** Size of the write-ahead log; it grows while it cannot be checkpointed. */
   readonly logBytes: number;
-  /** Undefined where the platform does not tell. */
+  /** Undefined if unknown. */
   readonly freeBytes: number | undefined;
-  /** How the file says that it is written; undefined where it says nothing. */
+  /** The journal mode in the file's header. */
   readonly journal: 'wal' | 'rollback' | undefined;
 }
 
@@ -46,7 +46,7 @@ export interface Refused {
 export interface ContractsIn {
   readonly namespace: string;
   readonly contracts: readonly string[];
-  /** The folders of the applications that use it without naming it, oldest first. */
+  /** Folders of the applications that use it by default, oldest first. */
   readonly roots?: readonly Root[];
 }
 
@@ -56,16 +56,16 @@ export interface Seen {
   readonly facts: Pick<StoreFacts, 'location' | 'forgets' | 'clockProblem' | 'warning'> | undefined;
   readonly refused: Refused | undefined;
   readonly files: FilesSeen | undefined;
-  /** What the store found wrong with what it keeps. */
+  /** Damage that the store found. */
   readonly damage: readonly string[];
-  /** Why the pipes that tell which runs are alive are not believed. */
+  /** Why the pipes that show which runs are alive cannot be trusted. */
   readonly livenessProblem: string | undefined;
   readonly records: readonly RecordSeen[];
-  /** Which contracts have records where, also in namespaces whose records were not looked at. */
+  /** Contracts per namespace, also of namespaces whose records were not read. */
   readonly contracts: readonly ContractsIn[];
-  /** The ledger of this user, where it is not the one that was looked at. */
+  /** The user's default ledger, if it is another one. */
   readonly other: { readonly path: string; readonly contracts: readonly ContractsIn[] } | undefined;
-  /** What leads a command to a namespace of this ledger. */
+  /** Command-line options that select a namespace of this ledger. */
   readonly optionsFor: (namespace: string) => string;
 }
 

@@ -5,7 +5,7 @@ import { type Check, count, examples, latest } from './finding.ts';
 import { byContract, type RecordSeen } from './seen.ts';
 
 /**
- * An attempt was taken for dead, and then it reported: it had lived. Only a takeover after a lapse counts; whoever had
+ * An attempt was taken over as dead and then reported: it was alive. Only a takeover after a lapse counts; an attempt that
  * ended as unknown may report more at any time.
  */
 export const leaseTooShort: Check<'LEASE_TOO_SHORT'> = {

@@ -1,4 +1,4 @@
-// `semel export`: records and their history as JSON lines, as many as there are; and with --follow, as they change.
+// `semel export`: prints records and their history as JSON lines, and with --follow their changes.
 
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -16,14 +16,18 @@ import { createFollower, type Follower } from './follower.ts';
 export default command({
   name: 'export',
   takes: '[options]',
-  about: `One line per record, of every namespace unless one is named: every field, and its history. "semel": 1 is the version of the form. Stored values are as in the
-ledger: what JSON cannot hold (dates, sets, undefined) is tagged by "$semel". \`semel import\` reads it.`,
+  about: `Prints one line per record, with every field and its history, of all namespaces unless you choose one. "semel": 1 is the
+version of the format. Values that JSON cannot express (dates, sets, undefined) are tagged with "$semel". \`semel import\`
+reads it.`,
   flags: {
     tool: text('<name>', 'only this contract'),
-    status: choice(['running', 'succeeded', 'failed', 'released', 'unknown', 'in-doubt'], 'only these'),
-    since: text('<duration>', 'only what changed in this time: 7d'),
-    follow: toggle('go on with what changes, until interrupted', 'f'),
-    every: text('<duration>', 'with --follow: how often to look (default 1s)'),
+    status: choice(
+      ['running', 'succeeded', 'failed', 'released', 'unknown', 'in-doubt'],
+      'only records in this state',
+    ),
+    since: text('<duration>', 'only records that changed in this time: 7d'),
+    follow: toggle('keep printing changes until interrupted', 'f'),
+    every: text('<duration>', 'with --follow: how often to look (default: 1s)'),
   },
   examples: [
     'semel export > ledger.jsonl',
@@ -32,7 +36,7 @@ ledger: what JSON cannot hold (dates, sets, undefined) is tagged by "$semel". \`
   ],
   async run({ values, positionals }) {
     if (positionals.length > 0)
-      throw usageError('export', 'it takes no file', 'Write it to one: semel export > ledger.jsonl');
+      throw usageError('export', 'it takes no file', 'Redirect the output: semel export > ledger.jsonl');
     if (values.every !== undefined && !values.follow) throw usageError('export', '--every needs --follow');
     const given = flagReader('export', values);
     const sinceMs = given.duration('since', undefined);
@@ -63,13 +67,13 @@ async function send(
   for await (const semel of ledger.each())
     for await (const record of semel.records.export(queryIn(semel.namespace))) {
       if (signal?.aborted) return;
-      // A slow reader is waited for, instead of keeping the ledger in memory.
+      // Wait for a slow reader, instead of buffering the ledger.
       if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`))
         await once(process.stdout, 'drain');
     }
 }
 
-/** A look costs as much as the ledger is large, so it is not taken more often than is cheap. */
+/** A look reads the whole ledger: rests five times as long as it took. */
 const restPerLook = 5;
 
 async function follow(

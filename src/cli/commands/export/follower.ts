@@ -1,9 +1,9 @@
-// Which records have changed since the last look. Remembers what is running and what changed lately, not the ledger.
+// Which records changed since the last look. Remembers running and recently changed records only.
 
 import type { StoredRecord } from '../../../store/store.ts';
 
 export interface Follower {
-  /** A look begins; all records follow. */
+  /** Starts a look; all records follow. */
   look(): void;
   isNews(record: Seen): boolean;
 }
@@ -13,11 +13,11 @@ export type Seen = Pick<
   'key' | 'status' | 'generation' | 'fence' | 'lapsed' | 'dispatched' | 'expiresAt' | 'updatedAt' | 'readAt'
 >;
 
-/** Longer than a transaction may take, and than a clock is set back by a time server. */
+/** Longer than a transaction, or a time server's correction of a clock. */
 const overlapMs = 120_000;
 
 export function createFollower(): Follower {
-  /** What changed before was seen by the look before. */
+  /** Earlier changes were seen by the last look. */
   let horizon = Number.NEGATIVE_INFINITY;
   let beganAt: number | undefined;
   let known = new Map<string, string>();

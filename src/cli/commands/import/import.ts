@@ -1,5 +1,5 @@
-// `semel import`: records of another ledger, or of an action ledger that somebody keeps by hand. The file is read
-// twice: once to find what is wrong with it, before anything is written, and once to take it in.
+// `semel import`: imports records of another ledger, or of an action ledger kept by hand. Reads the file twice: first to
+// check all of it, before anything is written, then to import it.
 
 import { createReadStream, createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,27 +19,31 @@ import { complain, print, printable, printJson } from '../../render/print.ts';
 import { usageError } from '../../usage.ts';
 import { type Meaning, meanings, meaningsWith, type PlainFields } from './plain.ts';
 import { type Plan, planOf } from './plan.ts';
-import { type Report, reportLines, takeIn } from './taking.ts';
+import { importLines, type Report, reportLines } from './taking.ts';
 
 export default command({
   name: 'import',
   takes: '<file.jsonl|-> [options]',
   about: `Reads what \`semel export\` wrote, or an action ledger with lines like {"key":"a-1","ts":"…","status":"done"}.
-What was done stays done: the same calls are replayed. What was running or in doubt arrives in doubt. A key that has a record
-here is left alone, and each goes into its own namespace. To import twice changes nothing. If a line cannot be read, nothing is imported.
+What was done stays done: the same calls are replayed. What was running or in doubt arrives in doubt. Existing records are
+left alone, and each record keeps its namespace. Importing twice changes nothing. If a line cannot be read, nothing is
+imported.
 
 An action ledger needs --tool; its keys become the caller's own (\`key\` of a call, --key of \`semel once\`), its lines the
-values. Statuses like done, ok and sent are done; pending and started are in doubt; failed and error are skipped, since they
-may run again. Others need --map. Where a key has several lines, the last counts, or the first that says done.`,
+values. Statuses like done, ok and sent mean done; pending and started mean in doubt; failed and error are skipped, since
+they may run again. Others need --map. If a key has several lines, the last counts, or the first that says done.`,
   flags: {
     tool: text('<name>', 'action ledger: the contract of its records'),
     map: texts('<status>=<meaning>', `what a status means: ${meanings.join(', ')}`),
-    'key-field': text('<field>', 'action ledger: where its key is (default: guessed)'),
-    'time-field': text('<field>', 'the same for its time'),
-    'status-field': text('<field>', 'the same for its status'),
-    window: text('<duration>', 'action ledger: how long values are kept (default 30d); keys: for good'),
-    'skip-bad': toggle('leave out lines that cannot be read, and import the others'),
-    'dry-run': toggle('tell what would be imported, and change nothing'),
+    'key-field': text('<field>', 'action ledger: field with the key (default: guessed)'),
+    'time-field': text('<field>', 'action ledger: field with the time'),
+    'status-field': text('<field>', 'action ledger: field with the status'),
+    window: text(
+      '<duration>',
+      'action ledger: how long to keep values (default: 30d); keys are kept for good',
+    ),
+    'skip-bad': toggle('skip lines that cannot be read, and import the others'),
+    'dry-run': toggle('only show what would be imported'),
   },
   examples: [
     'semel import ledger.jsonl --store sqlite:new.db',
@@ -47,7 +51,7 @@ may run again. Others need --map. Where a key has several lines, the last counts
     'semel import actions.jsonl --tool mail.send --map bounced=failed --map handed_over=done',
   ],
   async run({ values, positionals }) {
-    if (!values['dry-run']) mustBeOperator('import', 'Saying what was done');
+    if (!values['dry-run']) mustBeOperator('import', 'Importing records');
     const [path] = positionals;
     if (path === undefined || positionals.length > 1)
       throw usageError(
@@ -58,14 +62,14 @@ may run again. Others need --map. Where a key has several lines, the last counts
     const mapped = meaningsWith(mapOf(values.map ?? []));
     const windowMs = flagReader('import', values).duration('window', 30 * 86_400_000);
     await using file = await kept(path);
-    const plan = await planOf(linesOf(textOf('import', file.path), longestLine), {
+    const plan = await planOf(linesOf(textOf('import', file.path), maxLineLength), {
       meanings: mapped,
       fields: given(values),
     });
     await using ledger = ledgerOf(values, values['dry-run'] ?? false);
     check(plan, values, ledger.chosen);
     for (const { line, because } of plan.bad) complain(`line ${line} is left out: ${because}.`);
-    const report = await takeIn(ledger.in, linesOf(textOf('import', file.path), longestLine), plan, {
+    const report = await importLines(ledger.in, linesOf(textOf('import', file.path), maxLineLength), plan, {
       namespace: namespaceOf(values),
       contract: values.tool ?? '',
       meanings: mapped,
@@ -79,7 +83,7 @@ may run again. Others need --map. Where a key has several lines, the last counts
 });
 
 /** Room for the largest result that `semel once` keeps, encoded, and for its history. */
-const longestLine = 64 * 1_048_576;
+const maxLineLength = 64 * 1_048_576;
 
 function mapOf(entries: readonly string[]): ReadonlyMap<string, Meaning> {
   return new Map(
@@ -89,7 +93,7 @@ function mapOf(entries: readonly string[]): ReadonlyMap<string, Meaning> {
       if (at < 1 || !meanings.includes(meaning))
         throw usageError(
           'import',
-          `--map ${entry} is no meaning`,
+          `--map ${entry} is not valid`,
           `Write --map <status>=${meanings.join('|')}.`,
         );
       return [entry.slice(0, at), meaning];
@@ -110,18 +114,18 @@ function given(values: Given): Partial<PlainFields> {
   return Object.fromEntries(Object.entries(named).filter(([, field]) => field !== undefined));
 }
 
-/** All that is wrong with a file is told before anything is written. */
+/** Refuses a bad file before anything is written. */
 function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, chosen: string | undefined): void {
   const refuse = (happened: string, next: string): never => {
     throw usageError('import', `${happened}. Nothing was imported`, next);
   };
-  if (plan.lines === 0) refuse('the file has no lines', 'Is it the right one?');
+  if (plan.lines === 0) refuse('the file has no lines', 'Check that it is the right one.');
   if (plan.badCount > 0 && !skipBad) {
     const named = plan.bad.slice(0, 10).map(({ line, because }) => `line ${line}: ${because}`);
     const more = plan.badCount > named.length ? `; and ${plan.badCount - named.length} more` : '';
     refuse(
       `${plan.badCount} of ${plan.lines} lines cannot be read (${named.join('; ')}${more})`,
-      'Mend them, or leave them out by --skip-bad.',
+      'Correct them, or skip them with --skip-bad.',
     );
   }
   if (plan.form === 'semel') {
@@ -129,31 +133,31 @@ function check(plan: Plan, { tool, 'skip-bad': skipBad }: Given, chosen: string 
     if (chosen !== undefined && other !== undefined)
       refuse(
         `there are records of namespace ${JSON.stringify(other)}, not ${JSON.stringify(chosen)}, and it is part of their keys`,
-        'Leave --namespace and SEMEL_NAMESPACE out: each record goes into its own.',
+        'Leave out --namespace and SEMEL_NAMESPACE: each record keeps its own.',
       );
     return;
   }
   if (tool === undefined)
     refuse(
-      'these are no lines of `semel export`',
+      'these are not lines of `semel export`',
       'If it is an action ledger, name the contract of its records: --tool <name>.',
     );
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(tool as string))
     refuse(
-      `${JSON.stringify(tool)} is no name of a contract`,
+      `${JSON.stringify(tool)} is not a valid contract name`,
       'Use 1 to 64 letters, digits, dots, dashes or underscores.',
     );
   if (plan.unknown.size > 0) {
     const named = [...plan.unknown].slice(0, 10).map(([status, line]) => `"${status}" (line ${line})`);
     const [first] = plan.unknown.keys();
     refuse(
-      `nobody knows what these statuses mean: ${named.join(', ')}`,
-      `Say it: --map ${shellWord(first ?? '')}=${meanings.join('|')}.`,
+      `these statuses are unknown: ${named.join(', ')}`,
+      `Map them: --map ${shellWord(first ?? '')}=${meanings.join('|')}.`,
     );
   }
 }
 
-/** Standard input can be read once only. */
+/** Standard input can be read only once: copies it to a file. */
 async function kept(path: string): Promise<AsyncDisposable & { readonly path: string }> {
   if (!isStream(path)) return { path, [Symbol.asyncDispose]: async () => undefined };
   const folder = mkdtempSync(join(tmpdir(), 'semel-import-'));
@@ -175,7 +179,7 @@ function ledgerOf(choice: LedgerChoice, dryRun: boolean): Namespaces {
     return namespacesFor(choice);
   } catch (error) {
     if (!isSemelError(error, 'STORE_UNAVAILABLE')) throw error;
-    // A dry run makes no ledger: one that is not there is as empty as this.
+    // A dry run creates no ledger: uses an empty one instead.
     return namespacesOf(lazyStoreAt('memory:', {}), chosenNamespace(choice), { onWarning: () => undefined });
   }
 }

@@ -1,5 +1,5 @@
-// Lines of the action ledgers that people keep by hand: `{"key": "…", "ts": "…", "status": "done"}`. One becomes a
-// record under the caller's own key. Refuses to guess what a status means that it does not know.
+// Lines of action ledgers kept by hand: `{"key": "…", "ts": "…", "status": "done"}`. Each becomes a record under the
+// caller's own key. Refuses to guess the meaning of an unknown status.
 
 import { encodeResult } from '../../../core/codec/codec.ts';
 import { callerKey, recordId } from '../../../core/key/key.ts';
@@ -72,10 +72,10 @@ export function entryOf(line: Readonly<Record<string, unknown>>, fields: PlainFi
     return `its \`${fields.key}\` is a number that cannot be read exactly`;
   const text = String(key);
   if (text === '' || text.length > 500 || /\p{Cc}/u.test(text) || !text.isWellFormed())
-    return `its \`${fields.key}\` is no text of 1 to 500 characters`;
+    return `its \`${fields.key}\` is not a text of 1 to 500 characters`;
   if (typeof status === 'object' || status === undefined) return `it has no \`${fields.status}\``;
   const at = instantOf(time);
-  if (time !== undefined && at === undefined) return `its \`${fields.time}\` is no time`;
+  if (time !== undefined && at === undefined) return `its \`${fields.time}\` is not a time`;
   return { key: text, status: plainStatus(status), at };
 }
 
@@ -87,7 +87,7 @@ export interface Terms {
   readonly now: number;
 }
 
-/** The key stays for good, its value for the window. Nobody knows the args, so no later call conflicts with it. */
+/** The key stays for good, its value for the window. The args are unknown, so no later call conflicts with it. */
 export function recordOf(
   line: Readonly<Record<string, unknown>>,
   { key, at, status }: PlainEntry,
@@ -131,7 +131,7 @@ export function recordOf(
     settledAt: instant,
     ...(meaning === 'doubt' ? { firstDispatchedAt: instant, lastDispatchedAt: instant } : {}),
     expiresAt: new Date(now + (meaning === 'failed' ? 3_600_000 : windowMs)).toISOString(),
-    // Whoever began it has long given up.
+    // Its attempt has long given up.
     inFlightUntil: new Date((at ?? now) + 660_000).toISOString(),
     history: [],
   };

@@ -1,4 +1,4 @@
-// The first reading of a file: which lines count, what is wrong with the others. Nothing is written before it is done.
+// The first reading of a file: which lines count, and what is wrong with the others. Nothing is written before.
 
 import { isTooDeep } from '../../../core/key/json-shape.ts';
 import { findRecordProblem } from '../../../semel/index.ts';
@@ -11,18 +11,18 @@ export interface Bad {
 }
 
 export interface Plan {
-  /** Ours, or an action ledger that somebody keeps by hand. */
+  /** From `semel export`, or an action ledger kept by hand. */
   readonly form: 'semel' | 'plain';
   readonly fields: PlainFields;
   /**
-   * The line that speaks for a key: the last. Of an action ledger the first that says it was done; else the last that leaves
-   * it open, where no later line accounts for that attempt.
+   * The line that counts for a key: the last. In an action ledger the first that says done; otherwise the last that leaves
+   * it open, unless a later line accounts for that attempt.
    */
   readonly chosen: ReadonlySet<number>;
   readonly lines: number;
   readonly bad: readonly Bad[];
   readonly badCount: number;
-  /** Statuses that mean nothing yet, with their first line. */
+  /** Unknown statuses, with their first line. */
   readonly unknown: ReadonlyMap<string, number>;
   /** The namespaces of our own records. */
   readonly namespaces: ReadonlySet<string>;
@@ -39,7 +39,7 @@ export async function planOf(
   batches: AsyncIterable<readonly Line[]>,
   { meanings, fields: given }: PlanOptions,
 ): Promise<Plan> {
-  const speaks = new Map<string, Told>();
+  const byKey = new Map<string, KeyState>();
   const bad: Bad[] = [];
   const unknown = new Map<string, number>();
   const namespaces = new Set<string>();
@@ -70,7 +70,7 @@ export async function planOf(
     const problem = findRecordProblem(line);
     if (problem !== undefined) return problem;
     namespaces.add(line.namespace as string);
-    speaks.set(JSON.stringify([line.namespace, line.key]), { line: number, isDone: false, ends: 0 });
+    byKey.set(JSON.stringify([line.namespace, line.key]), { line: number, isDone: false, ends: 0 });
     return undefined;
   }
 
@@ -82,50 +82,50 @@ export async function planOf(
       if (unknown.size < mostNamed && !unknown.has(entry.status)) unknown.set(entry.status, number);
       return undefined;
     }
-    const told = speaks.get(entry.key) ?? { line: number, isDone: false, ends: 0 };
-    speaks.set(entry.key, told);
+    const state = byKey.get(entry.key) ?? { line: number, isDone: false, ends: 0 };
+    byKey.set(entry.key, state);
     // What landed once has landed, whatever was tried later.
-    if (!told.isDone) note(told, number, meaning, entry.status);
+    if (!state.isDone) note(state, number, meaning, entry.status);
     return undefined;
   }
 
   for await (const batch of batches) for (const line of batch) read(line);
   const chosen = new Set<number>();
-  for (const told of speaks.values()) chosen.add(isOpen(told) ? told.openedBy : told.line);
+  for (const state of byKey.values()) chosen.add(isOpen(state) ? state.openedBy : state.line);
   return { form: form ?? 'semel', fields, chosen, lines, bad, badCount, unknown, namespaces };
 }
 
-/** What was said of one key so far. */
-interface Told {
+/** What the lines so far say about one key. */
+interface KeyState {
   line: number;
   isDone: boolean;
   /** How many attempts are said to have failed. */
   ends: number;
-  /** How many attempts began, by each word for that: one attempt may be told as queued and then as running. */
+  /** How many attempts began, by each word for that: one attempt may be state as queued and then as running. */
   begins?: Map<string, number>;
-  /** An attempt ended, and nobody knew how. */
+  /** An attempt ended in an unknown way. */
   isUnknown?: true;
   /** The last line that leaves it open. */
   openedBy?: number;
 }
 
-function note(told: Told, line: number, meaning: Meaning, status: string): void {
-  told.line = line;
-  if (meaning === 'done') told.isDone = true;
-  else if (meaning !== 'doubt') told.ends += 1;
+function note(state: KeyState, line: number, meaning: Meaning, status: string): void {
+  state.line = line;
+  if (meaning === 'done') state.isDone = true;
+  else if (meaning !== 'doubt') state.ends += 1;
   else {
     const isUnknown = unknownEndings.has(status);
-    if (isUnknown || told.isUnknown === undefined) told.openedBy = line;
-    if (isUnknown) told.isUnknown = true;
-    told.begins ??= new Map();
-    told.begins.set(status, (told.begins.get(status) ?? 0) + 1);
+    if (isUnknown || state.isUnknown === undefined) state.openedBy = line;
+    if (isUnknown) state.isUnknown = true;
+    state.begins ??= new Map();
+    state.begins.set(status, (state.begins.get(status) ?? 0) + 1);
   }
 }
 
-/** A failure speaks for its own attempt, never for one before it of which nobody knows. */
-function isOpen(told: Told): told is Told & { openedBy: number } {
-  if (told.isDone || told.openedBy === undefined) return false;
-  return told.isUnknown === true || Math.max(...(told.begins ?? new Map()).values()) > told.ends;
+/** A failure accounts for its own attempt, never for an earlier one whose ending is unknown. */
+function isOpen(state: KeyState): state is KeyState & { openedBy: number } {
+  if (state.isDone || state.openedBy === undefined) return false;
+  return state.isUnknown === true || Math.max(...(state.begins ?? new Map()).values()) > state.ends;
 }
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -137,9 +137,9 @@ export function parsed(text: string | undefined): Fields | string {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Fields)
-      : 'it is no JSON object';
+      : 'it is not a JSON object';
   } catch {
-    return 'it is no JSON';
+    return 'it is not JSON';
   }
 }
 

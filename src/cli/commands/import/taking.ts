@@ -1,4 +1,4 @@
-// The second reading: each line that counts is taken in, many at a time, and what became of it is counted.
+// The second reading: imports each line that counts, many at a time, and counts the results.
 
 import { hostname } from 'node:os';
 import type { ImportResult, PortableRecord, Semel } from '../../../semel/index.ts';
@@ -16,7 +16,7 @@ export interface Report {
 }
 
 export interface Terms {
-  /** Of what has none of its own. */
+  /** For records without their own. */
   readonly namespace: string;
   readonly contract: string;
   readonly meanings: ReadonlyMap<string, Meaning>;
@@ -24,11 +24,11 @@ export interface Terms {
   readonly dryRun: boolean;
 }
 
-/** They share their transactions. */
+/** Imports that share transactions. */
 const atOnce = 64;
 const namedKeys = 5;
 
-export async function takeIn(
+export async function importLines(
   /** Where the records of a namespace go. */
   into: (namespace: string) => Semel,
   batches: AsyncIterable<readonly Line[]>,

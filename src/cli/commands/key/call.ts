@@ -24,7 +24,7 @@ const calendar = { minute, hour, day, week, month };
 export function perOf(period: Period, zone: string | undefined): Per {
   if (period in calendar) return calendar[period as keyof typeof calendar](zone ?? 'UTC');
   if (zone !== undefined)
-    throw usageError('key', `--tz means nothing for --per ${period}`, 'Leave it out, or say --per day.');
+    throw usageError('key', `--tz has no effect with --per ${period}`, 'Leave it out, or use --per day.');
   return period as Exclude<Period, keyof typeof calendar>;
 }
 
@@ -40,7 +40,7 @@ export function normaliseOf(entries: readonly string[]): Readonly<Record<string,
       if (at < 1 || !Object.hasOwn(normalisers, name))
         throw usageError(
           'key',
-          `--normalize ${entry} names no normaliser`,
+          `--normalize ${entry} is not valid`,
           `Write --normalize <field>=${Object.keys(normalisers).join('|')}.`,
         );
       return [entry.slice(0, at), name as keyof typeof normalisers];
@@ -57,12 +57,16 @@ interface ArgsGiven {
 /** Of one call, or of two that are to be compared. */
 export function callsOf({ id = [], 'id-json': files = [], and }: ArgsGiven): readonly unknown[] {
   if (files.filter((file) => file === '-').length > 1)
-    throw usageError('key', 'standard input can be read once', 'Write the other call to a file.');
+    throw usageError('key', 'standard input can be read only once', 'Put the other call in a file.');
   const calls = files.map((file) => readJson('key', file));
   if (id.length > 0) calls.unshift(idsOf('key', id));
   if (and !== undefined) calls.push(parseJson('key', '--and', and));
   if (calls.length === 0 || (calls.length === 1 && and !== undefined)) calls.unshift({});
   if (calls.length > 2)
-    throw usageError('key', `these are ${calls.length} calls`, 'Give the args of one, or of two to compare.');
+    throw usageError(
+      'key',
+      `there are args of ${calls.length} calls`,
+      'Give the args of one, or of two to compare.',
+    );
   return calls;
 }

@@ -1,5 +1,5 @@
-// `semel key`: which key a call would have, what went into it, and why two calls have the same or not.
-// Derives by the library's own rules; claims nothing, and makes no ledger.
+// `semel key`: which key a call would have, what it is made of, and why two calls share a key or not. Uses the library's
+// own rules; claims nothing, and creates no ledger.
 
 import { isSemelError } from '../../../core/errors.ts';
 import { canonicalJson } from '../../../core/key/canonical-json.ts';
@@ -18,25 +18,25 @@ import { type Difference, differencesOf, freshHint, hintOf } from './difference.
 export default command({
   name: 'key',
   takes: '<name> [--id name=value …] [options]',
-  about: `Derives the key that a call of this contract would have, and tells what it is made of, and whether the ledger has a record
-of it. With a second set of args (--and, or two --id-json) it tells why the two are one intent, or why they are not.
-The fields are those of the contract in code; --id gives texts, as \`semel once\` does, --id-json any JSON.`,
+  about: `Shows the key that a call of this contract would have, what it is made of, and whether the ledger has a record of it. With
+a second set of args (--and, or --id-json twice) it explains why the two are one intent, or why not. The options are those
+of the contract in code; values of --id are strings, as in \`semel once\`; --id-json takes any JSON.`,
   flags: {
     id: texts('<name>=<value>', 'a field of the args'),
-    'id-json': texts('<file|->', 'the args as JSON; twice: two calls'),
-    and: text('<json>', 'the args of a second call, to compare'),
-    per: choice(periods, 'what bounds the intent (default ever)'),
-    tz: text('<zone>', 'the time zone of a calendar period (default UTC)'),
-    at: text('<time>', 'the instant of a calendar period (default now)'),
-    identity: text('<a,b>', 'the fields that make the intent; all others are content'),
-    content: text('<a,b>', 'the fields that may be worded differently'),
-    volatile: text('<a,b>', 'the fields that mean nothing'),
+    'id-json': texts('<file|->', 'the args as JSON; give it twice to compare two calls'),
+    and: text('<json>', 'args of a second call, to compare'),
+    per: choice(periods, 'how often the intent may be done (default: ever)'),
+    tz: text('<zone>', 'time zone of a calendar period (default: UTC)'),
+    at: text('<time>', 'instant of a calendar period (default: now)'),
+    identity: text('<a,b>', 'fields that identify the intent; all others are content'),
+    content: text('<a,b>', 'fields that may be worded differently'),
+    volatile: text('<a,b>', 'fields to ignore'),
     normalize: texts('<field>=<how>', 'email, e164, money, trim, nfc or lower'),
     conversation: text('<id>', 'for --per turn and conversation'),
     turn: text('<id>', 'for --per turn'),
     run: text('<id>', 'for --per run'),
     key: text('<key>', "the caller's own key, instead of one from the args"),
-    again: text('<why>', 'done once more on purpose'),
+    again: text('<why>', 'the reason to do it once more on purpose'),
   },
   examples: [
     'semel key email.send --id lead=42 --id template=welcome --per day --tz Europe/Paris',
@@ -84,20 +84,20 @@ The fields are those of the contract in code; --id gives texts, as \`semel once\
     }
     infos.forEach((info, n) => {
       if (other !== undefined) print(styled('bold', n === 0 ? 'first call' : 'second call'));
-      print(...told(info, tool, ledger.found, ledger.records[n]).map(printable), '');
+      print(...describeKey(info, tool, ledger.found, ledger.records[n]).map(printable), '');
     });
     if (comparison !== null) print(...sentences(comparison).map(printable));
     return 0;
   },
 });
 
-interface Looked {
+interface Lookup {
   readonly found: boolean;
   readonly records: readonly (RecordInfo | undefined)[];
 }
 
 /** A key can be derived without a ledger. */
-async function recordsOf(choice: LedgerChoice, infos: readonly KeyInfo[]): Promise<Looked> {
+async function recordsOf(choice: LedgerChoice, infos: readonly KeyInfo[]): Promise<Lookup> {
   try {
     await using semel = ledgerFor(choice);
     const records = [];
@@ -153,7 +153,7 @@ function hintsOf({ identity }: KeyInfo): readonly string[] {
   );
 }
 
-function told(
+function describeKey(
   info: KeyInfo,
   { contract }: ToolFunction<unknown, unknown>,
   hasLedger: boolean,

@@ -1,4 +1,4 @@
-// The counts as a page for a terminal: a bar per slot, a table of contracts, and what it comes to.
+// The counts for a terminal: a bar per slot, a table of contracts, and the totals.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import { type Cell, relative, styled, table } from '../../render/print.ts';
@@ -63,7 +63,7 @@ function chart({ slots, by }: Stats, observe: boolean): readonly string[] {
   );
 }
 
-/** What is there is seen, however little it is. */
+/** Anything above zero gets at least one character. */
 export function bar(parts: readonly number[], most: number): string {
   const signs = ['█', '░', '?'];
   return parts

@@ -1,4 +1,4 @@
-// `semel stats`: what was executed, replayed and in doubt over time, from the records and their history.
+// `semel stats`: counts what was executed, replayed and in doubt over time, from records and their history.
 
 import { day, hour } from '../../../core/contract/period.ts';
 import { shellWord } from '../../../core/visible.ts';
@@ -15,14 +15,14 @@ import { createTally } from './tally.ts';
 export default command({
   name: 'stats',
   takes: '[options]',
-  about: `Counts records and their history, of every namespace unless one is named: what was executed, how many calls were replayed instead, what is in doubt. With --observe:
-what a semel that only observes would have prevented. What was pruned is not counted.`,
+  about: `Counts what was executed, how many calls were replayed instead, and what is in doubt, in all namespaces unless you choose
+one. With --observe: what observing programs would have prevented. Pruned records are not counted.`,
   flags: {
-    since: text('<duration>', 'how far back (default 7d; with --by hour 24h)'),
-    by: choice(['hour', 'day'], 'a line per day, or per hour (default day)'),
-    tz: text('<zone>', 'the time zone of days and hours (default UTC)'),
+    since: text('<duration>', 'how far to look back (default: 7d; 24h with --by hour)'),
+    by: choice(['hour', 'day'], 'one line per day or per hour (default: day)'),
+    tz: text('<zone>', 'time zone of days and hours (default: UTC)'),
     tool: text('<name>', 'only this contract'),
-    observe: toggle('what observing would have prevented'),
+    observe: toggle('show what observing programs would have prevented'),
   },
   examples: ['semel stats', 'semel stats --since 24h --by hour', 'semel stats --observe'],
   async run({ values, positionals }) {
@@ -35,11 +35,11 @@ what a semel that only observes would have prevented. What was pruned is not cou
     const by = values.by ?? 'day';
     const slotMs = by === 'day' ? 86_400_000 : 3_600_000;
     const spanMs = flagReader('stats', values).duration('since', slotMs * (by === 'day' ? 7 : 24));
-    if (spanMs === 0 || spanMs / slotMs > mostSlots)
+    if (spanMs === 0 || spanMs / slotMs > maxSlots)
       throw usageError(
         'stats',
-        `--since ${values.since} makes ${spanMs === 0 ? 'no lines' : `more than ${mostSlots} lines`}`,
-        by === 'hour' ? 'Take less, or --by day.' : 'Take another time.',
+        `--since ${values.since} makes ${spanMs === 0 ? 'no lines' : `more than ${maxSlots} lines`}`,
+        by === 'hour' ? 'Use a shorter time, or --by day.' : 'Use another time.',
       );
     const { zone } = (by === 'day' ? day : hour)(values.tz ?? 'UTC');
     const now = Date.now();
@@ -56,4 +56,4 @@ what a semel that only observes would have prevented. What was pruned is not cou
   },
 });
 
-const mostSlots = 400;
+const maxSlots = 400;

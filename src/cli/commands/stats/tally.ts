@@ -1,5 +1,4 @@
-// Counts what records and their history tell, by slot of the calendar and by contract. Pure. What was pruned is not
-// counted: nobody remembers it.
+// Counts records and their history, by calendar slot and by contract. Pure. Pruned records are not counted.
 
 import { type CalendarPeriod, calendarSlot } from '../../../core/contract/period.ts';
 import type { RecordInfo } from '../../../semel/index.ts';
@@ -8,18 +7,18 @@ import type { StoreEvent } from '../../../store/store.ts';
 export interface Counts {
   /** Effects that landed or were refused. */
   executed: number;
-  /** Calls that were answered by a record. */
+  /** Calls answered from a record. */
   replayed: number;
-  /** Of these, calls whose effect had landed: it would have landed again. */
+  /** Replayed calls whose effect had landed, and would have landed again. */
   saved: number;
   /** Records that are in doubt now. */
   inDoubt: number;
   conflicts: number;
-  /** Effects that landed twice, as far as anybody reported. */
+  /** Effects reported to have landed twice. */
   duplicates: number;
-  /** What observing would have done: calls that ran although they would have been replayed, or have waited. */
+  /** Observed calls that ran, but would have been replayed or have waited. */
   wouldPrevent: number;
-  /** Calls that ran although they would have been held in doubt, or refused as a conflict. */
+  /** Observed calls that ran, but would have been held in doubt or refused as a conflict. */
   wouldHold: number;
 }
 

@@ -1,4 +1,4 @@
-// `semel store accept-loss`: a person says that a store may be used again that has forgotten something.
+// `semel store accept-loss`: a person allows a store that lost records to be used again.
 
 import { isSemelError } from '../../../core/errors.ts';
 import { loginName } from '../../../semel/index.ts';
@@ -16,13 +16,13 @@ export async function acceptLoss(values: StoreValues): Promise<number> {
     if (store.acceptLoss === undefined) {
       const { kind } = await store.open();
       if (values.json) printJson({ accepted: false });
-      else print(`A store of the kind ${kind} needs none: it refuses where it cannot keep what it is told.`);
+      else print(`A ${kind} store does not need this: it refuses to run if it cannot keep records.`);
       return 0;
     }
     const loss = (await lossOf(store)) ?? 'The store may have lost records.';
     if (!values.yes)
       complain(
-        `${loss} What the missing records stood for may be done once more by the next call: look what was done since, and import what you know (\`semel import\`).`,
+        `${loss} The effects of the missing records may be repeated by the next call: check what was done since, and import what you know (\`semel import\`).`,
       );
     if (!(await confirm('Use it as it is?', { command: 'store', yes: values.yes }))) {
       print('Nothing was changed.');

@@ -1,4 +1,4 @@
-// `semel store check`: what is true of a store, what is in it, and what it costs. Changes nothing.
+// `semel store check`: a store's settings, contents and speed. Changes nothing.
 
 import { type From, items } from '../../../core/paging.ts';
 import { redactAddress } from '../../../store/address.ts';
@@ -55,7 +55,6 @@ async function factsOf(store: Store) {
   };
 }
 
-/** One look at every record, in every namespace. */
 async function countsIn(store: Store): Promise<Counts> {
   const names = await store.namespaces();
   const counts: Counts = { records: 0, running: 0, inDoubt: 0, expired: 0, namespaces: names.length };

@@ -1,4 +1,4 @@
-// `semel store copy`: moves a ledger to another store, or takes the seal of a copy back that was given up.
+// `semel store copy`: moves a ledger to another store, or unseals it if the move is cancelled.
 
 import { shellWord } from '../../../core/visible.ts';
 import { redactAddress } from '../../../store/address.ts';
@@ -16,9 +16,9 @@ import type { StoreValues } from './values.ts';
 export async function copy(values: StoreValues): Promise<number> {
   if (!values['dry-run']) mustBeOperator('store', '`copy`');
   const { from, to } = values;
-  if (from === undefined) throw usageError('store', 'copy needs --from <url>, the ledger that is in use');
+  if (from === undefined) throw usageError('store', 'copy needs --from <url>, the ledger in use');
   if (values.unseal) return unseal(values, from);
-  if (to === undefined) throw usageError('store', 'copy needs --to <url>, where the ledger goes');
+  if (to === undefined) throw usageError('store', 'copy needs --to <url>, the new ledger');
   const dryRun = values['dry-run'] ?? false;
   return opened(from, {}, (source) =>
     opened(to, { make: true, migrate: !dryRun }, async (target) => {
@@ -63,7 +63,7 @@ async function unseal(values: StoreValues, from: string): Promise<number> {
       return 0;
     }
     complain(
-      `${there.address} was sealed for ${there.movedTo}. If that one was opened, programs may have used it: what they did there is not known here, and would be done once more.`,
+      `${there.address} was sealed for ${there.movedTo}. If that ledger was opened, programs may have used it: this one does not know what they did, and would repeat it.`,
     );
     if (!(await confirm('Use the old ledger again?', { command: 'store', yes: values.yes }))) {
       print('Nothing was changed.');

@@ -1,4 +1,4 @@
-// `semel store migrate`: makes the schema of a store, or brings it up to date; or prints what that would be.
+// `semel store migrate`: creates or updates a store's schema, or prints the statements.
 
 import { storeFor } from '../../ledger.ts';
 import { complain, print, printJson } from '../../render/print.ts';
@@ -19,13 +19,15 @@ export async function migrate(values: StoreValues): Promise<number> {
     if (!dryRun && !isCurrent) await migration.run();
     if (values.json)
       printJson({ from, to, migrated: !dryRun && !isCurrent, ...(dryRun ? { statements } : {}) });
-    else if (isCurrent) print(`The schema is version ${to} already.`);
+    else if (isCurrent) print(`The schema is already version ${to}.`);
     else if (dryRun) {
       complain(`this would run, from ${versionText(from)} to version ${to}:`);
       print(...statements.flatMap((statement) => `${statement};`.split('\n')));
     } else
       print(
-        from === 0 ? `Made the schema, version ${to}.` : `Brought the schema from version ${from} to ${to}.`,
+        from === 0
+          ? `Created the schema, version ${to}.`
+          : `Updated the schema from version ${from} to ${to}.`,
       );
     return 0;
   } finally {

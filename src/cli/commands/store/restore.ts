@@ -1,5 +1,5 @@
-// `semel store restore`: a backup in place of a ledger. What was done since it was made is not in it, so the restored ledger
-// stays closed until a person has said what that was.
+// `semel store restore`: replaces a ledger by a backup. Effects since the backup are not in it, so the restored ledger
+// stays closed until a person accepts that.
 
 import { resolve } from 'node:path';
 import { shellWord } from '../../../core/visible.ts';
@@ -53,10 +53,10 @@ async function isOpened({ writesSince }: Restoring, path: string, values: StoreV
 }
 
 function aboutText({ at, records, writesSince }: Restoring, file: string): string {
-  const made = at === undefined ? 'at a time that nobody knows' : `at ${new Date(at).toISOString()}`;
+  const made = at === undefined ? 'at an unknown time' : `at ${new Date(at).toISOString()}`;
   const since =
     writesSince === undefined
-      ? 'Nobody knows what was done since then'
+      ? 'It is unknown what was done since then'
       : `The ledger has had ${writesSince === 1 ? '1 write' : `${writesSince} writes`} since then`;
   return `${file} was made ${made} and has ${records} records. ${since}: what it recorded would be done again.`;
 }
@@ -73,7 +73,7 @@ function endingOf(
     ...(isOpen
       ? []
       : [
-          'It stays closed to programs: effects since the backup are not in it, and would be repeated. Look what was done since',
+          'It stays closed to programs: effects since the backup are not in it, and would be repeated. Check what was done since',
           `(\`semel export\` from what was kept, if it can be read). Then, before any program is started:`,
           `  semel store accept-loss --store ${shellWord(`sqlite:${path}`)}   and \`semel import\` what you know`,
         ]),

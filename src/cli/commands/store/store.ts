@@ -1,4 +1,4 @@
-// `semel store`: what keeps the records, as a whole: looked at, made, moved.
+// `semel store`: checks, migrates, moves, backs up and restores a store as a whole.
 
 import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
@@ -17,24 +17,24 @@ const names: readonly string[] = [...Object.keys(words), ...Object.keys(wordsWit
 export default command({
   name: 'store',
   takes: 'check|migrate|copy|accept-loss|backup|restore [<file>] [options]',
-  about: `check        opens the store, tells what is true of it and what is in it, verifies every record of a SQLite ledger, and
-             measures what it costs; exits with 1 if something is damaged
-migrate      makes its schema, or brings it up to date, for programs that may not do so themselves
+  about: `check        opens the store, shows its settings and contents, verifies every record of a SQLite ledger, and measures its
+             speed; exits with 1 if something is damaged
+migrate      creates or updates the schema, for programs that lack the rights to do so
 copy         moves a ledger to another store: copies it while it is in use, seals it (programs get STORE_MOVED with the new
-             address), copies what changed since, compares every record, and opens the new one. Interrupted, the same
-             command goes on. No open question is lost, and whoever still runs can settle at the new store
-accept-loss  lets a store be used again that has noticed that it forgot something
-backup       copies a SQLite ledger into a new file, also while programs use it
-restore      puts a backup in place of a SQLite ledger and keeps what was there. What was done since the backup is not in it:
-             the ledger stays closed until \`accept-loss\`, or opens at once with --nothing-since`,
+             address), copies what changed since, compares every record, and opens the new one. If interrupted, run the
+             same command again. Doubts are kept, and running calls can settle in the new store
+accept-loss  allows a store to be used again after it noticed that it lost records
+backup       copies a SQLite ledger to a new file, also while programs use it
+restore      replaces a SQLite ledger by a backup, and keeps the old files. Effects since the backup are not in it: the ledger
+             stays closed until \`accept-loss\`, or opens at once with --nothing-since`,
   flags: {
-    from: text('<url>', 'copy: the ledger that is in use'),
-    to: text('<url>', 'copy: where it goes; made if it is missing, refused if it has records'),
-    'dry-run': toggle('copy, migrate: only tell what would be done'),
-    unseal: toggle('copy: give it up; the ledger of --from is in use again. Asks first'),
+    from: text('<url>', 'copy: the ledger in use'),
+    to: text('<url>', 'copy: the new ledger; created if missing, refused if it has records'),
+    'dry-run': toggle('copy, migrate: only show what would be done'),
+    unseal: toggle('copy: cancel the move, so that the ledger of --from can be used again; asks first'),
     'nothing-since': toggle('restore: nothing was done since the backup was made'),
-    note: text('<text>', 'accept-loss, restore: why', 'm'),
-    yes: toggle('do not ask', 'y'),
+    note: text('<text>', 'accept-loss, restore: the reason', 'm'),
+    yes: toggle('do not ask for confirmation', 'y'),
   },
   examples: [
     'semel store check',
