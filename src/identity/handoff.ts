@@ -3,16 +3,16 @@
 
 import { SemelError } from '../core/errors.ts';
 import { handoffHeader, handoffMeta, handoffVariable } from '../core/handoff-places.ts';
-import { type HeadersLike, headerOf } from './headers.ts';
-import { needed } from './named.ts';
+import { type HeadersLike, readHeader } from './headers.ts';
+import { requireId } from './ids.ts';
 import type { Environment } from './schedules.ts';
 
 export function handoffToHeaders(handoff: string): { readonly 'Semel-Context': string } {
-  return { [handoffHeader]: checked(handoff) };
+  return { [handoffHeader]: checkHandoff(handoff) };
 }
 
 export function handoffFromHeaders(headers: HeadersLike): string {
-  return received(handoffHeader, headerOf('hand-off', headers, handoffHeader));
+  return readHandoff(handoffHeader, readHeader('hand-off', headers, handoffHeader));
 }
 
 /** For `_meta` of a request; what is in it already stays. */
@@ -20,31 +20,31 @@ export function handoffToMeta<Meta extends object>(
   handoff: string,
   meta?: Meta,
 ): Meta & { readonly 'dev.semel/context': string } {
-  return { ...(meta as Meta), [handoffMeta]: checked(handoff) };
+  return { ...(meta as Meta), [handoffMeta]: checkHandoff(handoff) };
 }
 
 export function handoffFromMeta(meta: Readonly<Record<string, unknown>> | undefined): string {
-  return received(handoffMeta, meta?.[handoffMeta]);
+  return readHandoff(handoffMeta, meta?.[handoffMeta]);
 }
 
 /** For the environment of a child. A child that uses semel takes it by itself. */
 export function handoffToEnvironment(handoff: string): { readonly SEMEL_CONTEXT: string } {
-  return { [handoffVariable]: checked(handoff) };
+  return { [handoffVariable]: checkHandoff(handoff) };
 }
 
 export function handoffFromEnvironment(env: Environment): string {
-  return received(handoffVariable, env?.[handoffVariable]);
+  return readHandoff(handoffVariable, env?.[handoffVariable]);
 }
 
-function received(where: string, value: unknown): string {
+function readHandoff(where: string, value: unknown): string {
   const text = typeof value === 'string' ? value : undefined;
-  return needed('hand-off', where, text, 'Let the sender write it there, from `semel.handoff()`.');
+  return requireId('hand-off', where, text, 'Let the sender write it there, from `semel.handoff()`.');
 }
 
 /** Anything else could carry a line break into a header. */
-function checked(handoff: string): string {
+function checkHandoff(handoff: string): string {
   if (/^semel\d+\.[\w-]+\.[\w-]+$/.test(handoff)) return handoff;
-  throw new SemelError('NO_IDENTITY', 'This is no hand-off of semel.', {
-    next: 'Pass what `semel.handoff()` gave, unchanged.',
+  throw new SemelError('NO_IDENTITY', 'This is not a valid semel hand-off.', {
+    next: 'Pass what `semel.handoff()` returned, unchanged.',
   });
 }

@@ -6,12 +6,12 @@ import { headerEntries } from '../core/header-entries.ts';
 /** `Headers`, or the plain object of `node:http` and most frameworks. */
 export type HeadersLike = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-export function headerOf(who: string, headers: HeadersLike, name: string): string | undefined {
+export function readHeader(who: string, headers: HeadersLike, name: string): string | undefined {
   const values = headerEntries(headers).flatMap(([each, value]) =>
     each === name.toLowerCase() ? ((value ?? []) as string | readonly string[]) : [],
   );
   if (values.length > 1) {
-    throw new SemelError('NO_IDENTITY', `${who}: the header \`${name}\` is there more than once.`, {
+    throw new SemelError('NO_IDENTITY', `${who}: the header \`${name}\` was sent more than once.`, {
       path: name,
       next: 'Send it once.',
     });

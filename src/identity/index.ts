@@ -1,5 +1,5 @@
-// The door `semel/identity`: who is asking, from what an engine tells, and on its way to another process. Pure
-// functions of plain input: no engine is imported.
+// The public module `semel/identity`: derives identities from engines, queues and schedulers, and carries hand-offs. Pure
+// functions of plain input: imports no engine.
 
 export { handoffHeader, handoffMeta, handoffVariable } from '../core/handoff-places.ts';
 export {
@@ -11,7 +11,7 @@ export {
   handoffToMeta,
 } from './handoff.ts';
 export type { HeadersLike } from './headers.ts';
-export type { RunIdentity, TurnIdentity } from './named.ts';
+export type { RunIdentity, TurnIdentity } from './ids.ts';
 export { type BullJob, fromBullMQ, fromQStash, fromSqs, type SqsMessage } from './queues.ts';
 export {
   type CronJobNames,

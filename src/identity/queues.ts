@@ -1,7 +1,7 @@
 // Identities from queues: the message or the job, never its delivery.
 
-import { type HeadersLike, headerOf } from './headers.ts';
-import { fitting, joined, needed, optional, type TurnIdentity } from './named.ts';
+import { type HeadersLike, readHeader } from './headers.ts';
+import { joinIds, optionalId, requireId, shortenId, type TurnIdentity } from './ids.ts';
 import type { StepOption } from './workflows.ts';
 
 /** The job that a BullMQ processor gets. */
@@ -16,9 +16,9 @@ export interface BullJob {
 /** With the instant at which the job was added: an id may be used again once its job is removed. */
 export function fromBullMQ(job: BullJob, { step }: StepOption = {}): TurnIdentity {
   const named = (path: keyof BullJob) =>
-    needed('bullmq', path, job?.[path], 'Pass the job that the processor got.');
-  const conversation = joined('bullmq', named('queueName'), named('id'), named('timestamp'));
-  return { conversation, turn: optional('bullmq', 'step', step) ?? fitting(named('name')) };
+    requireId('bullmq', path, job?.[path], 'Pass the job that the processor got.');
+  const conversation = joinIds('bullmq', named('queueName'), named('id'), named('timestamp'));
+  return { conversation, turn: optionalId('bullmq', 'step', step) ?? shortenId(named('name')) };
 }
 
 /** A message as the SDK gives it (`MessageId`), or as Lambda does (`messageId`). */
@@ -29,24 +29,24 @@ export interface SqsMessage {
 
 /** A producer that sends twice makes two messages: an id of your own in the body is better where there is one. */
 export function fromSqs(message: SqsMessage, { step }: StepOption = {}): TurnIdentity {
-  const id = needed(
+  const id = requireId(
     'sqs',
     'MessageId',
     message?.MessageId ?? message?.messageId,
     'Pass one message, or one record of a Lambda event.',
   );
-  const conversation = joined('sqs', id);
-  return { conversation, turn: optional('sqs', 'step', step) ?? conversation };
+  const conversation = joinIds('sqs', id);
+  return { conversation, turn: optionalId('sqs', 'step', step) ?? conversation };
 }
 
 /** Verify the signature of QStash first: whoever can send headers chooses the identity. */
 export function fromQStash(headers: HeadersLike, { step }: StepOption = {}): TurnIdentity {
-  const id = needed(
+  const id = requireId(
     'qstash',
     'Upstash-Message-Id',
-    headerOf('qstash', headers, 'Upstash-Message-Id'),
+    readHeader('qstash', headers, 'Upstash-Message-Id'),
     'Pass the headers of the request that QStash made.',
   );
-  const conversation = joined('qstash', id);
-  return { conversation, turn: optional('qstash', 'step', step) ?? conversation };
+  const conversation = joinIds('qstash', id);
+  return { conversation, turn: optionalId('qstash', 'step', step) ?? conversation };
 }

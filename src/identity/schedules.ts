@@ -1,8 +1,8 @@
 // Identities from schedulers: the scheduled run. Never the clock: a late or repeated start is the same run.
 
 import { SemelError } from '../core/errors.ts';
-import { type HeadersLike, headerOf } from './headers.ts';
-import { instantOf, joined, needed, optional, type RunIdentity, type TurnIdentity } from './named.ts';
+import { type HeadersLike, readHeader } from './headers.ts';
+import { joinIds, optionalId, parseInstant, type RunIdentity, requireId, type TurnIdentity } from './ids.ts';
 import type { StepOption } from './workflows.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -13,13 +13,13 @@ export function fromGitHubActions(
   { matrix, step }: StepOption & { readonly matrix?: string } = {},
 ): TurnIdentity {
   const named = (name: string) =>
-    needed('github actions', name, env?.[name], 'Pass `process.env` of a step of a workflow.');
+    requireId('github actions', name, env?.[name], 'Pass `process.env` of a step of a workflow.');
   // Each at its own place: the name of a step is not taken for that of a matrix.
-  const inside = [optional('github actions', 'matrix', matrix), optional('github actions', 'step', step)];
+  const inside = [optionalId('github actions', 'matrix', matrix), optionalId('github actions', 'step', step)];
   const parts = inside.some((part) => part !== undefined) ? inside.map((part) => part ?? '') : [];
   return {
-    conversation: joined('github', named('GITHUB_REPOSITORY'), named('GITHUB_RUN_ID')),
-    turn: joined('job', named('GITHUB_JOB'), ...parts),
+    conversation: joinIds('github', named('GITHUB_REPOSITORY'), named('GITHUB_RUN_ID')),
+    turn: joinIds('job', named('GITHUB_JOB'), ...parts),
   };
 }
 
@@ -27,11 +27,11 @@ export function fromGitHubActions(
 export function fromCloudScheduler(headers: HeadersLike): RunIdentity {
   const hint = 'Pass the headers of the request that Cloud Scheduler made.';
   const named = (name: string) =>
-    needed('cloud scheduler', name, headerOf('cloud scheduler', headers, name), hint);
+    requireId('cloud scheduler', name, readHeader('cloud scheduler', headers, name), hint);
   const time = 'X-CloudScheduler-ScheduleTime';
-  const at = instantOf('cloud scheduler', time, named(time), hint);
+  const at = parseInstant('cloud scheduler', time, named(time), hint);
   // The same instant may be written in two zones.
-  return { run: joined('cloud-scheduler', named('X-CloudScheduler-JobName'), at.toISOString()), at };
+  return { run: joinIds('cloud-scheduler', named('X-CloudScheduler-JobName'), at.toISOString()), at };
 }
 
 export interface CronJobNames {
@@ -50,8 +50,13 @@ export function fromKubernetesCronJob(
   { job = 'JOB_NAME', namespace = 'POD_NAMESPACE' }: CronJobNames = {},
 ): RunIdentity {
   const hint = (field: string) => `Set it from the downward API: fieldPath: ${field}.`;
-  const name = needed('kubernetes', job, env?.[job], hint("metadata.labels['batch.kubernetes.io/job-name']"));
-  const space = needed('kubernetes', namespace, env?.[namespace], hint('metadata.namespace'));
+  const name = requireId(
+    'kubernetes',
+    job,
+    env?.[job],
+    hint("metadata.labels['batch.kubernetes.io/job-name']"),
+  );
+  const space = requireId('kubernetes', namespace, env?.[namespace], hint('metadata.namespace'));
   const minute = Number(/-(\d{8})$/.exec(name)?.[1]);
   if (!(minute >= firstMinute)) {
     throw new SemelError(
@@ -63,7 +68,7 @@ export function fromKubernetesCronJob(
       },
     );
   }
-  return { run: joined('kubernetes', space, name), at: new Date(minute * 60_000) };
+  return { run: joinIds('kubernetes', space, name), at: new Date(minute * 60_000) };
 }
 
 /** 2020, in minutes since 1970: below it, eight digits are a date that somebody put into a name. */

@@ -1,6 +1,6 @@
 // Identities from durable engines: the run, and the step inside it. Never an attempt: a retry would be a new intent.
 
-import { fitting, joined, needed, optional, type TurnIdentity } from './named.ts';
+import { joinIds, optionalId, requireId, shortenId, type TurnIdentity } from './ids.ts';
 
 export interface StepOption {
   /** Names the step. Without it the engine's own step is the turn, or else the whole run. */
@@ -33,17 +33,17 @@ export function fromTemporal(
   );
   const inWorkflow = 'Pass `activityInfo()` of an activity that a workflow started; else name your own ids.';
   const workflow = named('workflowExecution.workflowId', info.workflowExecution?.workflowId, inWorkflow);
-  const given = optional('temporal', 'step', step);
+  const given = optionalId('temporal', 'step', step);
   if (across === 'workflow') {
     const type = () => named('activityType', info.activityType, 'Pass `activityInfo()`, or `step`.');
-    return { conversation: joined('temporal', namespace, workflow), turn: given ?? type() };
+    return { conversation: joinIds('temporal', namespace, workflow), turn: given ?? type() };
   }
   const run = named('workflowExecution.runId', info.workflowExecution?.runId, inWorkflow);
   const activity = () => named('activityId', info.activityId, 'Pass `activityInfo()` as it is.');
-  return { conversation: joined('temporal', namespace, workflow, run), turn: given ?? activity() };
+  return { conversation: joinIds('temporal', namespace, workflow, run), turn: given ?? activity() };
 
   function named(path: string, value: unknown, hint: string): string {
-    return fitting(needed('temporal', path, value, hint));
+    return shortenId(requireId('temporal', path, value, hint));
   }
 }
 
@@ -60,15 +60,15 @@ export function fromInngest(
 ): TurnIdentity {
   const id =
     across === 'event'
-      ? needed(
+      ? requireId(
           'inngest',
           'event.id',
           context?.event?.id,
           "Send the event with an `id`, or use across: 'run'.",
         )
-      : needed('inngest', 'runId', context?.runId, 'Pass what the Inngest function got.');
-  const conversation = joined(across === 'event' ? 'inngest-event' : 'inngest', id);
-  return { conversation, turn: optional('inngest', 'step', step) ?? conversation };
+      : requireId('inngest', 'runId', context?.runId, 'Pass what the Inngest function got.');
+  const conversation = joinIds(across === 'event' ? 'inngest-event' : 'inngest', id);
+  return { conversation, turn: optionalId('inngest', 'step', step) ?? conversation };
 }
 
 /** `ctx.request()` of a Restate handler. */
@@ -77,11 +77,11 @@ export interface RestateRequest {
 }
 
 export function fromRestate(request: RestateRequest, { step }: StepOption = {}): TurnIdentity {
-  const conversation = joined(
+  const conversation = joinIds(
     'restate',
-    needed('restate', 'id', request?.id, 'Pass `ctx.request()` of the handler.'),
+    requireId('restate', 'id', request?.id, 'Pass `ctx.request()` of the handler.'),
   );
-  return { conversation, turn: optional('restate', 'step', step) ?? conversation };
+  return { conversation, turn: optionalId('restate', 'step', step) ?? conversation };
 }
 
 /** The class `DBOS` itself: it knows where it is called. */
@@ -92,9 +92,9 @@ export interface DbosPlace {
 
 export function fromDbos(place: DbosPlace, { step }: StepOption = {}): TurnIdentity {
   const hint = 'Call it inside a workflow or a step, with `DBOS` itself.';
-  const conversation = joined('dbos', needed('dbos', 'workflowID', place?.workflowID, hint));
-  const own = place.stepID === undefined ? conversation : needed('dbos', 'stepID', place.stepID, hint);
-  return { conversation, turn: optional('dbos', 'step', step) ?? own };
+  const conversation = joinIds('dbos', requireId('dbos', 'workflowID', place?.workflowID, hint));
+  const own = place.stepID === undefined ? conversation : requireId('dbos', 'stepID', place.stepID, hint);
+  return { conversation, turn: optionalId('dbos', 'step', step) ?? own };
 }
 
 /** The `ctx` of a Trigger.dev task. */
@@ -105,6 +105,6 @@ export interface TriggerContext {
 /** A replay from the dashboard has a run id of its own: it is a new intent. */
 export function fromTrigger(context: TriggerContext, { step }: StepOption = {}): TurnIdentity {
   const hint = 'Pass the `ctx` that `run` of the task got.';
-  const conversation = joined('trigger', needed('trigger.dev', 'run.id', context?.run?.id, hint));
-  return { conversation, turn: optional('trigger.dev', 'step', step) ?? conversation };
+  const conversation = joinIds('trigger', requireId('trigger.dev', 'run.id', context?.run?.id, hint));
+  return { conversation, turn: optionalId('trigger.dev', 'step', step) ?? conversation };
 }

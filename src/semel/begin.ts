@@ -1,5 +1,5 @@
-// The two halves of a call, for frameworks with a hook before and one after: begin gives the verdict, and the
-// attempt is settled by what the framework saw.
+// A call in two halves, for frameworks with a hook before and one after: `begin` decides whether to execute, and the framework
+// settles the attempt.
 
 import {
   type AttemptContext,

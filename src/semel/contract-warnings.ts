@@ -1,4 +1,4 @@
-// What is said once about a contract or the args of its calls that look like a mistake. Nothing here refuses anything.
+// Warns once of contracts and args that look like a mistake. Never refuses anything.
 
 import { mayHaveArrived } from '../core/contract/classify.ts';
 import { type Contract, looksLikeSetter, suspiciousFields } from '../core/contract/contract.ts';

@@ -419,7 +419,7 @@ describe('4.4 pitfalls', () => {
   test('4.4 listed outside of the retry, the construction fails with the reason', () => {
     const guarding = guardMiddleware(semel, policies);
     expect(() => inOrder([guarding, retry()])).toThrow(
-      /toolRetryMiddleware is listed after the guard, so it is inside of it: .* List the guard last\./,
+      /toolRetryMiddleware is listed after the guard, so it runs inside it: .* List the guard last\./,
     );
     expect(() => inOrder([retry()])).toThrow(/no guard among the middleware/);
     const list = [retry(), guarding] as const;

@@ -249,7 +249,7 @@ describe('a guarded tool', () => {
     const refund = guard(semel, refundTool(), ever);
     expect(() => guard(semel, refund, ever)).toThrow(/refund is guarded already/);
     expect(() => guard(semel, { type: 'web_search' } as never, ever)).toThrow(
-      /no tool of LangChain that runs here/,
+      /not a LangChain tool that runs here/,
     );
     const read = refundTool();
     expect(guard(semel, read, 'read')).toBe(read);

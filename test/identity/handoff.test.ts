@@ -47,7 +47,7 @@ describe('refused', () => {
   });
 
   test('to write what is none, and to take one that was damaged on the way', () => {
-    expect(() => handoffToHeaders(`${given}\r\nX: y`)).toThrow(/no hand-off/);
+    expect(() => handoffToHeaders(`${given}\r\nX: y`)).toThrow(/not a valid semel hand-off/);
     expect(() => semel.within(handoffFromHeaders({ 'semel-context': `${given}x` }), () => 1)).toThrow(
       /damaged/,
     );

@@ -1,5 +1,5 @@
-// Wraps a tool set of the AI SDK: the name of a tool is its key there. `execute` goes through the ledger; all other
-// fields stay, and `toModelOutput` tells the model what the code need not know.
+// Guards a tool set of the AI SDK, where a tool's name is its key. `execute` goes through the ledger, `toModelOutput` adds the
+// note for the model, and all other fields stay.
 
 import { SemelError } from '../../core/errors.ts';
 import {
@@ -14,7 +14,7 @@ import {
 } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
 import { createModelNotes, type ModelNotes, toModelOutput } from './model-output.ts';
-import { streamed } from './streamed.ts';
+import { wrapExecute } from './streamed.ts';
 import type { AiTool, AnyFunction, AnyTool, ExecuteOptions, Guarded, Policies } from './tool-set.ts';
 
 export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
@@ -29,7 +29,7 @@ export function guard<const Tools extends Readonly<Record<string, AnyTool>>>(
   const guarded = Object.entries(tools).map(([name, tool]) => [
     name,
     isSemelTool(tool)
-      ? { ...ownTool(tool), ...wrapped({}, guardSemelTool(semel, tool), itself, notes) }
+      ? { ...ownTool(tool), ...wrapTool({}, guardSemelTool(semel, tool), itself, notes) }
       : guardedTool(semel, name, tool as AiTool, policyOf(name), notes),
   ]);
   return Object.fromEntries(guarded);
@@ -46,17 +46,18 @@ function guardedTool(
   // The client or the provider runs it.
   if (execute === undefined) return tool;
   const guarding = createGuard(semel, name, policy, { schema: inputSchema, description });
-  return guarding === undefined ? tool : { ...tool, ...wrapped(tool, guarding, execute.bind(tool), notes) };
+  return guarding === undefined ? tool : { ...tool, ...wrapTool(tool, guarding, execute.bind(tool), notes) };
 }
 
-function wrapped(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: ModelNotes): AiTool {
+function wrapTool(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: ModelNotes): AiTool {
   const call = async (
     input: unknown,
     options: ExecuteOptions,
     run: (args: unknown) => unknown,
   ): Promise<unknown> => {
     const { toolCallId, abortSignal: signal, messages } = options;
-    const identity = () => guessIdentity(messages, { isUser, callsIn, first: firstOf(messages, toolCallId) });
+    const identity = () =>
+      guessIdentity(messages, { isUser, callsIn, first: firstCall(messages, toolCallId) });
     const answer: Answer = await guarding.call({ args: input, toolCallId, signal, identity }, run);
     if (!answer.ok) return answer.error;
     const { value: output, note } = answer;
@@ -64,7 +65,7 @@ function wrapped(tool: AiTool, guarding: Guard, execute: AnyFunction, notes: Mod
     return output;
   };
   return {
-    execute: streamed(execute, call),
+    execute: wrapExecute(execute, call),
     toModelOutput: (asked: never) => toModelOutput(tool.toModelOutput?.bind(tool), notes, asked),
   };
 }
@@ -92,14 +93,14 @@ function callsIn(message: unknown): readonly unknown[] {
   return content.filter(({ type }) => type === 'tool-call').map(({ toolCallId }) => toolCallId);
 }
 
-const firsts = new WeakMap<object, unknown>();
+const firstCalls = new WeakMap<object, unknown>();
 
-/** The calls of one step start together, and are shown the very same list. A program may keep a list for many runs. */
-function firstOf(messages: unknown, toolCallId: unknown): unknown {
+/** The calls of one step start together and get the same list object. A program may reuse a list for later runs. */
+function firstCall(messages: unknown, toolCallId: unknown): unknown {
   if (typeof messages !== 'object' || messages === null) return toolCallId;
-  if (!firsts.has(messages)) {
-    firsts.set(messages, toolCallId);
-    setImmediate(() => firsts.delete(messages));
+  if (!firstCalls.has(messages)) {
+    firstCalls.set(messages, toolCallId);
+    setImmediate(() => firstCalls.delete(messages));
   }
-  return firsts.get(messages);
+  return firstCalls.get(messages);
 }

@@ -1,47 +1,47 @@
-// What the model sees of a result: the tool's own words for it, and a note where nothing was done again; an error as data,
-// so that no framework makes "please try again" of it.
+// What the model sees of a result: the tool's own output, and a note if nothing was done again. Errors are data, so that no
+// framework turns them into "please try again".
 
 import { digest } from '../../core/key/key.ts';
 import { isToolError } from '../../guard/index.ts';
 import type { AnyFunction, ModelOutput } from './tool-set.ts';
 
-/** A result as the SDK asks for the model's words of it. */
-export interface Shown {
+/** What the SDK passes to `toModelOutput`. */
+export interface ToolResult {
   readonly toolCallId: string;
   readonly input: unknown;
   readonly output: unknown;
 }
 
 export interface ModelNotes {
-  /** Undefined: it was executed as it was asked for. */
-  set(shown: Shown, note: string | undefined): void;
-  get(shown: Shown): string | undefined;
+  /** Undefined if the call was executed as requested. */
+  set(result: ToolResult, note: string | undefined): void;
+  get(result: ToolResult): string | undefined;
 }
 
-/** A note is asked for again with every request that is made of the same messages. */
-const most = 1_000;
+/** Notes are read again with every request that includes the same messages. */
+const maxNotes = 1_000;
 
-/** Not by the id of the call alone: some models count them anew in each chat, and a note would be told of another call. */
+/** Keyed by input and output too: some models count call ids anew in each chat, and a note would reach another call. */
 export function createModelNotes(): ModelNotes {
   const notes = new Map<string, string>();
   return {
-    set(shown, note) {
+    set(result, note) {
       if (note === undefined) {
-        if (notes.size > 0) notes.delete(nameOf(shown));
+        if (notes.size > 0) notes.delete(noteKey(result));
         return;
       }
-      notes.set(nameOf(shown), note);
-      if (notes.size > most) notes.delete(notes.keys().next().value as string);
+      notes.set(noteKey(result), note);
+      if (notes.size > maxNotes) notes.delete(notes.keys().next().value as string);
     },
-    get: (shown) => (notes.size === 0 ? undefined : notes.get(nameOf(shown))),
+    get: (result) => (notes.size === 0 ? undefined : notes.get(noteKey(result))),
   };
 }
 
-function nameOf({ toolCallId, input, output }: Shown): string {
+function noteKey({ toolCallId, input, output }: ToolResult): string {
   try {
-    return digest(toolCallId, textOf(input), textOf(output));
+    return digest(toolCallId, toText(input), toText(output));
   } catch {
-    // What JSON cannot write at all is no value that a replay gives.
+    // A replay never returns a value that JSON cannot write.
     return toolCallId;
   }
 }
@@ -49,41 +49,41 @@ function nameOf({ toolCallId, input, output }: Shown): string {
 export async function toModelOutput(
   own: AnyFunction | undefined,
   notes: ModelNotes,
-  asked: Shown,
+  result: ToolResult,
 ): Promise<ModelOutput> {
-  const { output } = asked;
-  if (isToolError(output)) return { type: 'error-json', value: jsonOf(output) };
-  const told = own === undefined ? usual(output) : ((await own(asked)) as ModelOutput);
-  const note = notes.get(asked);
-  return note === undefined ? told : withNote(told, note);
+  const { output } = result;
+  if (isToolError(output)) return { type: 'error-json', value: toJson(output) };
+  const shown = own === undefined ? defaultOutput(output) : ((await own(result)) as ModelOutput);
+  const note = notes.get(result);
+  return note === undefined ? shown : withNote(shown, note);
 }
 
 /** As the AI SDK does without `toModelOutput`. */
-function usual(output: unknown): ModelOutput {
+function defaultOutput(output: unknown): ModelOutput {
   return typeof output === 'string'
     ? { type: 'text', value: output }
-    : { type: 'json', value: jsonOf(output) };
+    : { type: 'json', value: toJson(output) };
 }
 
-function jsonOf(value: unknown): unknown {
-  return JSON.parse(textOf(value));
+function toJson(value: unknown): unknown {
+  return JSON.parse(toText(value));
 }
 
 /** A bigint is the one kind of value that JSON refuses. */
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   return JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each)) ?? 'null';
 }
 
-function withNote(told: ModelOutput, note: string): ModelOutput {
-  const said = { type: 'text', text: note };
-  switch (told.type) {
+function withNote(shown: ModelOutput, note: string): ModelOutput {
+  const block = { type: 'text', text: note };
+  switch (shown.type) {
     case 'text':
-      return { type: 'text', value: `${told.value}\n\n${note}` };
+      return { type: 'text', value: `${shown.value}\n\n${note}` };
     case 'json':
-      return { type: 'content', value: [{ type: 'text', text: textOf(told.value) }, said] };
+      return { type: 'content', value: [{ type: 'text', text: toText(shown.value) }, block] };
     case 'content':
-      return { type: 'content', value: [...told.value, said] };
+      return { type: 'content', value: [...shown.value, block] };
     default:
-      return told;
+      return shown;
   }
 }

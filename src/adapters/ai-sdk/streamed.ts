@@ -1,5 +1,5 @@
-// A tool may be a generator: what it yields is shown while it works, and its last word is the result. Only that is kept;
-// a replay is the result alone.
+// Supports generator tools: what they yield is shown while they work, and the last value is the result. Only the result is
+// stored and replayed.
 
 import type { AnyFunction, ExecuteOptions } from './tool-set.ts';
 
@@ -9,13 +9,13 @@ export type Calling = (
   run: (args: unknown) => unknown,
 ) => Promise<unknown>;
 
-export function streamed(execute: AnyFunction, call: Calling): AnyFunction {
+export function wrapExecute(execute: AnyFunction, call: Calling): AnyFunction {
   if (!isGenerator(execute))
     return (input: unknown, options: ExecuteOptions = {}) =>
-      call(input, options, async (args) => last(await execute(args, options)));
+      call(input, options, async (args) => lastPart(await execute(args, options)));
   return async function* (input: unknown, options: ExecuteOptions = {}) {
     const parts = channel();
-    const calling = call(input, options, (args) => last(execute(args, options), parts.put));
+    const calling = call(input, options, (args) => lastPart(execute(args, options), parts.put));
     calling.then(parts.end, parts.end);
     let shown: unknown = nothing;
     for await (const part of parts) {
@@ -34,7 +34,7 @@ function isGenerator(execute: AnyFunction): boolean {
   return Object.prototype.toString.call(execute) === '[object AsyncGeneratorFunction]';
 }
 
-async function last(result: unknown, see: (part: unknown) => void = () => undefined): Promise<unknown> {
+async function lastPart(result: unknown, see: (part: unknown) => void = () => undefined): Promise<unknown> {
   if (!isIterable(result)) return result;
   let value: unknown;
   for await (const part of result) {

@@ -1,18 +1,18 @@
-// What a model is given of a call. There is one channel, blocks: the value comes first, as it was, and a note where
-// nothing was done again is a block of its own, so that a program can tell them apart.
+// What the model gets of a call, as content blocks: the value first, then a note as a block of its own, so that a program can
+// tell them apart.
 
 import type { Answer } from '../../guard/index.ts';
 import type { Content, Outcome } from './runnable-tool.ts';
 
-export function outcomeOf(answer: Answer): Outcome {
+export function toOutcome(answer: Answer): Outcome {
   if (!answer.ok) return { content: JSON.stringify(answer.error), isError: true };
   const { value, note } = answer;
-  const content = contentOf(value);
+  const content = toContent(value);
   return { content: note === undefined ? content : withNote(content, note), isError: false };
 }
 
 /** The SDK takes a text or blocks, and nothing else. */
-export function contentOf(value: unknown): Content {
+export function toContent(value: unknown): Content {
   if (typeof value === 'string' || isBlocks(value)) return value;
   return value === undefined ? '' : JSON.stringify(value, plain);
 }
@@ -22,10 +22,10 @@ function plain(_field: string, value: unknown): unknown {
   return typeof value === 'bigint' ? String(value) : value;
 }
 
-/** For what was thrown: an error of the SDK that brings its own content keeps it. */
-export function contentOfError(error: unknown): Content {
+/** An SDK error with its own content keeps it. */
+export function errorContent(error: unknown): Content {
   if (!(error instanceof Error)) return `Error: ${error}`;
-  if (error.name === 'ToolError' && 'content' in error) return contentOf(error.content);
+  if (error.name === 'ToolError' && 'content' in error) return toContent(error.content);
   return `Error: ${error.message}`;
 }
 

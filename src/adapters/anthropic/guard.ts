@@ -1,5 +1,5 @@
-// Guards tools of the Anthropic SDK: `run` goes through the ledger, all other fields stay. It makes no difference who
-// calls it: the tool runner, also early while the reply still streams, a session, or a loop of one's own.
+// Guards tools of the Anthropic SDK: `run` goes through the ledger, all other fields stay. It works the same for the tool
+// runner (even while the reply still streams), a session, or your own loop.
 
 import {
   createGuard,
@@ -12,7 +12,7 @@ import {
   toJsonSchema,
 } from '../../guard/index.ts';
 import type { Semel, ToolFunction } from '../../semel/index.ts';
-import { outcomeOf } from './content.ts';
+import { toOutcome } from './content.ts';
 import {
   type AnyTool,
   type Guarded,
@@ -69,7 +69,7 @@ function ownTool(semel: Semel, tool: ToolFunction<never, unknown>): GuardedTool 
 }
 
 function throughLedger(tool: RunnableTool, guarding: Guard): GuardedTool {
-  const ask: GuardedTool[typeof outcome] = async (args, context = {}) => {
+  const callGuard: GuardedTool[typeof outcome] = async (args, context = {}) => {
     const { toolUse, signal, messages, first = toolUse?.id } = context;
     const answer = await guarding.call(
       {
@@ -80,10 +80,10 @@ function throughLedger(tool: RunnableTool, guarding: Guard): GuardedTool {
       },
       (given) => tool.run(given, context),
     );
-    return outcomeOf(answer);
+    return toOutcome(answer);
   };
-  const run = async (args: unknown, context?: RunContext) => (await ask(args, context)).content;
-  return { ...tool, run, [outcome]: ask };
+  const run = async (args: unknown, context?: RunContext) => (await callGuard(args, context)).content;
+  return { ...tool, run, [outcome]: callGuard };
 }
 
 function isRunnable(tool: object): tool is RunnableTool {
@@ -91,7 +91,7 @@ function isRunnable(tool: object): tool is RunnableTool {
   return typeof name === 'string' && typeof run === 'function';
 }
 
-/** What tools answered comes under the same role, and is no word of the user. */
+/** Tool results have the same role, but are not the user's words. */
 function isUser(message: unknown): boolean {
   const { role, content } = (message ?? {}) as { role?: unknown; content?: unknown };
   const isAnswer = Array.isArray(content) && content.some((block) => block?.type === 'tool_result');

@@ -1,6 +1,6 @@
-// For those who write the loop over `client.messages.create` themselves: the calls of a reply in, their results out.
+// For your own loop over `client.messages.create`: takes a reply's calls and returns their results.
 
-import { contentOf, contentOfError } from './content.ts';
+import { errorContent, toContent } from './content.ts';
 import { type Any, type GuardedTool, type Outcome, outcome, type RunContext } from './runnable-tool.ts';
 
 export interface ToolUse {
@@ -19,11 +19,11 @@ export interface ToolResult {
 
 export interface ToolResultsOptions {
   readonly signal?: AbortSignal;
-  /** What was said so far: who asks is guessed from it where `semel.within` does not say it. */
+  /** The messages so far. The turn is guessed from them unless `semel.within` names it. */
   readonly messages?: readonly unknown[];
 }
 
-/** Runs the calls among the blocks of a reply, all at once; it throws nothing. Empty: there was no call. */
+/** Runs a reply's tool calls concurrently. Never throws. Empty if there are none. */
 export function toolResults(
   tools: readonly object[],
   blocks: readonly (ToolUse | { readonly type: string })[],
@@ -50,9 +50,9 @@ async function outcomeFor(tools: readonly Tool[], call: ToolUse, context: RunCon
     const args = tool.parse === undefined ? call.input : tool.parse(call.input);
     const ask = tool[outcome];
     return ask === undefined
-      ? { content: contentOf(await tool.run(args, context)), isError: false }
+      ? { content: toContent(await tool.run(args, context)), isError: false }
       : await ask(args, context);
   } catch (error) {
-    return { content: contentOfError(error), isError: true };
+    return { content: errorContent(error), isError: true };
   }
 }

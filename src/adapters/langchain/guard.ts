@@ -1,12 +1,12 @@
-// Wraps one tool of LangChain. It stays what it is, with its name, its schema and its class: only what it does goes
-// through the ledger. So the guard is inside of every middleware and of every retry of the agent.
+// Guards one LangChain tool. Its name, schema and class stay; only its effect goes through the ledger. So the guard runs
+// inside every middleware and every retry of the agent.
 
 import { SemelError } from '../../core/errors.ts';
 import { createGuard, type Guard, type Policy } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
-import { isControlFlow, whoAsks } from './identity.ts';
-import { keep } from './kept.ts';
-import { finish, type Telling, told } from './message.ts';
+import { findIdentity, isControlFlow } from './identity.ts';
+import { finish, type MessageExtras, toOutput } from './message.ts';
+import { toStored } from './stored-output.ts';
 import {
   type AnyFunction,
   type AnyTool,
@@ -22,10 +22,10 @@ export function guard<Tool extends AnyTool>(
   policy: Policy<NoInfer<InputOf<Tool>>>,
 ): Tool {
   const bare = checkTool(tool);
-  if (isGuarded(tool)) throw twice(bare.name);
+  if (isGuarded(tool)) throw alreadyGuarded(bare.name);
   const { name, schema, description } = bare;
   const guarding = createGuard(semel, name, policy as Policy, { isControlFlow, schema, description });
-  return guarding === undefined ? tool : (wrapped(bare, guarding) as unknown as Tool);
+  return guarding === undefined ? tool : (wrapTool(bare, guarding) as unknown as Tool);
 }
 
 const guardedTools = new WeakSet<object>();
@@ -34,34 +34,34 @@ export function isGuarded(tool: object): boolean {
   return guardedTools.has(tool);
 }
 
-export function wrapped(tool: LangChainTool, guarding: Guard, argsOf: ArgsOf = parsed): LangChainTool {
+export function wrapTool(tool: LangChainTool, guarding: Guard, readArgs: ReadArgs = sameArgs): LangChainTool {
   const isPair = tool.responseFormat === 'content_and_artifact';
   const calling =
-    (telling: Telling) =>
+    (extras: MessageExtras) =>
     async (args: unknown, manager?: RunManager, config: CallConfig = {}) => {
       const { toolCall, signal, ...rest } = config;
       const toolCallId = toolCall?.id ?? config.toolCallId;
-      const identity = () => whoAsks(config);
+      const identity = () => findIdentity(config);
       const answer = await guarding.call(
-        { args: argsOf(args, config), toolCallId, signal, identity },
+        { args: readArgs(args, config), toolCallId, signal, identity },
         async (given) => {
-          // Without the signal: `tool` forgets what it started when that fires, and the world does not.
+          // Without the signal: when it fires, `tool` abandons the effect, which may still land.
           const unhurried = toolCall === undefined ? rest : { ...rest, toolCall };
-          const itself = await ended(await tool._call(given, manager, unhurried), manager);
-          telling.output = { itself };
-          return keep(itself);
+          const itself = await drain(await tool._call(given, manager, unhurried), manager);
+          extras.output = { itself };
+          return toStored(itself);
         },
       );
-      return told(answer, isPair, toolCall?.id !== undefined, telling);
+      return toOutput(answer, isPair, toolCall?.id !== undefined, extras);
     };
   const guarded = Object.create(Object.getPrototypeOf(tool), Object.getOwnPropertyDescriptors(tool));
-  const alone: AnyFunction = (...asked: Parameters<ReturnType<typeof calling>>) => calling({})(...asked);
+  const alone: AnyFunction = (...args: Parameters<ReturnType<typeof calling>>) => calling({})(...args);
   const own = (value: unknown) => ({ value, writable: true, configurable: true });
   Object.defineProperties(guarded, {
-    call: own(async (...asked: readonly unknown[]) => {
-      const telling: Telling = {};
-      const once = Object.create(guarded, { _call: own(calling(telling)) });
-      return finish(await tool.call.apply(once, asked as []), telling);
+    call: own(async (...args: readonly unknown[]) => {
+      const extras: MessageExtras = {};
+      const once = Object.create(guarded, { _call: own(calling(extras)) });
+      return finish(await tool.call.apply(once, args as []), extras);
     }),
     _call: own(alone),
     ...(tool.func === undefined ? {} : { func: own(alone) }),
@@ -70,29 +70,29 @@ export function wrapped(tool: LangChainTool, guarding: Guard, argsOf: ArgsOf = p
   return guarded;
 }
 
-function twice(name: string): SemelError {
+function alreadyGuarded(name: string): SemelError {
   return new SemelError('CONTRACT_INVALID', `${name} is guarded already.`, {
     path: name,
     next: 'Guard it once: of two policies only the first would count.',
   });
 }
 
-/** What the ledger is told of the args. */
-type ArgsOf = (parsed: unknown, config: CallConfig) => unknown;
+/** The args to put into the ledger. */
+type ReadArgs = (args: unknown, config: CallConfig) => unknown;
 
-const parsed: ArgsOf = (args) => args;
+const sameArgs: ReadArgs = (args) => args;
 
 interface RunManager {
   readonly handleToolEvent?: (part: unknown) => unknown;
 }
 
-/** A tool may be a generator: what it yields is shown while it works, and what it returns is the result. */
-async function ended(output: unknown, manager: RunManager | undefined): Promise<unknown> {
+/** A generator tool's yields are shown while it works; its return value is the result. */
+async function drain(output: unknown, manager: RunManager | undefined): Promise<unknown> {
   if (!isGenerator(output)) return output;
   for (;;) {
     const { done, value } = await output.next();
     if (done === true) return value;
-    // Whoever watches cannot stop what is under way.
+    // A failing listener must not stop the effect.
     try {
       await manager?.handleToolEvent?.(value);
     } catch {}

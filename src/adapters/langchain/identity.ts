@@ -1,4 +1,4 @@
-// Who asks, where the program did not say: the thread and the user's last message, as LangGraph keeps them.
+// The identity, if the program named none: LangGraph's thread and the user's last message.
 
 import { type Guess, guessIdentity } from '../../guard/index.ts';
 import type { CallConfig } from './tool-shape.ts';
@@ -10,25 +10,30 @@ interface Message {
   readonly tool_calls?: readonly unknown[];
 }
 
-export function whoAsks({ state, configurable = {}, toolCall }: CallConfig): Guess {
+export function findIdentity({ state, configurable = {}, toolCall }: CallConfig): Guess {
   const messages = messagesOf(state);
   const { thread_id: thread, checkpoint_ns: place, __pregel_checkpointer: checkpointer } = configurable;
   const conversation = thread === undefined || thread === null ? undefined : String(thread);
-  const id = asked(messages)?.id;
-  // Where nothing is kept, a message without an id gets another one in each run. An agent inside a tool gets its question
-  // anew with every plan of the one outside.
-  const isKept =
-    typeof id === 'string' && !isNested(place) && (checkpointer !== undefined || !random.test(id));
-  if (conversation !== undefined && isKept) return { conversation, turn: id };
-  const guess = guessIdentity(messages, { isUser: isHuman, callsIn, first: toolCall?.id, wordsOf: words });
+  const id = lastQuestion(messages)?.id;
+  // Without a checkpointer, a message gets a new random id in each run. A nested agent gets a new question with every plan of
+  // the outer one.
+  const isStableId =
+    typeof id === 'string' && !isNested(place) && (checkpointer !== undefined || !randomId.test(id));
+  if (conversation !== undefined && isStableId) return { conversation, turn: id };
+  const guess = guessIdentity(messages, {
+    isUser: isHuman,
+    callsIn,
+    first: toolCall?.id,
+    wordsOf: withoutId,
+  });
   return conversation === undefined ? guess : { ...guess, conversation };
 }
 
 /** As LangGraph makes them. */
-const random = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i;
+const randomId = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i;
 
-/** The user's last message. The same words once more before they were answered are a run that is tried again. */
-function asked(messages: readonly Message[]): Message | undefined {
+/** The user's last message. If the same words were repeated before an answer, the run is a retry: the first of them counts. */
+function lastQuestion(messages: readonly Message[]): Message | undefined {
   let last: Message | undefined;
   for (const message of messages.toReversed()) {
     if (last !== undefined && isAnswer(message)) break;
@@ -57,8 +62,8 @@ function callsIn({ tool_calls: calls = [] }: Message): readonly unknown[] {
   return calls.map((call) => (call as { id?: unknown } | null)?.id);
 }
 
-/** Ids are made anew when the same words are said in another run. */
-function words({ type, content }: Message): Message {
+/** Ids change when the same words are sent in another run. */
+function withoutId({ type, content }: Message): Message {
   return { type, content };
 }
 

@@ -1,12 +1,12 @@
-// The message that a model and a program see of a result. LangChain makes it, with the id of the call that is answered
-// now; here its words are chosen, and what only a message can say is put into it.
+// The message that the model and the program get. LangChain makes it with the current call's id; this file chooses its content,
+// status, artifact and metadata.
 
 import type { Answer } from '../../guard/index.ts';
-import { type Said, saidOf } from './kept.ts';
+import { type StoredResult, toResult } from './stored-output.ts';
 
-/** What is said of one call besides its content. */
-export interface Telling {
-  /** What the tool itself returned, if it ran for this call. */
+/** What a call's message holds besides its content. */
+export interface MessageExtras {
+  /** The tool's own return value, if it ran for this call. */
   output?: { readonly itself: unknown };
   status?: unknown;
   artifact?: unknown;
@@ -14,30 +14,35 @@ export interface Telling {
 }
 
 /** What `_call` returns, so that LangChain makes the right message of it. */
-export function told(answer: Answer, isPair: boolean, isMessage: boolean, telling: Telling): unknown {
+export function toOutput(
+  answer: Answer,
+  isPair: boolean,
+  isMessage: boolean,
+  extras: MessageExtras,
+): unknown {
   if (!answer.ok) {
-    telling.status = 'error';
+    extras.status = 'error';
     const text = isMessage ? JSON.stringify(answer.error) : answer.error;
     return isPair ? [text, answer.error] : text;
   }
   const { value, note } = answer;
-  if (note === undefined && telling.output !== undefined) return telling.output.itself;
-  const said: Said = saidOf(value, isPair);
-  telling.status = said.status;
-  telling.artifact = said.artifact;
-  if (!isMessage || note === undefined) return isPair ? [said.content, said.artifact] : said.content;
-  telling.note = note;
-  const content = withNote(said.content, note);
-  return isPair ? [content, said.artifact] : content;
+  if (note === undefined && extras.output !== undefined) return extras.output.itself;
+  const result: StoredResult = toResult(value, isPair);
+  extras.status = result.status;
+  extras.artifact = result.artifact;
+  if (!isMessage || note === undefined) return isPair ? [result.content, result.artifact] : result.content;
+  extras.note = note;
+  const content = withNote(result.content, note);
+  return isPair ? [content, result.artifact] : content;
 }
 
-interface ToolMessage extends Said {
+interface ToolMessage extends StoredResult {
   status?: unknown;
   artifact?: unknown;
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-export function finish(message: unknown, { status, artifact, note }: Telling): unknown {
+export function finish(message: unknown, { status, artifact, note }: MessageExtras): unknown {
   if (!isToolMessage(message)) return message;
   if (status !== undefined) message.status = status;
   if (artifact !== undefined) message.artifact = artifact;

@@ -1,5 +1,5 @@
-// Guards every tool of an agent. The tool of each call is handed on guarded, so that a retry further inside meets the
-// ledger too; only a middleware inside that brings another tool could pass it by, and `inOrder` refuses that.
+// Guards every tool of an agent. Passes each call's tool on guarded, so that inner retries go through the ledger too. Only an
+// inner middleware that swaps the tool could bypass it, and `inOrder` refuses that.
 
 import { SemelError } from '../../core/errors.ts';
 import {
@@ -10,7 +10,7 @@ import {
   refuseUnknownFields,
 } from '../../guard/index.ts';
 import type { Semel } from '../../semel/index.ts';
-import { isGuarded, wrapped } from './guard.ts';
+import { isGuarded, wrapTool } from './guard.ts';
 import { isControlFlow } from './identity.ts';
 import { type AnyFunction, type AnyTool, checkTool } from './tool-shape.ts';
 
@@ -31,24 +31,24 @@ export function guardMiddleware(semel: Semel, policies: Readonly<Record<string, 
   for (const [name, policy] of Object.entries(policies))
     known.set(name, createGuard(semel, name, policy, { isControlFlow }));
   const tools = new WeakMap<AnyTool, AnyTool>();
-  const guardedOf = (tool: AnyTool): AnyTool => {
+  const guardedFor = (tool: AnyTool): AnyTool => {
     const { name } = tool;
     if (isGuarded(tool)) return tool;
-    // Says that there is no policy.
+    // Throws: there is no policy.
     if (!known.has(name)) createGuard(semel, name, undefined);
     const guarding = known.get(name);
     if (guarding === undefined) return tool;
     const bare = checkTool(tool);
     refuseKeyFields(name, bare.schema, bare.description);
     refuseUnknownFields(name, policies[name], bare.schema);
-    return wrapped(bare, guarding);
+    return wrapTool(bare, guarding);
   };
   const middleware: GuardMiddleware = {
     name: 'semel',
     wrapToolCall(request: Request, handler: AnyFunction) {
       const { tool, toolCall } = request;
-      if (tool === undefined) return handler({ ...request, tool: stranger(toolCall.name) });
-      const guarded = tools.get(tool) ?? guardedOf(tool);
+      if (tool === undefined) return handler({ ...request, tool: missingTool(toolCall.name) });
+      const guarded = tools.get(tool) ?? guardedFor(tool);
       tools.set(tool, guarded);
       return handler({ ...request, tool: guarded });
     },
@@ -57,13 +57,13 @@ export function guardMiddleware(semel: Semel, policies: Readonly<Record<string, 
   return middleware;
 }
 
-/** Stands where the agent has no such tool: one that a middleware further inside brings would not be guarded. */
-function stranger(name: string): AnyTool {
+/** Replaces a tool that the agent does not have: one that an inner middleware adds would be unguarded. */
+function missingTool(name: string): AnyTool {
   const text = `There is no tool ${name} here, and nothing was run.`;
   return { name, schema: undefined, invoke: async () => text };
 }
 
-/** The list as it is, if the guard stands inside of all that touch calls of tools. */
+/** Returns the list, if the guard is the innermost middleware that handles tool calls. */
 export function inOrder<const List extends readonly object[]>(list: List): List {
   const first = list.findIndex((each) => guards.has(each));
   if (first < 0)
@@ -78,7 +78,7 @@ export function inOrder<const List extends readonly object[]>(list: List): List 
   const { name = 'another' } = inside as { name?: string };
   throw new SemelError(
     'CONTRACT_INVALID',
-    `${name} is listed after the guard, so it is inside of it: what it retries or replaces would run unguarded.`,
+    `${name} is listed after the guard, so it runs inside it: what it retries or replaces would run unguarded.`,
     { path: 'middleware', next: 'List the guard last.' },
   );
 }

@@ -3,7 +3,7 @@
 import { SemelError } from '../../core/errors.ts';
 import { guardSemelTool } from '../../guard/index.ts';
 import type { Semel, ToolFunction } from '../../semel/index.ts';
-import { wrapped } from './guard.ts';
+import { wrapTool } from './guard.ts';
 import { type AnyFunction, checkTool } from './tool-shape.ts';
 
 export function toolFrom<Factory extends AnyFunction>(
@@ -26,6 +26,6 @@ export function toolFrom<Factory extends AnyFunction>(
   const name = contract.name.replaceAll(/[^\w-]/g, '_');
   const bare = checkTool(tool(() => undefined, { name, description, schema }));
   // Its own `input` reads the args, and must see them as the model wrote them.
-  const guarded = wrapped(bare, guardSemelTool(semel, made), (args, { toolCall }) => toolCall?.args ?? args);
+  const guarded = wrapTool(bare, guardSemelTool(semel, made), (args, { toolCall }) => toolCall?.args ?? args);
   return guarded as unknown as ReturnType<Factory>;
 }

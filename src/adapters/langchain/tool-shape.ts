@@ -40,7 +40,7 @@ export function checkTool(tool: unknown): LangChainTool {
   if (typeof name === 'string' && typeof call === 'function' && typeof _call === 'function')
     return tool as LangChainTool;
   const who = typeof name === 'string' ? name : 'This';
-  throw new SemelError('CONTRACT_INVALID', `${who} is no tool of LangChain that runs here.`, {
+  throw new SemelError('CONTRACT_INVALID', `${who} is not a LangChain tool that runs here.`, {
     path: 'tool',
     next: 'Pass one tool, as `tool(fn, { name, schema })` made it; guardMiddleware takes several. A tool that the provider runs needs no guard.',
   });

@@ -1,10 +1,10 @@
-// Runs a tool that `tool({…})` has made already. Such a tool catches what its `execute` throws and makes a text of it, so
-// that text has to be told from a value, and args that the SDK refused from an effect.
+// Runs a tool that `tool({…})` made. Such a tool turns what `execute` throws into text, so this file has to tell error texts
+// from values, and args that the SDK refused from effects.
 
 import { MaybeLanded } from '../../core/signals.ts';
 import type { FunctionTool } from './function-tool.ts';
 
-/** The SDK did not call `execute`: the args did not fit. What it says of that is for the model. */
+/** The SDK refused the args and did not call `execute`. `said` is its answer for the model. */
 export class NotStarted extends Error {
   readonly said: unknown;
   constructor(said: unknown) {
@@ -13,48 +13,48 @@ export class NotStarted extends Error {
   }
 }
 
-/** What the SDK says, by itself, for every error. */
-const hidden = 'An error occurred while running the tool. Please try again.';
+/** The SDK's default text for every error. */
+const hiddenErrorText = 'An error occurred while running the tool. Please try again.';
 
-/** What it says, by itself, when the time of a tool is over. */
-function timedOut({ name, timeoutMs }: FunctionTool): string {
+/** The SDK's text for a timeout. */
+function timeoutText({ name, timeoutMs }: FunctionTool): string {
   return `Tool '${name}' timed out after ${timeoutMs}ms.`;
 }
 
-export async function runFinished(
+export async function runMadeTool(
   tool: FunctionTool,
   context: unknown,
   input: string,
   details: object | undefined,
   warn: (message: string) => void,
 ): Promise<unknown> {
-  const isStarted = startOf(details);
+  const isStarted = watchStart(details);
   const value = await tool.invoke(context, input, details);
   if (!isStarted()) throw new NotStarted(value);
-  if (value === hidden) {
+  if (value === hiddenErrorText) {
     warn(
-      `${tool.name} threw, and the SDK hid what, so that it counts as in doubt. Give it \`errorFunction: null\`, or guard ` +
+      `${tool.name} threw, but the SDK hid the error, so the call is in doubt. Give it \`errorFunction: null\`, or guard ` +
         'what `tool` takes (docs/openai-agents.md).',
     );
-    throw new MaybeLanded(`${tool.name} threw, and what is hidden.`);
+    throw new MaybeLanded(`${tool.name} threw an error that the SDK hid.`);
   }
-  // Outside of the SDK's own runner the tool keeps its time itself, and so inside of the guard.
-  if (tool.timeoutMs !== undefined && value === timedOut(tool)) throw new MaybeLanded(value);
+  // Outside the SDK's runner the tool enforces its own timeout, inside the guard.
+  if (tool.timeoutMs !== undefined && value === timeoutText(tool)) throw new MaybeLanded(value);
   return value;
 }
 
-/** The SDK's own runner asks to be told of the args just before `execute` is called. Others: nobody knows. */
-function startOf(details: object | undefined): () => boolean {
-  const told = details as Record<symbol, ((input: unknown) => void) | undefined> | undefined;
+/** The SDK's runner passes a callback that is called just before `execute`. Without it, assume that the tool started. */
+function watchStart(details: object | undefined): () => boolean {
+  const callbacks = details as Record<symbol, ((input: unknown) => void) | undefined> | undefined;
   const symbol = Object.getOwnPropertySymbols(details ?? {}).find(
     ({ description }) => description === 'openai.agents.functionToolParsedInputCallback',
   );
-  if (told === undefined || symbol === undefined) return () => true;
-  const tell = told[symbol];
+  if (callbacks === undefined || symbol === undefined) return () => true;
+  const callback = callbacks[symbol];
   let isStarted = false;
-  told[symbol] = (input) => {
+  callbacks[symbol] = (input) => {
     isStarted = true;
-    tell?.(input);
+    callback?.(input);
   };
   return () => isStarted;
 }

@@ -1,13 +1,13 @@
-// What a call gives back. The SDK has one output for both: the run item keeps it for the code, and the model reads it as
-// text, or as a list of parts. So a value of plain fields carries its text for the model where the code does not see it.
+// A call's output. The SDK has one output for both the code and the model, which reads it as text or as parts. So a plain
+// object carries its text for the model in non-enumerable fields.
 
 import type { ErrorValue } from '../../core/errors.ts';
 import type { Answer } from '../../guard/index.ts';
 
-/** With an output schema there is room for nothing but the value: no note, and an error is thrown. */
-export function outputOf(answer: Answer, outputSchema: unknown): unknown {
+/** An output schema has room only for the value: no note, and errors are thrown. */
+export function toOutput(answer: Answer, outputSchema: unknown): unknown {
   if (!answer.ok) {
-    if (outputSchema !== undefined) throw asError(answer.error);
+    if (outputSchema !== undefined) throw toError(answer.error);
     return answer.error;
   }
   const { value, note } = answer;
@@ -16,20 +16,20 @@ export function outputOf(answer: Answer, outputSchema: unknown): unknown {
 
 function withNote(value: unknown, note: string): unknown {
   // Chat Completions joins the parts without a space.
-  const said = { type: 'text', text: `\n\n${note}` };
+  const block = { type: 'text', text: `\n\n${note}` };
   if (value === undefined) return note;
   if (typeof value === 'string') return `${value}\n\n${note}`;
   if (isPlain(value) && !('type' in value) && !('text' in value)) {
-    const text = `${jsonOf(value)}\n\n${note}`;
+    const text = `${toText(value)}\n\n${note}`;
     return Object.defineProperties({ ...value }, { type: { value: 'text' }, text: { value: text } });
   }
   const parts = Array.isArray(value) ? value : [value];
-  if (parts.length > 0 && parts.every(isPart)) return [...parts, said];
-  return [{ type: 'text', text: jsonOf(value) }, said];
+  if (parts.length > 0 && parts.every(isPart)) return [...parts, block];
+  return [{ type: 'text', text: toText(value) }, block];
 }
 
 /** A bigint is the one kind of value that JSON refuses. */
-function jsonOf(value: unknown): string {
+function toText(value: unknown): string {
   return JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? String(each) : each));
 }
 
@@ -43,6 +43,6 @@ function isPart(value: unknown): boolean {
   return type === 'text' || type === 'image' || type === 'file';
 }
 
-function asError(error: ErrorValue): Error {
+function toError(error: ErrorValue): Error {
   return Object.assign(new Error(error.message), error);
 }

@@ -1,5 +1,5 @@
-// Whose program this is: folder and name of the application, by the package.json of its own code. Never that of a
-// launcher (next, vitest, pm2). The working folder counts only where a launcher was started: cron and a shell must agree.
+// Finds the application's folder and name from the package.json of its own code, never from a launcher's (next, vitest, pm2).
+// The working folder counts only for a launcher: cron and a shell must agree.
 
 import { closeSync, lstatSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
@@ -120,7 +120,7 @@ function unreadable(path: string, cause: unknown): SemelError {
   const why = (cause as Error).message;
   return new SemelError('CONTRACT_INVALID', `${path} cannot be read, and it names the namespace (${why}).`, {
     path: 'namespace',
-    next: "Mend it, or write createSemel({ namespace: '…' }).",
+    next: "Fix it, or write createSemel({ namespace: '…' }).",
     cause,
   });
 }

@@ -1,5 +1,5 @@
-// Which applications use a namespace that nobody named: kept in the ledger beside its records, one record per folder.
-// Two projects of one package name would get each other's results; the second is told before its first call.
+// Records which applications use an unnamed namespace, one record per folder, in the ledger itself. Two projects with the same
+// package name would get each other's results; the second is warned before its first call.
 
 import { hostname } from 'node:os';
 import { basename, dirname } from 'node:path';
@@ -31,13 +31,13 @@ export async function listRoots(book: Pick<Book, 'records'>): Promise<readonly R
   return roots.sort((a, b) => a.since.getTime() - b.since.getTime());
 }
 
-/** Notes this folder, and answers those of others. */
+/** Records this folder and returns those of other applications. */
 export async function recordRoot(book: Book, root: string): Promise<readonly Root[]> {
   const isOwn = (other: Root) => isSameFolder(other.root, root);
   const before = await listRoots(book);
   const isNew = !before.some(isOwn);
   if (isNew) await note(book, root);
-  // Read once more: of two that come at the same time one at least sees the other.
+  // Read again: of two that start at the same time, at least one sees the other.
   const known = isNew ? await listRoots(book) : before;
   return known.filter((other) => !isOwn(other));
 }

@@ -1,4 +1,4 @@
-// Which store is meant: an object, a database handle, a URL, `SEMEL_STORE`, or the ledger of the user.
+// Resolves the store: an object, a database client, a URL, `SEMEL_STORE`, or the user's default ledger.
 
 import type { Clock, Random } from '../../core/clock.ts';
 import { SemelError } from '../../core/errors.ts';
@@ -16,7 +16,7 @@ export function resolveStore(choice: StoreChoice | undefined, clock: Clock, rand
   const chosen = choice ?? readEnvironment('SEMEL_STORE') ?? 'sqlite:';
   if (typeof chosen === 'string') return lazyStoreAt(chosen, { clock, random });
   const isThing = (typeof chosen === 'object' || typeof chosen === 'function') && chosen !== null;
-  if (!isThing) throw unusableStore(`${String(chosen)} is none`);
+  if (!isThing) throw unusableStore(`${String(chosen)} is not a store`);
   if ('claim' in chosen) return chosen;
   if ('prepare' in chosen)
     return createLazy(async () => (await sqlite()).sqliteStore({ database: chosen, clock, random }));
@@ -49,7 +49,7 @@ function storeMaker(url: string, { migrate, ...options }: StoreAtOptions): () =>
   if (url === 'memory:') return async () => memoryStore(options);
   if (url.startsWith('sqlite:')) {
     const path = url.slice('sqlite:'.length);
-    if (path === ':memory:') throw unusableStore("SQLite's own memory is none; 'memory:' is");
+    if (path === ':memory:') throw unusableStore("SQLite's ':memory:' is not supported; use 'memory:'");
     // Not repeated: it may hold a password.
     if (looksLikeServer(path)) throw unusableStore('sqlite: takes a path, and this looks like a host');
     return async () => (await sqlite()).sqliteStore({ ...(path === '' ? {} : { path }), ...options });
@@ -127,7 +127,7 @@ function createLazy(make: () => Promise<Store>): Store {
     prune: async (limit) => (await store()).prune(limit),
     countExpired: async () => (await store()).countExpired(),
     close: async () => {
-      // What could not be made was told to the caller that asked; here it would hide that error behind a second one.
+      // If creating it failed, a caller already got that error.
       const present = await made?.catch(() => undefined);
       await present?.close();
     },

@@ -1,4 +1,4 @@
-// What a person may decide about a record, as an act of the store; and why an act was refused, in words.
+// Turns a person's decision about a record into an act of the store, and a refused act into an error.
 
 import { formatRef, toStoredResult } from '../../call/index.ts';
 import { SemelError } from '../../core/errors.ts';
@@ -33,7 +33,7 @@ export function toAct(resolution: Resolution, maxResultBytes: number): Act {
     const { landed, remoteRef } = decision as { landed: unknown; remoteRef?: string };
     return { type: 'landed', result: toStoredResult(landed, remoteRef, 'value', maxResultBytes) };
   }
-  throw new SemelError('INVALID_ARGS', `${JSON.stringify(resolution)} is no decision about a record.`, {
+  throw new SemelError('INVALID_ARGS', `${JSON.stringify(resolution)} is not a valid decision.`, {
     path: 'resolution',
     next: "Pass 'landed', { landed: value }, 'notLanded', 'runAgain', 'died' or { abandon: 'why' }.",
   });

@@ -166,7 +166,7 @@ const checks: Readonly<Record<keyof PortableRecord, Check>> = {
 
 /** What is wrong with it; undefined: it is a record. */
 export function findRecordProblem(value: unknown): string | undefined {
-  if (!isObject(value)) return 'it is no object';
+  if (!isObject(value)) return 'it is not an object';
   const record = value as Record<string, unknown>;
   if (record.semel !== undefined && record.semel !== 1) return `it has form ${String(record.semel)}, not 1`;
   for (const [field, check] of Object.entries(checks)) {

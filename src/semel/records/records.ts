@@ -1,4 +1,4 @@
-// Looking at the ledger and deciding about what is in it: every act compares what was looked at and is recorded.
+// Reads the ledger and decides about its records. Every act names the state that was looked at, and is recorded.
 
 import { formatRef, isCallsNamespace } from '../../call/index.ts';
 import type { Clock, Random } from '../../core/clock.ts';
@@ -47,7 +47,7 @@ export interface Records extends Transfer {
   history(keyOrId: string): Promise<readonly StoreEvent[]>;
   /** Adds plain data to its history: what was seen, where it is, who was told. */
   annotate(keyOrId: string, detail: Readonly<Record<string, unknown>>): Promise<void>;
-  /** In which this ledger has or had records. */
+  /** Lists every namespace that has held records. */
   namespaces(): Promise<readonly string[]>;
   /** Ends the window of a settled record now: the next call executes. By key, id, or ref: only as it was looked at. */
   forget(keyOrIdOrRef: string, options?: ActOptions): Promise<RecordInfo>;
@@ -72,7 +72,7 @@ interface RecordsSource {
   readonly clock: Clock;
   readonly random: Random;
   readonly user: string;
-  /** What the system says, whoever `by` names. */
+  /** The system's user, whatever `by` says. */
   readonly login: string;
   readonly maxResultBytes: number;
   readonly warnOnce?: (message: string) => void;
@@ -250,7 +250,7 @@ export function createRecords({
           path: 'ref',
           next: `If it was the present one, write ${formatRef(record)}.`,
         });
-      // Whoever decides has looked before they asked; this process may have stood still since.
+      // The person looked before this call; the process may have been suspended since.
       return resolveRecord(record, what, options, record.readAt - (clock.mono() - askedAt));
     },
   };

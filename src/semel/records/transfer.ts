@@ -226,9 +226,9 @@ function importNote(record: PortableRecord): Readonly<Record<string, unknown>> {
 function checkRecord(record: PortableRecord, namespace: string): void {
   const problem = findRecordProblem(record);
   if (problem !== undefined)
-    throw new SemelError('INVALID_ARGS', `This is no exported record: ${problem}.`, {
+    throw new SemelError('INVALID_ARGS', `This is not an exported record: ${problem}.`, {
       path: 'record',
-      next: 'Pass what `records.export` gave.',
+      next: 'Pass what `records.export` returned.',
     });
   if (record.namespace === namespace) return;
   throw new SemelError(
