@@ -4,11 +4,11 @@ import { existsSync } from 'node:fs';
 import { SemelError } from '../core/errors.ts';
 import {
   createSemel,
+  lazyStoreAt,
   readEnvironment,
   type Semel,
   type SemelOptions,
   storeAt,
-  lazyStoreAt,
 } from '../semel/index.ts';
 import { looksLikeServer } from '../store/address.ts';
 import type { Store } from '../store/store.ts';

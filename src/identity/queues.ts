@@ -39,7 +39,7 @@ export function fromSqs(message: SqsMessage, { step }: StepOption = {}): TurnIde
   return { conversation, turn: optionalId('sqs', 'step', step) ?? conversation };
 }
 
-/** Verify the signature of QStash first: whoever can send headers chooses the identity. */
+/** Verify the QStash signature first: anyone who can send headers could choose the identity. */
 export function fromQStash(headers: HeadersLike, { step }: StepOption = {}): TurnIdentity {
   const id = requireId(
     'qstash',

@@ -23,7 +23,7 @@ export function fromGitHubActions(
   };
 }
 
-/** Check who called first: whoever can send headers chooses the identity. */
+/** Authenticate the caller first: anyone who can send headers could choose the identity. */
 export function fromCloudScheduler(headers: HeadersLike): RunIdentity {
   const hint = 'Pass the headers of the request that Cloud Scheduler made.';
   const named = (name: string) =>

@@ -177,7 +177,7 @@ describe('a hand-off: A gives a task to B, does not hear of it, and gives it aga
     );
     expect(here.effects()).toEqual([]);
     const said = await here.with({ env: { SEMEL_CONTEXT: context } }).semel('mcp', '--', 'cat');
-    expect(said.stderr).toContain('no hand-off of semel');
+    expect(said.stderr).toContain('not a valid semel hand-off');
     expect(said.code).not.toBe(0);
   });
 });

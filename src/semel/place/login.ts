@@ -1,4 +1,4 @@
-// Whose process this is, told by the system: kept in the history beside the name that somebody gives for a decision.
+// The system user of this process, recorded in the history beside the name that a person gives for a decision.
 
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';

@@ -104,7 +104,7 @@ export function createRecords({
       warnOnce(`The record ${key} of ${where} cannot be read and is left out: ${problem}.`);
   }
 
-  /** A record whose texts cannot be read is told like one that the store cannot read. */
+  /** Reports a record whose texts cannot be decoded like one that the store cannot read. */
   function toReadablePage({ items, next, damaged = [] }: Page<StoredRecord>): Page<RecordInfo> {
     const infos: RecordInfo[] = [];
     const unreadable = [...damaged];

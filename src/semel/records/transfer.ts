@@ -63,7 +63,7 @@ export function createTransfer({ ledger, namespace, clock, user, all }: Transfer
     },
   };
 
-  /** What `arrive` would be told. */
+  /** What `importRecord` would find, for a dry run. */
   async function findObstacle(key: string, as: ImportAs): Promise<string | undefined> {
     const there = await ledger.read(namespace, key);
     // Newer forms of its contract answer for it; a link arrives beside those that are there.

@@ -1,7 +1,7 @@
 // Two places for what should be one: records that cannot see each other are two effects.
 
 import { shellWord } from '../../../core/visible.ts';
-import { suggestNamespace, rootsNamespace } from '../../../semel/index.ts';
+import { rootsNamespace, suggestNamespace } from '../../../semel/index.ts';
 import { type Check, count } from './finding.ts';
 import type { ContractsIn, Seen } from './seen.ts';
 

@@ -4,7 +4,13 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { SemelError } from '../../../core/errors.ts';
 import { livenessFolder, livenessProblem } from '../../../jobs/index.ts';
-import { commandOptions, type RecordInfo, rootsNamespace, listRoots, type Semel } from '../../../semel/index.ts';
+import {
+  commandOptions,
+  listRoots,
+  type RecordInfo,
+  rootsNamespace,
+  type Semel,
+} from '../../../semel/index.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { defaultPath } from '../../../stores/sqlite/index.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
