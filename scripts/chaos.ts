@@ -19,7 +19,7 @@ import { formatViolation, shortfalls } from '../test/support/checker/index.ts';
 import { hurtAll } from '../test/wire/hurt-all.ts';
 import { wireEvidence, wireTable } from '../test/wire/report.ts';
 
-// Nothing is left behind when somebody loses patience: processes and folders go with the exit.
+// An interrupt leaves nothing behind: processes and folders go with the exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
 // Histories by seed need no processes.

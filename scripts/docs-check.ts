@@ -65,7 +65,7 @@ function typeCheck(project: Project, programs: Program[]): Complaint[] {
     lib: ['es2024', 'esnext.disposable'],
     types: ['node'],
     moduleDetection: 'force',
-    // Node strips the types of these blocks; it cannot do more.
+    // Node only strips the types of these blocks.
     erasableSyntaxOnly: true,
     verbatimModuleSyntax: true,
     noEmit: true,
@@ -85,7 +85,7 @@ function typeCheck(project: Project, programs: Program[]): Complaint[] {
     if (program) complaints.push({ page: program[0].page, line: pageLine(program, Number(at)), message });
     else if (/^\s/.test(line) && complaints.length > 0) complaints.at(-1)!.message += `\n${line}`;
     else if (!file || file.startsWith('node_modules/semel/')) throw new Error(`tsc: ${line}`);
-    // What is left are the declarations of other packages, which are not ours to mend.
+    // The rest are declarations of other packages, which we cannot fix.
   }
   return complaints;
 }

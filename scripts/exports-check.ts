@@ -13,7 +13,7 @@ try {
     ['attw', tarball, '--profile', 'esm-only', '--no-emoji'],
   ] as const) {
     const { status, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8' });
-    console.log(status === 0 ? `${command}: nothing to mend` : `${stdout}${stderr}\n${command}: failed`);
+    console.log(status === 0 ? `${command}: no problems` : `${stdout}${stderr}\n${command}: failed`);
     if (status !== 0) process.exitCode = 1;
   }
 } finally {

@@ -111,7 +111,7 @@ async function inParallel<T, U>(
   return results;
 }
 
-function write(findings: readonly Finding[], told: string, minutes: number): void {
+function write(findings: readonly Finding[], summaryText: string, minutes: number): void {
   const { commit, command, machine, date } = circumstances(
     `npm run mutants -- --histories ${effort.histories} --seed ${effort.seed} --evidence`,
   );
@@ -130,7 +130,7 @@ test file that its mutant names.
 - machine: ${machine}; ${minutes} minutes
 - date: ${date}
 
-${told}
+${summaryText}
 
 ${head}
 ${findings.map(row).join('\n')}

@@ -40,7 +40,7 @@ else await simulate();
 
 async function simulate(): Promise<void> {
   const stopAtFirst = options['stop-at-first'];
-  // Whoever waits for the first failure should not wait for the end of a block.
+  // The first failure is reported at once, not at the end of a block.
   const blocks = blocksOf(seed, histories, stopAtFirst ? 100 : blockSize);
   const startedAt = performance.now();
   const results = await runBlocks(blocks, { threads, stopAtFirst, onResult: showProgress(blocks.length) });

@@ -91,7 +91,7 @@ function cacheFolder(): string | undefined {
     const { XDG_CACHE_HOME: given = '' } = process.env;
     const caches = isAbsolute(given) ? given : '';
     const home = caches || homedir();
-    // An empty or relative one would lead into the working folder: a checkout of somebody else's may lie there.
+    // An empty or relative path would lead into the working directory, which may be another user's checkout.
     if (!isAbsolute(home)) return undefined;
     // `sudo` may keep HOME: nothing of root's belongs there, and nothing from there is root's to run.
     const isOurs = statSync(nearestExisting(home)).uid === (process.geteuid?.() ?? 0);

@@ -77,7 +77,7 @@ describe('an agent', () => {
     for (const [nth, { code, stderr }] of said.entries()) {
       expect([code, stderr], decisions[nth]?.join(' ')).toEqual([
         70,
-        expect.stringContaining('and Claude Code runs'),
+        expect.stringContaining('but Claude Code ran'),
       ]);
       expect(stderr).not.toContain('SEMEL_OPERATOR');
     }

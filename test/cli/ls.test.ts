@@ -54,7 +54,7 @@ test('a namespace without records is told, with those that have some and what wa
   expect(other.stderr).toContain('no records in the namespace nowhere');
   expect(other.stderr).toContain('shop (1 in doubt)');
   const none = await desk.semel(['ls', '--status', 'lapsed']);
-  expect(none.stdout).toContain('No record of shop is so.');
+  expect(none.stdout).toContain('No record of shop matches.');
   expect(none.stderr).toBe('');
 }, 60_000);
 

@@ -81,7 +81,7 @@ describe('a group', () => {
       [[...group, 'died', '--yes'], 'died is a verdict about one record'],
       [[...group, 'abandon', '--yes'], 'abandon needs a reason'],
       [[...group, 'done', '--yes'], '"done" is not a verdict'],
-      [[...group, 'not-landed', '--result', '1', '--yes'], '--result belongs to what landed'],
+      [[...group, 'not-landed', '--result', '1', '--yes'], '--result only goes with landed'],
       [[...group, 'abc@1', 'landed'], 'one record, or a group'],
       [[...group, 'landed', '--match', 'to', '--yes'], '--match is about an export'],
       [['resolve', 'abcd@1', 'landed', '--where', 'a=b'], '--where is about an export'],

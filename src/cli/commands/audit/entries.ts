@@ -23,10 +23,10 @@ const maxLooked = 2_000;
 
 export async function* entriesOf(
   batches: AsyncIterable<readonly Line[]>,
-  told: Format | undefined,
+  chosen: Format | undefined,
 ): AsyncGenerator<readonly Entry[]> {
   const csv = createCsvReader(longestLine);
-  let format = told;
+  let format = chosen;
   for await (const batch of batches) {
     const entries: Entry[] = [];
     for (const line of batch) {

@@ -1,4 +1,4 @@
-// Where a log has its time, its key, its tool and its args: as it was told, or guessed from the first lines.
+// Which fields of a log hold the time, the key, the tool and the args: as named by options, or guessed from the first lines.
 
 import { isFreshName } from '../../args/fresh-names.ts';
 import { instantOf } from '../../args/instant.ts';
@@ -35,7 +35,7 @@ const argNames = ['args', 'arguments', 'input', 'params', 'parameters', 'payload
 
 const timeNames = /^(ts|time|timestamp|@timestamp|now|at|date)$/i;
 
-/** Whoever compares them finds no repeats. */
+/** Comparing these would hide every repeat. */
 export function isFresh(name: string): boolean {
   return timeNames.test(name) || isFreshName(name);
 }
@@ -45,36 +45,38 @@ function asFields(value: unknown): Fields | undefined {
   return typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Fields) : undefined;
 }
 
-/** What is compared of a call whose args are compared whole. */
+/** Args without the fields that differ at each call. */
 export function withoutFresh(value: unknown): unknown {
   const fields = asFields(value);
   if (fields === undefined) return parseIfJson(value);
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !isFresh(name)));
 }
 
-export interface Told {
+export interface NamedFields {
   readonly same: readonly string[] | undefined;
   readonly time: string | undefined;
   readonly key: string | undefined;
 }
 
-/** Undefined, or what has to be said by hand. */
-export function choose(lines: readonly Fields[], told: Told): Chosen | { readonly missing: 'same' | 'time' } {
+export function choose(
+  lines: readonly Fields[],
+  named: NamedFields,
+): Chosen | { readonly missing: 'same' | 'time' } {
   const has = (path: string) => lines.some((line) => valueAt(line, path) !== undefined);
   const time =
-    told.time ?? times.find((path) => lines.some((line) => instantOf(valueAt(line, path)) !== undefined));
+    named.time ?? times.find((path) => lines.some((line) => instantOf(valueAt(line, path)) !== undefined));
   if (time === undefined) return { missing: 'time' };
   const name = names.find(has);
   const args = argNames.find((path) => lines.some((line) => asFields(valueAt(line, path)) !== undefined));
   const places = ['', ...(args === undefined ? [] : [`${args}.`]), 'headers.'];
-  const key = told.key ?? places.flatMap((place) => keys.map((path) => place + path)).find(has);
-  const same = told.same ?? guessSame(lines, name, args, [time, key]);
+  const key = named.key ?? places.flatMap((place) => keys.map((path) => place + path)).find(has);
+  const same = named.same ?? guessSame(lines, name, args, [time, key]);
   if (same === undefined) return { missing: 'same' };
-  const guessed = (['same', 'time', 'key'] as const).filter((each) => told[each] === undefined);
+  const guessed = (['same', 'time', 'key'] as const).filter((each) => named[each] === undefined);
   return { same, time, key, name, args, guessed };
 }
 
-/** The tool and its args; of a table, the tool and all that is no time, no key and not fresh. */
+/** The tool and its args; in a table, the tool and every column that is not a time, a key or fresh. */
 function guessSame(
   lines: readonly Fields[],
   name: string | undefined,

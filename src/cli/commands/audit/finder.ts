@@ -25,7 +25,7 @@ interface Occurrence {
 export interface Group {
   readonly name: string;
   readonly shown: string;
-  /** How often it was called; the first of them is no repeat. */
+  /** Number of calls, including the first one. */
   count: number;
   /** The first ones. */
   readonly calls: Occurrence[];
@@ -98,7 +98,7 @@ const keptCalls = 20;
 const keptKeys = 10;
 const keptGroups = 10_000;
 const keptReuses = 1_000;
-/** A pause this many times as long as usual is one in which nobody worked. */
+/** A pause this many times longer than usual counts as a restart. */
 const unusual = 20;
 const leastGapMs = 10_000;
 

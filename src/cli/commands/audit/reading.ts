@@ -1,4 +1,4 @@
-// One pass over a log: which lines are calls, what is compared of them, and what the finder makes of it.
+// One pass over a log: which lines are calls, and which of their fields the finder compares.
 
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../core/key/canonical-json.ts';
@@ -6,10 +6,10 @@ import { instantOf } from '../../args/instant.ts';
 import { parseIfJson, valueAt } from '../../args/path.ts';
 import { cut } from '../../render/print.ts';
 import type { Entry } from './entries.ts';
-import { type Chosen, choose, type Fields, type Told, withoutFresh } from './fields.ts';
+import { type Chosen, choose, type Fields, type NamedFields, withoutFresh } from './fields.ts';
 import { createFinder, type Found, type Seen } from './finder.ts';
 
-export interface ReadingOptions extends Told {
+export interface ReadingOptions extends NamedFields {
   readonly withinMs: number;
   readonly nearMs: number;
   readonly restart: RegExp | undefined;
@@ -72,7 +72,7 @@ export async function readLog(
     const at = fields && instantOf(valueAt(fields, by.time));
     const seen =
       fields === undefined || isAside || at === undefined ? undefined : seenIn(fields, line, at, by);
-    // By our own words only lines that are no calls: a tool may well be called `restart`.
+    // The built-in words apply only to lines that are not calls: a tool may be called `restart`.
     const isRestart = options.restart?.test(text) ?? (seen === undefined && startWords.test(text));
     if (isRestart) finder.restart(line, at);
     if (seen !== undefined) finder.call(seen);
@@ -156,7 +156,7 @@ function seenFields(entries: readonly Entry[]): readonly string[] {
   return [...new Set(entries.flatMap(({ fields }) => Object.keys(fields ?? {})))].slice(0, 20);
 }
 
-/** Many are remembered: a long one is told by its beginning and a digest. */
+/** Many are kept in memory: a long one is shortened to its beginning and a digest. */
 function keyText(key: string): string {
   return copyOf(key.length <= longestKey ? key : `${cut(key, longestKey)} (${hash('sha1', key, 'base64')})`);
 }

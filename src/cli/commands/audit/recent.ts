@@ -1,10 +1,10 @@
-// What was seen lately, by name: two generations, of which the older is forgotten whole. To take single entries out of
-// the front of a Map makes every look at it slower.
+// Recent entries by name, in two generations, of which the older is dropped whole: deleting single entries from the front
+// of a Map slows down every lookup.
 
 export interface Recent<T> {
   get(name: string): T | undefined;
   set(name: string, value: T): void;
-  /** Entries that were forgotten before their time, since there were too many. */
+  /** Entries dropped early because there were too many. */
   readonly forgotten: number;
 }
 

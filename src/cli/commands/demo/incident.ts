@@ -1,4 +1,4 @@
-// How an incident of the demo is written down: what the demo does, and what the processes that it starts do.
+// How an incident of the demo is defined: what the demo does, and what its processes do.
 
 import type { Semel } from '../../../semel/index.ts';
 
@@ -16,7 +16,7 @@ export interface Stage {
   semel(): Semel;
 }
 
-/** What one process is told besides the way. */
+/** One process's part in the incident. */
 export interface Part {
   readonly nth?: number;
   readonly dies?: boolean;

@@ -1,4 +1,4 @@
-// The incidents of the demo, in the order in which they are told.
+// The incidents of the demo, in order.
 
 import { doubleClick } from './double-click.ts';
 import type { Incident } from './incident.ts';

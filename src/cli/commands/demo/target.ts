@@ -11,8 +11,7 @@ export interface Target extends AsyncDisposable {
   readonly landed: readonly string[];
 }
 
-/** Nobody sends more in this demo. */
-const mostBytes = 10_000;
+const maxBytes = 10_000;
 
 export async function startTarget({ losesAnswers }: { readonly losesAnswers: boolean }): Promise<Target> {
   const landed: string[] = [];
@@ -26,7 +25,7 @@ export async function startTarget({ losesAnswers }: { readonly losesAnswers: boo
     landed.push(what);
     const id = `${what.split(' ', 1)[0]}_${landed.length}`;
     if (typeof key === 'string') ids.set(key, id);
-    // It has happened; only nobody will hear of it.
+    // It has landed, but the answer is lost.
     if (losesAnswers) return void request.socket.destroy();
     say(response, id);
   }
@@ -52,7 +51,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   let body = '';
   for await (const chunk of request) {
     body += String(chunk);
-    if (body.length > mostBytes) throw new Error('too large');
+    if (body.length > maxBytes) throw new Error('too large');
   }
   return body;
 }

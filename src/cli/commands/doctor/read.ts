@@ -1,7 +1,8 @@
 // Reads what the checks need: the ledger's files, its records with their history, and the user's default ledger if that
 // is another one. Changes nothing.
 
-import { existsSync, realpathSync } from 'node:fs';
+import { closeSync, existsSync, readSync, realpathSync, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { SemelError } from '../../../core/errors.ts';
 import { livenessFolder, livenessProblem } from '../../../jobs/index.ts';
 import {
@@ -11,13 +12,13 @@ import {
   rootsNamespace,
   type Semel,
 } from '../../../semel/index.ts';
+import { openRegular } from '../../../store/files.ts';
 import type { StoreFacts } from '../../../store/store.ts';
 import { defaultPath } from '../../../stores/sqlite/index.ts';
 import { type Namespaces, namespacesFor } from '../../args/namespaces.ts';
 import { everyRecord, listContracts } from '../../args/records.ts';
 import { type LedgerChoice, ledgerPath, storeFor } from '../../ledger.ts';
-import { filesAt } from './files.ts';
-import type { ContractsIn, RecordSeen, Refused, Seen } from './seen.ts';
+import type { ContractsIn, FilesSeen, RecordSeen, Refused, Seen } from './seen.ts';
 
 /** Held in memory. */
 const maxRecords = 200_000;
@@ -184,4 +185,39 @@ async function otherLedger({ kind, location }: StoreFacts): Promise<Seen['other'
   } catch {
     return undefined;
   }
+}
+
+/** Before the ledger is opened: opening repairs and tidies. */
+function filesAt(path: string): FilesSeen {
+  return {
+    path,
+    logBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+    freeBytes: freeAt(dirname(path)),
+    journal: journalOf(path),
+  };
+}
+
+function freeAt(folder: string): number | undefined {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Byte 18 of an SQLite file. */
+function journalOf(path: string): FilesSeen['journal'] {
+  const header = Buffer.alloc(20);
+  try {
+    const file = openRegular(path);
+    try {
+      if (readSync(file, header) < header.length) return undefined;
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return undefined;
+  }
+  return header[18] === 2 ? 'wal' : header[18] === 1 ? 'rollback' : undefined;
 }

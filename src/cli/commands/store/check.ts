@@ -100,9 +100,9 @@ function linesOf(found: Awaited<ReturnType<typeof factsOf>>): readonly string[] 
     ['round trip', `${found.roundTripMs} ms`],
     ['durable write', found.durableWriteMs === undefined ? undefined : `${found.durableWriteMs} ms`],
   ];
-  const told = lines.filter((line): line is [string, string] => line[1] !== undefined);
-  const width = Math.max(...told.map(([name]) => name.length));
-  return told.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+  const shown = lines.filter((line): line is [string, string] => line[1] !== undefined);
+  const width = Math.max(...shown.map(([name]) => name.length));
+  return shown.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
 }
 
 function damageLines(damage: readonly string[] | undefined): [string, string | undefined][] {

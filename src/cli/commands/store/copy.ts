@@ -23,8 +23,8 @@ export async function copy(values: StoreValues): Promise<number> {
   return opened(from, {}, (source) =>
     opened(to, { make: true, migrate: !dryRun }, async (target) => {
       if (dryRun) return rehearse(rawOf(source), target, values);
-      const told = teller();
-      const copied = await copyLedger({ source: rawOf(source), target: rawOf(target), onProgress: told });
+      const onProgress = progressPrinter();
+      const copied = await copyLedger({ source: rawOf(source), target: rawOf(target), onProgress });
       if (values.json) printJson(copied);
       else print(...ending(copied).map(printable));
       return 0;
@@ -77,7 +77,7 @@ async function unseal(values: StoreValues, from: string): Promise<number> {
           throw usageError(
             'store',
             `the copy to ${here.address} was finished, and it may have been used since`,
-            'Move it back with `semel store copy` to a new place; or, if nobody used it, take the seal back without --to.',
+            'Move it back with `semel store copy` to a new place; or, if no program used it, unseal without --to.',
           );
         await rawOf(target).abandon(there.incarnation);
         return 0;
@@ -114,15 +114,15 @@ function rawOf({ raw }: Store): Raw {
 /** On stderr, and not for every page. */
 const everyMs = 1_000;
 
-function teller(): (progress: Progress) => void {
-  let toldAt = 0;
+function progressPrinter(): (progress: Progress) => void {
+  let printedAt = 0;
   return ({ step, looked, written, total }) => {
     if (step === 'sealed') {
       printAside('sealed: programs get STORE_MOVED from now on');
       return;
     }
-    if (looked < total && performance.now() - toldAt < everyMs) return;
-    toldAt = performance.now();
+    if (looked < total && performance.now() - printedAt < everyMs) return;
+    printedAt = performance.now();
     printAside(
       step === 'removed'
         ? `pruned meanwhile: ${written} of ${total} records`

@@ -4,11 +4,10 @@ import { command } from '../../command.ts';
 import { text, toggle } from '../../flags.ts';
 import { usageError } from '../../usage.ts';
 import { acceptLoss } from './accept-loss.ts';
-import { backup } from './backup.ts';
+import { backup, restore } from './backup.ts';
 import { check } from './check.ts';
 import { copy } from './copy.ts';
 import { migrate } from './migrate.ts';
-import { restore } from './restore.ts';
 
 const words = { check, migrate, copy, 'accept-loss': acceptLoss };
 const wordsWithFile = { backup, restore };

@@ -1,4 +1,4 @@
-// What the words of `semel store` may be told.
+// Options of `semel store`.
 
 export interface StoreValues {
   readonly store: string | undefined;
