@@ -1,16 +1,16 @@
-// Whose call it is: one digest over all that a call shows of its caller. Only the same credentials, or the same verified
-// subject, give the same digest. A record answers no other caller.
+// Identifies the caller: one digest over everything a call reveals about it. Only the same credentials, or the same
+// verified subject, give the same digest. A record answers no other caller.
 
 import { digest } from './key/key.ts';
 
 interface Credentials {
-  /** An id that the program vouches for, such as that of the user it has signed in. */
+  /** An id that the program vouches for, such as that of the signed-in user. */
   readonly id?: string;
-  /** What a server's own check of a token found. It is believed. */
+  /** The result of the server's own token check. Trusted. */
   readonly verified?: Verified;
-  /** Of the request, names in lower case. Nobody has checked them: only the credential itself proves whose it is. */
+  /** Headers of the request, names in lower case. Not checked: only the credential itself proves whose it is. */
   readonly headers?: HeaderValues;
-  /** The query of the request's URL: many servers take their key there. */
+  /** The query of the request's URL: many servers accept their key there. */
   readonly query?: string;
 }
 
@@ -23,9 +23,9 @@ interface Verified {
 }
 
 /**
- * The program's word first, then the subject, which stays the same when a token is renewed, with the person or place that the
- * request names beside it. Else all credentials together: a client id alone may be that of an app with many users. Requests
- * that show nothing have one caller.
+ * The program's id takes precedence, then the subject, which survives the renewal of a token, together with other people
+ * or places that the request names. Otherwise all credentials together: a client id alone may belong to an app with many
+ * users. Requests without any credentials share one caller.
  */
 export function digestCaller({ id, verified = {}, headers = {}, query = '' }: Credentials): string {
   if (id !== undefined) return digest('semel/caller', 'id', id);
@@ -53,55 +53,55 @@ function shown(headers: HeaderValues, isMeant: (name: string) => boolean): reado
     .flatMap(([name, value]) => [name, JSON.stringify(value)]);
 }
 
-/** Of a query, what is not a credential that may be renewed. */
+/** Query parameters that are not renewable credentials. */
 function listLasting(query: string): readonly string[] {
   return [...new URLSearchParams(query)].filter(([name]) => !renewed.test(name.toLowerCase())).flat();
 }
 
-/** Absent and empty are two things. */
+/** Distinguishes absent from empty. */
 function given(part: unknown): readonly [string, string] {
   return isId(part) ? ['given', String(part)] : ['absent', ''];
 }
 
-/** Anywhere in a word of a header's name: `apitoken`, `userid`. What names a credential, a person, or the place of an effect. */
+/** Match inside a word of a header's name: `apitoken`, `userid`. They name a credential, a person, or a place. */
 const credentialStems =
   /auth|cookie|token|key|secret|cred|passw|pwd|jwt|oidc|saml|bearer|cert|login|user|principal|subject|identity|account|tenant|email|organi[sz]ation|workspace|customer|behalf|impersonat|delegat|member|company|merchant|caller|consumer|namespace|assertion|fingerprint|thumbprint/;
-/** Too short to be looked for inside of words. */
+/** Match a whole word of the name: too short to match inside. */
 const credentialWords =
   /^(pass|pat|sso|org|orgid|team|teamid|project|projectid|uid|dn|realm|profile|instance|site|endpoint|database|url|clientid|sudo|actor|actas|runas|role|sub|claim|claims|cn|serial|shop|shopid|store|storeid|domain|subdomain|cloudid|hostname|environment|env)$/;
-/** By several words: each alone is in names that say nothing of the caller (`x-cloud-trace-context`, `x-forwarded-host`). */
+/** Match several words: each alone also occurs in unrelated names (`x-cloud-trace-context`, `x-forwarded-host`). */
 const joinedNames =
   /(^|[-_])((client|cloud|app|application)[-_]?id|(act|run)[-_]as([-_].*)?|(?<!(ssl|tls|mcp)[-_])session|(?<!(forwarded|original)[-_])(?<=[-_])host)$/;
-/** What a gateway or client writes anew with each token. */
+/** Changes with each new token. */
 const renewed =
   /authorization|cookie|token|key|secret|cred|passw|pwd|jwt|bearer|cert|session|signature|assertion|claims|userinfo|oidc-data|client-principal$|^(code|state|sig|nonce|pass|pat)$/;
-/** Headers that differ from one request to the next, or say nothing of the caller. */
+/** Headers that change from request to request, or do not identify the caller. */
 const otherNames =
   /^(sec-.*|mcp-param-.*|semel-.*|(.*-)?user-agent|.*idempoten.*|.*(csrf|xsrf).*|(x-)?(cache|surrogate)-key)$/;
 
-/** By the words of its name: a header that is taken for a credential by mistake only keeps two callers apart. */
+/** Judged by the words of its name. A false positive only separates two callers. */
 function isCredential(name: string): boolean {
   if (otherNames.test(name)) return false;
   if (joinedNames.test(name)) return true;
   return name.split(/[-_]/).some((word) => credentialStems.test(word) || credentialWords.test(word));
 }
 
-/** Names a person or a place, and stays the same under a new token. */
+/** Names a person or a place, and survives a new token. */
 function isLasting(name: string): boolean {
   return isCredential(name) && !renewed.test(name);
 }
 
-/** What the check of the token says, else what the token itself says. */
+/** From the server's token check, otherwise from the token itself. */
 export function findSubject({ token, extra }: Verified): {
   subject?: string | number;
   issuer?: string | number;
-  /** Claims that name it, each with its value: a subject may be known to its tenant only. */
+  /** Claims that name the tenant, with their values: a subject may be unique only within its tenant. */
   tenant?: readonly string[];
 } {
   const checked = readFields(extra);
   const ofToken = readClaims(token);
   const claims = { ...ofToken, ...checked };
-  // One token may serve all users of an app: whom the check has found stands before what the token says.
+  // One token may serve all users of an app: the checked subject takes precedence over the token's.
   const subject = [checked, ofToken].flatMap((each) => subjectNames.map((name) => each[name])).find(isId);
   const issuer = [claims.iss, claims.issuer].find(isId);
   const tenant = Object.keys(claims)
@@ -117,7 +117,7 @@ export function findSubject({ token, extra }: Verified): {
 
 const subjectNames = ['sub', 'subject', 'userId', 'user_id'];
 
-/** By all words of its name: `orgId`, `https://example.com/tenant_id`, and not `account_type`. */
+/** All words of the name must match: `orgId`, `https://example.com/tenant_id`, but not `account_type`. */
 function isTenant(claim: string): boolean {
   const [name = ''] = claim.split(/[/:]/).slice(-1);
   const words = name
@@ -141,7 +141,7 @@ function isId(value: unknown): value is string | number {
   return (typeof value === 'string' && value !== '') || Number.isSafeInteger(value);
 }
 
-/** The claims of a JWT; none where the token is something else. */
+/** The claims of a JWT; none if the token is something else. */
 function readClaims(token: unknown): Readonly<Record<string, unknown>> {
   const body = typeof token === 'string' ? /^[\w-]+\.([\w-]+)\.[\w-]*$/.exec(token)?.[1] : undefined;
   if (body === undefined) return {};

@@ -432,7 +432,7 @@ describe('what is refused when the tools are made', () => {
       () => guard(semel, { refund }, { ...policy, refnud: 'read' } as never),
       /`refnud`.*tools are refund/s,
     ],
-    ['an unknown effect', () => guard(semel, { refund }, { refund: 'write' } as never), /no effect class/],
+    ['an unknown effect', () => guard(semel, { refund }, { refund: 'write' } as never), /not a valid effect/],
     [
       'an irreversible effect without a period',
       () => guard(semel, { refund }, { refund: 'irreversible' } as never),

@@ -156,7 +156,7 @@ test.each<[string, () => unknown, RegExp]>([
     'hosts',
     () =>
       quick().tool({ ...base, provider: { name: 'b', window: '2d', hosts: 'b.com' as never }, run: () => 1 }),
-    /`provider.hosts` is a list/,
+    /`provider.hosts` must be a list/,
   ],
   [
     'a scheme',
@@ -166,7 +166,7 @@ test.each<[string, () => unknown, RegExp]>([
         provider: { name: 'b', window: '2d', hosts: ['https://b.com'] },
         run: () => 1,
       }),
-    /"https:\/\/b.com" is no host/,
+    /"https:\/\/b.com" is not a host/,
   ],
   [
     'provider',
@@ -177,7 +177,7 @@ test.each<[string, () => unknown, RegExp]>([
   [
     'per',
     () => quick().tool({ ...base, per: (() => 1) as never, run: () => 1 }),
-    /a function, not called, is no period.*minute\(\)/,
+    /a function that was not called is not a period.*minute\(\)/,
   ],
   [
     'classify',

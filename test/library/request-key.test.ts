@@ -375,7 +375,7 @@ describe('a contract refuses', () => {
     [{ ...base, header: 'A', bodyField: 'b' }, /a key goes to one place/],
     [{ ...base, bodyField: '' }, /a key goes to one place/],
     [{ ...base, sentBy: 'tool', queryField: 'q' }, /a key goes to one place/],
-    [{ ...base, sentBy: 'me' }, /is no `provider.sentBy`/],
+    [{ ...base, sentBy: 'me' }, /is not a valid `provider.sentBy`/],
   ])('%o', (provider, message) => {
     expect(tool(provider)).toThrow(message);
   });

@@ -1,13 +1,13 @@
-// What an attempt's ending means. The outcome is the join of everything that the attempt did, never its last
-// error: the mail may be out although the database refused.
+// What the ending of an attempt means. The outcome combines everything that the attempt did, not just its last error: the
+// mail may be sent although the database refused.
 
 import { AlreadyLanded, MaybeLanded, NotLanded, PartialSuccess, Rejected } from '../signals.ts';
 import type { Outcome } from './words.ts';
 
-/** What became of one request: never left · refused · refused for now · landed · nobody knows. */
+/** The fate of one request: never sent · refused · refused for now · landed · nobody knows. */
 export type RequestFate = 'not sent' | 'refused' | 'denied' | 'landed' | 'ambiguous';
 
-/** What a contract's `classify` may answer about an error of its own request. */
+/** What `classify` of a contract may return for an error of its request. */
 export type Classified = 'notLanded' | 'rejected' | 'maybeLanded' | AlreadyLanded;
 
 export type Ending =
@@ -25,18 +25,18 @@ export type Ending =
     };
 
 /**
- * How all effects of a tool are sent: each through `ctx.fetch`, or as one request by whatever client. Without that word
- * a refused request says nothing about what `run` did besides.
+ * How a tool sends all its effects: each through `ctx.fetch`, or as one request with any client. Without it, a refused
+ * request says nothing about what else `run` did.
  */
 export type Via = 'fetch' | 'one-request';
 
 interface Thrown {
   readonly error: unknown;
-  /** The line was crossed before it was thrown. */
+  /** The attempt was dispatched before the error. */
   readonly dispatched: boolean;
   /** The effect is declared harmless to repeat. */
   readonly repeatable: boolean;
-  /** The answer of the contract's or the provider's own classifier. */
+  /** From the contract's or the provider's `classify`. */
   readonly classified: Classified | undefined;
   /** The requests that were made through `ctx.fetch`. */
   readonly requests: readonly RequestFate[];
@@ -45,35 +45,35 @@ interface Thrown {
 
 export function classify(thrown: Thrown): Ending {
   const { error, dispatched, repeatable, classified } = thrown;
-  // What the tool says itself holds before the line too: it may have looked, and found what had landed long ago.
-  const word = said(error);
-  if (word !== undefined) return word;
+  // What the tool itself says counts even before dispatch: it may have checked and found that it had landed long ago.
+  const signalled = readSignal(error);
+  if (signalled !== undefined) return signalled;
   if (!dispatched) return { outcome: 'released', because: 'it was thrown before anything was dispatched' };
-  const known = said(classified) ?? byRequests(thrown);
+  const known = readSignal(classified) ?? classifyRequests(thrown);
   if (known !== undefined) return known;
   if (repeatable) return { outcome: 'released', because: 'the effect is declared harmless to repeat' };
-  const because = 'it was thrown after the line, and nothing says what it means';
-  const lacksVia = byRequests({ ...thrown, via: 'one-request' }) !== undefined;
+  const because = 'it was thrown after the dispatch, and nothing says what it means';
+  const lacksVia = classifyRequests({ ...thrown, via: 'one-request' }) !== undefined;
   return { outcome: 'unknown', because, ...(lacksVia && { lacksVia }) };
 }
 
-function said(word: unknown): Ending | undefined {
-  if (word instanceof NotLanded || word === 'notLanded')
+function readSignal(signal: unknown): Ending | undefined {
+  if (signal instanceof NotLanded || signal === 'notLanded')
     return { outcome: 'released', because: 'the tool says it did not land' };
-  if (word instanceof Rejected || word === 'rejected')
+  if (signal instanceof Rejected || signal === 'rejected')
     return { outcome: 'failed', because: 'the tool says it was refused' };
-  if (word instanceof AlreadyLanded) return { outcome: 'succeeded', value: word.value, found: true };
-  if (word instanceof MaybeLanded || word === 'maybeLanded')
+  if (signal instanceof AlreadyLanded) return { outcome: 'succeeded', value: signal.value, found: true };
+  if (signal instanceof MaybeLanded || signal === 'maybeLanded')
     return { outcome: 'unknown', because: 'the tool cannot tell' };
-  if (word instanceof PartialSuccess) return { outcome: 'unknown', because: 'only part of it landed' };
+  if (signal instanceof PartialSuccess) return { outcome: 'unknown', because: 'only part of it landed' };
   return undefined;
 }
 
-/** A definite answer only where every request has one, and none was made unseen. */
-function byRequests({ requests, via, error }: Thrown): Ending | undefined {
+/** Definite only if every request has a definite fate and none went unseen. */
+function classifyRequests({ requests, via, error }: Thrown): Ending | undefined {
   if (via === undefined || (via === 'one-request' && requests.length > 1)) return undefined;
   if (requests.some((fate) => fate === 'landed' || fate === 'ambiguous')) return undefined;
-  // Of a client of its own nothing was seen but the error: that it made no connection, or that there is a client.
+  // Of another client only the error is visible: it proves that no connection was made, or that there was a client.
   const isUnseen = requests.length === 0;
   if (isUnseen && via === 'one-request' && classifyRequestError(error) !== 'not sent') return undefined;
   if (isUnseen && via === 'fetch' && listErrorCodes(error).length > 0) return undefined;
@@ -82,7 +82,7 @@ function byRequests({ requests, via, error }: Thrown): Ending | undefined {
   return { outcome: 'released', because: 'no request was sent, or it was turned away for now' };
 }
 
-/** Tries inside one attempt join: one that nobody knows about, and no success, is unknown whatever came later. */
+/** Combines the tries of one attempt: without a success, one unknown try makes the whole unknown. */
 export function join(tries: readonly Ending[]): Ending {
   const last = tries.at(-1);
   if (last === undefined) throw new Error('An attempt has at least one try.');
@@ -90,7 +90,7 @@ export function join(tries: readonly Ending[]): Ending {
   return tries.find(({ outcome }) => outcome === 'unknown') ?? last;
 }
 
-/** What a response says about its own request. 409 and 425 may mean that the first request is still at work. */
+/** 409 and 425 may mean that the first request is still being processed. */
 export function classifyStatus(status: number): RequestFate {
   if (status >= 200 && status < 300) return 'landed';
   if (status === 401 || status === 403 || status === 407 || status === 429) return 'denied';
@@ -98,7 +98,7 @@ export function classifyStatus(status: number): RequestFate {
   return status >= 400 && status < 500 ? 'refused' : 'ambiguous';
 }
 
-/** Of an error and of what caused it: `fetch` tells the reason only there. */
+/** The codes of an error and its causes: `fetch` gives the reason only there. */
 export function listErrorCodes(error: unknown): readonly string[] {
   return listCauses(error).flatMap((each) => {
     const { code } = each as { code?: unknown };
@@ -106,18 +106,18 @@ export function listErrorCodes(error: unknown): readonly string[] {
   });
 }
 
-/** The error first. A chain may be long, or end in itself. */
+/** The error and its causes. The chain is cut, since it may be long or circular. */
 export function listCauses(error: unknown): readonly Error[] {
   const chain: Error[] = [];
   try {
     for (let each = error; each instanceof Error && chain.length < 5; each = each.cause) chain.push(each);
   } catch {
-    // It ends at what cannot be read.
+    // It ends at the first cause that cannot be read.
   }
   return chain;
 }
 
-/** With such a code the request may have arrived: only its answer did not. */
+/** The request may have arrived although its answer did not. */
 export function mayHaveArrived(code: string): boolean {
   return ambiguousCodes.has(code) || /^(?:408|409|425|5\d\d|08\d\d\d|57P\d\d)$/.test(code);
 }
@@ -151,7 +151,7 @@ const ambiguousCodes = new Set([
   '40003',
 ]);
 
-/** Anything can be thrown: an object whose fields cannot be read is replaced, so that it stops no ending. */
+/** Anything can be thrown. Replaces an object whose fields cannot be read, so that the attempt can still end. */
 export function makeReadable(thrown: unknown): unknown {
   try {
     if (thrown instanceof AggregateError) for (const each of thrown.errors) readAll(each);
@@ -163,7 +163,7 @@ export function makeReadable(thrown: unknown): unknown {
   }
 }
 
-/** What was thrown, in its own words. */
+/** The message of whatever was thrown. */
 export function describeThrown(thrown: unknown): string {
   try {
     const read = makeReadable(thrown);
@@ -173,7 +173,7 @@ export function describeThrown(thrown: unknown): string {
   }
 }
 
-/** Throws where one of the fields that are looked at does. */
+/** Throws if reading one of the fields that are used does. */
 function readAll(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   for (const field of ['name', 'message', 'code', 'status', 'syscall', 'cause', 'response'])
@@ -182,7 +182,7 @@ function readAll(value: unknown): void {
 
 const beforeTheConnection = new Set(['connect', 'getaddrinfo', undefined]);
 
-/** These also end a connection that was made: where a client kept the code alone, nobody knows when. */
+/** These can also end an established connection: from the code alone, nobody knows. */
 const alsoLater = new Set(['EHOSTUNREACH', 'ENETUNREACH']);
 
 const neverSent = new Set([
@@ -199,14 +199,14 @@ const neverSent = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** What a failed `fetch` says about its own request: sure only where the connection was never made. */
+/** Only certain that the request was not sent if no connection was made. */
 export function classifyRequestError(error: unknown): RequestFate {
   for (const cause of listCauses(error)) {
     const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
-    // The same codes can end a connection on which the request is out already: only `connect` is sure.
+    // The same codes can end a connection after the request was sent: only `connect` is certain.
     const isEarly = beforeTheConnection.has(syscall as string);
-    const isTold = syscall !== undefined || !alsoLater.has(code as string);
-    if (typeof code === 'string' && neverSent.has(code) && isEarly && isTold) return 'not sent';
+    const isCertain = syscall !== undefined || !alsoLater.has(code as string);
+    if (typeof code === 'string' && neverSent.has(code) && isEarly && isCertain) return 'not sent';
     // Several addresses were tried and none answered.
     if (cause instanceof AggregateError && cause.errors.length > 0) {
       return cause.errors.every((each) => classifyRequestError(each) === 'not sent')

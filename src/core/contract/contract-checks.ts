@@ -1,17 +1,17 @@
-// How a contract that cannot be kept is refused: with the field, what is wrong with it, and what to do.
+// Checks of a contract's fields. A refusal names the field, what is wrong, and what to do.
 
 import { SemelError } from '../errors.ts';
 
 export function list<T>(name: string, field: string, value: readonly T[] = []): readonly T[] {
   if (Array.isArray(value)) return value;
-  return refuse(field, `${name}: \`${field}\` is a list.`, `Write ${field}: […].`);
+  return refuse(field, `${name}: \`${field}\` must be a list.`, `Write ${field}: […].`);
 }
 
 export function oneOf<T extends string>(name: string, field: string, value: T, allowed: readonly T[]): T {
   if (allowed.includes(value)) return value;
   return refuse(
     field,
-    `${name}: ${JSON.stringify(value)} is no \`${field}\`.`,
+    `${name}: ${JSON.stringify(value)} is not a valid \`${field}\`.`,
     `Use one of ${allowed.join(', ')}.`,
   );
 }
@@ -29,14 +29,14 @@ export function whole(name: string, field: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 1) return value;
   return refuse(
     field,
-    `${name}: \`${field}\` is a whole number from 1, not ${String(value)}.`,
+    `${name}: \`${field}\` must be a whole number of at least 1, not ${String(value)}.`,
     'Correct it.',
   );
 }
 
 export function positive(ms: number, field: string, name: string): number {
   if (ms > 0) return ms;
-  return refuse(field, `${name}: \`${field}\` must be longer than nothing.`, "Write it like '60s'.");
+  return refuse(field, `${name}: \`${field}\` must be longer than 0.`, "Write it like '60s'.");
 }
 
 export function refuse(path: string, happened: string, next: string): never {

@@ -1,5 +1,5 @@
-// How one tool's effect may be repeated. A contract that promises what it cannot keep is refused here, at
-// construction, with the field and what to do.
+// How one tool's effect may be repeated. A contract that promises what it cannot keep is refused at construction, with the
+// field and what to do.
 
 import type { Normaliser } from '../key/identity.ts';
 import { isBlank } from '../plain.ts';
@@ -16,7 +16,7 @@ export type Mode = 'enforce' | 'observe';
 export type OnDoubt = 'hold' | 'rerun';
 
 export interface RetryPolicy {
-  /** How often one call tries, the first time included. */
+  /** Tries per call, including the first. */
   readonly tries: number;
   readonly backoff?: Duration;
   readonly maxBackoff?: Duration;
@@ -44,7 +44,7 @@ export interface ContractDefinition {
   readonly normalize?: Readonly<Record<string, Normaliser | undefined>>;
   readonly window?: Duration;
   readonly failureWindow?: Duration;
-  /** The window of a record whose turn was only guessed. @default `window` */
+  /** The window of a record whose turn was guessed. @default `window` */
   readonly weakWindow?: Duration;
   readonly lease?: Duration;
   readonly timeout?: Duration | 'none';
@@ -53,9 +53,9 @@ export interface ContractDefinition {
   readonly retry?: RetryPolicy;
   readonly maxAttempts?: number;
   readonly provider?: Provider;
-  /** How long "not landed" has to wait once an attempt has ended, or can send nothing more. @default '60s' */
+  /** Trust "not landed" only this long after an attempt has ended or can no longer send. @default '60s' */
   readonly verifyAfter?: Duration;
-  /** How all effects of `run` are sent: then a request that was refused or never sent decides what an error means. */
+  /** How `run` sends all its effects: lets a request that was refused or never sent decide what an error means. */
   readonly via?: Via;
   readonly dispatch?: 'claim' | 'explicit';
   readonly result?: 'value' | 'reference';
@@ -64,9 +64,9 @@ export interface ContractDefinition {
   readonly was?: readonly EarlierForm[];
   readonly mode?: Mode;
   readonly onDoubt?: OnDoubt;
-  /** Accept an identity that an adapter could only guess. */
+  /** Accept an identity that an adapter guessed. */
   readonly weak?: 'accept';
-  /** A record answers every caller, not only its own. @default false */
+  /** Records answer every caller, not only their own. @default false */
   readonly share?: boolean;
 }
 
@@ -98,7 +98,7 @@ export interface Contract {
   readonly normalize: Readonly<Record<string, Normaliser>>;
   readonly windowMs: number;
   readonly failureWindowMs: number;
-  /** Null: as the window. */
+  /** Null: same as the window. */
   readonly weakWindowMs: number | null;
   readonly leaseMs: number;
   readonly timeoutMs: number;
@@ -107,14 +107,14 @@ export interface Contract {
   readonly retry: { readonly tries: number; readonly backoffMs: number; readonly maxBackoffMs: number };
   readonly maxAttempts: number;
   readonly provider: Provider | undefined;
-  /** A re-run with the provider's key counts only this long after the first dispatch; null: no key is trusted. */
+  /** A re-run with the provider's key is allowed only this long after the first dispatch; null: no key is trusted. */
   readonly rerunWithinMs: number | null;
-  /** `verifyAfter`: how long after an attempt's end "not landed" has to wait. */
+  /** `verifyAfter`: how long after an attempt's end its requests may be in flight. */
   readonly networkMs: number;
-  /** The same, counted from a dispatch: the attempt may go on sending until its timeout, or until its lease is over. */
+  /** The same after a dispatch: the attempt may send until its timeout, or until its lease is over. */
   readonly inFlightForMs: number;
   readonly via: Via | undefined;
-  /** Where the line is: at the claim, between `prepare` and `run`, or where `run` says. */
+  /** When an attempt counts as dispatched: at the claim, between `prepare` and `run`, or when `run` says so. */
   readonly dispatch: 'claim' | 'prepared' | 'explicit';
   readonly result: 'value' | 'reference';
   readonly redact: readonly string[];
@@ -137,13 +137,13 @@ export function defineContract(
   defaults: ContractDefaults = {},
 ): Contract {
   if (typeof definition !== 'object' || definition === null)
-    refuse('', 'A tool is defined by an object.', 'Pass { name, effect, per, run }.');
+    refuse('', "A tool's definition must be an object.", 'Pass { name, effect, per, run }.');
   const { name, effect } = definition;
   checkName(name, 'name');
   if (!effects.includes(effect)) {
     refuse(
       'effect',
-      `${name}: ${JSON.stringify(effect)} is no effect class.`,
+      `${name}: ${JSON.stringify(effect)} is not a valid effect.`,
       `Use one of ${effects.join(', ')}.`,
     );
   }
@@ -198,7 +198,7 @@ export function defineContract(
       isDecided: !remembered || traits.hasVerify,
     }),
     networkMs,
-    // Without a timeout the lease is all that bounds it, and every renewal counts anew.
+    // Without a timeout only the lease bounds it, and every renewal restarts it.
     inFlightForMs: (Number.isFinite(timeoutMs) ? Math.max(timeoutMs, leaseMs) : leaseMs) + networkMs,
     via:
       definition.via === undefined
@@ -225,19 +225,19 @@ function checkName(name: unknown, path: string): string {
   const shown = typeof name === 'string' ? JSON.stringify(name.slice(0, 80)) : typeof name;
   return refuse(
     path,
-    `A contract's name is 1 to 64 letters, digits, dots, dashes or underscores, not ${shown}.`,
+    `A contract's name must be 1 to 64 letters, digits, dots, dashes or underscores, not ${shown}.`,
     'Rename it.',
   );
 }
 
-/** Identity fields whose names look re-worded or fresh: the usual reason for a second key and a second effect. */
+/** Identity fields whose names suggest that they change between retries: the usual cause of a second effect. */
 export function suspiciousFields({ identity }: FieldLists, seen: readonly string[]): readonly string[] {
   const fresh =
     /^(reason|body|text|message|subject|description|comment|note|summary|timestamp|now|time|trace_?id|request_?id|nonce|uuid|random)$/i;
   return (identity ?? seen).filter((path) => fresh.test(path.slice(path.lastIndexOf('.') + 1)));
 }
 
-/** Sets a value, by its name: then a repeat within one period is not a retry, and on, off, on would run as on, off. */
+/** The name suggests that it sets a value. A repeat within one period is then not a retry: on, off, on would run on, off. */
 export function looksLikeSetter(name: string): boolean {
   const words = name.split(/[._-]|(?<=[a-z])(?=[A-Z])/);
   return words.some((word) =>
@@ -258,7 +258,7 @@ function chooseDispatch(
 ): Contract['dispatch'] {
   if (dispatch === undefined) return hasPrepare ? 'prepared' : 'claim';
   if (dispatch === 'claim' && hasPrepare) {
-    refuse('dispatch', `${name}: with \`prepare\`, the claim cannot be the line.`, 'Leave `dispatch` out.');
+    refuse('dispatch', `${name}: \`prepare\` excludes dispatch: 'claim'.`, 'Leave `dispatch` out.');
   }
   return oneOf(name, 'dispatch', dispatch, ['claim', 'explicit']);
 }
@@ -269,10 +269,10 @@ function checkPer(name: string, per: Per): Per {
     calendarSlot(per, 0);
     return { unit: per.unit, zone: zoneName(per.zone) };
   }
-  const given = typeof per === 'function' ? 'a function, not called,' : JSON.stringify(per);
+  const shown = typeof per === 'function' ? 'a function that was not called' : JSON.stringify(per);
   return refuse(
     'per',
-    `${name}: ${given} is no period.`,
+    `${name}: ${shown} is not a period.`,
     "Use 'turn', 'conversation', 'run', 'ever', or minute(), hour(), day(), week(), month() with a time zone.",
   );
 }
@@ -286,10 +286,10 @@ function checkFields(
   const seenIn = new Map<string, string>();
   for (const [list, paths] of Object.entries(lists)) {
     if (!Array.isArray(paths))
-      refuse(list, `${name}: \`${list}\` is a list of field paths.`, `Write ${list}: ['field'].`);
+      refuse(list, `${name}: \`${list}\` must be a list of field paths.`, `Write ${list}: ['field'].`);
     for (const path of paths) {
       if (typeof path !== 'string' || isBlank(path))
-        refuse(list, `${name}: \`${list}\` holds something that is no field path.`, 'Name fields.');
+        refuse(list, `${name}: \`${list}\` contains something other than field paths.`, 'List field names.');
       const other = seenIn.get(path);
       if (other !== undefined) {
         refuse(
@@ -304,7 +304,7 @@ function checkFields(
   if (identity !== undefined && identity.length === 0) {
     refuse(
       'identity',
-      `${name}: with no identity field all calls would be one.`,
+      `${name}: without an identity field, all calls would be the same intent.`,
       'Name at least one field, or leave `identity` out.',
     );
   }
@@ -321,7 +321,7 @@ function checkNormalisers(
     if (typeof normaliser !== 'function' && !normaliserNames.includes(normaliser)) {
       refuse(
         `normalize.${path}`,
-        `${name}: ${JSON.stringify(normaliser)} is no normaliser.`,
+        `${name}: ${JSON.stringify(normaliser)} is not a normaliser.`,
         `Use one of ${normaliserNames.join(', ')}, or a function.`,
       );
     }
@@ -343,12 +343,16 @@ function checkRetry(name: string, retry: RetryPolicy | undefined): Contract['ret
 
 function checkVersion(name: string, version: string): string {
   if (typeof version !== 'string' || !/^[0-9A-Za-z][0-9A-Za-z.+-]{0,31}$/.test(version)) {
-    refuse('version', `${name}: ${JSON.stringify(version)} is no version.`, "Write it like '2' or '2.1.0'.");
+    refuse(
+      'version',
+      `${name}: ${JSON.stringify(version)} is not a version.`,
+      "Write it like '2' or '2.1.0'.",
+    );
   }
   return version;
 }
 
-/** Calls and records agree as long as this part of the version does. */
+/** Calls and records with the same major version are compatible. */
 export function majorVersion(version: string): string {
   return version.split('.', 1)[0] as string;
 }

@@ -1,5 +1,5 @@
-// Durations as users write them, and as people read them. Inside semel a duration is whole milliseconds.
-// Refuses negative, fractional, endless and century-long ones: each is a slip of the pen, not a wish.
+// Parses durations as users write them, and formats them. Internally a duration is whole milliseconds. Refuses negative,
+// fractional, infinite and century-long ones, which are mistakes.
 
 import { SemelError } from '../errors.ts';
 
@@ -23,7 +23,7 @@ export function durationMs(value: Duration, field: string): number {
   });
 }
 
-/** Whole and fraction are counted apart, in integers: 1.005 × 1000 is not 1005 in floating point. */
+/** Computes whole and fraction separately, as integers: 1.005 × 1000 is not 1005 in floating point. */
 function parsed(text: unknown): number {
   const match = typeof text === 'string' ? /^(\d+)(?:\.(\d{1,6}))?(ms|s|m|h|d|w)$/.exec(text) : null;
   if (match === null) return Number.NaN;

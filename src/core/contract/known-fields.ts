@@ -1,8 +1,8 @@
-// Refuses a field that nobody reads: a misspelt `identity` would silently make every wording a new intent.
+// Refuses unknown fields: a misspelt `identity` would silently make every wording a new intent.
 
 import { type ErrorCode, SemelError } from '../errors.ts';
 
-/** Complete by its type: a field that is missing in the list does not compile. */
+/** The type makes the list complete: a missing field does not compile. */
 export function fieldNames<T>(fields: Record<keyof T, true>): ReadonlySet<string> {
   return new Set(Object.keys(fields));
 }

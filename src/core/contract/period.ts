@@ -1,5 +1,5 @@
-// The calendar: which minute, hour, day, week or month an instant falls in, in a time zone, and from when to when.
-// Slots tile the time line. Refuses zones that are not in the IANA database, and years that four digits cannot write.
+// Calendar slots: which minute, hour, day, week or month of a time zone contains an instant. Slots never overlap or leave
+// gaps. Refuses zones that are not in the IANA database, and years with more than four digits.
 
 import { SemelError } from '../errors.ts';
 
@@ -82,12 +82,12 @@ export function calendarSlot(period: CalendarPeriod, at: number): Slot {
   return slot;
 }
 
-/** What the clocks of a zone show at an instant, as if it were UTC. */
+/** The local time of a zone at an instant, as if it were UTC. */
 export function wallAt(zone: string, at: number): number {
   return at + findZone(zone).offsetAt(at);
 }
 
-/** The instants at which the clocks of a zone show `wall`: two where they go back over it, none where they skip it. */
+/** The instants at which a zone's local time is `wall`: two when clocks go back over it, none when they skip it. */
 export function listInstants(zone: string, wall: number): readonly number[] {
   const named = findZone(zone);
   const offsets = new Set([named.offsetAt(wall - 16 * hourMs), named.offsetAt(wall + 16 * hourMs)]);
@@ -97,12 +97,12 @@ export function listInstants(zone: string, wall: number): readonly number[] {
     .sort((a, b) => a - b);
 }
 
-/** The first instant at which they show it or later. */
+/** The first instant at which a zone's local time is `wall` or later. */
 export function firstInstantAt(zone: string, wall: number): number {
   return firstInstant(findZone(zone), wall);
 }
 
-/** Minutes and hours are elapsed time under one offset: the hour that repeats is two slots, told apart by it. */
+/** Minutes and hours are elapsed time at one offset: a repeated hour is two slots, which differ in the offset. */
 function clockSlot(zone: Zone, at: number, lengthMs: number, digits: number): Slot {
   const offset = zone.offsetAt(at);
   const wall = Math.floor((at + offset) / lengthMs) * lengthMs;
@@ -118,8 +118,8 @@ function clockSlot(zone: Zone, at: number, lengthMs: number, digits: number): Sl
 type StartOf = (wall: number, ahead: number) => number;
 
 /**
- * A date begins when the clocks first reach it, and stays begun. Where they go back over midnight, the repeated
- * evening belongs to the new day; where a whole day is skipped, it has no slot.
+ * A date begins when local time first reaches it. If clocks go back over midnight, the repeated evening belongs to the
+ * new day; a day that is skipped has no slot.
  */
 function dateSlot(zone: Zone, at: number, startOf: StartOf, textOf: (wall: number) => string): Slot {
   let wall = startOf(at + zone.offsetAt(at), 0);
@@ -177,7 +177,7 @@ function firstInstant(zone: Zone, wall: number): number {
   return wall - before < changedAt ? wall - before : Math.max(changedAt, wall - after);
 }
 
-/** The second at which the offset changes between two instants that differ in it. */
+/** The second at which the offset changes between two instants with different offsets. */
 function transition(zone: Zone, from: number, to: number): number {
   const before = zone.offsetAt(from);
   let low = Math.floor(from / secondMs);
@@ -209,7 +209,7 @@ function findZone(name: string): Zone {
 
 function zoneFormat(timeZone: string): Intl.DateTimeFormat {
   try {
-    // Intl also takes bare offsets such as '+02:00', which know no summer time and are no IANA names.
+    // Intl also accepts offsets such as '+02:00', which have no daylight saving time and are not IANA names.
     if (!/^[a-z]/i.test(timeZone)) throw new RangeError(timeZone);
     return new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
   } catch (cause) {

@@ -9,9 +9,9 @@ import { checkKnown, fieldNames } from './known-fields.ts';
 /** What an outside API honours. `semel/providers` has rows for the common ones. */
 export interface Provider {
   readonly name: string;
-  /** How long it remembers a key, at the least. */
+  /** How long it remembers a key at least. */
   readonly window: Duration;
-  /** Our UUID in the form that it wants. */
+  /** Converts our UUID to its format. */
   readonly format?: (uuid: string) => string;
   /** The header that `ctx.fetch` puts the key into. @default 'Idempotency-Key' */
   readonly header?: string;
@@ -24,30 +24,29 @@ export interface Provider {
    * a Message-ID), or nobody, because it honours none. @default 'fetch'
    */
   readonly sentBy?: 'fetch' | 'tool' | 'nobody';
-  /** Keys that its own SDK makes up afresh for each call: `ctx.fetch` puts ours in their place. */
+  /** Matches the random keys of its SDK: `ctx.fetch` replaces them with ours. */
   readonly sdkKey?: RegExp;
-  /** False: nobody has read this in its own documentation. Then its window counts as nothing. @default true */
+  /** False: not confirmed by its documentation. Then its window counts as 0. @default true */
   readonly verified?: boolean;
   /** The hosts that may see the key; `ctx.fetch` never sends it to strangers, and needs to know them. */
   readonly hosts?: readonly string[];
-  /** It answers a key with its stored error: after a verdict "not landed" a new key is needed. */
+  /** It replays stored errors: after "not landed" a new key is needed. */
   readonly replaysErrors?: boolean;
   /** What its own errors mean. */
   readonly classify?: (error: unknown) => Classified | undefined;
 }
 
-/** A request that left is taken for gone this long after its attempt could last send. */
+/** How long after its attempt could last send a request may be in flight. */
 export const defaultNetworkMs = 60_000;
 
-/** What the contract keeps, against what the provider does. */
 interface Kept {
   readonly windowMs: number;
   readonly timeoutMs: number;
-  /** No doubt is left that nothing could decide: its class is harmless, or it can be verified. */
+  /** Every doubt can be decided: the effect is harmless to repeat, or it can be verified. */
   readonly isDecided: boolean;
 }
 
-/** How long after the first dispatch a re-run under its key counts; null: no key is trusted. */
+/** How long after the first dispatch a re-run with the provider's key is allowed; null: no key is trusted. */
 export function computeRerunWindow(
   name: string,
   provider: Provider | undefined,
@@ -56,7 +55,6 @@ export function computeRerunWindow(
   if (provider === undefined) return null;
   checkProvider(name, provider);
   const statedMs = durationMs(provider.window, 'provider.window');
-  // It promises nothing, so nothing is missing.
   if (provider.sentBy === 'nobody') return null;
   const rememberedMs = provider.verified === false ? 0 : statedMs;
   if (!isDecided && rememberedMs < windowMs) {
@@ -83,16 +81,20 @@ function checkProvider(name: string, provider: Provider): void {
   if (typeof provider !== 'object' || provider === null)
     refuse(
       'provider',
-      `${name}: a provider is an object.`,
+      `${name}: \`provider\` must be an object.`,
       "Write { name: 'stripe', window: '24h', hosts: […] }.",
     );
   checkKnown(`${name}, provider`, provider, providerFields);
   if (typeof provider.name !== 'string' || isBlank(provider.name))
-    refuse('provider.name', `${name}: its provider has no name.`, "Write name: 'stripe', for example.");
+    refuse('provider.name', `${name}: the provider has no name.`, "Write name: 'stripe', for example.");
   for (const host of list(name, 'provider.hosts', provider.hosts)) {
     if (typeof host === 'string' && /^[^/\s@]+$/.test(host)) continue;
     const shown = JSON.stringify(host);
-    refuse('provider.hosts', `${name}: ${shown} is no host.`, "Write it as in hosts: ['api.example.com'].");
+    refuse(
+      'provider.hosts',
+      `${name}: ${shown} is not a host.`,
+      "Write it as in hosts: ['api.example.com'].",
+    );
   }
   const { header, bodyField, queryField, sentBy = 'fetch' } = provider;
   oneOf(name, 'provider.sentBy', sentBy, ['fetch', 'tool', 'nobody']);

@@ -1,5 +1,4 @@
-// The words of semel, one meaning each; code, errors, docs and pages use these and no others.
-// docs/glossary.md tells them to people; this file tells them to the compiler.
+// The words of semel as types, one meaning each; docs/glossary.md explains them.
 
 /** How one tool's effect may be repeated. */
 export type Effect = 'read' | 'write-idempotent' | 'write-non-idempotent' | 'irreversible';
@@ -11,10 +10,10 @@ export const effects: readonly Effect[] = [
   'irreversible',
 ];
 
-/** An attempt's ending: done · definitely refused · definitely did not land · nobody knows. */
+/** How an attempt ended: done · definitely refused · definitely did not land · nobody knows. */
 export type Outcome = 'succeeded' | 'failed' | 'released' | 'unknown';
 
-/** A record's status: an attempt is under way, or how the last one ended. `lapsed` is derived, never stored. */
+/** An attempt is running, or how the last one ended. `lapsed` is derived, never stored. */
 export type Status = 'running' | Outcome;
 
 /** The effects that are declared harmless to repeat. */
@@ -22,7 +21,7 @@ export function isRepeatable(effect: Effect): boolean {
   return effect === 'read' || effect === 'write-idempotent';
 }
 
-/** The class that forbids more: open records are judged by the stricter of what was stored and what is declared now. */
+/** An open record follows the stricter of its stored effect and the current contract's. */
 export function stricter(a: Effect, b: Effect): Effect {
   return effects.indexOf(a) >= effects.indexOf(b) ? a : b;
 }

@@ -1,5 +1,5 @@
-// The spellings of one time zone: old names, links and cases. One zone is one period, so the name that stands in a key must
-// not depend on the spelling, nor on what the ICU of this Node takes for the main name.
+// Maps every spelling of a time zone (old names, links, case) to one name. That name goes into keys, so it must not depend
+// on the spelling, nor on which name the ICU of this Node prefers.
 
 /** A zone's name today, and what else it is or was called. Names that merely behave alike today are not here. */
 const spellings = `

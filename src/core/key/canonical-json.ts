@@ -1,5 +1,5 @@
-// Canonical JSON by RFC 8785: one text per value, whatever the order of its members.
-// Refuses everything JSON would drop, merge or change: two intents must never meet in one text.
+// Canonical JSON (RFC 8785): one text per value, whatever the order of its members. Refuses everything that JSON would
+// drop, merge or change: two intents must never share a text.
 
 import { SemelError } from '../errors.ts';
 import {
@@ -14,7 +14,7 @@ import {
 } from '../plain.ts';
 
 export interface CanonicalOptions {
-  /** What the value is called in a message. @default 'args' */
+  /** The name of the value in messages. @default 'args' */
   readonly path?: string;
   /** How deep containers may nest. @default 64 */
   readonly maxDepth?: number;
@@ -27,7 +27,7 @@ interface Walk {
   readonly root: string;
   readonly maxDepth: number;
   readonly maxBytes: number;
-  /** Where the walk stands; a throw leaves it there. */
+  /** The current place; an error leaves it there. */
   readonly steps: Step[];
   readonly ancestors: object[];
 }
@@ -69,7 +69,7 @@ function write(walk: Walk, value: unknown): void {
     default:
       throw notCanonical(walk, value);
   }
-  // Checked all along: a small graph of shared references can stand for an endless text.
+  // Checked at every step: a small graph of shared references can make an endless text.
   if (walk.text.length > walk.maxBytes) {
     throw tooLong(walk);
   }
@@ -102,7 +102,7 @@ function writeContainer(walk: Walk, value: object): void {
 }
 
 function writeArray(walk: Walk, array: readonly unknown[]): void {
-  // Before its keys are listed: each item takes a character at least.
+  // Before listing its keys: each item takes at least one character.
   if (array.length > walk.maxBytes && looksFull(array)) throw tooLong(walk);
   const keys = Object.keys(array);
   if (!areDenseKeys(keys, array.length)) throw notDense(walk, array, keys);
@@ -121,7 +121,7 @@ function writeObject(walk: Walk, object: Readonly<Record<string, unknown>>): voi
     throw refusal(walk, 'has its own toJSON', 'Pass what toJSON() returns.');
   let separator = '{';
   const keys = Object.keys(object);
-  // Before they are sorted.
+  // Before sorting them.
   if (keys.length > walk.maxBytes) throw tooLong(walk);
   for (const key of sorted(keys)) {
     walk.steps.push(key);
@@ -139,7 +139,7 @@ function writeObject(walk: Walk, object: Readonly<Record<string, unknown>>): voi
 /** By UTF-16 code units, as `>` and the default sort compare. */
 function sorted(keys: string[]): string[] {
   if (keys.length > 32) return keys.sort();
-  // Most objects are small and nearly in order: insertion is one pass over them, and halves the rest.
+  // Most objects are small and nearly sorted: insertion sort is fastest.
   for (let index = 1; index < keys.length; index++) {
     const key = keys[index] as string;
     let at = index;
@@ -149,20 +149,20 @@ function sorted(keys: string[]): string[] {
   return keys;
 }
 
-/** Anything but the characters that stand for themselves: no control character, quote, backslash or surrogate. */
+/** Characters that JSON must escape: control characters, quotes, backslashes and surrogates. */
 const special = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
 
 function quote(walk: Walk, text: string): string {
   if (!special.test(text)) return `"${text}"`;
   if (text.isWellFormed()) return JSON.stringify(text);
-  throw refusal(walk, 'holds a lone surrogate', 'Pass text.toWellFormed(), or the bytes as base64.');
+  throw refusal(walk, 'contains a lone surrogate', 'Pass text.toWellFormed(), or the bytes as base64.');
 }
 
 function notDense(walk: Walk, array: readonly unknown[], keys: readonly string[]): SemelError {
   const hole = array.findIndex((_, index) => !Object.hasOwn(array, index));
   walk.steps.push(hole === -1 ? (keys[array.length] as string) : hole);
   return hole === -1
-    ? refusal(walk, 'is a named member of an array', 'Pass an object with the array beside it.')
+    ? refusal(walk, 'is a named member of an array', 'Pass an object that contains the array.')
     : refusal(walk, 'is a hole in an array', 'Pass null where there is no value.');
 }
 
@@ -172,7 +172,7 @@ const advice: Readonly<Record<string, string>> = {
   '-Infinity': 'Pass null, or a string that says it.',
   undefined: 'Pass null.',
   'a BigInt': 'Pass value.toString().',
-  'a function': 'Leave it out: a function is no data.',
+  'a function': 'Leave it out: a function is not data.',
   'a symbol': 'Pass its description.',
   'a Date': 'Pass date.toISOString().',
   'a Map': 'Pass Object.fromEntries(map).',

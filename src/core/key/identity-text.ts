@@ -1,6 +1,6 @@
-// The identity text of one contract, compiled: its names are sorted and quoted once, and the args are read member by
-// member. Writes ordinary args only; whatever is unusual, or to be refused, is left to `deriveIdentity`, which both agree
-// with to the byte.
+// A compiled `deriveIdentity` for one contract: sorts and quotes its names once, and reads the args member by member.
+// Handles ordinary args only and leaves everything unusual, and every refusal, to `deriveIdentity`; both give the same
+// text.
 
 import type { FieldLists } from '../contract/contract.ts';
 import { visibleSymbol } from '../plain.ts';
@@ -49,7 +49,7 @@ function writerFor(
 
   return (args, { constant, fresh }) => {
     let text = '';
-    /** Nothing is in it so far but objects without members, which may count as nothing. */
+    /** Only empty objects so far, which may count as no identity at all. */
     let isBare = true;
     try {
       if (typeof args !== 'object' || args === null || Object.getPrototypeOf(args) !== Object.prototype)
@@ -68,7 +68,7 @@ function writerFor(
         text += text === '' ? `{${quoted}${written}` : `,${quoted}${written}`;
       }
     } catch {
-      // A getter threw, or something inside is refused: told with its place by the general way.
+      // A getter threw, or something inside is refused: `deriveIdentity` reports it with its path.
       return undefined;
     }
     if (isBare || text.length >= maxBytes || !areNames(constant) || !areNames(fresh)) return undefined;
@@ -76,7 +76,7 @@ function writerFor(
   };
 }
 
-/** All members but those that are no identity, in order. Most calls of a tool have the same ones as the last. */
+/** The identity members, sorted. Cached, since most calls of a tool have the same members as the last. */
 function sortedNames(skipped: ReadonlySet<string>): (args: object) => readonly Name[] | undefined {
   let last: readonly string[] = [];
   let names: readonly Name[] = [];
@@ -98,7 +98,7 @@ function quotedName(name: string): Name {
   return { name, quoted: `${JSON.stringify(name)}:` };
 }
 
-/** It names one member, and that is the args' own: a dot may divide it, and every object has a `constructor`. */
+/** Names one own member of the args: not a dotted path, and not inherited like `constructor`. */
 function isPlainName(name: string): boolean {
   return !name.includes('.') && !(name in Object.prototype) && isQuotable(name);
 }

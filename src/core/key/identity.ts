@@ -1,5 +1,5 @@
-// Which part of the args is the intent. Identity fields make the key; content fields are what a model may
-// re-word (which of them differ is noted on a replay); volatile fields are ignored.
+// Which part of the args is the intent. Identity fields make the key; a model may re-word content fields (a replay reports
+// which differ); volatile fields are ignored.
 
 import { encodeResult } from '../codec/codec.ts';
 import type { FieldLists } from '../contract/contract.ts';
@@ -16,14 +16,14 @@ export interface IdentityLimits {
   readonly maxBytes: number;
 }
 
-/** The names that lead from the args to one field. */
+/** The names on the path from the args to one field. */
 export type Steps = readonly string[];
 
-/** Fields that a schema fills in by itself. */
+/** Fields that a schema fills in. */
 export interface LeftOut {
-  /** Each holds what it holds in every call that does not say otherwise. */
+  /** Constant defaults. */
   readonly constant: readonly Steps[];
-  /** Made up anew for each call. */
+  /** Generated for each call. */
   readonly fresh: readonly Steps[];
 }
 
@@ -35,8 +35,8 @@ export function deriveIdentity(
   limits: IdentityLimits,
   { constant, fresh }: LeftOut = nothingLeftOut,
 ): string {
-  const picked = cutAt(identityPart(args, fields), fresh);
-  if (picked !== args && isCutBare(picked, args)) {
+  const picked = omitFields(identityPart(args, fields), fresh);
+  if (picked !== args && isEmptied(picked, args)) {
     throw new SemelError(
       'INVALID_ARGS',
       'None of the identity fields is in the args: every such call would be one.',
@@ -46,17 +46,17 @@ export function deriveIdentity(
       },
     );
   }
-  // Without the object around it, where that was picked for its sake alone: a caller that has no such arg has none either.
-  const given = constant.length === 0 ? picked : cutAt(identityPart(args, fields, constant), fresh);
-  return canonicalJson(applyNormalisers(cutAt(given, constant), normalize), limits);
+  // Also without a parent object that has only defaults: a caller that omits the arg has no such object either.
+  const given = constant.length === 0 ? picked : omitFields(identityPart(args, fields, constant), fresh);
+  return canonicalJson(applyNormalisers(omitFields(given, constant), normalize), limits);
 }
 
 export const nothingLeftOut: LeftOut = { constant: [], fresh: [] };
 
-/** Nothing is left in it, though something was there. */
-function isCutBare(part: unknown, whole: unknown): boolean {
+/** Everything was removed from an object that was not empty. */
+function isEmptied(part: unknown, whole: unknown): boolean {
   if (!isObject(part) || !isObject(whole) || Object.keys(whole).length === 0) return false;
-  return Object.keys(part).every((name) => part[name] === undefined || isCutBare(part[name], whole[name]));
+  return Object.keys(part).every((name) => part[name] === undefined || isEmptied(part[name], whole[name]));
 }
 
 function identityPart(
@@ -69,7 +69,7 @@ function identityPart(
   return content.length === 0 && volatile.length === 0 ? args : without(args, [...content, ...volatile]);
 }
 
-/** One digest per content field, as `field=digest` pairs; null where the contract has no content. */
+/** JSON with one digest per content field; null if the contract has no content. */
 export function digestContent(key: string, args: unknown, fields: FieldLists): string | null {
   if (fields.identity === undefined && fields.content.length === 0) return null;
   const digests: Record<string, string> = {};
@@ -82,13 +82,13 @@ export function digestContent(key: string, args: unknown, fields: FieldLists): s
   return Object.keys(digests).length === 0 ? null : JSON.stringify(digests);
 }
 
-/** Stands for content that was not compared. Nobody knows whether it differs, so it counts as if it did. */
+/** Marks content that is too large to compare; it always counts as different. */
 const tooLarge = 'too large';
 const maxContentBytes = 262_144;
 
-/** The order of members is no wording; content that is no JSON is compared as the codec writes it. */
+/** Canonical, so that the order of members does not count; content that is not JSON is compared as the codec writes it. */
 function encodedContent(value: unknown): string | undefined {
-  // A text is as long as it looks; a small graph of shared references can stand for an endless one.
+  // The length of a text is known; a small graph of shared references can make an endless one.
   if (typeof value === 'string' && value.length > maxContentBytes) return `text:${value}`;
   try {
     return canonicalJson(value, { maxBytes: maxContentBytes });
@@ -99,9 +99,9 @@ function encodedContent(value: unknown): string | undefined {
   }
 }
 
-/** The content fields whose wording differs from what was stored. */
+/** The content fields that differ from what was stored. */
 export function findDrift(stored: string | null, current: string | null): readonly string[] {
-  // The usual case, asked at every replay: it need not be parsed.
+  // The usual case, at every replay: no need to parse.
   if (stored === current && stored?.includes(tooLarge) !== true) return [];
   const first = JSON.parse(stored ?? '{}') as Record<string, string>;
   const now = JSON.parse(current ?? '{}') as Record<string, string>;
@@ -118,7 +118,7 @@ export function contentPaths(args: unknown, fields: FieldLists): readonly string
 function contentFields(args: unknown, { identity, content, volatile }: FieldLists): [string, unknown][] {
   if (!isObject(args)) return [];
   if (identity === undefined) return content.map((path) => [path, at(args, path)]);
-  // The usual case: every call that is claimed comes here, and no name leads further down.
+  // The usual case, at every claim: no dotted names.
   if (!identity.some(isDotted) && !volatile.some(isDotted)) {
     const found: [string, unknown][] = [];
     for (const name of Object.keys(args))
@@ -135,7 +135,7 @@ function contentFields(args: unknown, { identity, content, volatile }: FieldList
 
 const isDotted = (path: string) => path.includes('.');
 
-/** Every field that is not named, as high up as none of the named ones is inside it. */
+/** Every field that is not named; an object that contains named fields is split into its members. */
 function listOthers(value: Fields, named: readonly Steps[], prefix: string): [string, unknown][] {
   return Object.keys(value).flatMap((name): [string, unknown][] => {
     const deeper = named.filter((steps) => steps[0] === name).map((steps) => steps.slice(1));
@@ -147,12 +147,12 @@ function listOthers(value: Fields, named: readonly Steps[], prefix: string): [st
   });
 }
 
-/** The fields are cut out, not blanked: what is stored must show that something is missing. */
+/** Removes the fields instead of blanking them: what is stored must show that something is missing. */
 export function redactPaths(args: unknown, paths: readonly string[]): unknown {
   return cutOut(args, paths, { left: 100_000 }, 0);
 }
 
-/** In every element of a list too. What cannot be looked into, or has no end, is cut out whole. */
+/** Also in every element of a list. What cannot be read, or is too large, is removed whole. */
 function cutOut(value: unknown, paths: readonly string[], budget: { left: number }, depth: number): unknown {
   if (paths.length === 0 || typeof value !== 'object' || value === null) return value;
   budget.left -= 1;
@@ -164,12 +164,12 @@ function cutOut(value: unknown, paths: readonly string[], budget: { left: number
   return Object.fromEntries(rest.map((name) => [name, inner(value[name], inside(paths, name))]));
 }
 
-/** The paths that lead nowhere in these args: optional fields, or misspelt ones. */
+/** The paths that do not exist in these args: optional fields, or misspelt ones. */
 export function findMissingPaths(args: unknown, paths: readonly string[]): readonly string[] {
   return isObject(args) ? paths.filter((path) => findSteps(args, path) === undefined) : [];
 }
 
-/** The field that a path which leads nowhere may have meant: the same but for case, dashes and underscores. */
+/** The field that a missing path may have meant: equal except for case, dashes and underscores. */
 export function suggestPath(args: unknown, path: string): string | undefined {
   const items: unknown[] = Array.isArray(args) ? args.slice(0, 3) : [args];
   for (const item of items.filter(isObject)) {
@@ -194,13 +194,13 @@ function plainly(name: string): string {
 
 type Fields = Record<string, unknown>;
 
-/** Plain objects only: a Map or a class instance must reach canonical JSON as it is, and be refused there. */
+/** Plain objects only: canonical JSON must see a Map or a class instance, and refuse it. */
 function isObject(value: unknown): value is Fields {
   if (typeof value !== 'object' || value === null) return false;
   return !Array.isArray(value) && isPlainPrototype(Object.getPrototypeOf(value));
 }
 
-/** The names that lead to a field. One that contains a dot itself goes before what the dot would divide. */
+/** The names on the path to a field. A name that contains the dot itself takes precedence. */
 export function findSteps(value: unknown, path: string): Steps | undefined {
   if (!isObject(value)) return undefined;
   if (Object.hasOwn(value, path)) return [path];
@@ -246,24 +246,23 @@ function place(target: Fields, [name, ...rest]: readonly string[], value: unknow
   place(inner, rest, value);
 }
 
-/** A path names one field: where a name contains its dot, the field of that name, and not the one that the dot divides. */
 function without(value: unknown, paths: readonly string[]): unknown {
-  return cutAt(
+  return omitFields(
     value,
     paths.map((path) => findSteps(value, path)).filter((steps) => steps !== undefined),
   );
 }
 
-function cutAt(value: unknown, fields: readonly Steps[]): unknown {
+function omitFields(value: unknown, fields: readonly Steps[]): unknown {
   if (fields.length === 0 || !isObject(value)) return value;
   const rest = Object.keys(value).filter(
     (name) => !fields.some((steps) => steps.length === 1 && steps[0] === name),
   );
-  // fromEntries makes own members of all names, `__proto__` too.
+  // fromEntries makes every name an own member, even `__proto__`.
   return Object.fromEntries(
     rest.map((name) => {
       const deeper = fields.filter((steps) => steps[0] === name).map((steps) => steps.slice(1));
-      return [name, cutAt(value[name], deeper)];
+      return [name, omitFields(value[name], deeper)];
     }),
   );
 }
@@ -284,9 +283,9 @@ function applyNormalisers(value: unknown, normalize: Readonly<Record<string, Nor
     const better =
       typeof normaliser === 'function' ? normaliser(found) : normalisers[normaliser](found, `args.${path}`);
     if (better === undefined) {
-      throw new SemelError('INVALID_ARGS', `The normaliser of \`${path}\` gave nothing for what is there.`, {
+      throw new SemelError('INVALID_ARGS', `The normaliser of \`${path}\` returned undefined.`, {
         path: `args.${path}`,
-        next: 'Pass a value that it can read, or let it return one.',
+        next: 'Pass a value that it accepts, or let it return one.',
       });
     }
     result = replaceAt(result, steps, better);

@@ -1,5 +1,5 @@
-// Whether a JSON text is small enough in shape to be read: nesting, values and numbers. In one pass over its bytes, before any
-// reader that recurses or allocates an object per level.
+// Limits the shape of a JSON text (nesting, values, length of numbers) before it is parsed, in one pass over its bytes.
+// Parsers recurse, or allocate an object per level.
 
 import { limits } from '../limits.ts';
 
@@ -7,15 +7,15 @@ const [quote, backslash, comma, openList, openObject, closeList, closeObject] = 
   sign.charCodeAt(0),
 ) as [number, number, number, number, number, number, number];
 
-/** A text that would overflow a stack, or fill the memory with levels, is not parsed. */
+/** Parsing it could overflow the stack, or fill the memory with levels. */
 export function isTooDeep(text: string | Buffer): boolean {
   if (text.length <= limits.jsonDepth) return false;
   return shapeProblem(typeof text === 'string' ? Buffer.from(text) : text, { isAnswer: true }) !== undefined;
 }
 
 /**
- * The limit that it is beyond, as a sentence; undefined: it may be read. It need not be JSON. In an answer of a server a
- * long number is only kept, and harms nobody; nor do many values, which the operator's own server sends.
+ * The limit that it exceeds, as a sentence; undefined: it may be parsed. It need not be JSON. An answer of the operator's
+ * own server may have long numbers, which are never converted, and many values.
  */
 export function shapeProblem(bytes: Buffer, { isAnswer = false } = {}): string | undefined {
   let depth = 0;
@@ -51,7 +51,7 @@ function isOfNumber(byte: number): boolean {
   return (byte >= 48 && byte <= 57) || byte === 43 || byte === 45 || byte === 46 || (byte | 32) === 101;
 }
 
-/** Where the quote stands that ends it; the end of the bytes where there is none. */
+/** The index of the closing quote, or the end of the bytes. */
 function endOfText(bytes: Buffer, start: number): number {
   for (let at = start + 1; at < bytes.length; at += 1) {
     if (bytes[at] === backslash) at += 1;

@@ -1,11 +1,11 @@
-// The identity of an intent: how a call becomes a key. Frozen by vectors: a change of these rules is `semel/v2`.
+// How a call becomes a key. Frozen by test vectors: a change of these rules is `semel/v2`.
 
 import crypto from 'node:crypto';
 
 const rules = 'semel/v1';
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 
-/** sha256 over length-prefixed parts, so that no two different lists can meet; 160 bits in 32 characters. */
+/** sha256 over length-prefixed parts, so that different lists never collide by concatenation; 160 bits in 32 characters. */
 export function digest(...parts: readonly string[]): string {
   return digestOf(joined(parts));
 }
@@ -14,7 +14,7 @@ function digestOf(text: string): string {
   return base32(crypto.hash('sha256', text, 'binary'));
 }
 
-/** 50 bits, for names that people read and type. */
+/** 50 bits, for ids that people read and type. */
 export function shortDigest(...parts: readonly string[]): string {
   return digest(...parts).slice(0, 10);
 }
@@ -29,11 +29,11 @@ function prefixed(part: string): string {
   return `${Buffer.byteLength(part)}:${part}`;
 }
 
-/** Reused, since every call has a key: the text is written here, and read from here as one piece. */
+/** Reused by every call: allocating per key would cost more. */
 const letters = Buffer.alloc(32);
 const codes = Uint8Array.from(alphabet, (letter) => letter.charCodeAt(0));
 
-/** Of the first 20 bytes. They come as the characters of a string: a buffer costs more than the digest. */
+/** Encodes the first 20 bytes, given as a binary string: a Buffer costs more than the digest. */
 function base32(bytes: string): string {
   for (let n = 0, at = 0; n < 20; n += 5) {
     const a = bytes.charCodeAt(n);
@@ -53,7 +53,7 @@ function base32(bytes: string): string {
   return letters.toString('latin1');
 }
 
-/** What bounds the intent: `text` stands in the key, `exact` in the digest. */
+/** What bounds the intent: `text` goes into the key, `exact` into the digest. */
 export interface PeriodPart {
   readonly text: string;
   readonly exact: string;
@@ -65,7 +65,7 @@ interface KeyParts {
   readonly period: PeriodPart;
   /** Canonical JSON of the identity args. */
   readonly identity: string;
-  /** Why it is done once more on purpose. */
+  /** The reason for a deliberate repeat. */
   readonly again?: string | undefined;
 }
 
@@ -87,7 +87,7 @@ export function keyDeriver(
   };
 }
 
-/** A caller's own key. No derived period starts with `=`, so the two kinds never meet. */
+/** A caller's own key. No derived period starts with `=`, so the two kinds never collide. */
 export function callerKey(contract: string, key: string, again?: string): string {
   const escaped = encodeURIComponent(key);
   return again === undefined
@@ -95,15 +95,14 @@ export function callerKey(contract: string, key: string, again?: string): string
     : `${contract}/=${escaped}/${shortDigest(rules, 'again', again)}`;
 }
 
-/** Only a caller's own key can meet other identity args than its first: then this differs. */
+/** Detects that a caller's own key is reused with other identity args. */
 export function fingerprint(identity: string): string {
   return digest(rules, 'fingerprint', identity);
 }
 
 /**
- * The key that goes to a provider: never the caller's own, and another one for each generation, so that a
- * provider with a longer memory than ours does not answer today's call with yesterday's result.
- * A UUID with version 4 bits: the one format that nearly all providers accept.
+ * The key for a provider: never the caller's own, and different for each generation, so that a provider with a longer
+ * memory than ours does not answer today's call with yesterday's result. A version 4 UUID, which nearly all accept.
  */
 export function providerKey(
   namespace: string,
@@ -120,13 +119,13 @@ export function providerKey(
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** A record's short name, for people: `semel resolve <id>@<fence> …`. A derived key holds a digest already. */
+/** A record's short id for people: `semel resolve <id>@<fence> …`. A derived key already contains a digest. */
 export function recordId(namespace: string, key: string): string {
   const isCallers = key[key.indexOf('/') + 1] === '=';
   return isCallers ? shortDigest(rules, 'record', namespace, key) : key.slice(-32, -22);
 }
 
-/** One 64-bit digest per content field, salted by the key, so that equal texts of two records do not show. */
+/** A 64-bit digest of a content field, salted with the key, so that equal texts in two records do not match. */
 export function contentDigest(key: string, field: string, encoded: string): string {
   return crypto.hash('sha256', `${key}\0${field}\0${encoded}`, 'base64url').slice(0, 11);
 }

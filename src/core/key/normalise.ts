@@ -1,5 +1,5 @@
-// Named normalisers for identity fields: two spellings of one thing become one key. Each is pure and idempotent.
-// Refuses what cannot be that kind, and what could be read two ways: a wrong guess would merge two intents.
+// Named normalisers for identity fields: two spellings of one thing give one key. Each is pure and idempotent. Refuses
+// invalid and ambiguous values: a wrong guess would merge two intents.
 
 import { SemelError } from '../errors.ts';
 import { limits } from '../limits.ts';
@@ -15,7 +15,7 @@ export const normalisers = { email, e164, money, trim, nfc, lower } as const sat
  * does, while models and forms change case freely, and then the same person would get the mail twice.
  */
 function email(value: unknown, path: string): string {
-  // Composed at the end as well: a lower-case letter and its mark may have a form that the capital had not.
+  // Composed again: a lower-case letter and its mark may have a composed form that the capital had not.
   const address = composed(composed(text(value, path).trim(), path).toLowerCase(), path);
   if (/^[^\s@]+@[^\s@]+$/.test(address)) return address;
   throw refusal(
@@ -46,14 +46,14 @@ function e164(value: unknown, path: string): string {
 
 /**
  * One canonical decimal text: `20`, `'20'`, `'20.0'` and `'020.00'` are all `'20'`, so minor units stay the integers
- * they are. Nothing is scaled: a field holds minor units or major units, and which of them is the contract's word.
+ * they are. Nothing is scaled: whether a field holds minor or major units is up to the contract.
  */
 function money(value: unknown, path: string): string {
   const given =
     typeof value === 'number' || typeof value === 'bigint' ? decimal(value, path) : text(value, path).trim();
   const parts = given.length > 64 ? null : /^([+-]?)0*(\d+)(?:\.(?=\d)(\d*?)0*)?$/.exec(given);
   if (parts === null) {
-    // '1,000' is a thousand or one, depending on who wrote it.
+    // '1,000' is a thousand or one, depending on the country.
     throw refusal(
       path,
       'is not an amount',
@@ -66,7 +66,7 @@ function money(value: unknown, path: string): string {
 }
 
 function decimal(value: number | bigint, path: string): string {
-  // Sums of floats end in noise (0.1 + 0.2) that would make two keys of one amount; exact ones fit in 15 digits.
+  // Rounding errors (0.1 + 0.2) would give one amount two keys; exact amounts fit in 15 digits.
   if (typeof value === 'bigint' || Number.isSafeInteger(value) || Number(value.toPrecision(15)) === value) {
     return String(value);
   }
@@ -86,7 +86,7 @@ function nfc(value: unknown, path: string): string {
   return composed(text(value, path), path);
 }
 
-/** Marks are put in order pair by pair, which takes minutes for a long run of them. No writing has so many on one letter. */
+/** Sorting a long run of marks takes minutes. No script has so many on one letter. */
 function composed(given: string, path: string): string {
   if (!tooManyMarks.test(given)) return given.normalize('NFC');
   throw refusal(

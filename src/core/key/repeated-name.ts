@@ -1,8 +1,8 @@
-// A name that stands twice in one object of JSON. Readers differ in which of the two counts, so nobody knows what is meant.
+// Finds a name that occurs twice in one JSON object. Parsers differ in which of the two counts, so the text is ambiguous.
 
-/** The first one, if there is any. The text is known to be JSON. */
+/** The first one, if any. The text must be valid JSON. */
 export function repeatedName(text: string): string | undefined {
-  /** The names of each object that is open; of a list there are none. */
+  /** The names of each open object; undefined for a list. */
   const open: (Set<string> | undefined)[] = [];
   for (let at = 0; at < text.length; at += 1) {
     const sign = text[at];
@@ -24,7 +24,7 @@ export function repeatedName(text: string): string | undefined {
 
 const colon = /\s*:/y;
 
-/** Where the quote stands that ends it. */
+/** The index of the closing quote. */
 function endOfText(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let slashes = 0;

@@ -1,15 +1,15 @@
-// Tells whether two calls of one contract are worded alike, without a digest: only ordinary args, whose content is
-// text, numbers and such. Digests decide about all others.
+// Compares the content of two calls without digests. Only for ordinary args, whose content is text, numbers and other
+// scalars; all others are compared by digests.
 
 import type { FieldLists } from '../contract/contract.ts';
 
 export interface Wording {
-  /** The content fields and their values in turn; undefined: these args are unusual. */
+  /** Content names and values, alternating; undefined: these args are unusual. */
   wordsIn(args: unknown): readonly unknown[] | undefined;
   isSame(args: unknown, words: readonly unknown[]): boolean;
 }
 
-/** Undefined: the fields are unusual. What is redacted is neither stored nor kept. */
+/** Undefined: the fields are unusual, or redacted ones must not be kept in memory. */
 export function compileWording(
   { identity, content, volatile }: FieldLists,
   redact: readonly string[],
@@ -48,7 +48,7 @@ export function compileWording(
 type IsContent = (name: string) => boolean;
 const nothing: IsContent = () => false;
 
-/** With identity fields, all that is neither of them nor volatile is content. */
+/** With identity fields, everything else that is not volatile is content. */
 function contentIn(
   identity: readonly string[] | undefined,
   content: readonly string[],
@@ -59,7 +59,7 @@ function contentIn(
   return identity === undefined ? (name) => named.has(name) : (name) => !named.has(name);
 }
 
-/** It is the same as long as it is equal. Nobody can change it meanwhile. */
+/** Immutable, so that comparing by value is enough. */
 function isScalar(value: unknown): boolean {
   return value === null || (typeof value !== 'object' && typeof value !== 'function');
 }
