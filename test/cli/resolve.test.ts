@@ -83,8 +83,8 @@ describe('a group', () => {
       [[...group, 'done', '--yes'], '"done" is not a verdict'],
       [[...group, 'not-landed', '--result', '1', '--yes'], '--result only goes with landed'],
       [[...group, 'abc@1', 'landed'], 'one record, or a group'],
-      [[...group, 'landed', '--match', 'to', '--yes'], '--match is about an export'],
-      [['resolve', 'abcd@1', 'landed', '--where', 'a=b'], '--where is about an export'],
+      [[...group, 'landed', '--match', 'to', '--yes'], '--match needs an export'],
+      [['resolve', 'abcd@1', 'landed', '--where', 'a=b'], '--where needs an export'],
     ] as const) {
       const { code, stderr } = await desk.semel(args);
       expect(stderr).toContain(message);
