@@ -302,7 +302,7 @@ describe('what is visible', () => {
     await own.once('a', 1, () => 1);
     await own.once('a', 2, () => 1);
     expect(warnings).toEqual([
-      expect.stringMatching(/in memory: no other process sees it, and it forgets everything/),
+      expect.stringMatching(/in memory: other processes do not see it, and it is lost/),
     ]);
   });
 });
