@@ -243,7 +243,7 @@ describe('durability is checked', () => {
 describe('failures are told apart', () => {
   const failing: Record<string, [string, boolean, RegExp]> = {
     "READONLY You can't write against a read only replica.": ['STORE_UNSAFE', true, /primary/],
-    'LOADING Redis is loading the dataset in memory': ['STORE_UNAVAILABLE', true, /reading its data/],
+    'LOADING Redis is loading the dataset in memory': ['STORE_UNAVAILABLE', true, /loading its data/],
     'MISCONF Errors writing to the AOF file: No space left': ['STORE_UNAVAILABLE', true, /disk/],
     "OOM command not allowed when used memory > 'maxmemory'.": ['STORE_UNAVAILABLE', true, /memory/],
     'CLUSTERDOWN The cluster is down': ['STORE_UNAVAILABLE', true, /cluster/],

@@ -182,11 +182,11 @@ describe('what is not found because its name was changed is damage, not absence:
 
 describe('damage of the whole is not for the caller to retry, and is heard once:', () => {
   const kinds: [string, string, RegExp][] = [
-    ['a lost table', 'DROP TABLE records', /lost tables .*no such table: records/],
+    ['a lost table', 'DROP TABLE records', /^Tables of the ledger .*no such table: records/],
     [
       'a lost column',
       'DROP VIEW ledger; ALTER TABLE records DROP COLUMN asker',
-      /lost tables or parts of them/,
+      /Tables of the ledger .*, or parts of them, are missing/,
     ],
   ];
 

@@ -446,7 +446,7 @@ describe('refused as a file, and left as it was', () => {
     truncateSync(path, 0);
     const error = await leftAlone(path);
     expect(error.message).toMatch(/is empty, but .*ledger\.db\.id shows that there was one/);
-    expect(error.message).toContain('which may repeat everything that was done, delete');
+    expect(error.message).toContain('which may repeat everything done so far, delete');
   });
 
   test('an empty file whose log is still there: opening it would delete the log', async () => {

@@ -6,38 +6,20 @@ import { packed, packedColumns } from './rows.ts';
 /** A parameter, or a column of a batch. Columns are sent as arrays, which Postgres reads far faster than JSON. */
 type Parameter = readonly [name: string, type: string];
 
+function parseParameters(list: string): readonly Parameter[] {
+  return list.split(',').map((parameter) => parameter.trim().split(' ') as unknown as Parameter);
+}
+
 /** Columns of an ordinary first claim, whose status is running. */
-export const claimLists: readonly Parameter[] = [
-  ['namespace', 'text'],
-  ['key', 'text'],
-  ['revision', 'bigint'],
-  ['fence', 'bigint'],
-  ['created', 'bigint'],
-  ['sum', 'integer'],
-  ['flags', 'smallint'],
-  ['token', 'bytea'],
-  ['version', 'text'],
-  ['owner', 'text'],
-  ['args', 'text'],
-  ['content', 'text'],
-  ['asker', 'text'],
-  ['more', 'text'],
-];
+export const claimLists: readonly Parameter[] = parseParameters(`
+  namespace text, key text, revision bigint, fence bigint, created bigint, sum integer,
+  flags smallint, token bytea, version text, owner text, args text, content text, asker text,
+  more text`);
 
 /** Columns of a settlement or a renewal: the others stay as the claim wrote them. */
-export const settleLists: readonly Parameter[] = [
-  ['namespace', 'text'],
-  ['key', 'text'],
-  ['old', 'bigint'],
-  ['revision', 'bigint'],
-  ['expires', 'bigint'],
-  ['settled', 'bigint'],
-  ['sum', 'integer'],
-  ['status', 'smallint'],
-  ['flags', 'smallint'],
-  ['result', 'text'],
-  ['more', 'text'],
-];
+export const settleLists: readonly Parameter[] = parseParameters(`
+  namespace text, key text, old bigint, revision bigint, expires bigint, settled bigint,
+  sum integer, status smallint, flags smallint, result text, more text`);
 
 /** The last parameters of every write. */
 const last: readonly Parameter[] = [

@@ -203,40 +203,19 @@ function isSettlement({ write, row }: RowWrite): boolean {
 /** In the order of `claimLists`. */
 function addClaim(lists: Value[][], { swap: { namespace, key }, write, row }: RowWrite): void {
   const { fence, created, sum, flags, token, version, owner, args, content, asker, more } = encode(row);
-  let next = 0;
-  const add = (value: Value) => (lists[next++] as Value[]).push(value);
-  add(namespace);
-  add(key);
-  add(write.revision);
-  add(fence);
-  add(created);
-  add(sum);
-  add(flags);
-  add(token);
-  add(version);
-  add(owner);
-  add(args);
-  add(content);
-  add(asker);
-  add(more);
+  const head = [namespace, key, write.revision, fence, created, sum, flags];
+  addEach(lists, [...head, token, version, owner, args, content, asker, more]);
 }
 
 /** In the order of `settleLists`. */
 function addSettlement(lists: Value[][], { swap: { namespace, key }, write, row }: RowWrite): void {
   const { expires, settled, sum, status, flags, result, more } = encode(row);
-  let next = 0;
-  const add = (value: Value) => (lists[next++] as Value[]).push(value);
-  add(namespace);
-  add(key);
-  add(write.before?.revision as number);
-  add(write.revision);
-  add(expires);
-  add(settled);
-  add(sum);
-  add(status);
-  add(flags);
-  add(result);
-  add(more);
+  const head = [namespace, key, write.before?.revision as number, write.revision];
+  addEach(lists, [...head, expires, settled, sum, status, flags, result, more]);
+}
+
+function addEach(lists: Value[][], values: readonly Value[]): void {
+  for (let n = 0; n < values.length; n += 1) (lists[n] as Value[]).push(values[n] as Value);
 }
 
 function encodeOther({ swap: { namespace, key }, write, row }: RowWrite): object {

@@ -3,14 +3,9 @@
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
 import { fillingError, movedError, notFillingError } from '../../store/move/ledger-state.ts';
+import type { RemoteBackend } from '../../store/remote/backend.ts';
 
-interface Judgement {
-  readonly error: unknown;
-  /** Every request of the batch would fail like this: bisecting it is useless. */
-  readonly concernsAll: boolean;
-  /** Nothing was done: another transaction holds a record. */
-  readonly isLocked?: boolean;
-}
+type Judgement = ReturnType<RemoteBackend['judge']>;
 
 /** Classes or codes of SQLSTATE. */
 const unreachable = /^(08|57P0|57014|53|58|XX|25P0[34]|72)/;

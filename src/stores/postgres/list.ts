@@ -16,23 +16,23 @@ const chunk = 200;
 export async function listRows(
   query: Connection['query'],
   schema: string,
-  asked: ListQuery,
+  filter: ListQuery,
 ): Promise<RowPage> {
   // One more than the limit shows whether there is a next page.
-  const limit = asked.inDoubt === undefined ? asked.limit + 1 : Math.max(asked.limit + 1, chunk);
+  const limit = filter.inDoubt === undefined ? filter.limit + 1 : Math.max(filter.limit + 1, chunk);
   const rows: Row[] = [];
   const damaged: DamagedRecord[] = [];
   /** Damaged records after the last row; they belong to the next page, if there is one. */
   const behind: DamagedRecord[] = [];
-  const isOpenOnly = asked.inDoubt === true || (asked.status !== undefined && isOpen(asked.status));
-  for (let after = asked.after ?? null; ; ) {
+  const isOpenOnly = filter.inDoubt === true || (filter.status !== undefined && isOpen(filter.status));
+  for (let after = filter.after ?? null; ; ) {
     const [answer] = await query(qualify(schema, page(isOpenOnly ? openRows : 'true')), [
-      asked.namespace,
+      filter.namespace,
       after,
-      asked.prefix ?? '',
-      asked.contract === undefined ? '' : `${asked.contract}/`,
-      encodeStatuses(asked),
-      asked.conversation === undefined ? null : JSON.stringify(asked.conversation),
+      filter.prefix ?? '',
+      filter.contract === undefined ? '' : `${filter.contract}/`,
+      encodeStatuses(filter),
+      filter.conversation === undefined ? null : JSON.stringify(filter.conversation),
       limit,
     ]);
     const now = Number(answer?.now);
@@ -42,8 +42,8 @@ export async function listRows(
       const row = readOrDamage(() => decode(values));
       [, after] = values;
       if (isDamaged(row)) behind.push(row);
-      else if (asked.inDoubt === undefined || isInDoubt(row, time) === asked.inDoubt) {
-        if (rows.length === asked.limit) return { rows, next: rows.at(-1)?.key, damaged, now };
+      else if (filter.inDoubt === undefined || isInDoubt(row, time) === filter.inDoubt) {
+        if (rows.length === filter.limit) return { rows, next: rows.at(-1)?.key, damaged, now };
         rows.push(row);
         damaged.push(...behind.splice(0));
       }

@@ -84,12 +84,7 @@ export async function openLedger(query: Connection['query'], options: OpenOption
         ${triggerName} AS trigger_name FROM semel.meta`,
     ),
   );
-  if (meta === undefined) throw lostMetaError(options);
-  if (isTrue(meta.hides)) throw hiddenRowsError(options);
-  if (isTrue(meta.half)) throw halfAllowedError(options);
-  if (isTrue(meta.keyless)) throw keylessError(options);
-  if (meta.trigger_name != null) throw triggerError(options, String(meta.trigger_name));
-  if (isTrue(meta.unlogged) && !options.acceptLoss) throw unloggedError(options);
+  refuseUnsafeTables(meta, options);
   if (Number(meta.min_writer) > schemaVersion) throw newerError(options.where);
   const refused = options.who === 'user' ? refusalOf(parseStanding(meta), options.where) : undefined;
   if (refused !== undefined) throw refused;
@@ -109,7 +104,6 @@ function checkServer(
   server: Record<string, unknown>,
   { where, acceptLoss }: OpenOptions,
 ): string | undefined {
-  const unsafe = (happened: string, next: string) => new SemelError('STORE_UNSAFE', happened, { next });
   if (Number(server.number) < oldestVersion)
     throw unsafe(
       `Postgres at ${where} is version ${server.version}, which is too old.`,
@@ -150,63 +144,53 @@ export function parseStanding(meta: Readonly<Record<string, unknown>>): Standing
   };
 }
 
+function refuseUnsafeTables(
+  meta: Record<string, unknown> | undefined,
+  { where, acceptLoss }: OpenOptions,
+): asserts meta is Record<string, unknown> {
+  if (meta === undefined)
+    throw unsafe(
+      `The ledger at ${where} has lost its description (table meta).`,
+      'Restore it from a backup.',
+    );
+  if (isTrue(meta.hides))
+    throw unsafe(
+      `Row security hides records of the ledger at ${where} from this user.`,
+      'Switch it off for the tables of the ledger, or use a user with BYPASSRLS. Give each tenant a schema of its own.',
+    );
+  if (isTrue(meta.half))
+    throw unsafe(
+      `The user of the connection can create records in the ledger at ${where} but not change them or their history: no result could be recorded.`,
+      'Nothing was run. Grant it usage of the schema and all of its tables and functions.',
+    );
+  if (isTrue(meta.keyless))
+    throw unsafe(
+      `The table of the ledger at ${where} has no primary key: a restore is still running, or it failed. A key could be claimed twice.`,
+      'Nothing was run. Finish the restore, or restore the backup again; then start this program.',
+    );
+  if (meta.trigger_name != null)
+    throw unsafe(
+      `The ledger at ${where} has a trigger, ${JSON.stringify(String(meta.trigger_name))}: it can change what semel writes, and an effect could be repeated.`,
+      'Nothing was run. Drop or disable it. To watch a ledger, use logical replication or `semel export`.',
+    );
+  if (isTrue(meta.unlogged) && !acceptLoss)
+    throw unsafe(
+      `The tables of the ledger at ${where} are UNLOGGED: a server crash empties them, and every effect would be repeated.`,
+      "Write ALTER TABLE … SET LOGGED for each, or accept the loss with `durability: 'accept-loss'`.",
+    );
+}
+
 function notMigratedError(version: number, { where }: OpenOptions): SemelError {
   const what =
     version === 0 ? 'does not exist yet' : `has schema ${version}, but this program needs ${schemaVersion}`;
-  return new SemelError('STORE_UNSAFE', `The ledger at ${where} ${what}.`, {
-    next:
-      version === unreleasedVersion
-        ? 'It was never part of a release. Use another schema, or drop this one.'
-        : 'Run `semel store migrate` as a user who can create tables, or leave `migrate` on.',
-  });
-}
-
-function hiddenRowsError({ where }: OpenOptions): SemelError {
-  return new SemelError(
-    'STORE_UNSAFE',
-    `Row security hides records of the ledger at ${where} from this user.`,
-    {
-      next: 'Switch it off for the tables of the ledger, or use a user with BYPASSRLS. Give each tenant a schema of its own.',
-    },
+  return unsafe(
+    `The ledger at ${where} ${what}.`,
+    version === unreleasedVersion
+      ? 'It was never part of a release. Use another schema, or drop this one.'
+      : 'Run `semel store migrate` as a user who can create tables, or leave `migrate` on.',
   );
 }
 
-function halfAllowedError({ where }: OpenOptions): SemelError {
-  return new SemelError(
-    'STORE_UNSAFE',
-    `The user of the connection can create records in the ledger at ${where} but not change them or their history: no result could be recorded.`,
-    { next: 'Nothing was run. Grant it usage of the schema and all of its tables and functions.' },
-  );
-}
-
-function keylessError({ where }: OpenOptions): SemelError {
-  return new SemelError(
-    'STORE_UNSAFE',
-    `The table of the ledger at ${where} has no primary key: a restore is still running, or it failed. A key could be claimed twice.`,
-    { next: 'Nothing was run. Finish the restore, or restore the backup again; then start this program.' },
-  );
-}
-
-function triggerError({ where }: OpenOptions, name: string): SemelError {
-  return new SemelError(
-    'STORE_UNSAFE',
-    `The ledger at ${where} has a trigger, ${JSON.stringify(name)}: it can change what semel writes, and an effect could be repeated.`,
-    {
-      next: 'Nothing was run. Drop or disable it. To watch a ledger, use logical replication or `semel export`.',
-    },
-  );
-}
-
-function unloggedError({ where }: OpenOptions): SemelError {
-  return new SemelError(
-    'STORE_UNSAFE',
-    `The tables of the ledger at ${where} are UNLOGGED: a server crash empties them, and every effect would be repeated.`,
-    { next: "Write ALTER TABLE … SET LOGGED for each, or accept the loss with `durability: 'accept-loss'`." },
-  );
-}
-
-function lostMetaError({ where }: OpenOptions): SemelError {
-  return new SemelError('STORE_UNSAFE', `The ledger at ${where} has lost its description (table meta).`, {
-    next: 'Restore it from a backup.',
-  });
+function unsafe(happened: string, next: string): SemelError {
+  return new SemelError('STORE_UNSAFE', happened, { next });
 }

@@ -101,7 +101,7 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
       return Number(row?.now);
     },
     exchange: (swaps) => exchange(call, swaps),
-    list: (asked) => listRows(query, schema, asked),
+    list: (filter) => listRows(query, schema, filter),
     async due(limit) {
       // An open record that Postgres cannot parse must not stop the others from being pruned.
       const [row] = await query(texts.due, [limit]).catch((error: unknown) => {
@@ -182,15 +182,15 @@ function postgresBackend(options: PostgresStoreOptions, clock: Clock, random: Ra
     return retryConflicts(() => withTimeout(ask(text, values, name), clock, timeoutMs));
   }
 
-  async function call(...[asked, values]: Parameters<Call>): ReturnType<Call> {
-    const { text, name } = statements[asked];
+  async function call(...[question, values]: Parameters<Call>): ReturnType<Call> {
+    const { text, name } = statements[question];
     const { lists } = await connection();
     // Our own pool has its own timeout.
     if (lists !== undefined)
-      return retryConflicts(() => lists(text, encodeValues(asked, values, encodeBinaryArray), name));
+      return retryConflicts(() => lists(text, encodeValues(question, values, encodeBinaryArray), name));
     const [row] = await query(
       text,
-      encodeValues(asked, values, (_, list) => encodeArray(list)),
+      encodeValues(question, values, (_, list) => encodeArray(list)),
       name,
     );
     return (JSON.parse(row?.answer as string) as (string | object)[]).map((one) =>
@@ -207,11 +207,11 @@ interface Statement {
 /** Sends lists to the user's client as text, because drivers differ in how they encode arrays. */
 function buildStatements(schema: string, isOwn: boolean): Record<QuestionName, Statement> {
   const entries = Object.entries(questions).map(([question, { of, parameters }]) => {
-    const given = parameters.map(([parameter, type], index) => {
+    const bindings = parameters.map(([parameter, type], index) => {
       const isText = type === 'json' || (!isOwn && isListType(type));
       return `${parameter} => $${index + 1}::${isText ? 'text::' : ''}${type}`;
     });
-    const list = given.join(', ');
+    const list = bindings.join(', ');
     const isRows = of === 'look';
     const ask = isOwn
       ? `SELECT ${isRows ? '* FROM ' : ''}semel.${of}(${list})`
@@ -225,11 +225,11 @@ function buildStatements(schema: string, isOwn: boolean): Record<QuestionName, S
 }
 
 function encodeValues(
-  asked: QuestionName,
+  question: QuestionName,
   values: Parameters<Call>[1],
   encode: (type: ListType, list: readonly Value[]) => unknown,
 ): readonly unknown[] {
-  const { parameters } = questions[asked];
+  const { parameters } = questions[question];
   return values.map((value, index) =>
     Array.isArray(value) ? encode(parameters[index]?.[1] as ListType, value) : value,
   );

@@ -18,14 +18,8 @@ interface AcceptLossOptions {
   readonly said: { readonly by: string; readonly note: string | null };
 }
 
-export async function acceptLoss({
-  run,
-  nodes,
-  prefix,
-  isCluster,
-  random,
-  said,
-}: AcceptLossOptions): Promise<void> {
+export async function acceptLoss(options: AcceptLossOptions): Promise<void> {
+  const { run, nodes, prefix, isCluster, random, said } = options;
   const names = createNames(prefix, await readBucketCount(run, prefix, isCluster));
   for (let bucket = 0; bucket < names.buckets; bucket += 1)
     await run(close, [names.slots(bucket), names.meta(bucket)], []);

@@ -117,20 +117,20 @@ export function createConnector({ connect, isOurs, clock, timeoutMs }: Connector
     connection,
     async ask(question) {
       const askedAt = clock.mono();
-      const asked = connection();
+      const attempt = connection();
       try {
-        const answer = await withTimeout(asked.then(question), clock, timeoutMs);
+        const answer = await withTimeout(attempt.then(question), clock, timeoutMs);
         failingSince = undefined;
         return answer;
       } catch (error) {
         if (readReplyCode(error) !== undefined || isRecordDamage(error)) failingSince = undefined;
         else if (isOurs) {
           failingSince ??= askedAt;
-          if (clock.mono() - failingSince >= timeoutMs && connecting === asked) {
+          if (clock.mono() - failingSince >= timeoutMs && connecting === attempt) {
             failingSince = undefined;
-            forget(asked);
+            forget(attempt);
             // Other requests on this connection fail, and their callers retry with their tokens.
-            asked.then((lost) => lost.end()).catch(() => {});
+            attempt.then((lost) => lost.end()).catch(() => {});
           }
         }
         throw error;

@@ -3,12 +3,9 @@
 import { type ErrorDetails, isSemelError, SemelError } from '../../core/errors.ts';
 import { isRecordDamage } from '../../store/damage.ts';
 import { fillingError, movedError, notFillingError } from '../../store/move/ledger-state.ts';
+import type { RemoteBackend } from '../../store/remote/backend.ts';
 
-interface Judgement {
-  readonly error: unknown;
-  /** Every request of the batch would fail like this: bisecting it is useless. */
-  readonly concernsAll: boolean;
-}
+type Judgement = ReturnType<RemoteBackend['judge']>;
 
 /** The first word of the server's error; undefined if the server did not answer. */
 export function readReplyCode(error: unknown): string | undefined {

@@ -20,7 +20,7 @@ export interface ListContext {
   readonly clock: Clock;
 }
 
-type ListRows = (asked: ListQuery) => Promise<RowPage>;
+type ListRows = (filter: ListQuery) => Promise<RowPage>;
 
 interface Snapshot {
   readonly about: string;
@@ -37,17 +37,17 @@ const worth = 20;
 export function createList(ledger: ListContext): ListRows {
   let last: Snapshot | undefined;
 
-  return async (asked) => {
-    const keys = await readKeys(asked);
+  return async (filter) => {
+    const keys = await readKeys(filter);
     // One more than the limit shows whether there is a next page.
-    const step = Math.max(chunk, asked.limit + 1);
+    const step = Math.max(chunk, filter.limit + 1);
     const rows: Row[] = [];
     const damaged: DamagedRecord[] = [];
     /** Damaged records after the last row; they belong to the next page, if there is one. */
     const behind: DamagedRecord[] = [];
     let now: number | undefined;
     for (let start = 0; start < keys.length || now === undefined; start += step) {
-      const part = await ledger.rows(asked.namespace, keys.slice(start, start + step));
+      const part = await ledger.rows(filter.namespace, keys.slice(start, start + step));
       now = part.now;
       const time = { wall: now, mono: now, boot: 'store', steady: true };
       for (const row of part.rows) {
@@ -56,10 +56,10 @@ export function createList(ledger: ListContext): ListRows {
           behind.push(row);
           continue;
         }
-        if (asked.status !== undefined && row.status !== asked.status) continue;
-        if (asked.conversation !== undefined && row.conversation !== asked.conversation) continue;
-        if (asked.inDoubt !== undefined && isInDoubt(row, time) !== asked.inDoubt) continue;
-        if (rows.length === asked.limit) return { rows, next: rows.at(-1)?.key, damaged, now };
+        if (filter.status !== undefined && row.status !== filter.status) continue;
+        if (filter.conversation !== undefined && row.conversation !== filter.conversation) continue;
+        if (filter.inDoubt !== undefined && isInDoubt(row, time) !== filter.inDoubt) continue;
+        if (rows.length === filter.limit) return { rows, next: rows.at(-1)?.key, damaged, now };
         rows.push(row);
         damaged.push(...behind.splice(0));
       }

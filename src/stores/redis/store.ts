@@ -201,8 +201,8 @@ function redisBackend(options: RedisStoreOptions, clock: Clock, random: Random):
   }
 
   async function nodes(): Promise<readonly Node[]> {
-    const asked = await (await connection()).nodes();
-    return asked.map(
+    const found = await (await connection()).nodes();
+    return found.map(
       (node) =>
         (...command) =>
           connector.ask(() => node(...command)),

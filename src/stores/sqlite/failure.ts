@@ -15,18 +15,18 @@ type FailureKind =
   | 'not a database'
   | 'closed';
 
-/** By SQLite's primary result codes. */
-const kinds: Readonly<Record<number, FailureKind>> = {
-  5: 'busy',
-  6: 'busy',
-  7: 'memory',
-  8: 'read-only',
-  10: 'io',
-  11: 'corrupt',
-  13: 'full',
-  14: 'cannot open',
-  26: 'not a database',
-};
+/** SQLite's primary result codes: node:sqlite reports the number, better-sqlite3 the name, perhaps with a suffix. */
+const kinds: readonly (readonly [code: number, name: string, kind: FailureKind])[] = [
+  [5, 'SQLITE_BUSY', 'busy'],
+  [6, 'SQLITE_LOCKED', 'busy'],
+  [7, 'SQLITE_NOMEM', 'memory'],
+  [8, 'SQLITE_READONLY', 'read-only'],
+  [10, 'SQLITE_IOERR', 'io'],
+  [11, 'SQLITE_CORRUPT', 'corrupt'],
+  [13, 'SQLITE_FULL', 'full'],
+  [14, 'SQLITE_CANTOPEN', 'cannot open'],
+  [26, 'SQLITE_NOTADB', 'not a database'],
+];
 
 /** Uniqueness violations. Keys are looked up before an insert, so a duplicate means that the lookup missed one. */
 const uniqueness: readonly number[] = [1555, 2067, 2579];
@@ -42,19 +42,6 @@ export function damagedLedger(problem: string): Error {
 export function isPermanent(kind: FailureKind | undefined): boolean {
   return kind === 'corrupt' || kind === 'incomplete' || kind === 'not a database';
 }
-
-/** better-sqlite3 reports codes by name; an extended name starts with its primary code. */
-const names: readonly [string, FailureKind][] = [
-  ['SQLITE_BUSY', 'busy'],
-  ['SQLITE_LOCKED', 'busy'],
-  ['SQLITE_NOMEM', 'memory'],
-  ['SQLITE_READONLY', 'read-only'],
-  ['SQLITE_IOERR', 'io'],
-  ['SQLITE_CORRUPT', 'corrupt'],
-  ['SQLITE_FULL', 'full'],
-  ['SQLITE_CANTOPEN', 'cannot open'],
-  ['SQLITE_NOTADB', 'not a database'],
-];
 
 /** The user's handle has a transaction open. */
 export class InTransaction extends Error {
@@ -75,9 +62,9 @@ export function classifyFailure(error: unknown): FailureKind | undefined {
     /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE|ROWID)$/.test(`${code}`)
   )
     return 'corrupt';
-  if (typeof errcode === 'number') return kinds[errcode & 0xff];
+  if (typeof errcode === 'number') return kinds.find(([primary]) => primary === (errcode & 0xff))?.[2];
   if (code === 'ERR_INVALID_STATE' || /connection is not open/.test(error.message)) return 'closed';
-  return names.find(([name]) => typeof code === 'string' && code.startsWith(name))?.[1];
+  return kinds.find(([, name]) => typeof code === 'string' && code.startsWith(name))?.[2];
 }
 
 /** The connection's state is unreliable after this failure: reopen it, with all checks. */

@@ -61,17 +61,17 @@ export function createLists(database: SqliteLike, scopes: Scopes): Lists {
 
   return { page, due };
 
-  function page(asked: ListQuery, time: Time): RowPage {
+  function page(filter: ListQuery, time: Time): RowPage {
     const found: Row[] = [];
     const damaged: DamagedRecord[] = [];
     // One more than the limit shows whether there is a next page.
-    const wanted = asked.limit + 1;
-    const { inDoubt, status, conversation = null } = asked;
+    const wanted = filter.limit + 1;
+    const { inDoubt, status, conversation = null } = filter;
     const isOpenOnly = inDoubt === true || (status !== undefined && isOpen(status));
     const code = status === undefined ? null : statusCode(status);
     const limit = inDoubt === undefined ? wanted : Math.max(wanted, chunk);
 
-    for (const { scope, from: start, before } of ranges(scopes, asked)) {
+    for (const { scope, from: start, before } of ranges(scopes, filter)) {
       for (let from = start; ; ) {
         const rows = (isOpenOnly ? listOpen : listAll)
           .all(scope.id, from, before, code, conversation, conversation, limit)
@@ -80,10 +80,10 @@ export function createLists(database: SqliteLike, scopes: Scopes): Lists {
           if (isDamaged(row)) damaged.push(row);
           else if (inDoubt === undefined || isInDoubt(row, time) === inDoubt) found.push(row);
           if (found.length < wanted) continue;
-          const next = found[asked.limit - 1] as Row;
+          const next = found[filter.limit - 1] as Row;
           // Damaged records after the last row belong to the next page.
           const until = damaged.filter(({ key }) => key <= next.key);
-          return { rows: found.slice(0, asked.limit), next: next.key, damaged: until };
+          return { rows: found.slice(0, filter.limit), next: next.key, damaged: until };
         }
         const last = rows.at(-1);
         if (last === undefined || rows.length < limit) break;

@@ -19,6 +19,12 @@ interface LossAccepted {
   readonly note: string | undefined;
 }
 
+type MetaRow = [
+  ...[schema: number, writes: number, incarnation: string, floor: number],
+  ...[movedTo: string | null, cameFrom: string | null, filling: number],
+  ...[boot: string, wall: number, uptime: number, seen: number],
+];
+
 export interface MetaTable {
   /** Undefined if the row is missing. */
   read(): Meta | undefined;
@@ -70,20 +76,8 @@ export function createMetaTable(database: SqliteLike): MetaTable {
     read() {
       const row = find.get();
       if (row === undefined) return undefined;
-      const [schema, writes, incarnation, floor, movedTo, cameFrom, filling, boot, wall, uptime, seen] =
-        row as [
-          number,
-          number,
-          string,
-          number,
-          string | null,
-          string | null,
-          number,
-          string,
-          number,
-          number,
-          number,
-        ];
+      const [schema, writes, incarnation, floor, movedTo, cameFrom, filling, ...anchor] = row as MetaRow;
+      const [boot, wall, uptime, seen] = anchor;
       return {
         schema,
         writes,

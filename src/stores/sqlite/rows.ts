@@ -36,10 +36,8 @@ const columns = [
   'sum',
 ] as const;
 
-const at = Object.fromEntries(columns.map((column, nth) => [column, nth])) as Record<
-  (typeof columns)[number],
-  number
->;
+const tokenAt = columns.indexOf('token');
+const sumAt = columns.indexOf('sum');
 
 /** The same for `decode`: a blob costs more to read than its hex. */
 export const selected: string = columns
@@ -180,9 +178,9 @@ export function createRecords(
     return {
       id: values[columns.length] as number,
       row,
-      values: values.slice(0, at.sum) as Columns,
+      values: values.slice(0, sumAt) as Columns,
       claimSum,
-      sum: values[at.sum] as number,
+      sum: values[sumAt] as number,
     };
   }
 
@@ -269,8 +267,8 @@ const ifUnchanged = 'WHERE id = ? AND token IS unhex(?) AND fence = ? AND status
 export function decode(namespace: string, key: string, stored: readonly SqliteValue[]): Row {
   const values = stored as readonly SqliteValue[] as Columns;
   // hex(NULL) is an empty text.
-  if (stored[at.token] === '') values[at.token] = null;
-  if (stored[at.sum] !== (crc32(claimText(namespace, key, values) + endingText(values)) | 0))
+  if (stored[tokenAt] === '') values[tokenAt] = null;
+  if (stored[sumAt] !== (crc32(claimText(namespace, key, values) + endingText(values)) | 0))
     throw damagedRecord(namespace, key, 'it is not what was written: its checksum is wrong');
   return fromColumns(namespace, key, values);
 }

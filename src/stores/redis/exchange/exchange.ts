@@ -88,12 +88,12 @@ export function createExchange(mustKeep: boolean): Exchange {
     const [first] = placed;
     if (first === undefined) return Number.POSITIVE_INFINITY;
     if (!isCluster) {
-      const asked = send('', ['time']);
-      if (!isInOrder) await asked;
+      const readingTime = send('', ['time']);
+      if (!isInOrder) await readingTime;
       // Awaited together: if the connection ends all fail, and an unhandled rejection would end the program. `meta` is
       // read after the records, so `seq` covers everything that they show.
       const [time, values, [lowest, closed, id, seq]] = (await Promise.all([
-        asked,
+        readingTime,
         send(first.record, ['mget', ...placed.map(({ record }) => record)]),
         send(names.meta(0), ['hmget', names.meta(0), 'floor', 'closed', 'id', 'seq']),
       ])) as [[string, string], (string | null)[], (string | null)[]];

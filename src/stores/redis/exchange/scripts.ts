@@ -41,14 +41,14 @@ if tonumber(ARGV[3]) < tonumber(meta[6]) then return redis.error_reply('SEMELOLD
 
 // An evicted record looks as if it had never existed. The server counts evictions from 0 at each start; `meta` keeps the
 // last count and the run id of that start. A count that was reset starts again.
-const told = `local function told(section, pattern)
+const readInfo = `local function readInfo(section, pattern)
   local info = redis.pcall('INFO', section)
   return type(info) == 'string' and string.match(info, pattern) or ''
 end
-local function evicted() return told('stats', 'evicted_keys:(%d+)') end
-local function start() return told('server', 'run_id:(%w+)') end
+local function evicted() return readInfo('stats', 'evicted_keys:(%d+)') end
+local function start() return readInfo('server', 'run_id:(%w+)') end
 `;
-const noEviction = `${told}local function hasEvicted()
+const noEviction = `${readInfo}local function hasEvicted()
   local count = evicted()
   if count == meta[7] then return false end
   local before = start() == meta[8] and tonumber(meta[7]) or 0
@@ -251,7 +251,7 @@ export const descriptionFields = [
  * KEYS: slots, meta, namespaces. ARGV: id, count of buckets, version, `new` to create it, `look` to change nothing.
  * Returns the fields of `meta`, and last its key as the server received it.
  */
-export const begin: Script = script(`${clock}${told}
+export const begin: Script = script(`${clock}${readInfo}
 if ARGV[4] ~= 'look' and redis.call('HEXISTS', KEYS[2], 'id') == 0 and redis.call('HEXISTS', KEYS[2], 'lost') == 0 then
   if ARGV[4] == 'new' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
     redis.call('HSET', KEYS[2], 'id', ARGV[1], 'seq', 0, 'floor', string.format('%.0f', now * 1000),
@@ -278,7 +278,7 @@ return 1`);
  * Reopens a bucket under a new id, after a person accepted the loss. KEYS: slots, meta. ARGV: id, count of buckets, version,
  * who, why.
  */
-export const accept: Script = script(`${counts}${clock}${told}
+export const accept: Script = script(`${counts}${clock}${readInfo}
 redis.call('HSET', KEYS[2], 'evicted', evicted(), 'start', start())
 local least = now * 1000
 local floor = redis.call('HGET', KEYS[2], 'floor')

@@ -2,7 +2,7 @@
 // there is no timer. Jobs are answered after the commit. A failing group is bisected until the bad job is alone.
 
 import type { Backend, Rule, Transaction, Urgency } from '../../../store/local/local-store.ts';
-import type { LockWait } from './lock-wait.ts';
+import type { Ledger } from './ledger.ts';
 
 interface Job {
   readonly rule: (tx: Transaction, request: never) => unknown;
@@ -13,19 +13,9 @@ interface Job {
   answer: unknown;
 }
 
-interface GroupCommitOptions {
-  readonly lockWait: LockWait;
-  readonly open: () => Promise<unknown>;
-  readonly isOpen: () => boolean;
-  /** This process just had the lock, and others want it. */
-  readonly shouldYield: () => boolean;
-  /** Throws if another process has the lock. */
-  readonly lock: () => void;
-  /** Call under the lock. */
-  readonly begin: () => Transaction;
-  /** Returns once the transaction is durable. */
-  readonly commit: () => void;
-  readonly undo: (error: unknown) => void;
+type LedgerPart = 'lockWait' | 'open' | 'isOpen' | 'shouldYield' | 'lock' | 'begin' | 'commit' | 'undo';
+
+interface GroupCommitOptions extends Pick<Ledger, LedgerPart> {
   /** The error for the caller, and whether it would fail every job of the group. */
   readonly judge: (error: unknown) => { readonly error: unknown; readonly failsAll: boolean };
   /** Why no more jobs are accepted. */
