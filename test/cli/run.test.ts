@@ -383,7 +383,7 @@ describe('the command', () => {
        const clock = { ...systemClock, now: () => Date.now() + days * 86_400_000 };
        await using semel = createSemel({ store: 'memory:', namespace: 'service', clock });
        for (; days < 3; days += 1)
-         await semel.once('digest', { list: 'all' }, { per: day('UTC') }, () => appendFileSync('effects', 'x\\n'));`,
+         await semel.once('digest', { list: 'all' }, { per: day('UTC'), window: '30d' }, () => appendFileSync('effects', 'x\\n'));`,
       );
       expect(await at.semel('run', 'service', ...flags, '--', process.execPath, 'service.ts')).toMatchObject({
         code: 0,
