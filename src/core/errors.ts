@@ -17,7 +17,7 @@ const facts = {
   NOT_CANONICAL: { retry: 'nobody', next: 'Pass plain JSON values, or name the field in `volatile`.' },
   NOT_PERMITTED: {
     retry: 'person',
-    next: 'Ask whoever grants permissions, or pass `permissions` with the call.',
+    next: 'Ask the person who grants permissions, or pass `permissions` with the call.',
   },
   VERSION_MISMATCH: {
     retry: 'nobody',
@@ -51,7 +51,7 @@ const facts = {
   STEP_CHANGED: { retry: 'person', next: 'Give the changed step another name.' },
   RESOLVE_STALE: { retry: 'person', next: 'Look at the record as it is now, then decide again.' },
   STORE_UNAVAILABLE: { retry: 'delay', next: 'Nothing was run. Call again when the store answers.' },
-  STORE_UNSAFE: { retry: 'person', next: 'Move the ledger to a place that keeps what it was told.' },
+  STORE_UNSAFE: { retry: 'person', next: 'Move the ledger to a store that is safe, or restore a backup.' },
   STORE_MOVED: { retry: 'person', next: 'Point this process at the new store.' },
   CONTRACT_INVALID: { retry: 'nobody', next: 'Correct the contract.' },
   ABORTED: { retry: 'call', next: 'Nothing was run. Call again if it is still wanted.' },
