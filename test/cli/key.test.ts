@@ -124,7 +124,7 @@ test.each([
   [['key', 'mail', '--per', 'ever', '--tz', 'UTC'], '--tz has no effect with --per ever'],
   [['key', 'mail', '--per', 'turn'], 'needs a conversation'],
   [['key', 'mail', '--normalize', 'lead=shout'], '--normalize lead=shout is not valid'],
-  [['key', 'no name', '--id', 'a=1'], "A contract's name is"],
+  [['key', 'no name', '--id', 'a=1'], "A contract's name must be"],
 ])('%j is refused: %s', async (args, sentence) => {
   const { code, stderr, stdout } = await semel(args);
   expect(stderr).toContain(sentence);

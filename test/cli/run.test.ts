@@ -460,7 +460,7 @@ describe('wrong usage', () => {
     [['run'], 'it takes the name of one job'],
     [['run', 'blog'], 'there is no command'],
     [['run', 'blog', 'more', '--', 'true'], 'it takes the name of one job'],
-    [['run', 'blog', '--per', 'fortnight', '--', 'true'], '--per is one of'],
+    [['run', 'blog', '--per', 'fortnight', '--', 'true'], '--per must be one of'],
     [['run', 'blog', '--cron', '* * *', '--', 'true'], 'is not a cron expression'],
     [
       ['run', 'blog', '--cron', '* * * * *', '--per', 'day', '--', 'true'],

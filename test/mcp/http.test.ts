@@ -346,7 +346,7 @@ describe('who may call', () => {
     const bare = await here.semel(...listen);
     expect(bare).toMatchObject({
       code: 64,
-      stderr: expect.stringMatching(/others .* 0\.0\.0\.0.*SEMEL_MCP_TOKEN/s),
+      stderr: expect.stringMatching(/other machines .* 0\.0\.0\.0.*SEMEL_MCP_TOKEN/s),
     });
     for (const secret of ['http://u:p@127.0.0.1:1/mcp', 'http://127.0.0.1:1/mcp?api_key=s']) {
       const local = await here.semel('mcp', '--http', secret, '--listen', '0');

@@ -11,7 +11,7 @@ const lineOf = (id: number, name: string, args: object, more: object = {}) =>
 
 test('a grace that no timer can count is refused, not taken for none', async () => {
   const said = await proxyPlace().semel('mcp', '--grace', '60d', '--', 'true');
-  expect(said).toMatchObject({ code: 64, stderr: expect.stringContaining('--grace is at most 24d') });
+  expect(said).toMatchObject({ code: 64, stderr: expect.stringContaining('--grace must be at most 24d') });
 });
 
 describe('a tool without hints', () => {

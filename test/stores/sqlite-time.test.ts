@@ -131,7 +131,7 @@ test('a step forward ends no window, is said, and is over when the clock is righ
   world.state.wall += 2 * window;
   await lose(store);
   expect(await store.prune(10)).toBe(0);
-  expect(await problemOf(store)).toMatch(/^The clock is 2 days ahead .* nothing expires/);
+  expect(await problemOf(store)).toMatch(/^The clock is 2 days ahead .* Nothing expires/);
   world.state.wall -= 2 * window;
   world.pass(window);
   expect(await problemOf(store)).toBeUndefined();
