@@ -26,6 +26,7 @@ export async function runAttempt(
   const attempt = new Attempt(env, active.claim as Claim, record);
   active.claim = undefined;
   active.attempt = attempt;
+  active.hasStarted = true;
   const unlisten = stopWithCaller(attempt);
   try {
     const ended =

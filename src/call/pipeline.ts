@@ -147,7 +147,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
           case 'in doubt':
             next = { doubt: answer.record, tried: purpose.tried };
         }
-        if ('result' in next) return await next.result;
+        if ('result' in next) {
+          active.hasStarted = true;
+          return await next.result;
+        }
         if ('doubt' in next) {
           // A worker that was faster has died since: what this call tried before was tried on another attempt.
           const tried = next.tried ?? (next.doubt.lapsed ? [] : purpose.tried);
@@ -158,7 +161,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       }
     } catch (error) {
       if (!isSemelError(error)) throw error;
-      if (mayRunWithoutClaim(env, call, error)) return await runWithoutClaim(env, call);
+      if (mayRunWithoutClaim(env, call, error)) {
+        active.hasStarted = true;
+        return await runWithoutClaim(env, call);
+      }
       return refuse(call, undefined, error);
     } finally {
       work.active.delete(active);

@@ -28,6 +28,8 @@ export class ActiveCall {
   /** While it is on its way to the store. */
   claim: Claim | undefined;
   attempt: Attempt | undefined;
+  /** The effect may be running, under a claim or without one. */
+  hasStarted = false;
   callers = 1;
   isOver = false;
   /** The calls that calls from inside this one share, and wait for. */
@@ -137,7 +139,7 @@ function isWaitingFor(active: ActiveCall, other: ActiveCall, seen = new Set<Acti
   return [...active.waitsFor].some((each) => each === other || isWaitingFor(each, other, seen));
 }
 
-function mayShare({ leader, attempt, abandoned }: ActiveCall, call: Call): boolean {
+function mayShare({ leader, attempt, abandoned, hasStarted }: ActiveCall, call: Call): boolean {
   const { effect, ifBusy } = call.tool.contract;
   if (ifBusy !== 'wait' || leader.fingerprint !== call.fingerprint) return false;
   // It ends because the others gave up, or it is about another generation: neither answers this caller.
@@ -151,13 +153,13 @@ function mayShare({ leader, attempt, abandoned }: ActiveCall, call: Call): boole
   // between. On, off, on is on.
   return (
     !isRepeatable(effect) ||
-    (attempt === undefined && findDrift(leader.content(), call.content()).length === 0)
+    (!hasStarted && findDrift(leader.content(), call.content()).length === 0)
   );
 }
 
 /** Nobody may join it any more. */
-function isPast({ leader, attempt }: ActiveCall): boolean {
-  return attempt !== undefined && isRepeatable(leader.tool.contract.effect);
+function isPast({ leader, hasStarted }: ActiveCall): boolean {
+  return hasStarted && isRepeatable(leader.tool.contract.effect);
 }
 
 /**

@@ -250,6 +250,32 @@ test.each(['the same process', 'another process'])(
   },
 );
 
+test('write-idempotent: on, off, on is on, also while the store is away', async () => {
+  const made = rig();
+  const states: string[] = [];
+  const first = gate<void>();
+  let answers: Promise<void> = first.promise;
+  const set = made.semel.tool({
+    name: 'light.set',
+    effect: 'write-idempotent',
+    run: async ({ to }: { to: string }) => {
+      states.push(to);
+      const answering = answers;
+      answers = Promise.resolve();
+      await answering;
+      return to;
+    },
+  });
+  made.store.break();
+  const slow = set({ to: 'on' });
+  await made.clock.advance(60_000);
+  await made.clock.until(set({ to: 'off' }));
+  expect(await made.clock.until(set({ to: 'on' }))).toBe('on');
+  expect(states).toEqual(['on', 'off', 'on']);
+  first.resolve();
+  expect(await slow).toBe('on');
+});
+
 describe('giving up', () => {
   test('before anything is claimed: ABORTED, and nothing is claimed', async () => {
     const made = rig();
