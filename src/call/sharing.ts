@@ -88,12 +88,15 @@ export function createSharing(clock: Clock): Sharing {
   return {
     join(call) {
       const active = activeCalls.get(call.namespace, call.key);
-      if (active === undefined || !mayShare(active, call)) return undefined;
+      if (active === undefined) return undefined;
+      const isShared = mayShare(active, call);
+      if (!isShared && !mustFollow(active, call)) return undefined;
       const outerCalls = listOuterCalls();
       const waiting = outerCalls.find((each) => isWaitingFor(active, each));
       // Each would wait for the other until their timeouts are over.
       if (waiting !== undefined)
         return Promise.resolve(refuse(call, undefined, deadlockError(call, waiting.leader)));
+      if (!isShared) return undefined;
       active.callers += 1;
       for (const each of outerCalls) {
         each.waitsFor ??= new Set();
@@ -111,6 +114,13 @@ export function createSharing(clock: Clock): Sharing {
       // A caller's own key with other args is executed apart, which ends in a conflict. Equal writes that come while one
       // runs share the next one.
       if (current === undefined || isPast(current)) activeCalls.set(call.namespace, call.key, active);
+      if (current !== undefined && mustFollow(current, call)) {
+        active.waitsFor = new Set([current]);
+        for (const each of listOuterCalls()) {
+          each.waitsFor ??= new Set();
+          each.waitsFor.add(active);
+        }
+      }
       return active;
     },
     startAlone: (call) => new ActiveCall(call, context.getStore(), false),
@@ -118,6 +128,7 @@ export function createSharing(clock: Clock): Sharing {
     end(active) {
       const { namespace, key } = active.leader;
       active.isOver = true;
+      for (let { outer } = active; outer !== undefined; outer = outer.outer) outer.waitsFor?.delete(active);
       if (activeCalls.get(namespace, key) === active) activeCalls.delete(namespace, key);
     },
     isReentrant: (call) =>
@@ -134,7 +145,7 @@ function hasSameKey({ leader }: ActiveCall, { namespace, key }: Call): boolean {
 
 /** Directly, or through other calls. */
 function isWaitingFor(active: ActiveCall, other: ActiveCall, seen = new Set<ActiveCall>()): boolean {
-  if (seen.has(active) || active.waitsFor === undefined) return false;
+  if (seen.has(active) || active.isOver || active.waitsFor === undefined) return false;
   seen.add(active);
   return [...active.waitsFor].some((each) => each === other || isWaitingFor(each, other, seen));
 }
@@ -151,15 +162,17 @@ function mayShare({ leader, attempt, abandoned, hasStarted }: ActiveCall, call: 
   if (mayBeLate && (call.notAfter ?? Number.POSITIVE_INFINITY) > leader.notAfter) return false;
   // A write that always runs must write what this caller asked for, and after the call: another write may have come
   // between. On, off, on is on.
-  return (
-    !isRepeatable(effect) ||
-    (!hasStarted && findDrift(leader.content(), call.content()).length === 0)
-  );
+  return !isRepeatable(effect) || (!hasStarted && findDrift(leader.content(), call.content()).length === 0);
 }
 
 /** Nobody may join it any more. */
 function isPast({ leader, hasStarted }: ActiveCall): boolean {
   return hasStarted && isRepeatable(leader.tool.contract.effect);
+}
+
+/** The call is executed apart, and waits until this one is over. */
+function mustFollow(active: ActiveCall, { tool }: Call): boolean {
+  return isPast(active) && tool.contract.ifBusy === 'wait';
 }
 
 /**
