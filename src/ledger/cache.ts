@@ -27,6 +27,8 @@ export interface RecordCache {
   get(lookup: CacheLookup, mono: number, wall: number): CachedRecord | undefined;
   /** Its age counts from when it was requested: the reply may have come late. */
   put(record: StoredRecord, requestedAt: number): void;
+  /** What the store has now: a record that another process has changed answers no longer. */
+  correct(namespace: string, key: string, now: StoredRecord | undefined, mono: number): void;
   /** Also refuses records that were requested before now: their replies may be stale. */
   drop(namespace: string, key: string, mono: number): void;
 }
@@ -206,9 +208,16 @@ export function createCache({ maxBytes, maxAgeMs }: CacheLimits): RecordCache {
       bytes += size;
       if (bytes > maxBytes) evict();
     },
-    drop(namespace, key, mono) {
-      droppedAt = mono;
-      remove(namespace, key);
+    correct(namespace, key, now, mono) {
+      const cached = entries.get(namespace, key);
+      if (cached === undefined || (now?.fence === cached.record.fence && !now.expired)) return;
+      drop(namespace, key, mono);
     },
+    drop,
   };
+
+  function drop(namespace: string, key: string, mono: number): void {
+    droppedAt = mono;
+    remove(namespace, key);
+  }
 }

@@ -179,7 +179,11 @@ export function createLedger({ store, clock, random, cache: cacheLimits }: Ledge
     async link(request) {
       await findRecord({ ...request, linksOnly: true });
     },
-    read: (namespace, key) => request(() => store.read(namespace, key)),
+    async read(namespace, key) {
+      const record = await request(() => store.read(namespace, key));
+      cache.correct(namespace, key, record, clock.mono());
+      return record;
+    },
     list: (query) => requestLong(() => store.list(query)),
     async history(namespace, key) {
       await audit.flush();

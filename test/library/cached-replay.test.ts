@@ -278,6 +278,18 @@ describe('how long it is kept', () => {
     expect(await asked(() => thrice(() => tool(1)))).toBe(0);
   });
 
+  test('not once this process has seen that it is gone', async () => {
+    const { semel, another, clock } = rig({ cache: {} });
+    let ran = 0;
+    const tool = semel.tool({ ...base, run: (_: number) => ++ran });
+    expect(await clock.until(thrice(() => tool(1)))).toEqual([1, 1, 1]);
+    const { key } = await semel.keyOf(tool, 1);
+    await another().records.forget(key, { by: 'ann', note: 'again' });
+    expect(await tool(1)).toBe(1);
+    expect(await semel.records.get(key)).toMatchObject({ expired: true });
+    expect(await clock.until(tool(1))).toBe(2);
+  });
+
   test('not past the end of its record', async () => {
     const { tool, clock } = cached({ per: 'run', window: '2s' });
     const run = { run: 'r' };

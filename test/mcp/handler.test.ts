@@ -280,6 +280,30 @@ test('the handler of the model’s answer is registered as a tool of its own', a
   expect(sent).toBe(2);
 });
 
+test('what another process has let go is run, though this one remembers its answer', async () => {
+  const { storeAt } = proxyPlace();
+  let sent = 0;
+  const replica = () => {
+    // Longer than a test may take.
+    const options = { store: storeAt('shared.db'), namespace: 'test', cache: { maxAge: '1h' } } as const;
+    const semel = createSemel({ ...options, onWarning: () => undefined });
+    semels.push(semel);
+    const send = (_args: { to: string }, _extra: unknown) => done(`sent ${++sent}`);
+    const guarded = guard(semel, 'send', 'write-non-idempotent', send);
+    const allow = runAgain(semel);
+    return {
+      call: async () => (await guarded({ to: 'ann' }, {})) as CallResult,
+      allow: (ref: string) => allow({ ref }, {}),
+    };
+  };
+  const [one, other] = [replica(), replica()];
+  await one.call();
+  expect(isQuestion(await one.call())).toBe(true);
+  await other.allow(refIn(await other.call()) as string);
+  expect((await one.call()).content[0]?.text).toBe('sent 2');
+  expect(sent).toBe(2);
+});
+
 test('a meaning of errors that there is not, and a handler that is forgotten, are refused when the tool is made', () => {
   const terms = { effect: 'write-non-idempotent', errors: 'rejected' as 'refused' } as const;
   expect(() => guard(memory(), 'send', terms, () => done('sent'))).toThrow(
