@@ -121,6 +121,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     work.active.add(active);
     try {
       let purpose = first;
+      // Others may take the key again and again: all waits of a call are one.
+      let waitsSince: number | undefined;
       for (let answer: Answer | undefined = known; ; answer = undefined) {
         if (answer === undefined) {
           const claim = new Claim(env, call, purpose);
@@ -139,10 +141,12 @@ export function createPipeline(options: PipelineOptions): Pipeline {
           case 'gone':
             return refuse(call, undefined, goneError(call));
           case 'foreign':
-            next = await waitForOtherCaller(env, call, answer.record, body === toolBody);
+            waitsSince ??= clock.mono();
+            next = await waitForOtherCaller(env, call, answer.record, waitsSince, body === toolBody);
             break;
           case 'busy':
-            next = await wait(env, call, answer.record, sharing.outerContract(call));
+            waitsSince ??= clock.mono();
+            next = await wait(env, call, answer.record, waitsSince, sharing.outerContract(call));
             break;
           case 'in doubt':
             next = { doubt: answer.record, tried: purpose.tried };

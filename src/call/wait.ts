@@ -41,11 +41,12 @@ const longMs = 5_000;
 /** A nested call keeps its outer run waiting too, and the other side may be waiting for that. */
 const longestNestedMs = 10 * 60_000;
 
-/** `outerContract`: the contract from whose run the call is made. */
+/** `since`: when the call first had to wait. `outerContract`: the contract from whose run the call is made. */
 export async function wait(
   env: Env,
   call: Call,
   first: StoredRecord,
+  since: number,
   outerContract: string | undefined,
 ): Promise<NextStep> {
   const { contract } = call.tool;
@@ -57,7 +58,6 @@ export async function wait(
   const { ledger, clock, warn } = env;
   // The running write was sent before this call was made, and another write may have come between: this one is made too.
   const isSeparate = isRepeatable(contract.effect);
-  const since = clock.mono();
   const isUnbounded = !Number.isFinite(contract.waitMs) && outerContract !== undefined;
   const until = since + (isUnbounded ? longestNestedMs : contract.waitMs);
   let running = first;
@@ -91,19 +91,20 @@ export async function waitForOtherCaller(
   env: Env,
   call: Call,
   record: StoredRecord,
+  since: number,
   isToolBody: boolean,
 ): Promise<NextStep> {
   const isRunning = record.status === 'running' && !record.lapsed;
   if (isHarmless(call, record)) {
-    if (isRunning && call.tool.contract.ifBusy === 'wait') return waitUntilOver(env, call, record);
+    if (isRunning && call.tool.contract.ifBusy === 'wait') return waitUntilOver(env, call, record, since);
     // The other caller's open doubt stays as it is.
     if (!isRunning && env.mayRunUnguarded && isToolBody) return { result: runWithoutClaim(env, call) };
   }
   return { result: refuse(call, undefined, foreignError(call, record)) };
 }
 
-async function waitUntilOver(env: Env, call: Call, first: StoredRecord): Promise<NextStep> {
-  const until = env.clock.mono() + call.tool.contract.waitMs;
+async function waitUntilOver(env: Env, call: Call, first: StoredRecord, since: number): Promise<NextStep> {
+  const until = since + call.tool.contract.waitMs;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     const end = await pause(env, call, pauseMs, until);
     if (end === 'timeout') return { result: refuse(call, undefined, foreignError(call, first)) };

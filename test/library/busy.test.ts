@@ -276,6 +276,31 @@ test('write-idempotent: on, off, on is on, also while the store is away', async 
   expect(await slow).toBe('on');
 });
 
+test('write-idempotent: a call waits no longer than `wait`, however often others make the same write', async () => {
+  const made = rig();
+  const definition = { name: 'light.set', effect: 'write-idempotent', wait: '5s' } as const;
+  const ends: (() => void)[] = [];
+  const others = made.semel.tool({
+    ...definition,
+    run: (_: object) => new Promise<void>((resolve) => void ends.push(resolve)),
+  });
+  const write = async () => {
+    for (;;) await others({});
+  };
+  void write();
+  await rest();
+  const waiting = made
+    .another()
+    .tool({ ...definition, run: (_: object) => expect.fail('the others are always faster') })
+    .try({});
+  for (let seconds = 1; seconds <= 6; seconds += 1) {
+    await made.clock.advance(1_000);
+    ends.pop()?.();
+    await rest();
+  }
+  expect(await Promise.race([waiting, rest()])).toMatchObject({ error: { code: 'IN_FLIGHT' } });
+});
+
 describe('giving up', () => {
   test('before anything is claimed: ABORTED, and nothing is claimed', async () => {
     const made = rig();
