@@ -246,6 +246,35 @@ describe('what the server answers', () => {
   });
 });
 
+describe('a list of tools', () => {
+  test('that the server refuses is passed on with its status and type', async () => {
+    const here = proxyPlace();
+    const words = '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no session"}}';
+    const url = await listening((_, response) => {
+      response.writeHead(404, { 'content-type': 'application/json' }).end(words);
+    });
+    const proxy = await httpProxy(url, here.env);
+    const answer = await post(proxy.url, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
+    expect(answer).toMatchObject({ status: 404, body: words });
+    expect(answer.headers['content-type']).toBe('application/json');
+  });
+});
+
+test('a call that succeeded under a status of failure keeps its type', async () => {
+  const here = proxyPlace();
+  const words = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}';
+  const url = await listening((_, response) => {
+    response.writeHead(422, { 'content-type': 'application/json' }).end(words);
+  });
+  const proxy = await httpProxy(url, here.env);
+  const answer = await post(
+    proxy.url,
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}',
+  );
+  expect(answer).toMatchObject({ status: 200, body: words });
+  expect(answer.headers['content-type']).toBe('application/json');
+});
+
 describe('a client that changes its mind', () => {
   test('hangs up or cancels: the call goes on, and is recorded', async () => {
     const here = proxyPlace();

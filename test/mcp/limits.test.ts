@@ -540,10 +540,15 @@ describe('memory', () => {
         largest = Math.max(largest, response.writableLength);
         return isFree;
       }) as never;
-      const exchange = createExchange(1, response, {
-        send: () => send(new URL(upstream), { method: 'POST', headers: {} }),
-        resume: () => Promise.reject(new Error('not resumed')),
-      });
+      const exchange = createExchange(
+        1,
+        response,
+        {
+          send: () => send(new URL(upstream), { method: 'POST', headers: {} }),
+          resume: () => Promise.reject(new Error('not resumed')),
+        },
+        'call',
+      );
       void exchange.forward(undefined, new AbortController().signal).then(exchange.finish);
     });
     await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));

@@ -33,7 +33,13 @@ const defaultRetryMs = 1_000;
 /** A server that asks for no pause and ends each stream at once would be polled in a tight loop. */
 const minRetryMs = 100;
 
-export function createExchange(id: Id, response: ServerResponse, { send, resume }: Upstream): Exchange {
+/** `request`: only of a tool call can a refused request carry the tool's own reply. */
+export function createExchange(
+  id: Id,
+  response: ServerResponse,
+  { send, resume }: Upstream,
+  request: 'call' | 'list',
+): Exchange {
   /** The answer's own bytes: an unchanged answer is passed on byte for byte. */
   let received: { readonly reply: Reply; readonly bytes: Buffer; readonly fields?: EventFields } | undefined;
   let isStreaming = false;
@@ -46,8 +52,11 @@ export function createExchange(id: Id, response: ServerResponse, { send, resume 
     const bytes = await readAll(answer);
     const reply = parseReply(decodeBody(bytes));
     if (!isAnswer(reply)) throw new MaybeLanded('The server did not answer the request.');
-    for (const [name, value] of Object.entries(rewrittenHeaders(answer.headers)))
-      response.setHeader(name, value);
+    return keep(reply, bytes, answer);
+  }
+
+  function keep(reply: Reply, bytes: Buffer, { headers }: IncomingMessage): Reply {
+    for (const [name, value] of Object.entries(rewrittenHeaders(headers))) response.setHeader(name, value);
     received = { reply, bytes };
     return reply;
   }
@@ -139,16 +148,9 @@ export function createExchange(id: Id, response: ServerResponse, { send, resume 
         return isEventStream(headers) ? readStream(answer, signal) : readWhole(answer);
       const body = await readAll(answer).catch(() => undefined);
       // Some servers also use the HTTP status to report a failed tool: the tool's reply counts.
-      const reply = body && parseReply(decodeBody(body));
-      if (
-        body !== undefined &&
-        classifyStatus(status) !== 'denied' &&
-        isAnswer(reply) &&
-        isToolReply(reply)
-      ) {
-        received = { reply, bytes: body };
-        return reply;
-      }
+      const mayBeTool = request === 'call' && classifyStatus(status) !== 'denied';
+      const reply = body && mayBeTool ? parseReply(decodeBody(body)) : undefined;
+      if (body !== undefined && isAnswer(reply) && isToolReply(reply)) return keep(reply, body, answer);
       // Without the body, content-length would make the client wait for the rest.
       const headersToSend = body === undefined ? rewrittenHeaders(headers) : forwardedHeaders(headers);
       passRefusal = () => void response.writeHead(status, headersToSend).end(body);

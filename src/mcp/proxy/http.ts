@@ -177,7 +177,12 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const context = request.headers[contextHeader];
     const caller = { scope, caller: scope, identity: typeof context === 'string' ? context : identity };
     if (guard === undefined) return passThrough(request, response, body, held);
-    const exchange = createExchange(message.id, response, createUpstream(request, body, shutdown.signal));
+    const exchange = createExchange(
+      message.id,
+      response,
+      createUpstream(request, body, shutdown.signal),
+      'call',
+    );
     activeCalls.add(callKey(message.id));
     const work = guard
       .answer(message, caller, (key, signal) =>
@@ -199,7 +204,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, shutdown.signal]);
-    const exchange = createExchange(message.id, response, createUpstream(request, body, signal));
+    const exchange = createExchange(message.id, response, createUpstream(request, body, signal), 'list');
     const reply = await exchange.forward(undefined, signal).then(
       (came) => calls.listed(message, came),
       (error: unknown) => brokenReply(message.id, error),
