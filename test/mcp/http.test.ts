@@ -247,6 +247,24 @@ describe('what the server answers', () => {
 });
 
 describe('a list of tools', () => {
+  test('is asked for with the query of the call: a server may take its key there', async () => {
+    const here = proxyPlace();
+    const url = await listening(async (request, response) => {
+      const { id, method } = JSON.parse(await readBody(request));
+      if (!request.url?.endsWith('?api_key=k')) return void response.writeHead(401).end();
+      const tools = [{ name: 'peek', annotations: { readOnlyHint: true } }];
+      const result = method === 'tools/list' ? { tools } : { content: [] };
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    });
+    const proxy = await httpProxy(url, here.env);
+    const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"peek"}}';
+    for (const _ of [1, 2]) {
+      const { body } = await post(`${proxy.url}?api_key=k`, call);
+      expect(messageIn(body)).toEqual({ jsonrpc: '2.0', id: 1, result: { content: [] } });
+    }
+  });
+
   test('that the server refuses is passed on with its status and type', async () => {
     const here = proxyPlace();
     const words = '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no session"}}';

@@ -37,7 +37,6 @@ import { disconnectIfUnread } from './unread.ts';
 import {
   decompress,
   forwardedHeaders,
-  type Headers,
   hasToken,
   isAllowed,
   isJsonInUtf8,
@@ -173,7 +172,7 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
     if (!isToolCall(message)) return passThrough(request, response, body, held);
     if (answering.size >= limits.openCalls)
       return refuse(503, `${limits.openCalls} calls are unanswered. Nothing ran: try again later.`);
-    const guard = await calls.guardFor(message.params.name, () => findTool(message, request.headers, scope));
+    const guard = await calls.guardFor(message.params.name, () => findTool(message, request, scope));
     const context = request.headers[contextHeader];
     const caller = { scope, caller: scope, identity: typeof context === 'string' ? context : identity };
     if (guard === undefined) return passThrough(request, response, body, held);
@@ -245,14 +244,18 @@ export async function proxyHttp(options: HttpOptions): Promise<HttpProxy> {
   }
 
   /** The tool as the server lists it to this caller. */
-  function findTool(call: ToolCall, headers: Headers, scope: string): Promise<ListedTool | undefined> {
+  function findTool(
+    call: ToolCall,
+    request: IncomingMessage,
+    scope: string,
+  ): Promise<ListedTool | undefined> {
     const { name, _meta } = call.params;
     const { progressToken: _, ...meta } = asRecord(_meta);
     return lists.find(scope, name, async (page) => {
       const params = { ...page, ...(_meta === undefined ? {} : { _meta: meta }) };
       const message = { jsonrpc: '2.0', id: `semel-${randomUUID()}`, method: 'tools/list', params };
-      const own = Object.entries(headers).filter(([header]) => !header.startsWith('mcp-param-'));
-      const answer = await send(upstream, {
+      const own = Object.entries(request.headers).filter(([header]) => !header.startsWith('mcp-param-'));
+      const answer = await send(targetFor(request), {
         method: 'POST',
         headers: withoutCompression(Object.fromEntries(own), {
           'mcp-method': 'tools/list',
