@@ -46,7 +46,8 @@ function lying(about: Record<string, unknown>): { query: pg.Pool['query'] } {
   return {
     query: (async (text: string, values?: unknown[]) => {
       const answer = await pool.query(text, values);
-      return text.includes('server_version_num') ? { rows: [{ ...answer.rows[0], ...about }] } : answer;
+      if (!text.includes('server_version_num')) return answer;
+      return { rows: [{ found: JSON.stringify({ ...JSON.parse(answer.rows[0].found), ...about }) }] };
     }) as never,
   };
 }
@@ -334,6 +335,21 @@ test('a ledger without its primary key, as in the middle of a restore, is refuse
   await pool.query(`ALTER TABLE ${schema}.records ADD PRIMARY KEY (namespace, key)`);
   await (await opened({ url: server.url, schema })).close();
 });
+
+test.each(['camel', 'pascal', 'kebab'] as const)(
+  'a client that renames columns (%s) hides no trigger',
+  async (transform) => {
+    const schema = newSchema();
+    await (await opened({ url: server.url, schema })).close();
+    await pool.query(`CREATE FUNCTION ${schema}.act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+      CREATE TRIGGER act AFTER UPDATE ON ${schema}.records FOR EACH ROW EXECUTE FUNCTION ${schema}.act()`);
+    const client = postgres(server.url, { transform: postgres[transform], max: 1 });
+    const error = await refusal({ client, schema });
+    await client.end();
+    expect(error).toMatchObject({ code: 'STORE_UNSAFE', retriable: false });
+    expect(error.message).toMatch(transform === 'pascal' ? /renames columns/ : /has a trigger/);
+  },
+);
 
 test.each(['AFTER UPDATE ON records', 'AFTER INSERT ON records', 'BEFORE UPDATE ON meta'])(
   'a ledger with a trigger %s is refused while it is enabled',

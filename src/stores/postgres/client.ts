@@ -1,5 +1,7 @@
 // The Postgres driver by its shape: `pg` (pool or client) or `postgres`. No driver is imported.
 
+import { SemelError } from '../../core/errors.ts';
+
 /** A `pg` pool or client, or anything of its shape. */
 export interface PgLike {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
@@ -107,6 +109,19 @@ function prepareStatements(
 function isUnknownStatement(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return code === '26000' || code === '42P05' || code === '0A000';
+}
+
+/** One row, as text: some clients rewrite the names of columns, and a fact that is not found would count as harmless. */
+export async function askRow(
+  query: Connection['query'],
+  select: string,
+): Promise<Record<string, unknown> | undefined> {
+  const [row] = await query(`SELECT pg_catalog.row_to_json(x)::text AS found FROM (${select}) AS x`);
+  if (row === undefined) return undefined;
+  if (typeof row.found === 'string') return JSON.parse(row.found) as Record<string, unknown>;
+  throw new SemelError('STORE_UNSAFE', 'The client of Postgres renames columns, or changes texts.', {
+    next: 'Nothing was run. Pass a client without such a transformation as the store, or a URL.',
+  });
 }
 
 /** Some drivers return a boolean as text. */

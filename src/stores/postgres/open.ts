@@ -3,7 +3,7 @@
 
 import { SemelError } from '../../core/errors.ts';
 import { refusalOf, type Standing } from '../../store/move/ledger-state.ts';
-import { type Connection, isTrue } from './client.ts';
+import { askRow, type Connection, isTrue } from './client.ts';
 import { isolationNext } from './failure.ts';
 import { migration, newerError, qualify, readVersion, schemaVersion } from './schema.ts';
 
@@ -65,19 +65,24 @@ const hasHalf = `(pg_catalog.has_table_privilege('semel.records', 'INSERT') AND 
 
 export async function openLedger(query: Connection['query'], options: OpenOptions): Promise<ServerFacts> {
   await query(outsideTransaction);
-  const [server = {}] = await query(`SELECT
+  const server = await askRow(
+    query,
+    `SELECT
     pg_catalog.current_setting('server_version_num')::integer AS number, pg_catalog.current_setting('server_version') AS version,
     pg_catalog.pg_is_in_recovery() AS replica, pg_catalog.current_setting('transaction_read_only') AS read_only,
     pg_catalog.current_setting('synchronous_commit') AS commits, pg_catalog.current_setting('fsync') AS fsync,
     pg_catalog.current_setting('full_page_writes') AS whole_pages, pg_catalog.current_setting('server_encoding') AS encoding,
-    pg_catalog.current_setting('transaction_isolation') AS isolation`);
+    pg_catalog.current_setting('transaction_isolation') AS isolation`,
+  );
+  if (server === undefined) throw new Error('no answer to what the server is');
   const forgets = checkServer(server, options);
   const found = await readVersion(query, options.schema);
   if (options.migrate && found < schemaVersion && found !== unreleasedVersion)
     await query(migration(options.schema));
   const version = await readVersion(query, options.schema);
   if (version < schemaVersion) throw notMigratedError(version, options);
-  const [meta] = await query(
+  const meta = await askRow(
+    query,
     qualify(
       options.schema,
       `SELECT *, ${hides} AS hides, ${isUnlogged} AS unlogged, ${isWithoutKey} AS keyless, ${hasHalf} AS half,

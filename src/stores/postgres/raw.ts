@@ -20,7 +20,7 @@ import {
   toRawRecord,
 } from '../../store/move/raw.ts';
 import type { StoreEvent } from '../../store/store.ts';
-import { type Connection, isTrue } from './client.ts';
+import { askRow, type Connection, isTrue } from './client.ts';
 import { isLockTimeout, judge } from './failure.ts';
 import { openRows } from './functions.ts';
 import { parseStanding } from './open.ts';
@@ -113,7 +113,8 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
   }
 
   async function about(): Promise<About> {
-    const [row] = await query(
+    const row = await askRow(
+      query,
       sql(`SELECT m.*, semel.now_ms() AS now, (SELECT pg_catalog.count(*) FROM semel.records) AS records,
         (SELECT pg_catalog.count(*) FROM semel.records WHERE ${openRows}) AS open,
         pg_catalog.pg_total_relation_size('semel.records') + pg_catalog.pg_total_relation_size('semel.events') AS bytes
@@ -138,7 +139,8 @@ export function postgresRaw(options: PostgresRawOptions): Raw {
   function changeStanding(change: (standing: Standing, isEmpty: boolean) => Standing): Promise<void> {
     return withOpenLedger(async () => {
       for (let tries = 1; ; tries += 1) {
-        const [row] = await query(
+        const row = await askRow(
+          query,
           sql(`SELECT m.*, NOT EXISTS (SELECT FROM semel.records) AS empty
             FROM semel.meta m`),
         );
