@@ -71,7 +71,9 @@ BEGIN
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
   SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
-  IF moved IS NOT NULL THEN
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
   ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
@@ -134,7 +136,9 @@ BEGIN
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
   SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
-  IF moved IS NOT NULL THEN
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
   ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
@@ -206,7 +210,9 @@ DECLARE
   entered boolean;
 BEGIN
   SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
-  IF moved IS NOT NULL THEN
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
   ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
@@ -255,7 +261,9 @@ BEGIN
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
   SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
-  IF moved IS NOT NULL THEN
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
   ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
@@ -306,7 +314,9 @@ BEGIN
   END IF;
   entered := pg_advisory_xact_lock_shared(hashtext('semel'), 'semel.meta'::regclass::oid::integer) IS NULL;
   SELECT m.floor, m.moved_to, m.filling, m.min_writer INTO known_floor, moved, is_filling, oldest FROM semel.meta m;
-  IF moved IS NOT NULL THEN
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND 9000000000000000 THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
   ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';

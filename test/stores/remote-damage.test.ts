@@ -158,6 +158,23 @@ describe('in Postgres', () => {
     await store.close();
   });
 
+  test.each([
+    ...['9223372036854775807', '9007199254740991', '-1'].map(
+      (floor) => `UPDATE semel.meta SET floor = ${floor}`,
+    ),
+    'DELETE FROM semel.meta',
+  ])(
+    'a lowest fence that no ledger has is refused, also by a program that has it open: %s',
+    async (damage) => {
+      const { store, sql } = await ledger();
+      await store.open();
+      await sql(damage);
+      await expect(store.claim(claimRequest({ key: 'mail.send/=new' }))).rejects.toMatchObject(refusal);
+      await expect(store.read(theNamespace, keyOf(3))).rejects.toMatchObject(refusal);
+      await store.close();
+    },
+  );
+
   test('its history is told without what cannot be read', async () => {
     const { store, sql } = await ledger();
     const about = { namespace: theNamespace, key: keyOf(3), generation: 1, fence: 1 };

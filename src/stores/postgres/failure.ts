@@ -59,6 +59,10 @@ export function judge(error: unknown, where: string): Judgement {
     };
   if (state === 'SM006') return { error: fillingError(where), concernsAll: true };
   if (state === 'SM005') return { error: notFillingError(where), concernsAll: true };
+  if (state === 'SM009')
+    return storeFailure('STORE_UNSAFE', `The description of the ledger at ${where} is damaged.`, {
+      next: 'Nothing was run. Restore its table `meta` from a backup.',
+    });
   if (state === 'SM003')
     return storeFailure(
       'STORE_UNSAFE',

@@ -56,9 +56,14 @@ const entry = `IF current_setting('transaction_isolation') <> 'read committed' T
   END IF;
   entered := pg_advisory_xact_lock_shared${gate} IS NULL;`;
 
-/** Fails if the ledger is closed to users or to this version. */
+/** Above it JavaScript cannot tell two fences apart: somebody has changed the lowest one. */
+const mostFence = 9_000_000_000_000_000;
+
+/** Fails if the ledger is damaged, or closed to users or to this version. */
 export const standing: string = `${meta}
-  IF moved IS NOT NULL THEN
+  IF known_floor IS NULL OR known_floor NOT BETWEEN 0 AND ${mostFence} THEN
+    RAISE EXCEPTION 'no such fence' USING ERRCODE = 'SM009';
+  ELSIF moved IS NOT NULL THEN
     RAISE EXCEPTION 'moved' USING ERRCODE = 'SM002', DETAIL = moved;
   ELSIF is_filling THEN
     RAISE EXCEPTION 'filling' USING ERRCODE = 'SM006';
