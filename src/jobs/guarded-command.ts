@@ -119,16 +119,20 @@ export async function runAttempt(
   { key, held, env, settle, ...child }: Attempt,
 ): Promise<{ readonly ending: ChildEnding; readonly result: Result | undefined }> {
   const { semel, facts, command, timeoutMs, graceMs, say } = options;
+  let hasStarted = false;
   const ending = await runChild({
     ...child,
     command,
+    onStart: () => {
+      hasStarted = true;
+    },
     env: { ...env, ...attemptEnv(semel, facts, attempt, options.isNamespaceChosen, held) },
     timeoutMs,
     graceMs,
     say,
   }).catch(async (error) => {
-    // The command did not start, so nothing is in doubt.
-    await attempt.release(error);
+    // A command that did not start is not in doubt; one that did is, whatever failed here.
+    if (!hasStarted) await attempt.release(error);
     throw error;
   });
   const result = await settle(ending);

@@ -106,7 +106,7 @@ export interface StoreFacts {
   readonly schema?: number;
   /**
    * The `--store` option for this store; empty: the default; undefined: the command cannot reach it. May hold a password:
-   * show it by `shownAddress` only.
+   * show it by `redactAddress` only.
    */
   readonly address: string | undefined;
   /** A sentence for the user if this kind of store can forget. */

@@ -144,7 +144,7 @@ async function outcomeOf(
     // Only the first time: whoever asks again finds the wire in order.
     proxy.calm();
     // A transaction that the server has open on a connection which we have given up. It hears of that in the end.
-    const isHeld = isSemelError(error) && /another transaction|somebody else/.test(error.message);
+    const isHeld = isSemelError(error) && /another transaction/i.test(error.message);
     if (isHeld) proxy.cutAll();
     return operation.once === true;
   });

@@ -13,6 +13,8 @@ import type { Descendants, Liveness } from './liveness.ts';
 const forwarded: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
 
 export interface ChildOptions {
+  /** The command may run from now on. */
+  readonly onStart?: () => void;
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly liveness: Liveness;
@@ -131,6 +133,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnding> {
       stdio[liveness.at] = liveness.descriptor;
       stdio[liveness.at + 1] = descendants.descriptor;
       child = spawn(file, args, { stdio, env: { ...process.env, ...env }, detached: isGroup });
+      options.onStart?.();
     } catch (error) {
       // Not even tried: an argument with a NUL in it, a list that is too long.
       for (const each of [out.reading, err.reading, out.writing, err.writing]) closeSync(each);

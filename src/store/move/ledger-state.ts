@@ -59,7 +59,7 @@ export function startFilling(standing: Standing, from: string, isEmpty: boolean,
   }
   if (!isEmpty)
     throw unsafe(
-      `The ledger ${where} has records${cameFrom === from ? ' of its own since it was finishFilling from this one' : ''}.`,
+      `The ledger ${where} has records${cameFrom === from ? ' of its own since it was filled from this one' : ''}.`,
       'Choose an empty target: another file, another database or another schema.',
     );
   return { ...standing, cameFrom: from, filling: true };
