@@ -38,7 +38,7 @@ export function parseInstant(engine: string, path: string, text: string, hint: s
   if (/^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(at.getTime())) return at;
   throw new SemelError(
     'NO_IDENTITY',
-    `${engine}: \`${path}\` is ${describeValue(text)}, which is no instant.`,
+    `${engine}: \`${path}\` is ${describeValue(text)}, which is not a valid time.`,
     {
       path,
       next: hint,

@@ -71,7 +71,7 @@ describe('schedules', () => {
     expect(fromCloudScheduler(utc)).toEqual(fromCloudScheduler(first('cloud-scheduler')));
     expect(fromCloudScheduler(utc).at).toEqual(new Date('2026-11-16T17:00:00Z'));
     const bad = { ...utc, 'x-cloudscheduler-scheduletime': 'soon' };
-    expect(() => fromCloudScheduler(bad)).toThrow(/"soon", which is no instant/);
+    expect(() => fromCloudScheduler(bad)).toThrow(/"soon", which is not a valid time/);
   });
 
   test('kubernetes: the scheduled minute is in the name of the Job', () => {
