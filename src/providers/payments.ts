@@ -64,7 +64,7 @@ export const adyenRow = defineRow({
   window: '7d',
   inFlight: { code: '704' },
   verify: 'Webhooks, by `reference`.',
-  note: 'Copies of its page name windows from 7 to 31 days.',
+  note: 'Sources differ: 7 to 31 days.',
   hosts: ['adyen.com', 'adyenpayments.com'],
   source: 'https://docs.adyen.com/development-resources/api-idempotency',
   checkedAt: '2026-11-16',
@@ -105,7 +105,7 @@ export const coinbaseRow = defineRow({
   fits: /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
   window: '24h',
   mismatch: { status: 409, code: 'idempotency_error' },
-  verify: 'Get the account or the transfer that it was to make.',
+  verify: 'Get the account or the transfer.',
   hosts: ['api.cdp.coinbase.com'],
   source: 'https://docs.cdp.coinbase.com/api-reference/v2/idempotency',
   checkedAt: month,
@@ -127,7 +127,7 @@ export const plaidWalletRow = defineRow({
   fits: upTo(128),
   window: '24h',
   verify: 'List the transactions of the wallet.',
-  note: 'Wait a minute before the same key is sent again.',
+  note: 'Wait a minute before sending the same key again.',
 });
 
 export const plaidTransferRow = defineRow({
@@ -161,7 +161,7 @@ export const shopifyRow = defineRow({
   mismatch: { status: 200, code: 'IDEMPOTENCY_KEY_PARAMETER_MISMATCH' },
   errors: 'current state',
   verify: 'Query the object.',
-  note: 'Errors come with status 200: throw `Rejected` for `userErrors`. Its window was not read in full.',
+  note: 'Errors come with status 200: throw `Rejected` for `userErrors`. Window not confirmed.',
   hosts: ['myshopify.com'],
   source: 'https://shopify.dev/docs/api/usage/implementing-idempotency',
   checkedAt: '2026-11-16',

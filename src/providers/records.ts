@@ -25,7 +25,7 @@ export const xeroRow = defineRow({
   fits: /^.{1,128}$/,
   window: '5m',
   verify: 'Filter by `Reference` or `InvoiceNumber`.',
-  note: 'Its window was not read in its own documentation.',
+  note: 'Window not read in its own documentation.',
   hosts: ['api.xero.com'],
   source: 'https://github.com/XeroAPI/Xero-OpenAPI',
   checkedAt: month,
@@ -41,7 +41,7 @@ export const zendeskRow = defineRow({
   mismatch: { status: 400, code: 'IdempotentRequestError' },
   errors: 'replayed',
   verify: 'Look up by `external_id`: set it to `ctx.key`.',
-  note: 'Read in other places than its own documentation.',
+  note: 'Not read in its own documentation.',
   hosts: ['zendesk.com'],
   source: 'https://developer.zendesk.com/api-reference/ticketing/introduction/',
   checkedAt: month,
@@ -66,7 +66,7 @@ export const linearRow = defineRow({
   covers: 'Create mutations',
   key: { tool: '`id` of the input' },
   fits: /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
-  verify: 'Ask for the object by its id, `ctx.key`.',
+  verify: 'Query the object by its id, `ctx.key`.',
   note: 'What a second create with the same id answers is not documented.',
   hosts: ['api.linear.app'],
   source: 'https://linear.app/developers/graphql',
@@ -90,7 +90,7 @@ export const googleCalendarRow = defineRow({
 });
 
 const upsert = {
-  note: 'An upsert writes the fields again: as good as its fields are, and no more.',
+  note: 'An upsert writes the fields again, so they must be safe to repeat.',
   checkedAt: month,
   verified: true,
 } as const;

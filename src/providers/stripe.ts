@@ -6,7 +6,7 @@ import { defineRow } from './row.ts';
 const shared = {
   key: { header: 'Idempotency-Key' },
   fits: /^.{1,255}$/,
-  verify: 'List by `metadata` that holds the key, or read the webhooks.',
+  verify: 'List and match a `metadata` field that holds the key, or read the webhooks.',
   hosts: ['api.stripe.com'],
   sdkKey: /^stripe-node-retry-/,
   sdk: stripeError,
@@ -21,7 +21,7 @@ export const stripeRow = defineRow({
   covers: 'API v1, every POST',
   window: '24h',
   errors: 'replayed',
-  note: 'A stored 500 comes back for as long as the key is known.',
+  note: 'A stored 500 comes back as long as the key is known.',
   source: 'https://docs.stripe.com/api/idempotent_requests',
   verified: true,
 });
@@ -32,7 +32,7 @@ export const stripeV2Row = defineRow({
   covers: 'API v2, POST and DELETE',
   window: '30d',
   errors: 'tried again',
-  note: 'Its window was not read in its own documentation.',
+  note: 'Window not read in its own documentation.',
   source: 'https://docs.stripe.com/api-v2-overview',
   verified: false,
 });

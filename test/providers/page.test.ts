@@ -41,7 +41,7 @@ function placeOf({ key }: ProviderRow): string {
 
 function windowOf({ key, window, verified }: ProviderRow): string {
   if (key === 'none') return '–';
-  if (window === undefined) return 'not said';
+  if (window === undefined) return 'unknown';
   return verified ? String(window) : `${window}?`;
 }
 
