@@ -1,5 +1,5 @@
-// Plays incidents with real processes and prints what landed: `npm run incidents -- refund zombie` those whose title has one
-// of the words. Without words it plays all of them, and writes docs/incidents.md and docs/why.md.
+// Plays incidents with real processes and prints what landed. `npm run incidents -- refund crash` plays those whose title
+// has one of the words; without words it plays all, and writes docs/incidents.md and docs/why.md.
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { incidents } from '../test/incidents/index.ts';
@@ -7,7 +7,7 @@ import { outcomeTable, type Played, page } from '../test/incidents/page.ts';
 import { play } from '../test/incidents/stage.ts';
 import { whyPage } from '../test/incidents/why.ts';
 
-// Nothing is left behind when somebody loses patience: processes and folders go with the exit.
+// Exiting removes processes and folders, on Ctrl-C too.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
 const { values, positionals: words } = parseArgs({
@@ -15,14 +15,14 @@ const { values, positionals: words } = parseArgs({
   options: { help: { type: 'boolean', short: 'h' } },
 });
 if (values.help === true) {
-  console.log('npm run incidents [-- <words of a title> …]\n');
+  console.log('npm run incidents [-- <word in a title> …]\n');
   for (const { title } of incidents) console.log(`  ${title}`);
   process.exit();
 }
-const isMeant = ({ title }: { readonly title: string }) =>
+const isChosen = ({ title }: { readonly title: string }) =>
   words.length === 0 || words.some((word) => title.toLowerCase().includes(word.toLowerCase()));
-const chosen = incidents.filter(isMeant);
-if (chosen.length === 0) throw new Error(`No title has ${words.join(' or ')}: see --help.`);
+const chosen = incidents.filter(isChosen);
+if (chosen.length === 0) throw new Error(`No title contains ${words.join(' or ')}. See --help.`);
 
 const played: Played[] = [];
 const surprises: string[] = [];

@@ -13,15 +13,19 @@ semel once comment --id pr=7 --id check=size -- post "size report on #7" "12 kB"
 `;
 
 export const incident: Incident = {
-  title: 'A CI comment on each retry',
+  title: 'A CI comment on every retry',
   file: './ci-comment.ts',
   script: `semel once comment --id pr=$PR --id check=size -- gh pr comment "$PR" --body-file report.md`,
-  happened:
-    'A CI job writes a comment on a pull request; a later step of the job fails now and then, and the job is retried as a whole.',
+  happened: 'A CI job comments on a pull request. A later step is flaky, and the whole job is retried.',
   wanted: 1,
   ways: [
     { name: 'bare', comes: 'Three comments.', effects: 3, inDoubt: 0 },
-    { name: 'semel', comes: 'The retries print what the first comment returned.', effects: 1, inDoubt: 0 },
+    {
+      name: 'semel',
+      comes: 'The retries print what the first comment returned, and post nothing.',
+      effects: 1,
+      inDoubt: 0,
+    },
   ],
   async play(stage) {
     const { run } = shellOn(stage, stage.way === 'bare' ? bare : guarded);

@@ -7,22 +7,22 @@ import { semelOf, send } from './actor.ts';
 import type { Incident, Job } from './incident.ts';
 
 export const incident: Incident = {
-  title: 'A crash between the send and the record',
+  title: 'A crash after the send',
   file: './crash-after-send.ts',
   happened:
-    'A worker charges a card and is killed before it writes down that it did. The queue delivers the message again.',
+    'A worker charges a card and is killed before it records that. The queue delivers the message again.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'No record, so it charges again.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'There is no record, so it charges again.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'It may have been charged: nothing is charged again, and it is in doubt.',
+      comes: 'The charge may have landed, so it is in doubt, and nothing is charged again.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, provider',
-      comes: 'The provider knows the key: the charge is sent again under it, and is the same charge.',
+      comes: 'The provider honours the key: the charge is sent again under it, and counts once.',
       effects: 1,
       inDoubt: 0,
     },

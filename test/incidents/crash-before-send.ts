@@ -7,28 +7,27 @@ import { semelOf, send } from './actor.ts';
 import type { Incident, Job } from './incident.ts';
 
 export const incident: Incident = {
-  title: 'A crash between the claim and the send',
+  title: 'A crash before the send',
   file: './crash-before-send.ts',
   happened:
-    'A worker marks an order as confirmed so that nobody confirms it twice, and is killed before the confirmation leaves. Another worker takes the order up a little later.',
+    'A worker marks an order as confirmed, so that no other worker confirms it, and is killed before it sends the confirmation. Another worker picks the order up.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The mark says it is done: the confirmation is never sent, and nobody knows.',
+      comes: 'The mark says done. The confirmation is never sent, and nobody notices.',
       effects: 0,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes:
-        'The claim is the line, so it may have been sent: nothing is sent, and it is listed as in doubt.',
+      comes: 'After the claim it may have been sent, so it is in doubt, and nothing is sent.',
       effects: 0,
       inDoubt: 1,
     },
     {
-      name: 'semel, explicit line',
-      comes: 'It died before the line that the tool itself draws: the next worker runs it.',
+      name: 'semel, explicit dispatch',
+      comes: 'The worker died before `dispatch()`, so nothing was sent, and the next worker runs it.',
       effects: 1,
       inDoubt: 0,
     },
@@ -51,7 +50,7 @@ async function worker(job: Job & { dies: boolean }): Promise<void> {
     await send(job, 'order 5');
     return;
   }
-  const isExplicit = job.way === 'semel, explicit line';
+  const isExplicit = job.way === 'semel, explicit dispatch';
   // The second worker comes by after the lease of the first.
   const semel = semelOf(job, job.dies ? 0 : 61_000);
   // contract

@@ -6,7 +6,7 @@ import type { EffectServer } from '../support/effect-server/index.ts';
 /** `bare` is how it was done when it happened; the others are contracts. */
 export interface Way {
   readonly name: string;
-  /** What comes of it, in one sentence. */
+  /** The result, in one sentence. */
   readonly comes: string;
   readonly effects: number;
   readonly inDoubt: number;
@@ -14,12 +14,12 @@ export interface Way {
 
 export interface Incident {
   readonly title: string;
-  /** The file in this folder, for whoever wants to see it. */
+  /** The file in this folder. */
   readonly file: string;
-  /** What a person would write, where it is a shell script; else the file marks its contract. */
+  /** The shell script that a person would write; without it, the file marks its contract. */
   readonly script?: string;
   readonly happened: string;
-  /** How many effects everybody wanted. */
+  /** How many effects should land. */
   readonly wanted: number;
   /** The first one is `bare`. */
   readonly ways: readonly Way[];

@@ -15,16 +15,16 @@ const writings: readonly string[] = [
 ];
 
 export const incident: Incident = {
-  title: 'The same args in another order, with a trace id inside',
+  title: 'The same args in another order, with a trace id',
   file: './key-order.ts',
   happened:
-    'A transfer is asked for by two services and a retry. Each writes the same args down in its own order, and puts a fresh trace id into a nested field. A cache of what was done is keyed by a digest of the body.',
+    'Two services and a retry request the same transfer. Each serialises the args in its own order and adds a new trace id in a nested field. A cache is keyed by a hash of the body.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Three bodies, three digests, three transfers.', effects: 3, inDoubt: 0 },
+    { name: 'bare', comes: 'Three bodies, three hashes, three transfers.', effects: 3, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The key is made of canonical args without the trace id: one transfer, two replays.',
+      comes: 'The key is made of the canonical args without the trace id: one transfer, two replays.',
       effects: 1,
       inDoubt: 0,
     },

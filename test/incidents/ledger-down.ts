@@ -12,20 +12,20 @@ export const incident: Incident = {
   title: 'The ledger is down',
   file: './ledger-down.ts',
   happened:
-    'The store in which it is remembered what was done does not answer for a while (here: another program keeps it locked). The caller tries during that time, and again when it is over.',
+    'The store that remembers what was done is unavailable for a while (here, another program holds its lock). The caller tries during the outage, and again after it.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
       comes:
-        'Written to go on without its memory ("better twice than never"): done while it was away, and again after.',
+        'The code fails open ("better twice than never"): it runs during the outage, and again after it.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
       comes:
-        'Refused with STORE_UNAVAILABLE and nothing run; when the ledger answers again, the same call runs once.',
+        'During the outage the call gets STORE_UNAVAILABLE, and nothing runs. After it, the same call runs once.',
       effects: 1,
       inDoubt: 0,
     },

@@ -8,27 +8,27 @@ import { find, findAll, type Sent, semelOf, send } from './actor.ts';
 import type { Incident, Job } from './incident.ts';
 
 export const incident: Incident = {
-  title: 'Mail ×3 after a time-out behind the send',
+  title: 'Three mails after a timeout',
   file: './mail-after-timeout.ts',
   happened:
-    'The mail server takes the mail and answers late. The client gives up waiting, the agent sees an error and tries again, twice.',
+    'The mail server accepts the mail and answers late. The client times out, and the agent retries twice.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Each try sends a mail: an error after the send looks like an error before it.',
+      comes: 'Each try sends a mail, because an error after the send looks like one before it.',
       effects: 3,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The first try ends "in doubt"; the others are told so and send nothing. A person decides.',
+      comes: 'The first try ends in doubt. The others get IN_DOUBT and send nothing. A person decides.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'The second try asks the mail server, finds the mail, and gets its number.',
+      comes: 'The second try asks the mail server, finds the mail and returns its id.',
       effects: 1,
       inDoubt: 0,
     },

@@ -11,17 +11,17 @@ post "the reminder"
 `;
 
 export const incident: Incident = {
-  title: 'A five-minute cron with a run of seven minutes',
+  title: 'A cron job that overlaps itself',
   file: './overlapping-cron.ts',
   script: `*/5 * * * *  semel run reminders --cron '*/5 * * * *' -- ./reminders.sh`,
   happened:
-    'A job sends the reminders that are due, and takes longer than usual. Cron starts the next run while the first still works; both have seen the same reminder.',
+    'A job that cron starts every five minutes takes seven. The next run starts while the first is working, and both see the same reminder.',
   wanted: 1,
   ways: [
     { name: 'bare', comes: 'Both send it.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The second start says that the job is running, and ends with 0.',
+      comes: 'The second start says that the job is running, and exits with 0.',
       effects: 1,
       inDoubt: 0,
     },

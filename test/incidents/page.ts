@@ -1,7 +1,7 @@
 // The incidents as a table, and as the page docs/incidents.md.
 
 import { markdownTable } from '../crash/table.ts';
-import type { Incident } from './incident.ts';
+import type { Incident, Way } from './incident.ts';
 import { contractOf } from './stage.ts';
 
 export interface Played {
@@ -19,18 +19,49 @@ export function outcomeTable(rows: readonly Played[]): string {
   );
 }
 
-export function page(incidents: readonly Incident[]): string {
-  const rows = incidents.flatMap(({ title, wanted, ways }) =>
-    ways.map(({ name, effects, inDoubt }) => ({ incident: title, way: name, wanted, effects, inDoubt })),
+/** One row per incident: what landed bare, with semel, and with one more line in the contract. */
+export function summaryTable(incidents: readonly Incident[], linked: (incident: Incident) => string): string {
+  return markdownTable(
+    ['incident', 'wanted', 'bare', 'semel', 'semel, with'],
+    incidents.map((incident) => {
+      const [bare, ...others] = incident.ways;
+      const plain = others.find(({ name }) => name === 'semel');
+      const more = others.filter((way) => way !== plain);
+      return [
+        linked(incident),
+        incident.wanted,
+        bare === undefined ? '' : landedIn(bare),
+        plain === undefined ? '' : landedIn(plain),
+        more.map((way) => `${way.name.replace('semel, ', '')}: ${landedIn(way)}`).join('; '),
+      ];
+    }),
   );
+}
+
+function landedIn({ effects, inDoubt }: Way): string {
+  return inDoubt === 0 ? String(effects) : `${effects}, in doubt`;
+}
+
+/** As GitHub makes it. */
+export function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} -]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+export function page(incidents: readonly Incident[]): string {
   return `# Incidents
 
-Things that happened to people, played with real processes, a real ledger and a target in a process of its own that
-writes down every effect: \`npm run incidents\` plays them and writes this page, and the test suite asserts the numbers.
-*bare* is how it was done when it happened; the other ways are contracts. "In doubt" is what semel neither repeated nor
-dropped on its own: it is listed, with the evidence, until code or a person decides.
+For anyone who wants to see what goes wrong in production, and the contract that prevents it. Each incident is played by real processes
+against a target that counts effects. *bare* is how it was done when it happened. **In doubt** means that semel neither repeated nor dropped
+the effect: it stays listed until code or a person decides.
 
-${outcomeTable(rows)}
+The numbers are effects that landed:
+
+${summaryTable(incidents, ({ title }) => `[${title}](#${anchorOf(title)})`)}
+
+\`npm run incidents\` plays them and writes this page.
 
 ${incidents.map(section).join('\n')}`;
 }
@@ -38,12 +69,12 @@ ${incidents.map(section).join('\n')}`;
 function section(incident: Incident): string {
   const { title, file, happened, ways } = incident;
   const name = file.replace('./', 'test/incidents/');
-  const told = ways.map(({ name: way, comes }) => `- **${way}**: ${comes}`).join('\n');
+  const results = ways.map(({ name: way, comes }) => `- **${way}**: ${comes}`).join('\n');
   return `## ${title}
 
 ${happened}
 
-${told}
+${results}
 
 ${incident.script === undefined ? excerpt(name, incident) : scriptOf(name, incident.script)}
 `;

@@ -6,16 +6,16 @@ import { find, meet, semelOf, send } from './actor.ts';
 import type { Incident, Job } from './incident.ts';
 
 export const incident: Incident = {
-  title: 'Two retries in parallel',
+  title: 'Two retries at the same moment',
   file: './parallel-retries.ts',
   happened:
-    'A request times out at the edge. The load balancer and the client both send it again, and two workers have it at the same moment. Each looks first whether it was done.',
+    'A request times out at the edge. The load balancer and the client both retry, and two workers get it at the same moment. Each checks first whether it was done.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Both look, neither sees the other, both open a ticket.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'Both check, both find nothing, both open a ticket.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'One holds the key, the other waits and gets the same ticket.',
+      comes: 'One claims the key; the other waits and gets the same ticket.',
       effects: 1,
       inDoubt: 0,
     },

@@ -18,21 +18,26 @@ semel once publish --verify 'look "the post of today"' -- post "the post of toda
 `;
 
 export const incident: Incident = {
-  title: 'A post is published, then a 502, and cron again with another slug',
+  title: 'A 502 after the post was published',
   file: './post-after-502.ts',
   script: `semel run blog --per day -- sh agent.sh   # in the crontab\n\n# agent.sh${verified}`,
   happened:
-    'A shell agent writes a post and publishes it. The gateway answers 502 after the post is there. Cron starts the agent again; the model writes other prose and another slug, so the blog does not see that it is the same post.',
+    'A shell agent publishes a post. The gateway answers 502 after the post is live. Cron starts the agent again, and the model writes another text and another slug, so the blog cannot tell that it is the same post.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Two posts of today.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'Two posts for today.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
-      comes: 'The second start is told that it may be there, and publishes nothing. A person decides.',
+      comes: 'The second start exits in doubt and publishes nothing. A person decides.',
       effects: 1,
       inDoubt: 1,
     },
-    { name: 'semel, verify', comes: 'The blog is asked, and the post is there.', effects: 1, inDoubt: 0 },
+    {
+      name: 'semel, verify',
+      comes: 'The verifier asks the blog and finds the post.',
+      effects: 1,
+      inDoubt: 0,
+    },
   ],
   targets: { first: [conducts.commitsThenRefuses(502)] },
   async play(stage) {

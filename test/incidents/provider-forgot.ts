@@ -8,27 +8,28 @@ import type { Incident, Job } from './incident.ts';
 const hourMs = 3_600_000;
 
 export const incident: Incident = {
-  title: 'A provider’s window of 1 h and a retry at 2 h',
+  title: 'A retry after the provider forgot the key',
   file: './provider-forgot.ts',
   happened:
-    'A worker sends a payout under a good, stable key and dies before it hears the answer. It is started again two hours later; the provider remembers keys for one.',
+    'A worker sends a payout under a stable idempotency key and dies before the reply. It restarts two hours later; the provider remembers keys for one hour.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'The same key, but the provider has forgotten it: a second payout.',
+      comes: 'The provider has forgotten the key: a second payout.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The window is judged from the first dispatch: too late to send again, so it is held in doubt.',
+      comes:
+        'The provider’s window, counted from the first dispatch, is over, so the payout is held in doubt.',
       effects: 1,
       inDoubt: 1,
     },
     {
       name: 'semel, verify',
-      comes: 'Too late to send again, so the provider is asked: it is there.',
+      comes: 'The window is over, so `verify` asks the provider and finds the payout.',
       effects: 1,
       inDoubt: 0,
     },

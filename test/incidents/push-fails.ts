@@ -16,7 +16,7 @@ semel once push --not-landed-exit 22 -- sh -c '${push}'
 `;
 
 export const incident: Incident = {
-  title: 'A file is written, the push fails, and the job runs again',
+  title: 'A push that fails after the file was written',
   file: './push-fails.ts',
   script: `semel run changelog --per day -- sh job.sh   # in the crontab
 
@@ -24,14 +24,14 @@ export const incident: Incident = {
 semel step entry -o changelog.md -- llm "write the entry of today"
 semel once push --not-landed-exit 22 -- ./push.sh changelog.md`,
   happened:
-    'An agent adds the entry of today to a file and pushes it. The remote refuses the push; nothing is there. The job runs again, adds an entry in other words, and pushes both.',
+    'An agent adds today’s entry to a file and pushes it. The remote rejects the push. The job runs again, adds a re-worded entry, and pushes both.',
   wanted: 1,
   ways: [
-    { name: 'bare', comes: 'Two entries of today.', effects: 2, inDoubt: 0 },
+    { name: 'bare', comes: 'Two entries for today.', effects: 2, inDoubt: 0 },
     {
       name: 'semel',
       comes:
-        'The second run has the file of the first, and pushes it. That exit code 22 means "nothing is there" is said in the script.',
+        'The second run gets the first one’s file and pushes it. `--not-landed-exit 22` says that the rejected push did nothing.',
       effects: 1,
       inDoubt: 0,
     },

@@ -6,22 +6,22 @@ import { semelOf, send } from './actor.ts';
 import type { Incident, Job } from './incident.ts';
 
 export const incident: Incident = {
-  title: 'Refund ×4 by an orchestrator that replays',
+  title: 'Four refunds from a replayed workflow',
   file: './refund-replayed.ts',
   happened:
-    'A workflow is replayed three times from its checkpoint. Each time the model plans the same refund with a new tool call id and another wording of the reason, so the payment provider gets a new key.',
+    'A workflow is replayed three times from its checkpoint. Each time the model plans the same refund with a new tool call id and a re-worded reason, so the payment provider gets a new key.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'A key per call is a key per attempt: four keys, four refunds.',
+      comes: 'Four keys, four refunds.',
       effects: 4,
       inDoubt: 0,
     },
     {
       name: 'semel',
       comes:
-        'The key is made of payment and amount; reason and tool call id are not the intent. One refund, three replays that name the drift.',
+        'The key is made of payment and amount, not of reason and tool call id: one refund, and three replays that name the drift.',
       effects: 1,
       inDoubt: 0,
     },

@@ -14,21 +14,22 @@ const bodies: readonly string[] = [
 ];
 
 export const incident: Incident = {
-  title: 'A mail that the model words anew',
+  title: 'A mail that the model re-words',
   file: './reworded-body.ts',
   happened:
-    'A run fails after its mail was sent, and is made again, twice. The model writes the mail anew each time. A decorator that remembers calls by all their args is in place.',
+    'A run fails after its mail was sent, and is retried twice. Each time the model writes the mail again. A decorator caches calls by all their args.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'Other words, other args, another mail: the customer has three.',
+      comes: 'Other words are other args: the customer gets three mails.',
       effects: 3,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes: 'The words are content: one mail, and the model is told that its new words were not used.',
+      comes:
+        'The body is content, not identity: one mail, and the replay says that the new text was not used.',
       effects: 1,
       inDoubt: 0,
     },

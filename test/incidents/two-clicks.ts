@@ -9,22 +9,21 @@ import type { Incident, Job } from './incident.ts';
 import { namespace } from './stage.ts';
 
 export const incident: Incident = {
-  title: 'A person clicks twice, from another folder',
+  title: 'The same script from two folders',
   file: './two-clicks.ts',
   happened:
-    'Somebody runs the script that sends the monthly report from their home folder, and once more from the project. The script remembers what it did in a file beside it, which is another file each time.',
+    'Somebody runs the script for the monthly report from the home folder, and again from the project. It remembers what it did in a file in the working directory.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'What was remembered in one folder is not known in the other: two reports.',
+      comes: 'Two folders, two files, two reports.',
       effects: 2,
       inDoubt: 0,
     },
     {
       name: 'semel',
-      comes:
-        'The ledger belongs to the user, not to the folder: the second start gets the first one’s value.',
+      comes: 'The ledger is per user, not per folder: the second start gets the first one’s value.',
       effects: 1,
       inDoubt: 0,
     },

@@ -15,14 +15,19 @@ const zones = ['Europe/Paris', 'America/New_York', 'Australia/Sydney'];
 const startsAt = Date.UTC(2026, 2, 1, 13, 30);
 
 export const incident: Incident = {
-  title: 'A weekly digest called daily, in three time zones, across the change of clocks',
+  title: 'A weekly digest started every day',
   file: './weekly-digest.ts',
   happened:
-    'A scheduler starts the job every 24 hours for 40 days, for readers in Paris, New York and Sydney. In these days all three zones change their clocks. Each reader wants one digest in each week of their own calendar.',
+    'A scheduler starts the job every 24 hours for 40 days, for readers in Paris, New York and Sydney, while all three change their clocks. Each reader wants one digest per calendar week.',
   wanted: wantedDigests(),
   ways: [
-    { name: 'bare', comes: 'Every start sends one.', effects: days * zones.length, inDoubt: 0 },
-    { name: 'semel', comes: 'One per calendar week of each zone.', effects: wantedDigests(), inDoubt: 0 },
+    { name: 'bare', comes: 'Every start sends a digest.', effects: days * zones.length, inDoubt: 0 },
+    {
+      name: 'semel',
+      comes: 'One digest per calendar week of each zone.',
+      effects: wantedDigests(),
+      inDoubt: 0,
+    },
   ],
   play: async ({ act }) => {
     for (const zone of zones) await act({ zone });

@@ -4,7 +4,7 @@ import { incident as crashAfterSend } from './crash-after-send.ts';
 import type { Incident } from './incident.ts';
 import { incident as keyOrder } from './key-order.ts';
 import { incident as mailAfterTimeout } from './mail-after-timeout.ts';
-import { outcomeTable } from './page.ts';
+import { anchorOf, summaryTable } from './page.ts';
 import { incident as parallelRetries } from './parallel-retries.ts';
 import { incident as rewordedBody } from './reworded-body.ts';
 import { incident as zombie } from './zombie.ts';
@@ -19,76 +19,72 @@ const reasons: readonly Reason[] = [
   {
     incident: mailAfterTimeout,
     heading: 'A lost reply',
-    usual: 'Retry on every error. An error after the send looks like one before it.',
+    usual: 'Retry on every error.',
   },
   {
     incident: crashAfterSend,
     heading: 'A crash after the effect',
-    usual: 'Write "done" after the effect. Whoever dies in between has done it, and nobody knows.',
+    usual: 'Write "done" after the effect.',
   },
   {
     incident: zombie,
-    heading: 'A zombie',
-    usual: 'A lock with a time limit. Whoever stood still for longer goes on without it.',
+    heading: 'A frozen worker',
+    usual: 'Take a lock with a TTL.',
   },
   {
     incident: parallelRetries,
     heading: 'Duplicates at the same moment',
-    usual: 'Look first, then act. Two who look at once both see nothing.',
+    usual: 'Check first, then act.',
   },
   {
     incident: rewordedBody,
-    heading: 'A body that is worded anew',
-    usual: 'Remember calls by their args. A model never words a mail the same way twice.',
+    heading: 'A re-worded body',
+    usual: 'Cache calls by their args.',
   },
   {
     incident: keyOrder,
     heading: 'Key order and nested fields',
-    usual:
-      'A digest of the JSON. The same args in another order, or with a trace id somewhere inside, are another digest.',
+    usual: 'Use a hash of the JSON as the key.',
   },
 ];
 
 export function whyPage(): string {
-  const rows = reasons.flatMap(({ incident: { title, wanted, ways } }) =>
-    ways.map(({ name, effects, inDoubt }) => ({ incident: title, way: name, wanted, effects, inDoubt })),
-  );
   return `# Why
 
-Retries are good: without them agents would give up at every hiccup. What is wrong is the second effect. The usual ways to
-prevent it fail, each in its own manner; \`npm run incidents\` plays every one of them with real processes and a target that counts,
-bare and with semel, and writes this page. The numbers are what landed.
+For anyone who asks: isn't a retry, a lock or a cache enough? Retries are good; the second effect is not. The usual ways to prevent it fail
+as follows. \`npm run incidents\` plays each with real processes, and writes this page.
 
-${outcomeTable(rows)}
+The numbers are effects that landed:
+
+${summaryTable(
+  reasons.map(({ incident }) => incident),
+  link,
+)}
 
 ${reasons.map(section).join('\n')}
 ## What to do instead
 
-Name the intent, not the attempt: who asks, which tool, and the args that make it one thing that somebody wants. Claim that
-name before the effect, durably and by one holder at a time. Settle it afterwards. Where the claim was made and nobody settled, say
-so: nothing but the target, or a person who looks, can know what happened. That is all that semel does;
-[semantics](semantics.md) has the rules, [agents](agents.md) has the line of code, and all incidents are [here](incidents.md).
+1. **Name the intent, not the attempt**: who asks, which tool, and the args that make it the same call.
+2. **Claim that name** before the effect: durably, one holder at a time.
+3. **Record the outcome** afterwards.
+4. **If a claim has no outcome, say so.** Only the target, or a person who looks, can know what happened.
+
+That is all semel does. [Agents](agents.md) has the line of code, [semantics](semantics.md) the rules, [incidents](incidents.md) the rest.
 `;
 }
 
-function section({ incident: { title, happened, ways }, heading, usual }: Reason): string {
-  const [, ...others] = ways;
-  const [bare] = ways;
+function link({ title }: Incident): string {
+  return `[${title}](incidents.md#${anchorOf(title)})`;
+}
+
+function section({ incident, heading, usual }: Reason): string {
+  const [bare, ...others] = incident.ways;
   return `## ${heading}
 
-**The usual way.** ${usual}
+**The usual way:** ${usual}
 
-${happened} ${bare?.comes}
+${incident.happened} ${bare?.comes}
 
 ${others.map(({ name, comes }) => `- **${name}**: ${comes}`).join('\n')}
-
-[The whole of it](incidents.md#${anchorOf(title)})
 `;
-}
-
-function anchorOf(title: string): string {
-  return title
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N} -]/gu, '')
-    .replaceAll(' ', '-');
 }

@@ -10,22 +10,22 @@ import type { Incident, Job } from './incident.ts';
 const lockMs = 400;
 
 export const incident: Incident = {
-  title: 'A zombie: a worker that stood still while its lock ran out',
+  title: 'A worker that froze while its lock expired',
   file: './zombie.ts',
   happened:
-    'A worker takes a lock with a time limit and prepares an invoice. Its machine stands still (a full disk, a long collection of garbage, a paused container) until the lock has run out and another worker has sent the invoice. Then it wakes up.',
+    'A worker takes a lock with a TTL and prepares an invoice. Then it freezes (a long garbage collection, a paused container) until the lock has expired and another worker has sent the invoice.',
   wanted: 1,
   ways: [
     {
       name: 'bare',
-      comes: 'It does not know that it was away: it sends the invoice once more.',
+      comes: 'It wakes up, does not notice, and sends the invoice again.',
       effects: 2,
       inDoubt: 0,
     },
     {
-      name: 'semel, explicit line',
+      name: 'semel, explicit dispatch',
       comes:
-        'Whoever wants to send has to cross the line first, and the ledger refuses whoever was taken over.',
+        'A worker has to call `dispatch()` before it sends, and the ledger refuses one that has been replaced.',
       effects: 1,
       inDoubt: 0,
     },
