@@ -426,7 +426,11 @@ test('inside a tool the attempt is at hand: its key is the same for a retry', as
 describe('what is refused when the tools are made', () => {
   const refund = { inputSchema, execute: () => 1 };
   test.each<[string, () => unknown, RegExp]>([
-    ['a tool without a policy', () => guard(semel, { refund }, {} as never), /refund has no policy.*Add one/s],
+    [
+      'a tool without a policy',
+      () => guard(semel, { refund }, {} as never),
+      /refund has no policy.*Add one/s,
+    ],
     [
       'a policy without a tool',
       () => guard(semel, { refund }, { ...policy, refnud: 'read' } as never),

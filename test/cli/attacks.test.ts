@@ -257,7 +257,10 @@ describe('the guard', () => {
     await eventually(() => at.lines('pids').length === 1);
     const [slot] = JSON.parse((await at.semel('ls', '--tool', 'run.job', '--json')).stdout);
     const said = await at.semel('resolve', slot.ref, 'died');
-    expect([said.code, said.stderr]).toEqual([70, expect.stringContaining('is still running: its processes are alive')]);
+    expect([said.code, said.stderr]).toEqual([
+      70,
+      expect.stringContaining('is still running: its processes are alive'),
+    ]);
     writeFileSync(at.path('go'), '');
     expect((await running.ended).code).toBe(0);
   });
