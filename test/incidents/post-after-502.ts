@@ -5,15 +5,15 @@ import type { Incident } from './incident.ts';
 import { shellOn } from './shell.ts';
 
 const bare = `
-slug="post-$(date +%N)"   # the model words it anew
+slug="post-$(date +%N)"   # the model writes another one each time
 post "the post of today" "$slug"
 `;
 const guarded = `
-slug="post-$(date +%N)"   # the model words it anew
+slug="post-$(date +%N)"   # the model writes another one each time
 semel once publish -- post "the post of today" "$slug"
 `;
 const verified = `
-slug="post-$(date +%N)"   # the model words it anew
+slug="post-$(date +%N)"   # the model writes another one each time
 semel once publish --verify 'look "the post of today"' -- post "the post of today" "$slug"
 `;
 

@@ -7,7 +7,7 @@ import { shellOn } from './shell.ts';
 const push = 'while read -r line; do post "an entry of today" "$line" || exit 22; done < changelog.md';
 
 const bare = `
-echo "entry $(date +%N)" >> changelog.md   # the model words it anew
+echo "entry $(date +%N)" >> changelog.md   # the model writes another one each time
 ${push}
 `;
 const guarded = `
