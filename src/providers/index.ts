@@ -1,56 +1,11 @@
 // The door `semel/providers`: what outside services honour, as a `Provider` for a contract and as rows to read.
 
 import type { Provider } from '../core/contract/provider.ts';
-import {
-  azureRow,
-  dynamodbRow,
-  ec2Row,
-  googleCloudRow,
-  googleComputeRow,
-  kubernetesRow,
-  sqsFifoRow,
-} from './cloud.ts';
-import {
-  brevoRow,
-  discordRow,
-  mailgunRow,
-  nylasRow,
-  postmarkRow,
-  sendgridRow,
-  sesRow,
-  slackRow,
-  smtpRow,
-  telegramRow,
-  telnyxRow,
-  twilioRow,
-} from './messages.ts';
+import * as cloud from './cloud.ts';
+import * as messages from './messages.ts';
 import { openaiRow } from './openai.ts';
-import {
-  adyenRow,
-  braintreeRow,
-  checkoutRow,
-  coinbaseRow,
-  paypalOrdersRow,
-  paypalPaymentsRow,
-  paypalPayoutsRow,
-  plaidTransferRow,
-  plaidWalletRow,
-  shopifyRow,
-  squareRow,
-  wiseRow,
-} from './payments.ts';
-import {
-  githubRow,
-  googleCalendarRow,
-  hubspotRow,
-  linearRow,
-  mondayRow,
-  notionRow,
-  quickbooksRow,
-  salesforceRow,
-  xeroRow,
-  zendeskRow,
-} from './records.ts';
+import * as payments from './payments.ts';
+import * as records from './records.ts';
 import { resendRow } from './resend.ts';
 import type { ProviderRow } from './row.ts';
 import { stripeRow, stripeV2Row } from './stripe.ts';
@@ -62,50 +17,50 @@ export const stripe: Provider = stripeRow.provider;
 export const stripeV2: Provider = stripeV2Row.provider;
 export const openai: Provider = openaiRow.provider;
 export const resend: Provider = resendRow.provider;
-export const square: Provider = squareRow.provider;
-export const paypalOrders: Provider = paypalOrdersRow.provider;
-export const paypalPayments: Provider = paypalPaymentsRow.provider;
-export const paypalPayouts: Provider = paypalPayoutsRow.provider;
-export const adyen: Provider = adyenRow.provider;
-export const braintree: Provider = braintreeRow.provider;
-export const checkout: Provider = checkoutRow.provider;
-export const coinbase: Provider = coinbaseRow.provider;
-export const plaidWallet: Provider = plaidWalletRow.provider;
-export const plaidTransfer: Provider = plaidTransferRow.provider;
-export const wise: Provider = wiseRow.provider;
-export const shopify: Provider = shopifyRow.provider;
-export const nylas: Provider = nylasRow.provider;
-export const telnyx: Provider = telnyxRow.provider;
-export const brevo: Provider = brevoRow.provider;
-export const discord: Provider = discordRow.provider;
+export const square: Provider = payments.squareRow.provider;
+export const paypalOrders: Provider = payments.paypalOrdersRow.provider;
+export const paypalPayments: Provider = payments.paypalPaymentsRow.provider;
+export const paypalPayouts: Provider = payments.paypalPayoutsRow.provider;
+export const adyen: Provider = payments.adyenRow.provider;
+export const braintree: Provider = payments.braintreeRow.provider;
+export const checkout: Provider = payments.checkoutRow.provider;
+export const coinbase: Provider = payments.coinbaseRow.provider;
+export const plaidWallet: Provider = payments.plaidWalletRow.provider;
+export const plaidTransfer: Provider = payments.plaidTransferRow.provider;
+export const wise: Provider = payments.wiseRow.provider;
+export const shopify: Provider = payments.shopifyRow.provider;
+export const nylas: Provider = messages.nylasRow.provider;
+export const telnyx: Provider = messages.telnyxRow.provider;
+export const brevo: Provider = messages.brevoRow.provider;
+export const discord: Provider = messages.discordRow.provider;
 /** Of one's own domain, which goes behind the @ of the Message-ID. */
 export function smtp(domain: string): Provider {
-  return smtpRow(domain).provider;
+  return messages.smtpRow(domain).provider;
 }
-export const twilio: Provider = twilioRow.provider;
-export const slack: Provider = slackRow.provider;
-export const telegram: Provider = telegramRow.provider;
-export const postmark: Provider = postmarkRow.provider;
-export const sendgrid: Provider = sendgridRow.provider;
-export const mailgun: Provider = mailgunRow.provider;
-export const ses: Provider = sesRow.provider;
-export const quickbooks: Provider = quickbooksRow.provider;
-export const xero: Provider = xeroRow.provider;
-export const zendesk: Provider = zendeskRow.provider;
-export const monday: Provider = mondayRow.provider;
-export const linear: Provider = linearRow.provider;
-export const googleCalendar: Provider = googleCalendarRow.provider;
-export const salesforce: Provider = salesforceRow.provider;
-export const hubspot: Provider = hubspotRow.provider;
-export const notion: Provider = notionRow.provider;
-export const github: Provider = githubRow.provider;
-export const ec2: Provider = ec2Row.provider;
-export const dynamodb: Provider = dynamodbRow.provider;
-export const sqsFifo: Provider = sqsFifoRow.provider;
-export const googleCompute: Provider = googleComputeRow.provider;
-export const googleCloud: Provider = googleCloudRow.provider;
-export const azure: Provider = azureRow.provider;
-export const kubernetes: Provider = kubernetesRow.provider;
+export const twilio: Provider = messages.twilioRow.provider;
+export const slack: Provider = messages.slackRow.provider;
+export const telegram: Provider = messages.telegramRow.provider;
+export const postmark: Provider = messages.postmarkRow.provider;
+export const sendgrid: Provider = messages.sendgridRow.provider;
+export const mailgun: Provider = messages.mailgunRow.provider;
+export const ses: Provider = messages.sesRow.provider;
+export const quickbooks: Provider = records.quickbooksRow.provider;
+export const xero: Provider = records.xeroRow.provider;
+export const zendesk: Provider = records.zendeskRow.provider;
+export const monday: Provider = records.mondayRow.provider;
+export const linear: Provider = records.linearRow.provider;
+export const googleCalendar: Provider = records.googleCalendarRow.provider;
+export const salesforce: Provider = records.salesforceRow.provider;
+export const hubspot: Provider = records.hubspotRow.provider;
+export const notion: Provider = records.notionRow.provider;
+export const github: Provider = records.githubRow.provider;
+export const ec2: Provider = cloud.ec2Row.provider;
+export const dynamodb: Provider = cloud.dynamodbRow.provider;
+export const sqsFifo: Provider = cloud.sqsFifoRow.provider;
+export const googleCompute: Provider = cloud.googleComputeRow.provider;
+export const googleCloud: Provider = cloud.googleCloudRow.provider;
+export const azure: Provider = cloud.azureRow.provider;
+export const kubernetes: Provider = cloud.kubernetesRow.provider;
 
 /** Every row, in the order of the documentation. */
 export const providers: readonly ProviderRow[] = [
@@ -113,45 +68,45 @@ export const providers: readonly ProviderRow[] = [
   stripeV2Row,
   openaiRow,
   resendRow,
-  squareRow,
-  paypalOrdersRow,
-  paypalPaymentsRow,
-  paypalPayoutsRow,
-  adyenRow,
-  braintreeRow,
-  checkoutRow,
-  coinbaseRow,
-  plaidWalletRow,
-  plaidTransferRow,
-  wiseRow,
-  shopifyRow,
-  nylasRow,
-  telnyxRow,
-  brevoRow,
-  discordRow,
-  smtpRow('example.com'),
-  twilioRow,
-  slackRow,
-  telegramRow,
-  postmarkRow,
-  sendgridRow,
-  mailgunRow,
-  sesRow,
-  quickbooksRow,
-  xeroRow,
-  zendeskRow,
-  mondayRow,
-  linearRow,
-  googleCalendarRow,
-  salesforceRow,
-  hubspotRow,
-  notionRow,
-  githubRow,
-  ec2Row,
-  dynamodbRow,
-  sqsFifoRow,
-  googleComputeRow,
-  googleCloudRow,
-  azureRow,
-  kubernetesRow,
+  payments.squareRow,
+  payments.paypalOrdersRow,
+  payments.paypalPaymentsRow,
+  payments.paypalPayoutsRow,
+  payments.adyenRow,
+  payments.braintreeRow,
+  payments.checkoutRow,
+  payments.coinbaseRow,
+  payments.plaidWalletRow,
+  payments.plaidTransferRow,
+  payments.wiseRow,
+  payments.shopifyRow,
+  messages.nylasRow,
+  messages.telnyxRow,
+  messages.brevoRow,
+  messages.discordRow,
+  messages.smtpRow('example.com'),
+  messages.twilioRow,
+  messages.slackRow,
+  messages.telegramRow,
+  messages.postmarkRow,
+  messages.sendgridRow,
+  messages.mailgunRow,
+  messages.sesRow,
+  records.quickbooksRow,
+  records.xeroRow,
+  records.zendeskRow,
+  records.mondayRow,
+  records.linearRow,
+  records.googleCalendarRow,
+  records.salesforceRow,
+  records.hubspotRow,
+  records.notionRow,
+  records.githubRow,
+  cloud.ec2Row,
+  cloud.dynamodbRow,
+  cloud.sqsFifoRow,
+  cloud.googleComputeRow,
+  cloud.googleCloudRow,
+  cloud.azureRow,
+  cloud.kubernetesRow,
 ];
