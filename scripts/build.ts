@@ -1,7 +1,7 @@
 // npm run build: the library by tsc, file by file; the command by rolldown, in a few files, because a command is started
 // often and Node.js takes longer to find a hundred modules than to run them.
 import { execFileSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { chmodSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Plugin } from 'rolldown';
 
@@ -42,6 +42,8 @@ export async function bundleCommand(folder: string): Promise<void> {
     transform: { define: { mainFile: JSON.stringify(main?.fileName) } },
     output: { ...output, entryFileNames: '[name].cjs' },
   });
+  // npm does it when it installs; `npx semel` in a clone that was built again starts the file itself.
+  chmodSync(join(folder, 'semel.cjs'), 0o755);
 }
 
 /** A single character beyond Latin-1 makes V8 keep the whole text with two bytes for each. */

@@ -114,3 +114,7 @@ test('the command is ASCII, as its start reads it', () => {
   );
   expect(others).toEqual([]);
 });
+
+test('the built command may be executed as it is, as `npx semel` in a clone does', () => {
+  expect(statSync(process.env.SEMEL_BUILT_COMMAND as string).mode & 0o111).toBe(0o111);
+});
