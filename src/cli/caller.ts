@@ -152,7 +152,7 @@ function grantIn(env: Environment, found: readonly string[], above: Above): stri
     }
     if (each === undefined) return undefined;
     last = each;
-    isOutside = !found.some((name) => isSet(each[name]));
+    isOutside = !hasOwnMark(each) && !found.some((name) => isSet(each[name]));
   }
   return last?.SEMEL_OPERATOR === operator ? operator : undefined;
 }
@@ -203,11 +203,29 @@ function isInsideRun(): boolean {
   return false;
 }
 
+/** The end of a pipe that only the command of a guard and what it starts hold, not the guard itself. */
+const guardedPipe = /live\/[^/]+\/[0-9a-f]{20}\.pipes\/descendants( \(deleted\))?$/;
+
+function isGuarded(pid: number): boolean {
+  // The guard holds it only for writing.
+  const isRead = (name: string) =>
+    /^flags:\s*\d*0$/m.test(readFileSync(`/proc/${pid}/fdinfo/${name}`, 'utf8'));
+  return holdsPipe(pid, guardedPipe, isRead);
+}
+
 function holdsRunPipe(pid: number | 'self'): boolean {
+  return holdsPipe(pid, runPipe);
+}
+
+function holdsPipe(
+  pid: number | 'self',
+  pipe: RegExp,
+  isMeant: (name: string) => boolean = () => true,
+): boolean {
   const folder = `/proc/${pid}/fd`;
   const isRunPipe = (name: string) => {
     try {
-      return runPipe.test(readlinkSync(`${folder}/${name}`));
+      return pipe.test(readlinkSync(`${folder}/${name}`)) && isMeant(name);
     } catch {
       // Closed in the meantime.
       return false;
@@ -227,7 +245,7 @@ function hasProc(): boolean {
 
 interface Reading {
   readonly onlySession?: number;
-  /** A process directly below a guard counts as marked, since an `exec` may have dropped its marks. */
+  /** A process below a guard counts as marked, since an `exec` may have dropped its marks, even if its parent has gone. */
   readonly markBelowGuard?: boolean;
 }
 
@@ -243,7 +261,8 @@ function* readAbove(
       const env = Object.fromEntries(
         entries.map((entry) => [entry.split('=', 1)[0], entry.slice(entry.indexOf('=') + 1)]),
       );
-      yield markBelowGuard && holdsRunPipe(parent) ? { ...env, SEMEL_RUN: 'by its guard' } : env;
+      const isBelowGuard = markBelowGuard && (holdsRunPipe(parent) || isGuarded(pid));
+      yield isBelowGuard ? { ...env, SEMEL_RUN: 'by its guard' } : env;
       pid = parent;
     } catch {
       yield undefined;

@@ -146,6 +146,21 @@ describe('inside `semel run`', () => {
     expect((await at.json('doubt')) as []).toHaveLength(1);
   });
 
+  test.each(['AI_AGENT=1', 'SEMEL_RUN=x'])(
+    'a command whose parent has gone may not grant itself the decision, whatever mark is put on after it: %s',
+    async (mark) => {
+      const at = place();
+      const ref = await inDoubt(at);
+      const orphan = `while kill -0 $0 2> /dev/null; do sleep 0.05; done; ${mark} "$@" > said 2>&1; mv said heard`;
+      const script = `sh -c 'exec ${unmarked.join(' ')} sh -c "$0" $$ "$@" &' "$@"; while ! test -e heard; do sleep 0.05; done`;
+      const resolve = at.word.split(' ').map((word) => word.replaceAll("'", ''));
+      const words = ['sh', '-c', script, 'x', orphan, ...resolve, 'resolve', ref, 'run-again'];
+      await at.semel('run', 'job', '--per', 'none', '--', ...words);
+      expect(at.lines('heard').join()).toContain('is up to the operator');
+      expect((await at.json('doubt')) as []).toHaveLength(1);
+    },
+  );
+
   test('a session of its own without the guard’s descriptors is an operator’s: a login or a terminal below a guard', async () => {
     const at = place();
     const ref = await inDoubt(at);
@@ -249,6 +264,11 @@ describe('a grant', () => {
     expect(callerOf(env, () => typed).operator).toBeUndefined();
     const given = [{ SEMEL_OPERATOR: 'me' }, { SEMEL_RUN: 'r' }, { SEMEL_OPERATOR: 'me' }, undefined];
     expect(callerOf(env, () => given).operator).toBe('me');
+  });
+
+  test('below a guard is none, where the process that was given it is known by the guard’s pipes alone', () => {
+    const typed = [{ SEMEL_OPERATOR: 'me', SEMEL_RUN: 'by its guard' }, {}];
+    expect(callerOf({ AI_AGENT: '1', SEMEL_OPERATOR: 'me' }, () => typed).operator).toBeUndefined();
   });
 
   test('a mark of another agent above says nothing: programs start others without it', () => {
