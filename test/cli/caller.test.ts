@@ -47,10 +47,15 @@ describe('an agent', () => {
     expect((await at.semel('once', 'mail', '--id', 'a=2', '--', 'true')).stderr).toContain(at.folder);
   });
 
-  test('behind `semel mcp` is an agent too', async () => {
+  test.each([
+    ['', {}, []],
+    [', whatever the environment says of the proxy', { SEMEL_AGENT: '0' }, []],
+    [', while the tools are listed', {}, ['--inspect']],
+  ])('behind `semel mcp` is an agent too%s', async (_, mark, flags) => {
     const at = place();
     const ref = await inDoubt(at);
-    await at.semel('mcp', '--', 'sh', '-c', `${at.word} resolve ${ref} landed 2> said; cat`);
+    const server = ['--', 'sh', '-c', `${at.word} resolve ${ref} landed 2> said`];
+    await at.with({ env: mark }).semel('mcp', ...flags, ...server);
     expect(at.lines('said').join()).toContain('is up to the operator');
   });
 

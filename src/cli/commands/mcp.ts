@@ -96,8 +96,6 @@ With --listen, callers have to send SEMEL_MCP_TOKEN as the header Semel-Token, w
       semel.within({}, () => undefined);
       const calls = createToolCalls({ semel, server, policies, onUnknownName: complain });
       if (program === undefined) return await serveHttp(values, identity, calls, graceMs);
-      // A server's processes act for a model, which must not judge its own effects.
-      process.env.SEMEL_AGENT ||= 'mcp';
       // A client that has gone does not end its running calls.
       process.stdout.removeAllListeners('error');
       const caller = { scope: 'stdio', identity };

@@ -1,5 +1,5 @@
 // The environment of a server that the proxy starts: the proxy's own, without semel's secrets. Names in `passed` are
-// passed anyway.
+// passed anyway. It says that an agent is at work: a server's processes act for a model, which must not judge its own effects.
 
 export interface ServerEnvOptions {
   /** The ledger is in Postgres, so the Postgres client's variables are semel's. */
@@ -30,7 +30,6 @@ export function createServerEnv(
   { isPostgres, passed }: ServerEnvOptions,
 ): Record<string, string | undefined> {
   const withheld = new Set([...ownSecrets, ...(isPostgres ? postgresSecrets : [])]);
-  return Object.fromEntries(
-    Object.entries(env).filter(([name]) => !withheld.has(name) || passed.includes(name)),
-  );
+  const others = Object.entries(env).filter(([name]) => !withheld.has(name) || passed.includes(name));
+  return { ...Object.fromEntries(others), SEMEL_AGENT: 'mcp' };
 }
