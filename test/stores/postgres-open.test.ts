@@ -217,6 +217,25 @@ test.each(['repeatable read', 'serializable'])(
   },
 );
 
+test.each([
+  ['client_encoding = LATIN1', /converts text to LATIN1/],
+  ['array_nulls = off', /array_nulls is off/],
+])('a connection with %s is refused: another one would not find or read what it writes', async (set, why) => {
+  const client = new pg.Pool({ connectionString: server.url, max: 1 });
+  await client.query(`SET ${set}`);
+  const error = await refusal({ client: client as never, schema: newSchema() });
+  expect(error).toMatchObject({ code: 'STORE_UNSAFE', message: expect.stringMatching(why) });
+  await client.end();
+});
+
+test('a connection that converts no text may be used', async () => {
+  const client = new pg.Pool({ connectionString: server.url, max: 1 });
+  await client.query('SET client_encoding = SQL_ASCII');
+  const store = await opened({ client: client as never, schema: newSchema() });
+  await store.close();
+  await client.end();
+});
+
 test('a ledger whose rows are hidden from its user is refused', async () => {
   const schema = newSchema();
   const store = await opened({ url: server.url, schema });

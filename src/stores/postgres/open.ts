@@ -72,7 +72,8 @@ export async function openLedger(query: Connection['query'], options: OpenOption
     pg_catalog.pg_is_in_recovery() AS replica, pg_catalog.current_setting('transaction_read_only') AS read_only,
     pg_catalog.current_setting('synchronous_commit') AS commits, pg_catalog.current_setting('fsync') AS fsync,
     pg_catalog.current_setting('full_page_writes') AS whole_pages, pg_catalog.current_setting('server_encoding') AS encoding,
-    pg_catalog.current_setting('transaction_isolation') AS isolation`,
+    pg_catalog.current_setting('transaction_isolation') AS isolation,
+    pg_catalog.current_setting('client_encoding') AS converts, pg_catalog.current_setting('array_nulls') AS nulls`,
   );
   if (server === undefined) throw new Error('no answer to what the server is');
   const forgets = checkServer(server, options);
@@ -120,6 +121,17 @@ function checkServer(
     throw unsafe(
       `The database at ${where} has the encoding ${server.encoding}, which cannot hold every record.`,
       'Use a database with the encoding UTF8.',
+    );
+  // Drivers send UTF-8, whatever the session was told since. With SQL_ASCII nothing is converted.
+  if (server.converts !== 'UTF8' && server.converts !== 'SQL_ASCII')
+    throw unsafe(
+      `The connection to ${where} converts text to ${server.converts}, so other connections would not find what it writes.`,
+      'Nothing was run. Use a connection whose client_encoding is UTF8.',
+    );
+  if (server.nulls === 'off')
+    throw unsafe(
+      `On the connection to ${where} array_nulls is off, which damages what is written.`,
+      'Nothing was run. Use a connection on which it is on.',
     );
   if (server.isolation !== 'read committed')
     throw unsafe(
