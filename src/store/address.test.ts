@@ -97,6 +97,14 @@ test('a password that reads as a port, a path or a query is refused before a pla
   expect(() => createSemel({ store: 'postgres://ada:12%2F34@db.example/shop' })).not.toThrow();
 });
 
+test.each(['postgres://db/shop&password=hunter2', 'redis://db/0;password=hunter2'])(
+  '%s, whose parameters read as a path, is refused before a place is made of it, and never quoted',
+  (store) => {
+    expect(() => createSemel({ store })).toThrow(/percent-encoded/);
+    expect(redactSecrets(`There is no ${store}.`)).not.toContain(secret);
+  },
+);
+
 test.each([
   ['postgres://ada:hunter2', 'postgres://…'],
   ['postgres://db/shop?pass%77ord=hunter2', 'postgres://db/shop'],
@@ -104,6 +112,12 @@ test.each([
   ['postgres://db/shop#hunter2', 'postgres://db/shop'],
   ['redis://hunter2@cache/0', 'redis://@cache/0'],
   ['postgres://[::1]:5432/shop', 'postgres://[::1]:5432/shop'],
+  ['postgres://db/shop&password=hunter2', 'postgres://db/shop'],
+  ['sqlserver://db;user=sa;password=hunter2', 'sqlserver://db'],
+  ['postgres://db/shop?schema=jobs;password=hunter2', 'postgres://db/shop'],
+  ['postgres://db/shop?schema=jobs%26password=hunter2', 'postgres://db/shop'],
+  ['redis://db/0?prefix=a%26b', 'redis://db/0?prefix=a%26b'],
+  ['postgres://db/my%20shop', 'postgres://db/my%20shop'],
 ])('%s is shown as %s', (address, shown) => {
   expect(redactAddress(address)).toBe(shown);
 });
@@ -114,8 +128,12 @@ test('text without an address is left as it is', () => {
 });
 
 test('a long word takes a time that grows with its length only', () => {
-  for (const sign of ['a', '1', ':', '.', 'a://', 'x:1@'])
-    for (const text of [sign.repeat(1_000_000), `sqlite:${sign.repeat(1_000_000)}`]) {
+  for (const sign of ['a', '1', ':', '.', 'a://', 'x:1@', ';', 'a=;'])
+    for (const text of [
+      sign.repeat(1_000_000),
+      `sqlite:${sign.repeat(1_000_000)}`,
+      `pg://h/${sign.repeat(1_000_000)}`,
+    ]) {
       expect(redactSecrets(text, [text]).length).toBeGreaterThan(0);
       expect(redactAddress(text).length).toBeGreaterThan(0);
       expect(typeof looksLikeServer(text)).toBe('boolean');

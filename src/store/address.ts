@@ -25,7 +25,9 @@ export function redactAddress(address: string): string {
     .split('&')
     .filter((each) => each !== '' && !isSecret(each));
   const user = redactUser(scheme, rest.slice(0, Math.max(0, at)), at);
-  return `${scheme}${user}${place}${parameters.length === 0 ? '' : `?${parameters.join('&')}`}`;
+  // Parameters may have been joined to the place by another mark than `?`.
+  const bare = /=|%3d/i.test(place) ? place.replace(/(?:[;&\s]|%3b|%26|%20).*$/is, '') : place;
+  return `${scheme}${user}${bare}${parameters.length === 0 ? '' : `?${parameters.join('&')}`}`;
 }
 
 /** Looks behind from `://`: starting with the scheme would scan a long word again from each of its letters. */
@@ -96,10 +98,13 @@ function hasOddPort(rest: string): boolean {
   return port !== undefined && !/^\d{0,5}(,[\w.-]+(:\d{1,5})?)*$/.test(port);
 }
 
+/** All names count: one parameter may hold several, joined by another mark than `&`. */
 function isSecret(parameter: string): boolean {
-  const [name = ''] = parameter.split('=');
   try {
-    return /pass|pwd|secret|token|cred|^auth|(?<!ssl)key/i.test(decodeURIComponent(name));
+    return decodeURIComponent(parameter)
+      .split(/[;&\s]/)
+      .filter((each, at) => at === 0 || each.includes('='))
+      .some((each) => /pass|pwd|secret|token|cred|^auth|(?<!ssl)key/i.test(each.split('=', 1)[0] ?? ''));
   } catch {
     return true;
   }
@@ -109,12 +114,18 @@ function mayHoldSecret(text: string): boolean {
   if (/\bpassword\s*=/i.test(text)) return true;
   if (text.includes('@')) return text.includes(':');
   const rest = schemed.exec(text)?.[2] ?? '';
-  return hasOddPort(rest) || rest.split(/[?&#]/).slice(1).some(isSecret);
+  return (
+    hasOddPort(rest) ||
+    rest
+      .split(/[?&#;\s]/)
+      .slice(1)
+      .some(isSecret)
+  );
 }
 
-/** An @ after the host ends a password that contains / or ? or #. */
+/** An @ after the host ends a password that contains / or ? or #. After `;` or `&`, a path holds parameters. */
 function isAmbiguous({ username, password, pathname, search, hash }: URL): boolean {
-  if (`${pathname}${search}${hash}`.includes('@') || hash !== '') return true;
+  if (`${pathname}${search}${hash}`.includes('@') || hash !== '' || holdsParameters(pathname)) return true;
   try {
     decodeURIComponent(username);
     decodeURIComponent(password);
@@ -122,4 +133,9 @@ function isAmbiguous({ username, password, pathname, search, hash }: URL): boole
   } catch {
     return true;
   }
+}
+
+function holdsParameters(path: string): boolean {
+  const mark = path.search(/[;&]/);
+  return mark >= 0 && path.includes('=', mark);
 }
