@@ -179,8 +179,8 @@ function environmentsInSession(): Iterable<Environment | undefined> | undefined 
   return hasProc() ? readAbove(process.ppid, { onlySession: statOf('self').session }) : undefined;
 }
 
-/** A pipe of a run, as the kernel names it: see src/jobs/liveness/liveness.ts. */
-const runPipe = /live\/[^/]+\/[0-9a-f]{20}(\.pipes\/\w+)?( \(deleted\))?$/;
+/** A pipe of a run, as the kernel names it, or of one that has ended: see src/jobs/liveness/liveness.ts and pipes.ts. */
+const runPipe = /live\/[^/]+\/(spare\/)?[0-9a-f]{20}(\.pipes\/\w+)?( \(deleted\))?$/;
 
 /**
  * Everything a guard starts inherits its pipes, even in another session (`setsid`). If no process stands between this one
@@ -204,7 +204,7 @@ function isInsideRun(): boolean {
 }
 
 /** The end of a pipe that only the command of a guard and what it starts hold, not the guard itself. */
-const guardedPipe = /live\/[^/]+\/[0-9a-f]{20}\.pipes\/descendants( \(deleted\))?$/;
+const guardedPipe = /live\/[^/]+\/(spare\/)?[0-9a-f]{20}\.pipes\/descendants( \(deleted\))?$/;
 
 function isGuarded(pid: number): boolean {
   // The guard holds it only for writing.

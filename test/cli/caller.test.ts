@@ -166,6 +166,23 @@ describe('inside `semel run`', () => {
     },
   );
 
+  test.each([
+    ['', 'true'],
+    [', and whose pipes were offered to another guard', 'once other --id a=1 -- true'],
+  ])('what a command leaves behind may not decide after its guard has ended%s', async (_, between) => {
+    const at = place();
+    const ref = await inDoubt(at);
+    const orphan = 'while ! test -e go; do sleep 0.05; done; "$@" > said 2>&1; mv said heard';
+    const script = `${unmarked.join(' ')} sh -c "$0" x "$@" > /dev/null 2>&1 &`;
+    const resolve = at.word.split(' ').map((word) => word.replaceAll("'", ''));
+    const words = ['sh', '-c', script, orphan, ...resolve, 'resolve', ref, 'run-again'];
+    await at.semel('once', 'leaves', '--id', 'a=1', '--', ...words);
+    if (between !== 'true') await at.semel(...between.split(' '));
+    at.file('go', '');
+    await expect.poll(() => at.lines('heard').join(), { timeout: 20_000 }).toContain('is up to the operator');
+    expect((await at.json('doubt')) as []).toHaveLength(1);
+  });
+
   test('a session of its own without the guard’s descriptors is an operator’s: a login or a terminal below a guard', async () => {
     const at = place();
     const ref = await inDoubt(at);
