@@ -4,6 +4,7 @@
 
 import { majorVersion } from '../core/contract/contract.ts';
 import { isRepeatable, stricter } from '../core/contract/words.ts';
+import { isSameContent } from '../core/key/identity.ts';
 import { applyLateSuccess } from './endings.ts';
 import type { DraftRow, News, Row, StoreEvent } from './record.ts';
 import type { Asking, ClaimAnswer, ClaimRequest, Loss } from './requests.ts';
@@ -226,14 +227,16 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
   // Another major version of the code sends its own args. Nothing landed under the key of a free record, so it gets a
   // new provider key there: under the old one the provider would refuse different args.
   const isOtherCode = request.for !== 'verify' && majorVersion(row.version) !== majorVersion(request.version);
-  const keepsFirstWording = row.lastDispatchedAt !== null && isWordingFixed && !isOtherCode;
+  const isOtherWork = isOtherWrite(row, request);
+  const isOther = isOtherCode || isOtherWork;
+  const keepsFirstWording = row.lastDispatchedAt !== null && isWordingFixed && !isOther;
   const fence = row.fence + 1;
+  const mayHaveLanded = row.doubtFence !== null || isInDoubt(row, time);
   return {
     ...row,
     fence,
-    providerKeyFence:
-      isOtherCode && row.doubtFence === null && !isInDoubt(row, time) ? fence : row.providerKeyFence,
-    prepared: isOtherCode ? null : row.prepared,
+    providerKeyFence: isOtherWork || (isOtherCode && !mayHaveLanded) ? fence : row.providerKeyFence,
+    prepared: isOther ? null : row.prepared,
     token: request.token,
     status: 'running',
     dispatched: false,
@@ -262,6 +265,12 @@ function reclaim(row: Row, request: ClaimRequest, time: Time): Row {
     run: request.run,
     caller: request.caller,
   };
+}
+
+/** A repeatable write is made as it was asked for: with other content it is other work, whatever became of the first. */
+function isOtherWrite(row: Row, request: ClaimRequest): boolean {
+  if (request.for === 'verify' || !isRepeatable(stricter(row.effect, request.effect))) return false;
+  return !isSameContent(row.content, request.content);
 }
 
 function dispatchesAtClaim(request: ClaimRequest): boolean {

@@ -99,10 +99,15 @@ function encodedContent(value: unknown): string | undefined {
   }
 }
 
+/** Surely worded the same. */
+export function isSameContent(stored: string | null, current: string | null): boolean {
+  return stored === current && stored?.includes(tooLarge) !== true;
+}
+
 /** The content fields that differ from what was stored. */
 export function findDrift(stored: string | null, current: string | null): readonly string[] {
   // The usual case, at every replay: no need to parse.
-  if (stored === current && stored?.includes(tooLarge) !== true) return [];
+  if (isSameContent(stored, current)) return [];
   const first = JSON.parse(stored ?? '{}') as Record<string, string>;
   const now = JSON.parse(current ?? '{}') as Record<string, string>;
   return [...new Set([...Object.keys(first), ...Object.keys(now)])]
