@@ -2,6 +2,7 @@
 // or `released` covers only its own attempt and the record stays `unknown`. What a fenced attempt reports is kept as
 // evidence, and its success is never wasted.
 
+import { isRepeatable } from '../core/contract/words.ts';
 import {
   applyLateSuccess,
   extendInFlight,
@@ -114,6 +115,9 @@ function settleFenced(row: Row | undefined, request: SettleRequest, time: Time):
     const landed = applyLateSuccess(row, news, time);
     return answered(landed, landed, time, { settled: true, fenced: true }, noted('lateNews'));
   }
+  // The write that runs now is other work, which this success does not replace.
+  if (row.status === 'running' && isRepeatable(row.effect))
+    return answered(null, row, time, fenced, noted('fenced'));
   // While another attempt runs, the success waits for its end. After a success that a verifier or a person found, it says
   // whose effect that was: the first report is not a second effect, the next would be.
   const informed: Row = row.status === 'running' ? { ...row, news, updatedAt: time.wall } : { ...row, news };

@@ -1,7 +1,7 @@
 // A repeatable write with other content is other work: it is written as it was asked for, whatever became of the one before.
 
 import { expect, test } from 'vitest';
-import { rest, rig } from './support.ts';
+import { gate, rest, rig } from './support.ts';
 
 interface Light {
   readonly id: number;
@@ -76,3 +76,58 @@ test.each(Object.entries(kinds))(
     if ('provider' in kind) expect(writes[1]!.key).not.toBe(writes[0]!.key);
   },
 );
+test('a write that failed does not get the late success of another one', async () => {
+  const made = rig();
+  const first = gate<string>();
+  const second = gate<string>();
+  const states: string[] = [];
+  const write = (ending: Promise<string>) => (args: Light) => {
+    states.push(args.to);
+    return ending;
+  };
+  const slow = made
+    .another()
+    .tool({ ...base, run: write(first.promise) })
+    .try({ id: 1, to: 'on' });
+  await rest();
+  made.store.break('renew');
+  await made.clock.advance(31_000);
+  made.store.repair();
+  const next = made.semel.tool({ ...base, run: write(second.promise) }).try({ id: 1, to: 'off' });
+  await made.clock.advance(10);
+  expect(states).toEqual(['on', 'off']);
+  first.resolve('on');
+  await made.clock.until(slow);
+  second.reject(new Error('socket hang up'));
+  expect(await made.clock.until(next)).toMatchObject({ ok: false });
+});
+
+test('a write after one whose worker died is made, although an earlier one reported its late success', async () => {
+  const made = rig();
+  const first = gate<string>();
+  const states: string[] = [];
+  const write = (ending: Promise<string>) => (args: Light) => {
+    states.push(args.to);
+    return ending;
+  };
+  const slow = made
+    .another()
+    .tool({ ...base, run: write(first.promise) })
+    .try({ id: 1, to: 'on' });
+  await rest();
+  made.store.break('renew');
+  await made.clock.advance(31_000);
+  void made
+    .another()
+    .tool({ ...base, run: write(new Promise(() => undefined)) })
+    .try({ id: 1, to: 'off' });
+  await made.clock.advance(10);
+  expect(states).toEqual(['on', 'off']);
+  first.resolve('on');
+  await made.clock.until(slow);
+  await made.clock.advance(31_000);
+  made.store.repair();
+  const last = made.semel.tool({ ...base, run: write(Promise.resolve('dim')) }).try({ id: 1, to: 'dim' });
+  expect(await made.clock.until(last)).toMatchObject({ ok: true, value: 'dim' });
+  expect(states).toEqual(['on', 'off', 'dim']);
+});
