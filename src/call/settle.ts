@@ -5,7 +5,7 @@ import { encodeResult } from '../core/codec/codec.ts';
 import { listCauses, listErrorCodes, makeReadable } from '../core/contract/classify.ts';
 import { isRepeatable } from '../core/contract/words.ts';
 import { type ErrorCode, isSemelError, SemelError } from '../core/errors.ts';
-import { findDrift } from '../core/key/identity.ts';
+import { findDrift, isSameContent } from '../core/key/identity.ts';
 import { PartialSuccess } from '../core/signals.ts';
 import { sleep } from '../ledger/index.ts';
 import type { RecordError, SettleAnswer, SettleRequest, StoredRecord, StoredResult } from '../store/store.ts';
@@ -58,16 +58,17 @@ async function settle(env: Env, attempt: Attempt, ended: Try): Promise<Result> {
   // The record was deleted meanwhile and stored nothing: an equal call would run again.
   const isLost = answer?.record === undefined && ending.outcome === 'succeeded';
   if (answer === undefined || isLost) return refuseUnrecorded(attempt, { ending, thrown }, more);
-  const record = keepSameGeneration(answer.record, attempt);
+  const own = keepSameGeneration(answer.record, attempt);
+  const record = answer.fenced && isOtherWrite(attempt, own) ? undefined : own;
   if (ending.outcome === 'succeeded') {
     if (answer.fenced && record?.status === 'succeeded' && !answer.settled && hasValue(call, record))
       return replay(call, record, asReplay(more));
     // The receipt describes this attempt, even if another one holds the key: replays return its value only if it was stored.
     const settledAt = (answer.settled && record?.settledAt) || null;
-    const own = answer.fenced ? { ...attempt.record, settledAt } : (record ?? attempt.record);
+    const shown = answer.fenced ? { ...attempt.record, settledAt } : (record ?? attempt.record);
     const { result } = request;
     const kept = { remoteRef: result?.remoteRef ?? undefined, omitted: result?.omitted ?? undefined };
-    return { ok: true, value: ending.value, receipt: createReceipt(call, own, { ...more, ...kept }) };
+    return { ok: true, value: ending.value, receipt: createReceipt(call, shown, { ...more, ...kept }) };
   }
   if (record?.status === 'succeeded') return replay(call, record, asReplay(more));
   if (answer.fenced || record === undefined)
@@ -88,6 +89,11 @@ function hasValue({ tool }: Call, { result }: StoredRecord): boolean {
 /** A later generation's record says nothing about this attempt, and its value is not this call's. */
 function keepSameGeneration(record: StoredRecord | undefined, { held }: Attempt): StoredRecord | undefined {
   return record?.generation === held.generation ? record : undefined;
+}
+
+/** A repeatable write with other content took the record over: it did not do what this call asked for. */
+function isOtherWrite({ call, record }: Attempt, now: StoredRecord | undefined): boolean {
+  return now !== undefined && isRepeatable(record.effect) && !isSameContent(now.content, call.content());
 }
 
 /** The answer for an attempt that did not succeed. */

@@ -131,3 +131,32 @@ test('a write after one whose worker died is made, although an earlier one repor
   expect(await made.clock.until(last)).toMatchObject({ ok: true, value: 'dim' });
   expect(states).toEqual(['on', 'off', 'dim']);
 });
+
+test.each(['fails', 'succeeds'])(
+  'a write that is taken over by another one and %s does not get its value',
+  async (how) => {
+    const made = rig();
+    const first = gate<string>();
+    const states: string[] = [];
+    const write = (ending: Promise<string>) => (args: Light) => {
+      states.push(args.to);
+      return ending;
+    };
+    const slow = made
+      .another()
+      .tool({ ...base, run: write(first.promise) })
+      .try({ id: 1, to: 'on' });
+    await rest();
+    made.store.break('renew');
+    await made.clock.advance(31_000);
+    made.store.repair();
+    const next = made.semel.tool({ ...base, run: write(Promise.resolve('off')) }).try({ id: 1, to: 'off' });
+    expect(await made.clock.until(next)).toMatchObject({ ok: true, value: 'off' });
+    if (how === 'fails') first.reject(new Error('socket hang up'));
+    else first.resolve('on');
+    const expected =
+      how === 'fails' ? { ok: false, error: { code: 'LEASE_LOST' } } : { ok: true, value: 'on' };
+    expect(await made.clock.until(slow)).toMatchObject(expected);
+    expect(states).toEqual(['on', 'off']);
+  },
+);
