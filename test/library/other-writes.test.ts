@@ -1,5 +1,6 @@
 // A repeatable write with other content is other work: it is written as it was asked for, whatever became of the one before.
 
+import { landed } from 'semel';
 import { expect, test } from 'vitest';
 import { gate, rest, rig } from './support.ts';
 
@@ -160,3 +161,19 @@ test.each(['fails', 'succeeds'])(
     expect(states).toEqual(['on', 'off']);
   },
 );
+
+test('a write that comes too late is not told as done because an earlier one landed', async () => {
+  const made = rig();
+  void made
+    .another()
+    .tool({ ...base, run: () => new Promise<string>(() => undefined) })
+    .try({ id: 1, to: 'on' });
+  await rest();
+  made.store.break('renew');
+  await made.clock.advance(31_000);
+  made.store.repair();
+  const late = made.semel
+    .tool({ ...base, verify: ({ to }: Light) => landed(to), run: (): string => expect.fail('too late') })
+    .try({ id: 1, to: 'off' }, { notAfter: new Date(made.clock.now() - 1) });
+  expect(await made.clock.until(late)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
+});

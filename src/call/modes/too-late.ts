@@ -1,5 +1,6 @@
 // A call after its `notAfter`: nothing is run any more, but the call still learns what was done in time, or may have been.
 
+import { isRepeatable } from '../../core/contract/words.ts';
 import { isSemelError } from '../../core/errors.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import type { Call } from '../call.ts';
@@ -16,6 +17,8 @@ export async function answerLate(
 ): Promise<Result> {
   const { ledger, random, owner } = env;
   const error = tooLateError(call);
+  // Every call is a write of its own: what was written before does not answer it.
+  if (isRepeatable(call.tool.contract.effect)) return refuse(call, undefined, error);
   try {
     const now = await ledger.findAnswer(createClaimRequest(call, firstPurpose, random.token(), owner));
     if (now.is === 'gone' || now.record.expired || isFree(now.record)) return refuse(call, undefined, error);
