@@ -1,6 +1,8 @@
 // The path of a call: claim, do what the answer says, claim again. The loop knows nothing of what wraps it: observing, the
 // original turn of a call, sharing, reading first, being too late.
 
+import type { Contract } from '../core/contract/contract.ts';
+import { isRepeatable } from '../core/contract/words.ts';
 import { isSemelError, type SemelError } from '../core/errors.ts';
 import { type Answer, createTimers, type LostAnswer } from '../ledger/index.ts';
 import type { Call } from './call.ts';
@@ -56,7 +58,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       reportAnswer(env, call, known);
       return known.cached === undefined ? replay(call, known.record) : replayCached(call, known.cached);
     }
-    if (known === undefined && ledger.readFirst !== undefined && habit.readsFirst(contract)) {
+    if (known === undefined && ledger.readFirst !== undefined && readsFirst(contract)) {
       const read = new PendingRead(call);
       read.result = readOrStart(env, work, habit, read, start);
       return read.result;
@@ -83,9 +85,15 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return sharing.isReentrant(call) ? reentrantError(call) : undefined;
   }
 
+  /** A repeatable write always runs, so there is nothing to read. */
+  function readsFirst(contract: Contract): boolean {
+    return !isRepeatable(contract.effect) && habit.readsFirst(contract);
+  }
+
   /** The answer, if it is in memory or cheaper to read than to claim. */
   function peek(call: Call): LostAnswer | undefined {
     const { contract } = call.tool;
+    if (isRepeatable(contract.effect)) return undefined;
     const cached = ledger.findCached(call);
     if (cached !== undefined || !habit.peeksFirst(contract)) return cached;
     const found = ledger.peek(call);
@@ -131,6 +139,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
           if (purpose === firstPurpose) habit.learn(call.tool.contract, answer.is !== 'execute');
         }
         if (answer.is === 'execute') return await runAttempt(env, active, answer.record, purpose, body);
+        if (body === toolBody && isPastWrite(call, answer)) {
+          active.hasStarted = true;
+          return await runWithoutClaim(env, call);
+        }
         reportAnswer(env, call, answer);
         let next: NextStep;
         switch (answer.is) {
@@ -175,4 +187,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       sharing.end(active);
     }
   }
+}
+
+/** Remembered under an earlier, stricter contract; by the present one, every call is a write of its own. */
+function isPastWrite({ tool, generation }: Call, answer: LostAnswer): boolean {
+  if (answer.is !== 'replay' || answer.record.status !== 'succeeded') return false;
+  return isRepeatable(tool.contract.effect) && generation === null;
 }

@@ -177,3 +177,19 @@ test('a write that comes too late is not told as done because an earlier one lan
     .try({ id: 1, to: 'off' }, { notAfter: new Date(made.clock.now() - 1) });
   expect(await made.clock.until(late)).toMatchObject({ ok: false, error: { code: 'EXPIRED' } });
 });
+
+test('a tool that is known to be repeatable by now always runs', async () => {
+  const made = rig();
+  const states: string[] = [];
+  const run = ({ to }: { to: string }) => {
+    states.push(to);
+    return to;
+  };
+  const before = { name: 'lamp.set', effect: 'write-non-idempotent', per: 'ever', run } as const;
+  await made.semel.tool(before)({ to: 'on' });
+  const set = made.another().tool({ name: 'lamp.set', effect: 'write-idempotent', run });
+  for (const to of ['off', 'on', 'off', 'on']) expect(await set({ to })).toBe(to);
+  expect(states).toEqual(['on', 'off', 'on', 'off', 'on']);
+  // What the earlier contract remembers is remembered for its workers.
+  expect(await made.another().tool(before).try({ to: 'on' })).toMatchObject({ receipt: { replayed: true } });
+});
