@@ -1,5 +1,5 @@
 // Settles open records that nobody called again: by `verify` if the tool has one, by a re-run if the provider honours the
-// key. Leaves the others in doubt and counts them.
+// key. Leaves the others in doubt and counts them, also repeatable writes.
 
 import {
   Call,
@@ -11,6 +11,7 @@ import {
   unstoredMaker,
 } from '../call/index.ts';
 import { decodeResult } from '../core/codec/codec.ts';
+import { isRepeatable } from '../core/contract/words.ts';
 import { items } from '../core/paging.ts';
 import type { Ledger } from '../ledger/index.ts';
 import type { StoredRecord } from '../store/store.ts';
@@ -47,13 +48,19 @@ export async function sweep(
     const known = findTool(record.contract);
     const call = known && toCall(known.tool, record);
     const isLate = record.notAfter !== null && record.readAt > record.notAfter;
-    const mayRun = call && execute && !isLate && (await fitsSchema(known, call.args, warnOnce));
+    const isStale = isLate || (call !== undefined && isWrite(call, record));
+    const mayRun = call && execute && !isStale && (await fitsSchema(known, call.args, warnOnce));
     const goOn = () => call && (mayRun ? pipeline.run(call) : verifyOnly(pipeline, call));
     const result = await runAs(recordedIdentity(record), goOn);
     if (result !== undefined && (await isSettledAndExpired(ledger, record, result))) continue;
     report[classifyResult(result)] += 1;
   }
   return report;
+}
+
+/** Another write may have replaced it since: only a caller knows whether it is still wanted. */
+function isWrite({ tool }: Call, { effect }: StoredRecord): boolean {
+  return isRepeatable(tool.contract.effect) || isRepeatable(effect);
 }
 
 /**

@@ -193,3 +193,29 @@ test('a tool that is known to be repeatable by now always runs', async () => {
   // What the earlier contract remembers is remembered for its workers.
   expect(await made.another().tool(before).try({ to: 'on' })).toMatchObject({ receipt: { replayed: true } });
 });
+
+test('a sweep does not write again what another write may have replaced', async () => {
+  const made = rig();
+  const states: string[] = [];
+  const definition = {
+    name: 'lamp.set',
+    effect: 'write-idempotent',
+    lease: '30s',
+    run: ({ to }: { to: string }) => {
+      states.push(to);
+      return states.length === 1 ? new Promise<string>(() => undefined) : to;
+    },
+  } as const;
+  void made.another().tool(definition).try({ to: 'on' });
+  await rest();
+  made.store.break('renew');
+  await made.clock.advance(31_000);
+  made.store.repair();
+  await made.semel.tool(definition)({ to: 'off' });
+  expect(await made.clock.until(made.semel.doubts.sweep())).toMatchObject({ landed: 0, open: 1 });
+  expect(states).toEqual(['on', 'off']);
+  // Whoever asks for it again gets it.
+  await made.semel.tool(definition)({ to: 'on' });
+  expect(states).toEqual(['on', 'off', 'on']);
+  expect(await made.semel.doubts.sweep()).toMatchObject({ landed: 0, open: 0 });
+});
