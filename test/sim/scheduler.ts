@@ -17,6 +17,8 @@ interface Event {
   readonly owner: Owner | undefined;
   readonly label: string;
   run: (() => void) | undefined;
+  /** It has come while its owner stood still. */
+  isWaiting?: boolean;
 }
 
 export interface Timer {
@@ -62,6 +64,7 @@ export function createScheduler(trace: ((line: string) => void) | undefined): Sc
       now = event.at;
       if (owner !== undefined && owner.stoppedUntil > now) {
         event.at = owner.stoppedUntil;
+        event.isWaiting = true;
         push(heap, event);
         continue;
       }
@@ -70,6 +73,7 @@ export function createScheduler(trace: ((line: string) => void) | undefined): Sc
         if (!owner.alive) continue;
         if (owner.stoppedUntil > now) {
           event.at = owner.stoppedUntil;
+          event.isWaiting = true;
           push(heap, event);
           continue;
         }
@@ -120,6 +124,10 @@ export function createScheduler(trace: ((line: string) => void) | undefined): Sc
       if (owner.stoppedUntil <= now) return;
       if (owner.wakesAt === owner.stoppedUntil) putOff(owner, now - owner.stoppedUntil);
       owner.stoppedUntil = now;
+      for (const event of heap.splice(0)) {
+        if (event.owner === owner && event.isWaiting && event.at > now) event.at = now;
+        push(heap, event);
+      }
     },
     run,
   };
