@@ -62,7 +62,7 @@ function isNear(a: string, b: string): boolean {
   return Math.abs(a.length - b.length) <= 2 && isWithin(2, a.toLowerCase(), b.toLowerCase());
 }
 
-/** What follows differs in at most so many letters. In linear time: a server may list thousands of names, of any length. */
+/** Whether the rest differs in at most `most` letters, in linear time: a server may list thousands of long names. */
 function isWithin(most: number, a: string, b: string, aAt = 0, bAt = 0): boolean {
   let [i, j] = [aAt, bAt];
   while (i < a.length && a[i] === b[j]) {

@@ -51,15 +51,15 @@ describe('the kind of file is told by its first character', () => {
 });
 
 test.each([
-  ['a line that is no JSON', '{"id":1}\n{"id":\n', 'line 2 is not JSON'],
+  ['a line that is not JSON', '{"id":1}\n{"id":\n', 'line 2 is not JSON'],
   [
     'an object over several lines',
     '{\n"data":[]}',
     'line 1 is not JSON. Nothing was settled. Each line must be one JSON object',
   ],
-  ['a line that is no object', '{"id":1}\n7\n', 'line 2 is not a JSON object'],
-  ['an element that is no object', '[{"id":1},\n[2]]', 'line 2 is not a JSON object'],
-  ['an element that is no JSON', '[{"id":1},\n{"id":x}]', 'line 2 is not JSON'],
+  ['a line that is not an object', '{"id":1}\n7\n', 'line 2 is not a JSON object'],
+  ['an element that is not an object', '[{"id":1},\n[2]]', 'line 2 is not a JSON object'],
+  ['an element that is not JSON', '[{"id":1},\n{"id":x}]', 'line 2 is not JSON'],
   ['two commas', '[{"id":1},\n,{"id":2}]', 'line 2 has a comma without a value'],
   ['a comma at the end', '[{"id":1},\n]', 'line 2 has a comma without a value'],
   ['an array that is cut off', '[{"id":1},\n{"id":2}', 'line 2 is the last, and the array has no end'],
