@@ -85,7 +85,7 @@ ${parts.map(({ name, what }) => `  ${name.padEnd(12)} ${what}`).join('\n')}
 
   --rows N     rows of the large ledger of growth: 60000, 60k, 1m, 10m (default: 1m)
   --rounds N   interleaved rounds, of which the median counts (default: 5)
-  --evidence   write docs/evidence/bench.md
+  --evidence   write docs/internals/evidence/bench.md
 `;
 }
 

@@ -83,7 +83,7 @@ export function writeEvidence(sections: readonly Section[], command: string, rou
     '',
   ];
   writeFileSync(
-    new URL('../docs/evidence/bench.md', import.meta.url),
+    new URL('../docs/internals/evidence/bench.md', import.meta.url),
     `${head.join('\n')}\n${render(sections)}`,
   );
 }

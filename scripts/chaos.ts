@@ -5,7 +5,7 @@
 //   npm run chaos -- wire [--store postgres|redis]           every message of every operation, in every manner
 //   npm run chaos -- --minutes N [--seed S] [--store …]     everything at once, on one store or on all in turn
 //   npm run chaos -- far|same-history …                      long runs of histories: see histories.ts
-// A clean run writes docs/evidence/<storm>-<store>.md itself; one that found something, or in which too little
+// A clean run writes docs/internals/evidence/<storm>-<store>.md itself; one that found something, or in which too little
 // happened, fails.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -76,8 +76,8 @@ async function one(name: string, kind: Kind): Promise<void> {
   console.log(summary(report));
   if (found > 0 || values['no-evidence']) return;
   const command = `npm run chaos -- ${name} --${kind.counts} ${count} --store ${store} --seed ${seed}`;
-  const path = `docs/evidence/${name}-${store}.md`;
-  mkdirSync('docs/evidence', { recursive: true });
+  const path = `docs/internals/evidence/${name}-${store}.md`;
+  mkdirSync('docs/internals/evidence', { recursive: true });
   writeFileSync(path, stormEvidence(report, { title: kind.title, command, seed, workers }));
   console.log(`Written to ${path}.`);
 }
@@ -91,7 +91,7 @@ async function wire(store: string): Promise<void> {
     console.error(`\n${wrong.slice(0, 20).join('\n\n')}\n\n${wrong.length} went wrong.`);
     process.exitCode = 1;
   } else if (!values['no-evidence']) {
-    const path = `docs/evidence/wire-${store}.md`;
+    const path = `docs/internals/evidence/wire-${store}.md`;
     writeFileSync(path, wireEvidence(reports, place, `npm run chaos -- wire --store ${store}`));
     console.log(`Written to ${path}.`);
   }

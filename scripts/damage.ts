@@ -1,6 +1,6 @@
 // Damages SQLite ledgers in many ways and makes every call again: none may run twice or get another value.
 //   npm run damage [-- --trials 200] [--seed S] [--kind <part of a name>] [--no-evidence] [--results <file>]
-// A clean run writes docs/evidence/damage.md itself; one in which something went wrong fails, and names the seed.
+// A clean run writes docs/internals/evidence/damage.md itself; one in which something went wrong fails, and names the seed.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -35,9 +35,9 @@ if (values.results !== undefined) {
 }
 if (wrong.length > 0 || tallies.length === 0) process.exitCode = 1;
 else if (!values['no-evidence'] && values.kind === undefined) {
-  mkdirSync('docs/evidence', { recursive: true });
-  writeFileSync('docs/evidence/damage.md', page());
-  console.log('Written to docs/evidence/damage.md.');
+  mkdirSync('docs/internals/evidence', { recursive: true });
+  writeFileSync('docs/internals/evidence/damage.md', page());
+  console.log('Written to docs/internals/evidence/damage.md.');
 }
 
 function wholeNumber(name: 'trials' | 'seed'): number {
@@ -95,6 +95,6 @@ ${table(tallies)}
 
 "No call affected": the damage lay where no record is, or where SQLite makes it good (its index is built anew). Pages that are
 exchanged, and records that are removed by a program, are tried on ledgers of up to 1 MiB only, which are looked through when they
-are opened: [what cannot be noticed](../stores.md#is-anything-missing).
+are opened: [what cannot be noticed](../../operate/stores.md#is-anything-missing).
 `;
 }

@@ -1,5 +1,5 @@
 // Plays incidents with real processes and prints what landed. `npm run incidents -- refund crash` plays those whose title
-// has one of the words; without words it plays all, and writes docs/incidents.md and docs/why.md.
+// has one of the words; without words it plays all, and writes docs/guides/incidents.md and docs/start/why.md.
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { incidents } from '../test/incidents/index.ts';
@@ -41,9 +41,11 @@ for (const incident of chosen) {
 }
 console.log(outcomeTable(played));
 if (surprises.length > 0) {
-  console.error(`\n${surprises.join('\n')}\ndocs/incidents.md and docs/why.md were not written.`);
+  console.error(
+    `\n${surprises.join('\n')}\ndocs/guides/incidents.md and docs/start/why.md were not written.`,
+  );
   process.exitCode = 1;
 } else if (words.length === 0) {
-  writeFileSync('docs/incidents.md', page(incidents));
-  writeFileSync('docs/why.md', whyPage());
+  writeFileSync('docs/guides/incidents.md', page(incidents));
+  writeFileSync('docs/start/why.md', whyPage());
 }

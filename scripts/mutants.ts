@@ -115,8 +115,8 @@ function write(findings: readonly Finding[], summaryText: string, minutes: numbe
   const { commit, command, machine, date } = circumstances(
     `npm run mutants -- --histories ${effort.histories} --seed ${effort.seed} --evidence`,
   );
-  const file = join(root, 'docs/evidence/mutants.md');
-  mkdirSync(join(root, 'docs/evidence'), { recursive: true });
+  const file = join(root, 'docs/internals/evidence/mutants.md');
+  mkdirSync(join(root, 'docs/internals/evidence'), { recursive: true });
   writeFileSync(
     file,
     `# Mutants: planted bugs, and who finds them
@@ -136,7 +136,7 @@ ${head}
 ${findings.map(row).join('\n')}
 `,
   );
-  console.log('Written to docs/evidence/mutants.md.');
+  console.log('Written to docs/internals/evidence/mutants.md.');
 }
 
 function wholeNumber(name: 'jobs' | 'histories' | 'seed'): number {

@@ -1,5 +1,5 @@
 // npm run sim -- --histories N --seed S [--trace] [--stop-at-first] [--json] [--threads T]
-//                [--evidence [--out file]] [--results file] [--check docs/evidence/sim.md [--sample N]]
+//                [--evidence [--out file]] [--results file] [--check docs/internals/evidence/sim.md [--sample N]]
 //
 // History i of seed S is the history of seed S + i, so that one that failed can be run alone.
 
@@ -22,7 +22,7 @@ const { values: options } = parseArgs({
     'stop-at-first': { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     evidence: { type: 'boolean', default: false },
-    out: { type: 'string', default: 'docs/evidence/sim.md' },
+    out: { type: 'string', default: 'docs/internals/evidence/sim.md' },
     check: { type: 'string' },
     sample: { type: 'string', default: '10' },
     results: { type: 'string' },

@@ -1,4 +1,4 @@
-// The exit code of each error. docs/cli.md lists them.
+// The exit code of each error. docs/reference/cli.md lists them.
 
 import { type ErrorCode, isSemelError } from '../core/errors.ts';
 

@@ -119,7 +119,7 @@ export class SemelError extends Error {
     this.path = details.path;
     this.evidence = details.evidence;
     this.value = details.value;
-    this.docs = `docs/errors.md#${code.toLowerCase()}`;
+    this.docs = `docs/reference/errors.md#${code.toLowerCase()}`;
     this.receipt = details.receipt;
   }
 

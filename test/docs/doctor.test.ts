@@ -1,10 +1,10 @@
-// docs/doctor.md explains every finding, and nothing that is none.
+// docs/operate/doctor.md explains every finding, and nothing that is none.
 
 import { expect, test } from 'vitest';
 import { findingIds } from '../../src/cli/commands/doctor/checks.ts';
 import { headings, readPage, sections } from './page.ts';
 
-const page = readPage('docs/doctor.md');
+const page = readPage('docs/operate/doctor.md');
 
 test('every finding has its heading, in the order in which they are told, and every heading is a finding', () => {
   expect(headings(page, 2)).toEqual(findingIds);

@@ -1,4 +1,4 @@
-// The messages that docs/errors.md shows are the ones that are said.
+// The messages that docs/reference/errors.md shows are the ones that are said.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { readPage, sections } from './page.ts';
 
-const page = readPage('docs/errors.md');
+const page = readPage('docs/reference/errors.md');
 const contract = { effect: 'write-non-idempotent', per: 'ever' } as const;
 const options = { namespace: 'shop', onWarning: () => undefined };
 

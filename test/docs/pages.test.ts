@@ -17,8 +17,8 @@ import { allPages, anchorOf, firstNames, headings, links, readPage, root, rows, 
 const sorted = (names: Iterable<string>) => [...new Set(names)].sort();
 const words = (text: string) => text.split(/,\s*/);
 
-describe('docs/errors.md', () => {
-  const page = readPage('docs/errors.md');
+describe('docs/reference/errors.md', () => {
+  const page = readPage('docs/reference/errors.md');
 
   test('every error code has its heading, and every heading is a code', () => {
     expect(sorted(headings(page, 2))).toEqual(sorted(errorCodes.map((code) => code.toLowerCase())));
@@ -32,16 +32,16 @@ describe('docs/errors.md', () => {
   });
 });
 
-test('docs/semantics.md tells of every error code who may try again', () => {
-  const table = rows(readPage('docs/semantics.md'), 'Who may try again').slice(1);
+test('docs/reference/semantics.md tells of every error code who may try again', () => {
+  const table = rows(readPage('docs/reference/semantics.md'), 'Who may try again').slice(1);
   const told = Object.fromEntries(
     table.flatMap(([who, , codes]) => words(codes!).map((code) => [code, who!.replaceAll('*', '')])),
   );
   expect(told).toEqual(Object.fromEntries(errorCodes.map((code) => [code, retryOf(code)])));
 });
 
-describe('docs/contracts.md', () => {
-  const page = readPage('docs/contracts.md');
+describe('docs/reference/contracts.md', () => {
+  const page = readPage('docs/reference/contracts.md');
 
   test('every field of a contract has its row, and every row is a field', () => {
     const fieldTables = [
@@ -60,8 +60,8 @@ describe('docs/contracts.md', () => {
   });
 });
 
-test('docs/contracts.md has every option of a call and of createSemel, and every member of a receipt', () => {
-  const page = readPage('docs/contracts.md');
+test('docs/reference/contracts.md has every option of a call and of createSemel, and every member of a receipt', () => {
+  const page = readPage('docs/reference/contracts.md');
   const named = (title: string) =>
     rows(page, title).flatMap(([first]) => [...first!.matchAll(/`(\w+)`/g)].map(([, name]) => name!));
   expect(sorted(named('What a call takes'))).toEqual(sorted(callFields));
@@ -69,8 +69,8 @@ test('docs/contracts.md has every option of a call and of createSemel, and every
   expect(sorted(named('What createSemel takes'))).toEqual(sorted(semelFields));
 });
 
-describe('docs/events.md', () => {
-  const page = readPage('docs/events.md');
+describe('docs/reference/events.md', () => {
+  const page = readPage('docs/reference/events.md');
 
   test('every event has its row, and every row is an event', () => {
     expect(firstNames(page, 'Events').sort()).toEqual([...eventNames].sort());
@@ -82,14 +82,14 @@ describe('docs/events.md', () => {
   });
 });
 
-describe('docs/cli.md', () => {
-  const page = readPage('docs/cli.md');
+describe('docs/reference/cli.md', () => {
+  const page = readPage('docs/reference/cli.md');
   const help = execFileSync(process.execPath, [join(root, 'src/cli/main.ts'), '--help'], {
     encoding: 'utf8',
   });
 
   test('the reference is the help of every command (`npm run docs:cli` writes it)', async () => {
-    expect(readFileSync(join(root, 'docs/cli.md'), 'utf8')).toBe(await referencePage());
+    expect(readFileSync(join(root, 'docs/reference/cli.md'), 'utf8')).toBe(await referencePage());
   });
 
   test('every exit code of the help is there, and the other way round', () => {
@@ -100,8 +100,8 @@ describe('docs/cli.md', () => {
   });
 });
 
-describe('docs/glossary.md', () => {
-  const table = rows(readPage('docs/glossary.md')).filter(([word]) => word !== 'word');
+describe('docs/reference/glossary.md', () => {
+  const table = rows(readPage('docs/reference/glossary.md')).filter(([word]) => word !== 'word');
   const defined = table.map(([word]) => word!.replaceAll('*', ''));
 
   test('no word has two rows', () => {
@@ -140,11 +140,26 @@ describe('links between pages', () => {
     expect(broken).toEqual([]);
   });
 
-  test('every page of docs can be reached from the README, and every decision from its folder', () => {
-    const reached = new Set(links(readPage('README.md')).map((link) => link.split('#')[0]));
-    const pages = globSync('docs/*.md', { cwd: root });
-    expect(pages.filter((path) => !reached.has(path))).toEqual([]);
-    expect(reached).toContain('docs/decisions/');
+  test('the index names every page of docs, and the pages of decisions and evidence are listed in their folders', () => {
+    const linkedFrom = (path: string) =>
+      links(readPage(path)).map((link) => join(dirname(path), link.split('#')[0]!));
+    const lists = [
+      'docs/README.md',
+      'docs/internals/decisions/README.md',
+      'docs/internals/evidence/README.md',
+    ];
+    const named = new Set(lists.flatMap(linkedFrom));
+    const pages = globSync('docs/**/*.md', { cwd: root }).filter((path) => path !== lists[0]);
+    expect(pages.filter((path) => !named.has(path))).toEqual([]);
+    expect(linkedFrom('README.md')).toContain(lists[0]);
+  });
+
+  const forUsers = allPages().filter(
+    ({ path }) => path.startsWith('docs/') && !/\/(decisions|evidence)\//.test(path),
+  );
+
+  test.each(forUsers)('$path says in its first line who needs it', ({ text }) => {
+    expect(text).toMatch(/^# .+\n\n(?:For |You )/);
   });
 });
 
@@ -171,7 +186,7 @@ test('a bare file name in ARCHITECTURE.md lies beside the last path before it in
 });
 
 test('decisions are numbered without gaps, by file and by title', () => {
-  const files = globSync('docs/decisions/*.md', { cwd: root }).sort();
+  const files = globSync('docs/internals/decisions/0*.md', { cwd: root }).sort();
   const expected = files.map((_, index) => index + 1);
   expect(files.map((file) => Number(/\/(\d{3})-/.exec(file)?.[1]))).toEqual(expected);
   expect(files.map((file) => Number.parseInt(headings(readPage(file), 1)[0]!, 10))).toEqual(expected);

@@ -1,4 +1,4 @@
-// Each incident, each way, with real processes: as many effects and doubts as docs/incidents.md says.
+// Each incident, each way, with real processes: as many effects and doubts as docs/guides/incidents.md says.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { incidents } from './index.ts';
@@ -26,8 +26,8 @@ for (const incident of incidents) {
   });
 }
 
-test('docs/incidents.md and docs/why.md are what these incidents say: npm run incidents writes them', () => {
+test('docs/guides/incidents.md and docs/start/why.md are what these incidents say: npm run incidents writes them', () => {
   const written = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
-  expect(written('incidents.md')).toBe(page(incidents));
-  expect(written('why.md')).toBe(whyPage());
+  expect(written('guides/incidents.md')).toBe(page(incidents));
+  expect(written('start/why.md')).toBe(whyPage());
 });

@@ -1,4 +1,4 @@
-// The incidents as a table, and as the page docs/incidents.md.
+// The incidents as a table, and as the page docs/guides/incidents.md.
 
 import { markdownTable } from '../crash/table.ts';
 import type { Incident, Way } from './incident.ts';

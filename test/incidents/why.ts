@@ -1,4 +1,4 @@
-// The page docs/why.md: what goes wrong without a ledger of intents, by the incidents that show it.
+// The page docs/start/why.md: what goes wrong without a ledger of intents, by the incidents that show it.
 
 import { incident as crashAfterSend } from './crash-after-send.ts';
 import type { Incident } from './incident.ts';
@@ -69,12 +69,13 @@ ${reasons.map(section).join('\n')}
 3. **Record the outcome** afterwards.
 4. **If a claim has no outcome, say so.** Only the target, or a person who looks, can know what happened.
 
-That is all semel does. [Agents](agents.md) has the line of code, [semantics](semantics.md) the rules, [incidents](incidents.md) the rest.
+That is all semel does. [Agents](../guides/agents.md) has the line of code, [semantics](../reference/semantics.md) the rules,
+[incidents](../guides/incidents.md) the rest.
 `;
 }
 
 function link({ title }: Incident): string {
-  return `[${title}](incidents.md#${anchorOf(title)})`;
+  return `[${title}](../guides/incidents.md#${anchorOf(title)})`;
 }
 
 function section({ incident, heading, usual }: Reason): string {

@@ -272,7 +272,7 @@ describe('calls are refused before anything is claimed', () => {
 
 describe('every code', () => {
   test('says who may try again, has both parts in its message, and is explained in the docs', () => {
-    const page = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8');
     const anchors = [...page.matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
       title!.toLowerCase().replaceAll('`', ''),
     );
@@ -281,7 +281,7 @@ describe('every code', () => {
       expect(error.message).toBe(`It happened. ${error.correctiveAction}`);
       expect(error.correctiveAction).toMatch(/^[A-Z`].+\.$/);
       expect(['call', 'delay', 'person', 'nobody']).toContain(retryOf(code));
-      expect(error.docs).toBe(`docs/errors.md#${code.toLowerCase()}`);
+      expect(error.docs).toBe(`docs/reference/errors.md#${code.toLowerCase()}`);
       expect(anchors, code).toContain(code.toLowerCase());
       expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code, message: error.message });
     }

@@ -1,10 +1,10 @@
-// docs/mcp.md shows what clients and semel understand.
+// docs/guides/mcp.md shows what clients and semel understand.
 
 import { describe, expect, test } from 'vitest';
 import { readPolicyFile, toolFields } from '../../src/mcp/policy/policies.ts';
 import { firstNames, readPage } from '../docs/page.ts';
 
-const page = readPage('docs/mcp.md');
+const page = readPage('docs/guides/mcp.md');
 
 /** The JSON under a heading. */
 function jsonUnder(heading: string): Record<string, unknown> {
@@ -38,6 +38,6 @@ describe('the configuration has the shape that the client expects', () => {
 
 test('the policy file of the page is in order, and its table has every field', () => {
   const file = jsonUnder('The policy file');
-  expect(readPolicyFile(JSON.stringify(file), 'docs/mcp.md')).toEqual(file);
+  expect(readPolicyFile(JSON.stringify(file), 'docs/guides/mcp.md')).toEqual(file);
   expect(firstNames(page, 'The policy file').sort()).toEqual([...toolFields].sort());
 });

@@ -1,4 +1,4 @@
-// The table of docs/providers.md is the registry. To write it: UPDATE_PROVIDERS=1 npx vitest run test/providers/page
+// The table of docs/reference/providers.md is the registry. To write it: UPDATE_PROVIDERS=1 npx vitest run test/providers/page
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import type { KeyAnswer, ProviderRow } from '../../src/providers/index.ts';
 import * as door from '../../src/providers/index.ts';
 import { firstNames, readPage } from '../docs/page.ts';
 
-const page = join(import.meta.dirname, '../../docs/providers.md');
+const page = join(import.meta.dirname, '../../docs/reference/providers.md');
 const table = /(?<=<!-- rows -->\n\n)[\s\S]*?(?=\n\n<!-- end -->)/;
 
 const importNames = new Map(
@@ -51,7 +51,7 @@ function answerOf(answer: KeyAnswer | undefined): string {
   return [status, code && `\`${code}\``].filter((part) => part !== undefined).join(' ');
 }
 
-test('docs/providers.md has every row as it is', () => {
+test('docs/reference/providers.md has every row as it is', () => {
   const head = [
     '| import | what it covers | where the key goes | window | in flight | another request | after an error | how to find what landed | read |',
     '|---|---|---|---|---|---|---|---|---|',
@@ -83,7 +83,7 @@ const fields: Record<keyof Provider, true> = {
 };
 
 test('and every field of a provider', () => {
-  expect(firstNames(readPage('docs/providers.md'), 'A row of your own').sort()).toEqual(
+  expect(firstNames(readPage('docs/reference/providers.md'), 'A row of your own').sort()).toEqual(
     Object.keys(fields).sort(),
   );
 });

@@ -104,7 +104,7 @@ export function renderEvidence({ command, seed, tally, seconds, threads, results
   return `# Simulator: a clean run
 
 Written by \`scripts/sim.ts\`; not edited. The production runner, ledger and rules on a simulated store network, clocks,
-scheduler and outside world, by seed. A sample of it is run again by \`npm run sim -- --check docs/evidence/sim.md\`.
+scheduler and outside world, by seed. A sample of it is run again by \`npm run sim -- --check docs/internals/evidence/sim.md\`.
 
 - command: \`${command}\`
 - commit: ${commit()}

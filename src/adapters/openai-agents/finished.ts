@@ -34,7 +34,7 @@ export async function runMadeTool(
   if (value === hiddenErrorText) {
     warn(
       `${tool.name} threw, but the SDK hid the error, so the call is in doubt. Give it \`errorFunction: null\`, or guard ` +
-        'what `tool` takes (docs/openai-agents.md).',
+        'what `tool` takes (docs/guides/openai-agents.md).',
     );
     throw new MaybeLanded(`${tool.name} threw an error that the SDK hid.`);
   }

@@ -16,7 +16,7 @@ import type {
 } from './function-tool.ts';
 import { guardedOptions, guardedTool, ownTool } from './guarded.ts';
 
-/** What `tool({…})` made. Its `errorFunction` stands between the guard and an error: see docs/openai-agents.md. */
+/** What `tool({…})` made. Its `errorFunction` stands between the guard and an error: see docs/guides/openai-agents.md. */
 export function guard<Tool extends FunctionTool>(
   semel: Semel,
   tool: Tool,

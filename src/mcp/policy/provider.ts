@@ -56,7 +56,7 @@ export function toProvider({ name, window }: FileProvider): Provider {
       row === undefined
         ? `${JSON.stringify(name)} is not a known provider.`
         : `how long ${name} remembers a key is not verified.`,
-      `Name a verified row of docs/providers.md, or add a window that you have verified, such as "window": "24h".`,
+      `Name a verified row of docs/reference/providers.md, or add a window that you have verified, such as "window": "24h".`,
     );
   const statedMs = durationMs(stated, 'window');
   if (row?.verified === true && row.window !== undefined && statedMs > durationMs(row.window, 'window'))

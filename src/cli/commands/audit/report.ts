@@ -145,7 +145,7 @@ function adviceOf(reading: Reading): readonly string[] {
         `${contract === '' ? '' : `${contract}: `}identity: [${identity.map((field) => `'${field}'`).join(', ')}]`,
     );
   if (lines.length > 0)
-    lines.unshift('Name what makes the intent, in the contract of each tool (docs/keys.md):');
+    lines.unshift('Name what makes the intent, in the contract of each tool (docs/guides/keys.md):');
   if (groups.some(({ keys }) => keys.size > 1))
     lines.push('Keys that differ for the same call hold something fresh: let the contract derive them.');
   if (reuses.length > 0)

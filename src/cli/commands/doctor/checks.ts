@@ -1,4 +1,4 @@
-// The checks, in the order of the report. docs/doctor.md has a heading for each.
+// The checks, in the order of the report. docs/operate/doctor.md has a heading for each.
 
 import { contradiction, doubtBacklog, duplicate, onDoubtRerun } from './doubt-checks.ts';
 import type { Check, Finding } from './finding.ts';

@@ -1,4 +1,4 @@
-// Checks and their findings. The ids are stable: monitoring and docs/doctor.md use them.
+// Checks and their findings. The ids are stable: monitoring and docs/operate/doctor.md use them.
 
 import { formatDuration } from '../../../core/contract/duration.ts';
 import type { RecordSeen, Seen } from './seen.ts';
