@@ -139,9 +139,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
           if (purpose === firstPurpose) habit.learn(call.tool.contract, answer.is !== 'execute');
         }
         if (answer.is === 'execute') return await runAttempt(env, active, answer.record, purpose, body);
-        if (body === toolBody && isPastWrite(call, answer)) {
+        if (isPastWrite(call, answer)) {
           active.hasStarted = true;
-          return await runWithoutClaim(env, call);
+          return await runWithoutClaim(env, call, body);
         }
         reportAnswer(env, call, answer);
         let next: NextStep;
@@ -154,7 +154,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
             return refuse(call, undefined, goneError(call));
           case 'foreign':
             waitsSince ??= clock.mono();
-            next = await waitForOtherCaller(env, call, answer.record, waitsSince, body === toolBody);
+            next = await waitForOtherCaller(env, call, answer.record, waitsSince, body);
             break;
           case 'busy':
             waitsSince ??= clock.mono();
@@ -179,7 +179,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       if (!isSemelError(error)) throw error;
       if (mayRunWithoutClaim(env, call, error)) {
         active.hasStarted = true;
-        return await runWithoutClaim(env, call);
+        return await runWithoutClaim(env, call, body);
       }
       return refuse(call, undefined, error);
     } finally {

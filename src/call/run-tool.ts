@@ -36,8 +36,8 @@ export interface Try {
 /** Executes the effect of an attempt. */
 export interface Body {
   (attempt: Attempt): Promise<Try>;
-  /** The effect runs outside of semel, and its end may never be reported. */
-  readonly isExternal?: true;
+  /** The effect runs outside of semel, and its end may never be reported. Runs it where there is no claim. */
+  readonly runExternally?: Tool['run'];
 }
 
 export function runTool(env: Env, attempt: Attempt): Promise<Try> {

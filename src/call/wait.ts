@@ -21,6 +21,7 @@ import {
   leftBehindError,
 } from './refusals.ts';
 import { replay } from './replay.ts';
+import type { Body } from './run-tool.ts';
 
 /** What to do after the wait: answer the caller, claim again, or settle a doubt. */
 export type NextStep =
@@ -92,13 +93,13 @@ export async function waitForOtherCaller(
   call: Call,
   record: StoredRecord,
   since: number,
-  isToolBody: boolean,
+  body: Body,
 ): Promise<NextStep> {
   const isRunning = record.status === 'running' && !record.lapsed;
   if (isHarmless(call, record)) {
     if (isRunning && call.tool.contract.ifBusy === 'wait') return waitUntilOver(env, call, record, since);
     // The other caller's open doubt stays as it is.
-    if (!isRunning && env.mayRunUnguarded && isToolBody) return { result: runWithoutClaim(env, call) };
+    if (!isRunning && env.mayRunUnguarded) return { result: runWithoutClaim(env, call, body) };
   }
   return { result: refuse(call, undefined, foreignError(call, record)) };
 }

@@ -41,10 +41,10 @@ export type Begun<Value = unknown> =
 export function begin<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {
   return call.tool.contract.mode === 'observe'
     ? beginObserved(pipeline, clock, call)
-    : beginGuarded(pipeline, call);
+    : beginGuarded(pipeline, clock, call);
 }
 
-function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Value>> {
+function beginGuarded<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve, reject) => {
     const body: Body = async (attempt) => {
       const { ctx, requests } = attempt.context();
@@ -85,43 +85,64 @@ function beginGuarded<Value>(pipeline: Pipeline, call: Call): Promise<Begun<Valu
         resolve({ execute: true, attempt: open });
       });
     };
-    const result = pipeline.runWith(call, Object.assign(body, { isExternal: true as const }));
-    result.then((done) => resolve({ execute: false, result: done as Result<Value> }), reject);
+    const runExternally = createExternalRun<Value>(pipeline, clock, call, resolve, () => result);
+    const result = pipeline.runWith(call, Object.assign(body, { runExternally })) as Promise<Result<Value>>;
+    result.then((done) => resolve({ execute: false, result: done }), reject);
   });
 }
 
 /** What the framework does is the effect, as if it were the tool's own: it always runs, whatever semel would have done. */
 function beginObserved<Value>(pipeline: Pipeline, clock: Clock, call: Call): Promise<Begun<Value>> {
   return new Promise((resolve) => {
-    const run = (args: never, ctx: AttemptContext) => {
-      const { promise: effect, resolve: succeed, reject: fail } = Promise.withResolvers<Value>();
-      forgetAfterAll(effect, fail);
-      const says = (end: () => void) => {
-        end();
-        return result;
-      };
-      const throwing = (Signal: new (message: string, options: ErrorOptions) => Error) => (cause?: unknown) =>
-        says(() =>
-          fail(new Signal(cause === undefined ? 'the caller says so' : describeError(cause), { cause })),
-        );
-      const attempt = openAttempt<Value>(ctx, args, {
-        succeed: (value) => says(() => succeed(value)),
-        fail: throwing(Rejected),
-        release: throwing(NotLanded),
-        unknown: throwing(MaybeLanded),
-        threw: (error) => says(() => fail(error)),
-      });
-      resolve({ execute: true, attempt });
-      return effect;
-    };
+    const run = createExternalRun<Value>(pipeline, clock, call, resolve, () => result);
     const result = settled(call, async () => pipeline.run(call.with({ tool: { ...call.tool, run } })));
-    void result.then((done) => resolve({ execute: false, result: done as Result<Value> }));
-  }) as Promise<Begun<Value>>;
+    void result.then((done) => resolve({ execute: false, result: done }));
+  });
+
+  /** A call that is only observed throws what its effect threw. */
+  async function settled({ tool }: Call, work: () => Promise<Result>): Promise<Result<Value>> {
+    try {
+      return (await work()) as Result<Value>;
+    } catch (thrown) {
+      const { name } = tool.contract;
+      const error = new SemelError('FAILED', `${name} threw: ${describeError(thrown)}.`, { cause: thrown });
+      return { ok: false, error, receipt: emptyReceipt(name) };
+    }
+  }
+}
+
+/** A tool's `run` that hands the attempt to the framework and ends as the framework says. No claim is needed for it. */
+function createExternalRun<Value>(
+  { closing }: Pipeline,
+  clock: Clock,
+  { tool: { contract } }: Call,
+  begun: (begun: Begun<Value>) => void,
+  getResult: () => Promise<Result<Value>>,
+): (args: never, ctx: AttemptContext) => Promise<Value> {
+  return (args, ctx) => {
+    const { promise: effect, resolve: succeed, reject: fail } = Promise.withResolvers<Value>();
+    forgetAfterAll(effect, fail);
+    const says = (end: () => void) => {
+      end();
+      return getResult();
+    };
+    const throwing = (Signal: new (message: string, options: ErrorOptions) => Error) => (cause?: unknown) =>
+      says(() =>
+        fail(new Signal(cause === undefined ? 'the caller says so' : describeError(cause), { cause })),
+      );
+    const attempt = openAttempt<Value>(ctx, args, {
+      succeed: (value) => says(() => succeed(value)),
+      fail: throwing(Rejected),
+      release: throwing(NotLanded),
+      unknown: throwing(MaybeLanded),
+      threw: (error) => says(() => fail(error)),
+    });
+    begun({ execute: true, attempt });
+    return effect;
+  };
 
   /** A framework that never says how it ended is not waited for longer than the contract or the process allows. */
   function forgetAfterAll(effect: Promise<unknown>, fail: (reason: unknown) => void): void {
-    const { contract } = call.tool;
-    const { closing } = pipeline;
     const forgotten = () => fail(closing.reason);
     const timer = Number.isFinite(contract.timeoutMs)
       ? clock.setTimeout(() => fail(timeoutError(contract)), contract.timeoutMs, 'background')
@@ -133,17 +154,6 @@ function beginObserved<Value>(pipeline: Pipeline, clock: Clock, call: Call): Pro
       closing.removeEventListener('abort', forgotten);
     };
     effect.then(ended, ended);
-  }
-
-  /** A call that is only observed throws what its effect threw. */
-  async function settled({ tool }: Call, work: () => Promise<Result>): Promise<Result<Value>> {
-    try {
-      return (await work()) as Result<Value>;
-    } catch (thrown) {
-      const { name } = tool.contract;
-      const error = new SemelError('FAILED', `${name} threw: ${describeError(thrown)}.`, { cause: thrown });
-      return { ok: false, error, receipt: emptyReceipt(name) };
-    }
   }
 }
 

@@ -1,7 +1,7 @@
 // A repeatable write with other content is other work: it is written as it was asked for, whatever became of the one before.
 
 import { landed } from 'semel';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { gate, rest, rig } from './support.ts';
 
 interface Light {
@@ -192,6 +192,59 @@ test('a tool that is known to be repeatable by now always runs', async () => {
   expect(states).toEqual(['on', 'off', 'on', 'off', 'on']);
   // What the earlier contract remembers is remembered for its workers.
   expect(await made.another().tool(before).try({ to: 'on' })).toMatchObject({ receipt: { replayed: true } });
+});
+
+const setByCaller = {
+  name: 'lamp.set',
+  effect: 'write-idempotent',
+  retry: { tries: 3 },
+  run: (_: { to: string }): string => expect.fail('the caller of begin executes it'),
+} as const;
+
+const unclaimed = {
+  'only an earlier contract remembers': async (made: ReturnType<typeof rig>) => {
+    const before = { name: 'lamp.set', effect: 'write-non-idempotent', per: 'ever' } as const;
+    await made.another().tool({ ...before, run: ({ to }: { to: string }) => to })({ to: 'on' });
+  },
+  'no store can record': async ({ store }: ReturnType<typeof rig>) => store.break(),
+};
+
+describe.each(Object.entries(unclaimed))('begin of a write that %s', (_, prepare) => {
+  test('lets the caller execute it', async () => {
+    const made = rig();
+    await prepare(made);
+    const begun = await made.clock.until(made.semel.begin(made.semel.tool(setByCaller), { to: 'on' }));
+    if (!begun.execute) return expect.fail('not executed');
+    expect(begun.attempt.args).toEqual({ to: 'on' });
+    expect(await begun.attempt.succeed('set')).toMatchObject({
+      ok: true,
+      value: 'set',
+      receipt: { executed: true, unguarded: true },
+    });
+  });
+
+  test('is executed by the caller once, whatever the contract says of retries', async () => {
+    const made = rig();
+    await prepare(made);
+    const begun = await made.clock.until(made.semel.begin(made.semel.tool(setByCaller), { to: 'on' }));
+    if (!begun.execute) return expect.fail('not executed');
+    expect(await begun.attempt.threw(new Error('socket hang up'))).toMatchObject({
+      ok: false,
+      error: { retriable: true },
+      receipt: { executed: true, unguarded: true },
+    });
+  });
+
+  test('is not waited for longer than its timeout', async () => {
+    const made = rig();
+    await prepare(made);
+    const set = made.semel.tool({ ...setByCaller, timeout: '2s' });
+    const begun = await made.clock.until(made.semel.begin(set, { to: 'on' }));
+    expect(begun.execute).toBe(true);
+    await made.clock.advance(3_000);
+    made.store.repair();
+    await made.clock.until(made.semel.close());
+  });
 });
 
 test('a sweep does not write again what another write may have replaced', async () => {

@@ -12,6 +12,7 @@ import { createReceipt, type Receipt, type Result, refuse } from '../receipt.ts'
 import { repeatableError, timeoutError, tooLateError } from '../refusals.ts';
 import {
   askClassifiers,
+  type Body,
   backoffMs,
   isLate,
   lazyRunError,
@@ -44,11 +45,12 @@ export async function runRepeatable(
   { clock, random, timers, closing }: Env,
   call: Call,
   more: Partial<Receipt> = {},
+  maxTries: number = call.tool.contract.retry.tries,
 ): Promise<Result> {
   const { retry } = call.tool.contract;
   // Each run is a separate effect: under one key, a provider would answer the second run with the first.
   const providerKeyFence = random.token();
-  const repeated = retry.tries > 1 ? prepareOnce(call) : call;
+  const repeated = maxTries > 1 ? prepareOnce(call) : call;
   const isOver = () => closing.aborted || call.signal?.aborted === true;
   for (let tries = 1; ; tries += 1) {
     try {
@@ -56,7 +58,7 @@ export async function runRepeatable(
         runWithTimeout(call, attempt, timers).catch(valueIfLanded),
       );
     } catch (error) {
-      if (tries >= retry.tries || isRejected(call, error) || isOver()) throw error;
+      if (tries >= maxTries || isRejected(call, error) || isOver()) throw error;
       await sleep(clock, backoffMs(retry, tries, random), [call.signal, closing]);
       if (isOver() || isLate(call, clock)) throw error;
     }
@@ -71,11 +73,14 @@ export function mayRunWithoutClaim(env: Env, { tool, verifyOnly }: Call, { code 
 }
 
 /** Runs a repeatable effect without a record. */
-export async function runWithoutClaim(env: Env, call: Call): Promise<Result> {
+export async function runWithoutClaim(env: Env, call: Call, { runExternally }: Body): Promise<Result> {
   try {
     // Waiting for the store took its time.
     if (isLate(call, env.clock)) return refuse(call, undefined, tooLateError(call));
-    return await runRepeatable(env, call, { unguarded: true });
+    if (runExternally === undefined) return await runRepeatable(env, call, { unguarded: true });
+    const external = call.with({ tool: { ...call.tool, run: runExternally } });
+    // The caller executes it, and does so once.
+    return await runRepeatable(env, external, { unguarded: true }, 1);
   } catch (cause) {
     const { name } = call.tool.contract;
     const error = isRejected(call, cause)
