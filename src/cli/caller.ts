@@ -111,7 +111,7 @@ export function shownError(error: SemelError): SemelError | ErrorValue {
 }
 
 export function shownMessage(error: SemelError): string {
-  if (!isAgent()) return error.message;
+  if (!isAgent()) return `${error.message}${moreAbout(error)}`;
   const { message, correctiveAction } = errorForModel(error);
   return `${message} ${correctiveAction}`;
 }
@@ -120,7 +120,13 @@ export function shownMessage(error: SemelError): string {
 export function thrownMessage(command: string, error: unknown): string {
   const isGuarded = command === 'once' || command === 'run' || command === 'step';
   if (isGuarded && isSemelError(error) && error.code.startsWith('STORE_')) return shownMessage(error);
+  if (isSemelError(error)) return `${error.message}${moreAbout(error)}`;
   return error instanceof Error ? error.message : String(error);
+}
+
+/** A mistyped command line needs the help, not an explanation. */
+function moreAbout({ code }: SemelError): string {
+  return code === 'INVALID_ARGS' || code === 'CONTRACT_INVALID' ? '' : ` (semel explain ${code})`;
 }
 
 /** Ends a sentence. */

@@ -103,7 +103,7 @@ export class SemelError extends Error {
   readonly path: string | undefined;
   readonly evidence: Readonly<Record<string, unknown>> | undefined;
   readonly value: unknown;
-  /** Where the code is explained. */
+  /** The command that explains the code, from the installed package. */
   readonly docs: string;
   /** Of the call that ended so. */
   readonly receipt: Receipt | undefined;
@@ -119,7 +119,7 @@ export class SemelError extends Error {
     this.path = details.path;
     this.evidence = details.evidence;
     this.value = details.value;
-    this.docs = `docs/reference/errors.md#${code.toLowerCase()}`;
+    this.docs = `npx semel explain ${code}`;
     this.receipt = details.receipt;
   }
 

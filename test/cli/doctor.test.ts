@@ -78,7 +78,7 @@ describe('a ledger that was used in the wrong way', () => {
       /^WORK_EATEN {2}shop {2}mail\.send\n {2}1 key answered 3 calls whose `body` differed/m,
     );
     expect(chosen.stdout).toMatch(/^ {2}Do: If these were different work/m);
-    expect(chosen.stdout).toMatch(/^2 findings\. See docs\/operate\/doctor\.md\.$/m);
+    expect(chosen.stdout).toMatch(/^2 findings\. semel explain <id> says more\.$/m);
     expect(chosen.code).toBe(1);
 
     const elsewhere = await at.doctor('--namespace', 'default', '--ignore', 'NAMESPACE_SPLIT');

@@ -281,7 +281,7 @@ describe('every code', () => {
       expect(error.message).toBe(`It happened. ${error.correctiveAction}`);
       expect(error.correctiveAction).toMatch(/^[A-Z`].+\.$/);
       expect(['call', 'delay', 'person', 'nobody']).toContain(retryOf(code));
-      expect(error.docs).toBe(`docs/reference/errors.md#${code.toLowerCase()}`);
+      expect(error.docs).toBe(`npx semel explain ${code}`);
       expect(anchors, code).toContain(code.toLowerCase());
       expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code, message: error.message });
     }

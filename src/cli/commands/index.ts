@@ -26,6 +26,7 @@ export const commands: Readonly<Record<CommandName, () => Promise<{ default: Com
   export: () => import('./export/export.ts'),
   import: () => import('./import/import.ts'),
   store: () => import('./store/store.ts'),
+  explain: () => import('./explain/explain.ts'),
   demo: () => import('./demo/demo.ts'),
   completion: () => import('./completion/completion.ts'),
 };

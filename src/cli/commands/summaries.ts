@@ -23,6 +23,7 @@ export const summaries = {
   export: { group: 'Keep', line: 'print records and their history as JSON lines' },
   import: { group: 'Keep', line: 'read records from JSON lines' },
   store: { group: 'Keep', line: 'check, back up, migrate or move the store' },
+  explain: { group: 'Learn', line: 'explain an error code, an exit code, a field or a word' },
   demo: { group: 'Learn', line: 'three incidents, bare and with semel' },
   completion: { group: 'Learn', line: 'shell completion for bash, zsh or fish' },
 } as const satisfies Record<string, { readonly group: string; readonly line: string }>;

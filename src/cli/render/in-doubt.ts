@@ -39,4 +39,5 @@ export function explainDoubt(error: SemelError, doubt: Doubt): void {
     `check whether it landed, then: semel resolve ${record} ${verdictToChoose} ${commandOptions(namespace, facts) ?? ''}${earliest}`,
   );
   complain(hasVerify ? 'the verifier could not decide yet; the next call asks it again' : flags);
+  complain('more: semel explain IN_DOUBT');
 }

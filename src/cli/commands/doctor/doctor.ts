@@ -15,7 +15,7 @@ export default command({
   name: 'doctor',
   takes: '[options]',
   about: `Checks the ledger's files, its clock, its records and their history, in all namespaces unless you choose one, and exits
-with 1 if it finds anything. Each finding has a stable id, says what to do, and is explained in docs/operate/doctor.md:
+with 1 if it finds anything. Each finding has a stable id and says what to do; semel explain <id> says more:
 ${wrap(findingIds)}`,
   flags: {
     since: text('<duration>', 'how far to look back (default: 30d)'),
@@ -101,7 +101,7 @@ function summary(reading: Reading, ids: readonly string[], findings: readonly Fi
   const verdict =
     findings.length === 0
       ? styled('green', 'Nothing is wrong.')
-      : `${count(findings.length, 'finding')}. See docs/operate/doctor.md.`;
+      : `${count(findings.length, 'finding')}. semel explain <id> says more.`;
   return [`Looked at ${printable(lookedAt)}, with ${made} checks.`, verdict];
 }
 
